@@ -37,7 +37,7 @@ impl Agent {
                 update: None,
                 uuid: update.uuid.clone(),
             };
-            out.persist.push(Persist::Append { path: file.to_string(), bytes: frame(&record) });
+            out.persist.push(Persist::Append { path: file.to_string(), at: None, bytes: frame(&record) });
         }
         if last {
             self.task_completed(&framework, update.executor_id.as_ref().map(|id| id.value.as_str()), &task, now, out);

@@ -15,41 +15,8 @@ use crate::message::Outgoing;
 /// What a batch of inputs has led to: checkpoints, and what is to be done.
 pub type Outbox = cores::Outbox<Persist, Output>;
 
-/// One change below the meta folder (`<work_dir>/meta`); paths are relative to it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Persist {
-    /// The file has exactly this content, or what it had before: never something in between.
-    Replace {
-        /// The file; missing folders are made.
-        path: String,
-        /// The whole content.
-        bytes: Vec<u8>,
-    },
-    /// These bytes follow what the file has; a crash may leave a part of them.
-    Append {
-        /// The file; it and missing folders are made.
-        path: String,
-        /// What is added.
-        bytes: Vec<u8>,
-    },
-    /// The folder exists, with its parents.
-    Folder {
-        /// The folder.
-        path: String,
-    },
-    /// The symbolic link leads to `target`, also if it led elsewhere before.
-    Link {
-        /// The link; missing folders are made.
-        path: String,
-        /// Where it leads: an absolute path.
-        target: String,
-    },
-    /// The file, link or folder with all in it is gone.
-    Remove {
-        /// What goes; it may be gone already.
-        path: String,
-    },
-}
+/// One change below the meta directory (`<work_dir>/meta`).
+pub type Persist = cores::Change;
 
 /// The answer to a request.
 #[derive(Clone, Debug, PartialEq)]

@@ -244,7 +244,7 @@ impl Agent {
         };
         self.counters.valid_status_updates += 1;
         if let Some(file) = own.or_else(file) {
-            out.persist.push(Persist::Append { path: file.to_string(), bytes: frame_update(&update) });
+            out.persist.push(Persist::Append { path: file.to_string(), at: None, bytes: frame_update(&update) });
         }
     }
 

@@ -5,11 +5,13 @@
 //! are in `daemon`; `lab` drives the same cores under virtual time. What the inputs and outputs are is up to each core.
 #![forbid(unsafe_code)]
 
+mod change;
 mod outbox;
 mod timers;
 
 use base::Time;
 
+pub use change::Change;
 pub use outbox::{Level, Line, Outbox};
 pub use timers::{TimerKey, Timers};
 

@@ -23,7 +23,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("agent", &["base", "cores", "protos", "resources", "authorizer"]),
     ("containers", &["base", "protos"]),
     ("executor", &["stdio", "base", "protos", "containers"]),
-    ("store", &["base", "protos"]),
+    ("store", &["base", "cores", "protos"]),
     ("fetcher", &["stdio", "base", "protos", "store"]),
     ("containerizer", &["base", "protos", "resources", "agent", "containers", "executor", "store", "fetcher"]),
     ("wire", &["base", "protos"]),

@@ -69,7 +69,7 @@ impl World<Agent> for Shell {
                 self.deleter.wait(&self.meta.join(path));
             }
         }
-        self.keeper.write(entries)
+        self.keeper.write(&entries)
     }
 
     fn carry_out(&self, output: Output) {

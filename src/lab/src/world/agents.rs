@@ -15,7 +15,6 @@ use store::Waits;
 
 use super::checkpoints::Keeper;
 use super::clock::Clock;
-use super::disk::change_of;
 use super::dropped::Dropped;
 use super::event::{Doom, Event, Moment, Over, ToExecutor};
 use super::light::LightAgent;
@@ -566,7 +565,7 @@ impl<O: Observer> World<O> {
         if self.sabotage == Some(super::Sabotage::Journals) {
             host.keeper.disk().lose_journal();
         }
-        host.keeper.stop(broken.into_iter().map(change_of).collect(), durable, self.now);
+        host.keeper.stop(broken, durable, self.now);
         host.volume_changes.clear();
         host.volume_waits.reset();
         #[cfg(test)]
