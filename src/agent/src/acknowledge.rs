@@ -1,6 +1,7 @@
 //! StatusUpdateAcknowledgementMessage: the framework has an update.
 
 use base::{FrameworkId, TaskId, Time};
+use cores::Level;
 use protos::mesos::internal::{StatusUpdateAcknowledgementMessage, StatusUpdateRecord, status_update_record};
 
 use crate::agent::Agent;
@@ -25,7 +26,8 @@ impl Agent {
         let (update, last, file) = match self.streams.acknowledge(&framework, &task, &message.uuid, now) {
             Acknowledged::Delivered { update, last, file } => (update, last, file),
             outcome => {
-                tracing::debug!(%framework, %task, ?outcome, "ignored an acknowledgement");
+                let text = format!("Ignored an acknowledgement for task {task} of framework {framework}: {outcome:?}");
+                out.log(Level::Debug, text);
                 return;
             }
         };
@@ -35,7 +37,7 @@ impl Agent {
                 update: None,
                 uuid: update.uuid.clone(),
             };
-            out.persist.push(Persist::Append { path: file.to_string(), bytes: frame(&record) });
+            out.persist.push(Persist::Append { path: file.to_string(), at: None, bytes: frame(&record) });
         }
         if last {
             self.task_completed(&framework, update.executor_id.as_ref().map(|id| id.value.as_str()), &task, now, out);

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use base::{AgentId, ExecutorId, FrameworkId, Pid, Time};
+use cores::{Core, RequestId, StreamId, TimerKey};
 use protos::mesos as pb;
 use resources::Resources;
 use rustc_hash::FxHashMap;
@@ -17,7 +18,7 @@ use crate::disk::{Recovered, RecoveryError};
 use crate::executor::Executor;
 use crate::framework::Framework;
 use crate::gc::Garbage;
-use crate::input::{Input, RequestId, StreamId};
+use crate::input::Input;
 use crate::message::{Incoming, Outgoing};
 use crate::nested::Nested;
 use crate::output::{Answer, Outbox, Output, Persist};
@@ -26,7 +27,7 @@ use crate::random::Random;
 use crate::snapshot::{Counters, Snapshot};
 use crate::streams::Streams;
 use crate::texts::Texts;
-use crate::timers::{Timer, TimerKey, Timers};
+use crate::timers::{Timer, Timers};
 use crate::trouble::Trouble;
 
 /// How far an agent has got.
@@ -148,7 +149,68 @@ pub struct Agent {
     view: Option<Arc<Snapshot>>,
 }
 
+impl Core for Agent {
+    type Input = Input;
+    type Persist = Persist;
+    type Output = Output;
+
+    const WAKE: Input = Input::Wake;
+
+    fn handle(&mut self, input: Input, now: Time, out: &mut Outbox) {
+        self.view = None;
+        let before = out.outputs.len();
+        self.dispatch(input, now, out);
+        self.end_without_disk(before, out);
+    }
+
+    /// Fires due timers and sends due status updates.
+    fn end_batch(&mut self, now: Time, out: &mut Outbox) {
+        let before = out.outputs.len();
+        while let Some(timer) = self.timers.pop_due(now) {
+            self.view = None;
+            self.fire(timer, now, out);
+        }
+        self.end_without_disk(before, out);
+        self.forward_updates(now, out);
+    }
+
+    fn next_wake(&self) -> Option<Time> {
+        [self.timers.next(), self.streams.next_wake()].into_iter().flatten().min()
+    }
+}
+
 impl Agent {
+    fn dispatch(&mut self, input: Input, now: Time, out: &mut Outbox) {
+        match input {
+            Input::Detected { master } => self.detected(master, now),
+            Input::Message { from, message } => self.message(&from, message, now, out),
+            Input::Authentication { attempt, from, message } => self.authentication(attempt, &from, message, now, out),
+            Input::Exited { pid } => self.exited(&pid, now, out),
+            Input::ExecutorSubscribe { stream, request, call } => {
+                self.subscribe_executor(stream, request, *call, now, out);
+            }
+            Input::ExecutorCall { request, call } => self.executor_call(request, *call, now, out),
+            Input::ExecutorStreamClosed { stream } => self.executor_stream_closed(stream),
+            Input::OperatorCall { request, call } => self.operator_call(request, *call, out),
+            Input::ContainerNetworks { container, networks } => self.container_networks(&container, networks),
+            Input::ContainerClass { container, class } => self.container_class(&container, class),
+            Input::ContainerStarted { container, pid } => self.container_started(&container, pid, now, out),
+            Input::ContainerStartFailed { container, why } => self.container_start_failed(&container, &why, now, out),
+            Input::ContainerExited { container, status } => self.container_exited(&container, status, now, out),
+            Input::ContainerLimited { container, reason, message, resources } => {
+                self.container_limited(&container, reason, message, &resources);
+            }
+            Input::VolumesChanged { change } => self.volumes_changed(change, out),
+            Input::ContainerUpdateFailed { container, why } => self.container_update_failed(&container, &why, out),
+            Input::Measured { measurement } => self.measured(*measurement, now, out),
+            Input::DiskUsage { fraction } => self.disk_usage(fraction, now, out),
+            Input::CheckpointsFailing { why, needs_room } => self.checkpoints_failing(&why, needs_room, now, out),
+            Input::CheckpointsWork => self.checkpoints_work(now, out),
+            Input::Shutdown { unregister } => self.shut_down(unregister, now, out),
+            Input::Wake => {}
+        }
+    }
+
     /// An agent that takes up what an earlier one left. `info` is what it registers with, without an id.
     ///
     /// # Errors
@@ -214,61 +276,6 @@ impl Agent {
         Ok(agent)
     }
 
-    /// Takes one input.
-    pub fn handle(&mut self, input: Input, now: Time, out: &mut Outbox) {
-        self.view = None;
-        let before = out.outputs.len();
-        self.dispatch(input, now, out);
-        self.end_without_disk(before, out);
-    }
-
-    fn dispatch(&mut self, input: Input, now: Time, out: &mut Outbox) {
-        match input {
-            Input::Detected { master } => self.detected(master, now),
-            Input::Message { from, message } => self.message(&from, message, now, out),
-            Input::Authentication { attempt, from, message } => self.authentication(attempt, &from, message, now, out),
-            Input::Exited { pid } => self.exited(&pid, now, out),
-            Input::ExecutorSubscribe { stream, request, call } => {
-                self.subscribe_executor(stream, request, *call, now, out);
-            }
-            Input::ExecutorCall { request, call } => self.executor_call(request, *call, now, out),
-            Input::ExecutorStreamClosed { stream } => self.executor_stream_closed(stream),
-            Input::OperatorCall { request, call } => self.operator_call(request, *call, out),
-            Input::ContainerNetworks { container, networks } => self.container_networks(&container, networks),
-            Input::ContainerClass { container, class } => self.container_class(&container, class),
-            Input::ContainerStarted { container, pid } => self.container_started(&container, pid, now, out),
-            Input::ContainerStartFailed { container, why } => self.container_start_failed(&container, &why, now, out),
-            Input::ContainerExited { container, status } => self.container_exited(&container, status, now, out),
-            Input::ContainerLimited { container, reason, message, resources } => {
-                self.container_limited(&container, reason, message, &resources);
-            }
-            Input::VolumesChanged { change } => self.volumes_changed(change, out),
-            Input::ContainerUpdateFailed { container, why } => self.container_update_failed(&container, &why, out),
-            Input::Measured { measurement } => self.measured(*measurement, now, out),
-            Input::DiskUsage { fraction } => self.disk_usage(fraction, now, out),
-            Input::CheckpointsFailing { why, needs_room } => self.checkpoints_failing(&why, needs_room, now, out),
-            Input::CheckpointsWork => self.checkpoints_work(now, out),
-            Input::Shutdown { unregister } => self.shut_down(unregister, now, out),
-            Input::Wake => {}
-        }
-    }
-
-    /// Finishes a batch of inputs: what is due is done and sent.
-    pub fn end_batch(&mut self, now: Time, out: &mut Outbox) {
-        let before = out.outputs.len();
-        while let Some(timer) = self.timers.pop_due(now) {
-            self.view = None;
-            self.fire(timer, now, out);
-        }
-        self.end_without_disk(before, out);
-        self.forward_updates(now, out);
-    }
-
-    /// When the agent wants [`Input::Wake`].
-    pub fn next_wake(&self) -> Option<Time> {
-        [self.timers.next(), self.streams.next_wake()].into_iter().flatten().min()
-    }
-
     /// The agent as it is now; the same view as before while nothing has changed.
     pub fn snapshot(&mut self) -> Arc<Snapshot> {
         if let Some(view) = &self.view {
@@ -329,7 +336,7 @@ impl Agent {
             _ => {}
         }
         if self.master.as_ref() != Some(from) {
-            tracing::warn!(%from, "dropped a message that is not from the leading master");
+            out.warn(format!("Dropped a message from {from}, which is not the leading master"));
             return;
         }
         match *message {

@@ -29,7 +29,7 @@ impl Agent {
     /// ApplyOperationMessage.
     pub(crate) fn apply_operation(&mut self, message: ApplyOperationMessage, now: Time, out: &mut Outbox) {
         if message.resource_version_uuid.resource_provider_id.is_some() {
-            tracing::warn!("dropped an operation: its resource provider is not subscribed");
+            out.warn("Dropped an operation: its resource provider is not subscribed");
             return;
         }
         if let Some(known) = self.operations.iter().find(|known| known.uuid == message.operation_uuid) {
@@ -191,7 +191,7 @@ impl Agent {
                 self.change_total(total, out);
                 self.checkpoint_resources(out);
             }
-            Err(why) => tracing::warn!(why, "dropped checkpointed resources that this agent does not have"),
+            Err(why) => out.warn(format!("Dropped checkpointed resources that this agent does not have: {why}")),
         }
     }
 

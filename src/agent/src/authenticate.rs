@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Pid, Time, cram_md5};
+use cores::TimerKey;
 use protos::mesos::internal::{
     AuthenticateMessage, AuthenticationCompletedMessage, AuthenticationErrorMessage, AuthenticationFailedMessage,
     AuthenticationMechanismsMessage, AuthenticationStartMessage, AuthenticationStepMessage,
@@ -15,7 +16,7 @@ use protos::mesos::internal::{
 use crate::agent::{Agent, AgentState};
 use crate::message::Outgoing;
 use crate::output::{Outbox, Output};
-use crate::timers::{Timer, TimerKey};
+use crate::timers::Timer;
 
 /// The only mechanism.
 const MECHANISM: &str = "CRAM-MD5";
@@ -140,7 +141,7 @@ impl Agent {
     pub(crate) fn authenticate(&mut self, now: Time, out: &mut Outbox) {
         let Some(master) = self.master.clone() else { return };
         if self.config.credential.as_ref().is_none_or(|credential| credential.secret.is_none()) {
-            tracing::warn!("Authentication failed; secret needed by CRAM-MD5 authenticatee");
+            out.warn("Authentication failed; secret needed by CRAM-MD5 authenticatee");
             return self.authentication_refused(out);
         }
         self.timers.cancel(self.authentication.timer.take());
@@ -160,7 +161,7 @@ impl Agent {
             return;
         }
         if self.authentication.phase != Phase::Broken {
-            tracing::warn!("the master has not authenticated this agent in time: trying again");
+            out.warn("The master has not authenticated this agent in time: trying again");
         }
         self.authenticate_again(now, out);
     }
@@ -207,7 +208,7 @@ impl Agent {
             (AuthMessage::Completed(_), Phase::Begun) => {
                 self.timers.cancel(self.authentication.timer.take());
                 self.authentication.phase = Phase::Done;
-                tracing::info!(master = %from.address(), "the master knows who this agent is");
+                out.info(format!("The master at {} has authenticated this agent", from.address()));
                 self.send_registration(now, out);
             }
             (AuthMessage::Failed(_), _) => self.authentication_refused(out),
@@ -221,7 +222,7 @@ impl Agent {
     /// The attempt cannot come to a good end. The first time it is repeated at once, as the master may just have begun; after
     /// that when its time is over, so that a master that always says so is not asked without end.
     fn authentication_broken(&mut self, why: &str, now: Time, out: &mut Outbox) {
-        tracing::warn!("the master cannot authenticate this agent: {why}");
+        out.warn(format!("The master cannot authenticate this agent: {why}"));
         self.authentication.phase = Phase::Broken;
         if self.authentication.is_first {
             self.authenticate_again(now, out);

@@ -83,7 +83,7 @@ impl Agent {
         if is_late && !self.has_complained {
             self.has_complained = true;
             let master = master.address();
-            tracing::warn!("the master at {master} has not answered yet, and is asked again; its log may say why");
+            out.warn(format!("The master at {master} has not answered yet and is asked again; see its log"));
         }
         let wait = self.random.up_to(self.registration_wait);
         self.registration_wait = (self.registration_wait * 2).min(REGISTRATION_WAIT_MAX);
@@ -93,7 +93,7 @@ impl Agent {
     /// Registers within twice the back-off factor, if it would be later.
     pub(crate) fn register_soon(&mut self, now: Time) {
         let longest = self.config.registration_backoff_factor.saturating_mul(2);
-        let Some(key) = self.registration.filter(|(due, _)| *due > now + longest) else { return };
+        let Some(key) = self.registration.filter(|key| key.at() > now + longest) else { return };
         self.timers.cancel(Some(key));
         let wait = self.random.up_to(longest);
         self.registration_wait = longest;

@@ -6,15 +6,14 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use base::{ExecutorId, FrameworkId, Pid, TaskId};
+use cores::{RequestId, StreamId, TimerKey};
 use protos::mesos::internal::RegisterExecutorMessage;
 use protos::mesos::{self as pb, executor};
 
 use crate::config::MAX_COMPLETED_TASKS_PER_EXECUTOR;
 use crate::container::{ContainerName, VolumeLink};
 use crate::disk::paths;
-use crate::input::{RequestId, StreamId};
 use crate::status::Verdict;
-use crate::timers::TimerKey;
 
 /// How far an executor has got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

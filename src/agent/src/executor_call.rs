@@ -2,13 +2,13 @@
 //! what v0 executors send instead of them; and the way from a framework to its executor.
 
 use base::Time;
+use cores::{RequestId, StreamId};
 use protos::mesos::internal::{ExecutorToFrameworkMessage, FrameworkToExecutorMessage, StatusUpdateMessage};
 use protos::mesos::{self as pb, executor as api};
 
 use crate::agent::{Agent, AgentState};
 use crate::executor::{ExecutorLink, ExecutorState};
 use crate::framework::FrameworkState;
-use crate::input::{RequestId, StreamId};
 use crate::output::{Answer, Outbox};
 
 impl Agent {

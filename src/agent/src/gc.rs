@@ -8,12 +8,13 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use base::{AgentId, ExecutorId, FrameworkId, Time};
+use cores::TimerKey;
 use rustc_hash::FxHashMap;
 
 use crate::agent::Agent;
 use crate::disk::paths;
 use crate::output::{Outbox, Output};
-use crate::timers::{Timer, TimerKey};
+use crate::timers::Timer;
 
 /// How many folders are kept at most.
 const MAX_KEPT: usize = 100_000;

@@ -1,5 +1,7 @@
 //! Which directories are deleted, when and in what order.
 
+use cores::Core;
+
 use super::*;
 use crate::config::Config;
 use crate::disk::Recovered;

@@ -3,20 +3,13 @@
 //! Everything here is already decoded; nothing is checked yet.
 
 use base::Pid;
+use cores::{RequestId, StreamId};
 use protos::mesos::{self as pb, agent, executor};
 
 use crate::authenticate::AuthMessage;
 use crate::container::ContainerName;
 use crate::message::Incoming;
 use crate::oversubscription::Measurement;
-
-/// Names an open request until it is answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RequestId(pub u64);
-
-/// Names an open event stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct StreamId(pub u64);
 
 /// What can happen to an agent.
 #[derive(Clone, Debug)]

@@ -15,12 +15,13 @@ impl Agent {
     pub(crate) fn kill_task(&mut self, message: KillTaskMessage, now: Time, out: &mut Outbox) {
         // Also while it registers once more: the master knows it already, and says it only once.
         if matches!(self.state, AgentState::Recovering | AgentState::Terminating) {
-            tracing::warn!(task = message.task_id.value.as_str(), "dropped a kill: the agent recovers or ends");
+            out.warn(format!("Dropped the kill of task {}: the agent recovers or ends", message.task_id.value));
             return;
         }
         let Ok(framework) = FrameworkId::new(&message.framework_id.value) else { return };
         let Some(known) = self.frameworks.get(&framework).cloned() else {
-            tracing::warn!(%framework, task = message.task_id.value.as_str(), "dropped a kill: the framework is unknown");
+            let task = &message.task_id.value;
+            out.warn(format!("Dropped the kill of task {task}: framework {framework} is unknown"));
             return;
         };
         if known.state == FrameworkState::Terminating {

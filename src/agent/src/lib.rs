@@ -63,6 +63,7 @@ pub use agent::{Agent, AgentState, StartError};
 pub use authenticate::{AuthMessage, Credential};
 pub use config::{Config, Limitable, Reconfiguration, RecoverMode};
 pub use container::{ContainerName, ContainerSpec, Ours, Prepare, Session, VolumeLink};
+pub use cores::{RequestId, StreamId};
 pub use disk::{
     Recovered, RecoveredAgent, RecoveredExecutor, RecoveredFramework, RecoveredNested, RecoveredRun, RecoveredTask,
     RecoveryError, Skipped, Tree,
@@ -70,7 +71,7 @@ pub use disk::{
 pub use environment::{PATH, is_agents_own};
 pub use executor::{Executor, ExecutorLink, ExecutorState, Queued};
 pub use framework::{Framework, FrameworkState};
-pub use input::{Input, RequestId, StreamId};
+pub use input::Input;
 pub use limits::Limits;
 pub use message::{Incoming, MessageError, Outgoing};
 pub use output::{Answer, GoneVolume, Outbox, Output, Persist};

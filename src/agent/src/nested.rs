@@ -4,6 +4,7 @@
 //! Wait, kill, remove and what is reported; launching is `nested_launch.rs`. Their tasks are the executor's business.
 
 use base::Time;
+use cores::RequestId;
 use protos::mesos::{self as pb, agent as api};
 
 use crate::agent::{Agent, AgentState};
@@ -11,7 +12,6 @@ use crate::container::ContainerName;
 use crate::disk::RecoveredNested;
 use crate::environment::references;
 use crate::executor::ExecutorState;
-use crate::input::RequestId;
 use crate::nested_launch::{rights, wanted};
 use crate::output::{Answer, Outbox, Output};
 

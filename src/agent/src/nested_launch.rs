@@ -2,13 +2,13 @@
 //!
 //! What becomes of them is `nested.rs`.
 
+use cores::RequestId;
 use protos::mesos::{self as pb, agent as api};
 
 use crate::agent::Agent;
 use crate::container::{ContainerName, ContainerSpec, Prepare, Session, VolumeLink};
 use crate::environment::{Variables, executor_environment, executor_references, nested_environment, references};
 use crate::executor::{Executor, ExecutorState};
-use crate::input::RequestId;
 use crate::launch::program_of;
 use crate::limits::Limits;
 use crate::nested::{Nested, Wanted};

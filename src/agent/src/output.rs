@@ -1,71 +1,22 @@
-//! What an agent wants done.
+//! What an agent asks its shell to do, and what it persists.
 //!
-//! An outbox is a transaction: everything in `persist` must be durable before anything in `outputs` is done. What says
-//! nothing about the agent's state need not wait, and does not wait behind a disk that is slow or full.
+//! How that is done is up to the shell; in which order, to [`cores::Outbox`].
 
 use std::sync::Arc;
 
 use base::{Pid, Time};
+use cores::{RequestId, StreamId};
 use protos::mesos::{self as pb, agent, executor};
 
 use crate::container::{ContainerName, ContainerSpec, VolumeLink};
-use crate::input::{RequestId, StreamId};
 use crate::limits::Limits;
 use crate::message::Outgoing;
 
-/// What one batch of inputs has led to.
-#[derive(Clone, Debug, Default)]
-pub struct Outbox {
-    /// What must be on disk, in this order, before any output is carried out.
-    pub persist: Vec<Persist>,
-    /// What must be done, in this order.
-    pub outputs: Vec<Output>,
-    /// What must be done at once, in this order, also while a write is under way: it promises nothing about the agent's state.
-    pub at_once: Vec<Output>,
-}
+/// What a batch of inputs has led to: checkpoints, and what is to be done.
+pub type Outbox = cores::Outbox<Persist, Output>;
 
-impl Outbox {
-    /// Whether there is nothing to do.
-    pub fn is_empty(&self) -> bool {
-        self.persist.is_empty() && self.outputs.is_empty() && self.at_once.is_empty()
-    }
-}
-
-/// One change below the meta folder (`<work_dir>/meta`); paths are relative to it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Persist {
-    /// The file has exactly this content, or what it had before: never something in between.
-    Replace {
-        /// The file; missing folders are made.
-        path: String,
-        /// The whole content.
-        bytes: Vec<u8>,
-    },
-    /// These bytes follow what the file has; a crash may leave a part of them.
-    Append {
-        /// The file; it and missing folders are made.
-        path: String,
-        /// What is added.
-        bytes: Vec<u8>,
-    },
-    /// The folder exists, with its parents.
-    Folder {
-        /// The folder.
-        path: String,
-    },
-    /// The symbolic link leads to `target`, also if it led elsewhere before.
-    Link {
-        /// The link; missing folders are made.
-        path: String,
-        /// Where it leads: an absolute path.
-        target: String,
-    },
-    /// The file, link or folder with all in it is gone.
-    Remove {
-        /// What goes; it may be gone already.
-        path: String,
-    },
-}
+/// One change below the meta directory (`<work_dir>/meta`).
+pub type Persist = cores::Change;
 
 /// The answer to a request.
 #[derive(Clone, Debug, PartialEq)]

@@ -39,7 +39,7 @@ impl Agent {
     pub(crate) fn ping_timed_out(&mut self, out: &mut Outbox) {
         self.ping = None;
         if self.state == AgentState::Running {
-            tracing::warn!("no ping from the master for too long; detecting it anew");
+            out.warn("No ping from the master for too long; detecting it anew");
             out.outputs.push(Output::RedetectMaster);
         }
     }
@@ -53,7 +53,7 @@ impl Agent {
         }
         if matches!(self.state, AgentState::Running | AgentState::Disconnected) && !self.has_complained {
             self.has_complained = true;
-            tracing::warn!("no connection to the master at {}: it is tried again, and tasks go on", pid.address());
+            out.warn(format!("No connection to the master at {}: trying again; tasks continue", pid.address()));
         }
         match self.state {
             AgentState::Running => out.outputs.push(Output::RedetectMaster),

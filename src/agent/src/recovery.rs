@@ -28,7 +28,7 @@ impl Agent {
         self.counters.recovery_errors = u64::from(recovered.errors);
         for skipped in &recovered.skipped {
             let path = self.config.meta_path(&skipped.path);
-            tracing::warn!("The checkpoint '{path}' {}: {}", skipped.why, skipped.effect);
+            out.warn(format!("The checkpoint '{path}' {}: {}", skipped.why, skipped.effect));
         }
         let rebooted = recovered.boot_id.as_ref().is_some_and(|old| *old != self.config.boot_id);
         self.recover_resources(recovered.resources, recovered.target, now, out)?;
@@ -107,7 +107,7 @@ impl Agent {
                 let latest = self.config.meta_path(paths::LATEST);
                 return Err(StartError::Reconfiguration { why, latest });
             }
-            tracing::warn!(why, "the host has rebooted and the agent has changed: it registers as a new one");
+            out.warn(format!("The host has rebooted and the agent has changed: it registers as a new one: {why}"));
             out.persist.push(Persist::Remove { path: paths::LATEST.to_owned() });
             self.discard(Folder::Agent(agent.id.as_str().to_owned()), now);
             return Ok(());

@@ -20,7 +20,7 @@ impl Agent {
     /// The answer to RegisterSlaveMessage.
     pub(crate) fn slave_registered(&mut self, answer: SlaveRegisteredMessage, now: Time, out: &mut Outbox) {
         let Ok(id) = AgentId::new(&answer.slave_id.value) else {
-            tracing::warn!(id = answer.slave_id.value.as_str(), "dropped a registration with an id that cannot be one");
+            out.warn(format!("Dropped a registration with the invalid agent id '{}'", answer.slave_id.value));
             return;
         };
         match &self.id {
@@ -80,7 +80,7 @@ impl Agent {
         self.registered = Some(now);
         self.has_complained = false;
         if let (Some(master), Some(id)) = (&self.master, &self.id) {
-            tracing::info!("registered with the master at {} as agent {id}", master.address());
+            out.info(format!("Registered with the master at {} as agent {id}", master.address()));
         }
         if let Some(seconds) = connection.and_then(|connection| connection.total_ping_timeout_seconds)
             && let Ok(timeout) = Duration::try_from_secs_f64(seconds)

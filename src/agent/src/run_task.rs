@@ -69,16 +69,16 @@ impl Agent {
         out: &mut Outbox,
     ) {
         if matches!(self.state, AgentState::Recovering | AgentState::Terminating) {
-            tracing::warn!("dropped a launch: the agent recovers or ends");
+            out.warn("Dropped a launch: the agent recovers or ends");
             return;
         }
         let id = info.id.as_ref().map(|id| FrameworkId::of(&id.value));
         let Some(Ok(id)) = id else {
-            tracing::warn!(framework = info.name, "dropped a launch: the framework has no good id");
+            out.warn(format!("Dropped a launch: framework '{}' has no valid id", info.name));
             return;
         };
         if self.frameworks.get(&id).is_some_and(|framework| framework.state == FrameworkState::Terminating) {
-            tracing::warn!(framework = %id, "dropped a launch: the framework is being shut down");
+            out.warn(format!("Dropped a launch: framework {id} is being shut down"));
             return;
         }
         complete_executor(&mut launch.executor, &id);

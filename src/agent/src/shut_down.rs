@@ -11,7 +11,7 @@ use crate::output::{Outbox, Output, Persist};
 impl Agent {
     /// The master does not want this agent.
     pub(crate) fn shutdown_message(&mut self, message: ShutdownMessage, now: Time, out: &mut Outbox) {
-        tracing::warn!(why = message.message(), "the master asks this agent to shut down");
+        out.warn(format!("The master asks this agent to shut down: {}", message.message()));
         self.leave(now, out);
     }
 

@@ -18,7 +18,7 @@ impl Agent {
         let Ok(framework) = FrameworkId::new(&message.framework_id.value) else { return };
         if self.is_listed() {
             // A master that knows of the end says so again when it reads the list.
-            tracing::warn!(%framework, "the framework is not shut down: the agent has just listed it to a master");
+            out.warn(format!("Framework {framework} is not shut down: the agent has just listed it to a master"));
             return;
         }
         self.shut_down_framework(&framework, now, out);

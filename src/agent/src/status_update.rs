@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use base::{ExecutorId, FrameworkId, InvalidUuid, TaskId, Time};
+use cores::Level;
 use protos::mesos::internal::{StatusUpdate, StatusUpdateAcknowledgementMessage, StatusUpdateMessage};
 use protos::mesos::{self as pb, TaskState, executor as api};
 
@@ -29,20 +30,20 @@ impl Agent {
     /// An executor's update.
     pub(crate) fn executor_update(&mut self, mut update: StatusUpdate, now: Time, out: &mut Outbox) {
         let Some(known) = self.frameworks.get(update.framework_id.value.as_str()) else {
-            return self.invalid_update("its framework is unknown");
+            return self.invalid_update("its framework is unknown", out);
         };
         if known.state == FrameworkState::Terminating {
             return self.update_for_nobody(&update, out);
         }
         let other_agent = update.slave_id.as_ref().is_some_and(|id| *id != self.slave_id());
         if other_agent {
-            return self.invalid_update("it is for another agent");
+            return self.invalid_update("it is for another agent", out);
         }
         let Ok(uuid) = uuid_of(&update) else {
-            return self.invalid_update("it has no valid uuid");
+            return self.invalid_update("it has no valid uuid", out);
         };
         let Ok(task) = TaskId::of(&update.status.task_id.value) else {
-            return self.invalid_update("its task id cannot be one");
+            return self.invalid_update("its task id cannot be one", out);
         };
         let named = update.executor_id.as_ref().and_then(|id| known.executors.get(id.value.as_str()));
         let Some(executor) = named.filter(|executor| executor.has_task(&task)).or_else(|| known.executor_of(&task))
@@ -52,17 +53,17 @@ impl Agent {
         };
         let (framework, executor_id) = (known.id.clone(), executor.id.clone());
         if update.status.state == TaskState::TaskStaging as i32 {
-            self.invalid_update("it says TASK_STAGING, which no executor may");
+            self.invalid_update("it says TASK_STAGING, which no executor may", out);
             return self.shut_down_executor(&framework, executor_id.as_str(), now, out);
         }
         let queued = executor.queued_task(&task).is_some();
         if queued && !is_terminal(update.status.state) {
-            return self.invalid_update("its task was not handed to the executor yet");
+            return self.invalid_update("its task was not handed to the executor yet", out);
         }
         self.complete_update(&mut update, executor, uuid);
         let before = self.streams.before(&framework, &task, &uuid);
         if before.is_full && !is_terminal(update.status.state) {
-            return self.invalid_update("too many updates of its task wait for their acknowledgement");
+            return self.invalid_update("too many updates of its task wait for their acknowledgement", out);
         }
         let ended = executor.terminated.contains_key(&task);
         let link = executor.link.clone();
@@ -124,13 +125,13 @@ impl Agent {
         out: &mut Outbox,
     ) {
         let Some(executor) = executor else {
-            return self.invalid_update("its executor is unknown");
+            return self.invalid_update("its executor is unknown", out);
         };
         let is_completed = executor.completed.iter().any(|completed| completed.task_id.value == task.as_str());
         if !is_completed {
             if self.streams.before(framework, task, &uuid).is_full || self.streams.is_crowded() {
                 return self
-                    .invalid_update("too many updates of tasks that are not here wait for their acknowledgement");
+                    .invalid_update("too many updates of tasks that are not here wait for their acknowledgement", out);
             }
             self.complete_update(&mut update, executor, uuid);
             self.queue_update((framework, task), uuid, update, None, now, out);
@@ -142,7 +143,7 @@ impl Agent {
     /// until it is confirmed.
     fn update_for_nobody(&mut self, update: &StatusUpdate, out: &mut Outbox) {
         self.counters.invalid_status_updates += 1;
-        tracing::debug!("dropped a status update of a framework that is being shut down");
+        out.log(Level::Debug, "Dropped a status update of a framework that is being shut down");
         let Some(known) = self.frameworks.get(update.framework_id.value.as_str()) else { return };
         let executor = update.executor_id.as_ref().and_then(|id| known.executors.get(id.value.as_str()));
         let uuid = uuid_of(update);
@@ -151,9 +152,9 @@ impl Agent {
         }
     }
 
-    fn invalid_update(&mut self, why: &str) {
+    fn invalid_update(&mut self, why: &str, out: &mut Outbox) {
         self.counters.invalid_status_updates += 1;
-        tracing::warn!(why, "dropped a status update");
+        out.warn(format!("Dropped a status update: {why}"));
     }
 
     /// Fills in what the agent knows better than the executor.
@@ -243,7 +244,7 @@ impl Agent {
         };
         self.counters.valid_status_updates += 1;
         if let Some(file) = own.or_else(file) {
-            out.persist.push(Persist::Append { path: file.to_string(), bytes: frame_update(&update) });
+            out.persist.push(Persist::Append { path: file.to_string(), at: None, bytes: frame_update(&update) });
         }
     }
 

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use base::{FrameworkId, Time};
+use cores::{RequestId, StreamId};
 use protos::mesos::internal::StatusUpdate;
 use protos::mesos::{self as pb, TaskState, executor as api, task_status::Reason};
 
@@ -12,7 +13,6 @@ use crate::agent::{Agent, AgentState};
 use crate::disk::paths;
 use crate::executor::{Early, Executor, ExecutorLink, ExecutorState};
 use crate::framework::FrameworkState;
-use crate::input::{RequestId, StreamId};
 use crate::output::{Answer, Outbox, Output};
 use crate::status::{Verdict, loss};
 

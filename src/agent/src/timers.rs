@@ -1,11 +1,10 @@
-//! What the core wants to do later.
+//! What the timers of an agent are for.
 //!
-//! It holds instants and what they are for; it does not know what a due timer does.
+//! What a due timer does is in the file of its subject.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use base::{ExecutorId, FrameworkId, Time};
+use base::{ExecutorId, FrameworkId};
 
 use crate::container::ContainerName;
 
@@ -38,43 +37,5 @@ pub(crate) enum Timer {
     OperationRetry { uuid: Vec<u8>, wait: Duration },
 }
 
-/// Names one timer.
-pub(crate) type TimerKey = (Time, u64);
-
-/// All timers, by instant.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Timers {
-    queue: BTreeMap<TimerKey, Timer>,
-    counter: u64,
-}
-
-impl Timers {
-    /// Sets a timer.
-    pub(crate) fn set(&mut self, at: Time, timer: Timer) -> TimerKey {
-        self.counter += 1;
-        let key = (at, self.counter);
-        self.queue.insert(key, timer);
-        key
-    }
-
-    /// Forgets a timer; one that has fired or was forgotten before is none.
-    pub(crate) fn cancel(&mut self, key: Option<TimerKey>) {
-        if let Some(key) = key {
-            self.queue.remove(&key);
-        }
-    }
-
-    /// The next timer that is due.
-    pub(crate) fn pop_due(&mut self, now: Time) -> Option<Timer> {
-        let entry = self.queue.first_entry()?;
-        if entry.key().0 > now {
-            return None;
-        }
-        Some(entry.remove())
-    }
-
-    /// When the next timer is due.
-    pub(crate) fn next(&self) -> Option<Time> {
-        self.queue.first_key_value().map(|((at, _), _)| *at)
-    }
-}
+/// The timers of an agent.
+pub(crate) type Timers = cores::Timers<Timer>;

@@ -33,7 +33,7 @@ impl Agent {
             return;
         }
         if self.trouble.is_none() {
-            tracing::error!("{}: tasks go on, new ones are refused until it works again", trouble.why);
+            out.error(format!("{}: tasks continue; new tasks are refused until writes succeed", trouble.why));
         }
         self.trouble = Some(trouble);
         self.collect_garbage(now, out);
@@ -43,7 +43,7 @@ impl Agent {
     /// Checkpoints can be written again, and there is some room.
     pub(crate) fn checkpoints_work(&mut self, now: Time, out: &mut Outbox) {
         if self.trouble.take().is_some() {
-            tracing::info!("checkpoints can be written again: new tasks are taken");
+            out.info("Checkpoints can be written again: new tasks are accepted");
             self.collect_garbage(now, out);
             self.tell_health(out);
         }

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use agent::{Agent, Config, Incoming, Input, Outbox, Output, Recovered, Tree};
 use base::{Pid, Time};
+use cores::Core;
 use proptest::prelude::*;
 use protos::mesos::internal::{ApplyOperationMessage, ResourceVersionUuid};
 use protos::mesos::offer::operation::{Create, Destroy, Type};

@@ -1,39 +1,19 @@
 //! Runs a core: gathers inputs into batches, keeps its timers, makes its outbox durable and then visible.
 //!
-//! It knows neither master nor agent: a core says what persisting and carrying out mean. Everything here runs on the one
+//! It knows neither master nor agent: a [`World`] says what persisting and carrying out mean. Everything here runs on the one
 //! thread of the reactor, except the writes to disk.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use base::{Time, lock};
+use cores::{Core, Level, Line, Outbox};
 use tokio::sync::{Notify, mpsc, watch};
 
 use crate::clock::Clock;
 
 /// The most inputs that are handled before what they led to is carried out.
 const BATCH_LIMIT: usize = 4096;
-
-/// A core without I/O, as the driver sees it.
-pub trait Core: Send + 'static {
-    /// What can happen to it.
-    type Input: Send + 'static;
-    /// What must be durable before anything else of its batch shows.
-    type Persist: Send + 'static;
-    /// What it wants done.
-    type Output: Send + 'static;
-
-    /// Handles a batch of inputs, in order, and then what a batch's end asks for.
-    fn batch(&mut self, inputs: &mut dyn Iterator<Item = Self::Input>, now: Time) -> Batch<Self>
-    where
-        Self: Sized;
-
-    /// When it wants to be woken although nothing happens.
-    fn next_wake(&self) -> Option<Time>;
-
-    /// The input that tells it that its time has come.
-    fn wake() -> Self::Input;
-}
 
 /// The world's side of a core.
 pub trait World<C: Core>: Send + Sync + 'static {
@@ -72,15 +52,8 @@ struct Shared<C: Core> {
     committer: Mutex<Option<Committer<C>>>,
 }
 
-/// What one batch led to.
-pub struct Batch<C: Core> {
-    /// What must be durable before `outputs` are carried out.
-    pub persist: Vec<C::Persist>,
-    /// What is carried out after that, and after all that waits from earlier batches.
-    pub outputs: Vec<C::Output>,
-    /// What is carried out at once, whatever is being written.
-    pub at_once: Vec<C::Output>,
-}
+/// What a batch of a core has led to.
+type Batch<C> = Outbox<<C as Core>::Persist, <C as Core>::Output>;
 
 impl<C: Core> Driver<C> {
     /// A driver for `core`; nothing happens before [`Driver::run`].
@@ -164,7 +137,9 @@ impl<C: Core> Driver<C> {
     fn handle(&self, inputs: Vec<C::Input>) {
         let now = self.now();
         let mut core = lock(&self.shared.core);
-        let batch = core.batch(&mut inputs.into_iter(), now);
+        let mut batch = Outbox::default();
+        inputs.into_iter().for_each(|input| core.handle(input, now, &mut batch));
+        core.end_batch(now, &mut batch);
         self.queue(batch);
         drop(core);
     }
@@ -174,11 +149,12 @@ impl<C: Core> Driver<C> {
         self.queue(batch);
     }
 
-    fn queue(&self, batch: Batch<C>) {
+    fn queue(&self, mut batch: Batch<C>) {
+        write_log(&mut batch.log);
         if !batch.persist.is_empty() {
             self.shared.to_write.fetch_add(1, Ordering::Relaxed);
         }
-        if !batch.persist.is_empty() || !batch.outputs.is_empty() || !batch.at_once.is_empty() {
+        if !batch.is_empty() {
             lock(&self.shared.pending).push(batch);
             self.shared.notify.notify_one();
         }
@@ -195,8 +171,8 @@ impl<C: Core> Driver<C> {
         let _end = Ending(&self.shared);
         loop {
             self.wait(&mut from_disk).await?;
-            if lock(&self.shared.core).next_wake().is_some_and(|at| at <= self.now()) {
-                self.handle(vec![C::wake()]);
+            if lock(&self.shared.core).is_due(self.now()) {
+                self.handle(vec![C::WAKE]);
             }
             self.turn();
         }
@@ -221,6 +197,18 @@ impl<C: Core> Driver<C> {
             () = timer => {}
         }
         Ok(())
+    }
+}
+
+/// Writes the log lines of a core.
+pub fn write_log(lines: &mut Vec<Line>) {
+    for Line { level, text } in lines.drain(..) {
+        match level {
+            Level::Error => tracing::error!("{text}"),
+            Level::Warning => tracing::warn!("{text}"),
+            Level::Info => tracing::info!("{text}"),
+            Level::Debug => tracing::debug!("{text}"),
+        }
     }
 }
 
@@ -312,17 +300,22 @@ mod tests {
         type Persist = u32;
         type Output = u32;
 
-        fn batch(&mut self, inputs: &mut dyn Iterator<Item = u32>, _: Time) -> Batch<Echo> {
-            let (at_once, outputs): (Vec<u32>, Vec<u32>) = inputs.partition(|n| *n >= 1000);
-            Batch { persist: outputs.iter().copied().filter(|n| n % 2 == 0).collect(), outputs, at_once }
+        const WAKE: u32 = 0;
+
+        fn handle(&mut self, n: u32, _: Time, out: &mut Outbox<u32, u32>) {
+            match n {
+                1000.. => out.at_once.push(n),
+                _ => out.push(n),
+            }
+            if n < 1000 && n % 2 == 0 {
+                out.persist.push(n);
+            }
         }
+
+        fn end_batch(&mut self, _: Time, _: &mut Outbox<u32, u32>) {}
 
         fn next_wake(&self) -> Option<Time> {
             None
-        }
-
-        fn wake() -> u32 {
-            0
         }
     }
 
@@ -385,7 +378,7 @@ mod tests {
     async fn what_promises_nothing_passes_a_write_that_does_not_end() {
         let world = Notes::new();
         let driver = Driver::new(Echo, Clock::start());
-        driver.begin(Batch { persist: vec![100], outputs: vec![100], at_once: Vec::new() });
+        driver.submit(100);
         let running = tokio::spawn({
             let (driver, world) = (driver.clone(), world.clone());
             async move { driver.run(world).await }

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Read};
 
 use allocator::policies::Policies;
+use cores::Core;
 use master::record::{Batch, FRAME_MAX, Head, MAGIC, Player, RecordError, outcome};
 use master::{Config, Input, Master, Message, Outbox};
 use protos::mesos::OfferId;

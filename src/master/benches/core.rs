@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use base::{Pid, Time};
+use cores::Core;
 use master::{Config, Input, Master, Message, Outbox, Output, RequestId, StreamId};
 use protos::mesos::internal::{RegisterSlaveMessage, Registry, StatusUpdate, StatusUpdateMessage};
 use protos::mesos::offer::{Operation, operation};
@@ -43,8 +44,9 @@ impl Bench {
     /// Ends the batch and takes what it brought about.
     fn end(&mut self) -> Vec<Output> {
         self.master.end_batch(self.now, &mut self.out);
-        self.out.persist.clear();
-        std::mem::take(&mut self.out.outputs)
+        let outputs = std::mem::take(&mut self.out.outputs);
+        self.out.clear();
+        outputs
     }
 
     fn call(&mut self, id: &str, call: Call) {

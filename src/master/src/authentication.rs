@@ -121,6 +121,7 @@ fn asks_for_admission(message: &Message) -> bool {
 #[cfg(test)]
 mod tests {
     use base::Time;
+    use cores::Core;
 
     use super::*;
     use crate::Input;

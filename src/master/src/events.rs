@@ -42,7 +42,7 @@ impl Frameworks {
                 out.push(Output::SchedulerEvent { stream: *stream, event: Arc::new(event) });
             }
             Connection::Driver(pid) => match driver() {
-                Some(message) => out.send(pid, message),
+                Some(message) => out.push(Output::send(pid, message)),
                 None => return,
             },
             Connection::Recovered | Connection::Disconnected => return,

@@ -7,19 +7,12 @@ use std::sync::Arc;
 
 use allocator::policies::Policies;
 use base::Pid;
+use cores::{RequestId, StreamId};
 use protos::mesos::{master, scheduler};
 
 use crate::message::{Message, Outgoing};
 use crate::registry::RegistryOp;
 use crate::snapshot::Snapshot;
-
-/// Names an HTTP answer's body that stays open; chosen by the shell, never used twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct StreamId(pub u64);
-
-/// Names an HTTP request that waits for its answer; chosen by the shell, never used twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RequestId(pub u64);
 
 /// Something that happened.
 #[derive(Clone, Debug)]
@@ -172,17 +165,6 @@ impl Answer {
     }
 }
 
-/// How much a log line matters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
-    /// Bad input, or something lost.
-    Warning,
-    /// What changed in the cluster.
-    Info,
-    /// What happened to single tasks and offers.
-    Debug,
-}
-
 /// Something to be done by the shell, in order.
 #[derive(Clone, Debug)]
 pub enum Output {
@@ -261,58 +243,18 @@ pub enum Output {
         /// Why.
         reason: String,
     },
-    /// Write a line to the log.
-    Log {
-        /// How much it matters.
-        level: Level,
-        /// The line.
-        text: String,
-    },
 }
 
-/// What a batch of inputs brought about: a transaction. The shell makes all of `persist` durable before it carries
-/// out any of `outputs`.
-#[derive(Debug, Default)]
-pub struct Outbox {
-    /// Changes of the registry, in order.
-    pub persist: Vec<RegistryOp>,
-    /// All else, in order.
-    pub outputs: Vec<Output>,
-}
-
-impl Outbox {
-    /// Whether there is nothing to do.
-    pub fn is_empty(&self) -> bool {
-        self.persist.is_empty() && self.outputs.is_empty()
+impl Output {
+    /// A message of the process `master`.
+    pub(crate) fn send(to: &Pid, message: impl Into<Outgoing>) -> Output {
+        Output::Send { to: to.clone(), from: Sender::Master, message: message.into() }
     }
 
-    /// Forgets everything, and keeps the room.
-    pub fn clear(&mut self) {
-        self.persist.clear();
-        self.outputs.clear();
-    }
-
-    pub(crate) fn push(&mut self, output: Output) {
-        self.outputs.push(output);
-    }
-
-    pub(crate) fn send(&mut self, to: &Pid, message: impl Into<Outgoing>) {
-        self.push(Output::Send { to: to.clone(), from: Sender::Master, message: message.into() });
-    }
-
-    pub(crate) fn respond(&mut self, request: RequestId, answer: Answer) {
-        self.push(Output::Respond { request, answer });
-    }
-
-    pub(crate) fn log(&mut self, level: Level, text: impl Into<String>) {
-        self.push(Output::Log { level, text: text.into() });
-    }
-
-    pub(crate) fn warn(&mut self, text: impl Into<String>) {
-        self.log(Level::Warning, text);
-    }
-
-    pub(crate) fn info(&mut self, text: impl Into<String>) {
-        self.log(Level::Info, text);
+    pub(crate) fn respond(request: RequestId, answer: Answer) -> Output {
+        Output::Respond { request, answer }
     }
 }
+
+/// What a batch of inputs has led to: registry operations, and what is to be done.
+pub type Outbox = cores::Outbox<RegistryOp, Output>;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use allocator::Quota;
 use allocator::policies::Policies;
 use base::{Pid, Time};
+use cores::{Core, StreamId};
 use protos::mesos::{self, internal::Registry};
 use resources::Role;
 
@@ -17,7 +18,7 @@ use crate::allocation::Allocation;
 use crate::config::Config;
 use crate::counters::{Counter, Counters};
 use crate::frameworks::Frameworks;
-use crate::io::{Input, Outbox, StreamId};
+use crate::io::{Input, Outbox, Output};
 use crate::offers::Offers;
 use crate::operator::Subscribers;
 use crate::registry::RegistryOp;
@@ -61,6 +62,50 @@ pub struct Master {
 /// An interval of zero means always, which is as often as this.
 const LEAST_INTERVAL: Duration = Duration::from_millis(1);
 
+impl Core for Master {
+    type Input = Input;
+    type Persist = RegistryOp;
+    type Output = Output;
+
+    const WAKE: Input = Input::Wake;
+
+    /// Handles one input. Offers follow at the end of the batch.
+    fn handle(&mut self, input: Input, now: Time, out: &mut Outbox) {
+        self.begin(now, out);
+        match input {
+            Input::Message { from, message } => self.message(from, message, out),
+            Input::Authenticating { pid, attempt } => self.authenticating(pid, attempt),
+            Input::Authenticated { pid, attempt, principal } => self.authenticated(pid, attempt, principal, out),
+            Input::Exited { pid } => self.exited(&pid, out),
+            Input::Subscribe { request, stream, stream_text, call, principal } => {
+                self.subscribe_http(request, stream, stream_text, *call, principal, out);
+            }
+            Input::SchedulerCall { request, stream_id, call, principal } => {
+                self.scheduler_call(request, stream_id, call, principal, out);
+            }
+            Input::StreamClosed { stream } => self.stream_closed(stream, out),
+            Input::OperatorCall { request, call, principal } => self.operator_call(request, *call, principal, out),
+            Input::OperatorSubscribe { request, stream, principal } => {
+                self.operator_subscribe(request, stream, principal, out);
+            }
+            Input::Whitelist { hostnames } => self.allocation.set_whitelist(hostnames),
+            Input::UpdatePolicies { request, policies } => self.update_policies(request, *policies, out),
+            Input::Wake => self.wake(out),
+        }
+        self.settle_drained(out);
+    }
+
+    /// Makes offers out of what has changed.
+    fn end_batch(&mut self, now: Time, out: &mut Outbox) {
+        self.begin(now, out);
+        self.make_offers(out);
+    }
+
+    fn next_wake(&self) -> Option<Time> {
+        [self.timers.next(), self.allocation.next_wake()].into_iter().flatten().min()
+    }
+}
+
 impl Master {
     /// A master that leads from `now` on. `info.id` must not have been used by another master; `registry` is what the
     /// masters before have left; `seed` starts all that is random.
@@ -96,50 +141,6 @@ impl Master {
         master
     }
 
-    /// Takes one input. What follows from it is in `out`; offers follow at the end of the batch.
-    pub fn handle(&mut self, input: Input, now: Time, out: &mut Outbox) {
-        self.now = now;
-        self.allocation.set_time(now);
-        out.persist.append(&mut self.startup);
-        match input {
-            Input::Message { from, message } => self.message(from, message, out),
-            Input::Authenticating { pid, attempt } => self.authenticating(pid, attempt),
-            Input::Authenticated { pid, attempt, principal } => self.authenticated(pid, attempt, principal, out),
-            Input::Exited { pid } => self.exited(&pid, out),
-            Input::Subscribe { request, stream, stream_text, call, principal } => {
-                self.subscribe_http(request, stream, stream_text, *call, principal, out);
-            }
-            Input::SchedulerCall { request, stream_id, call, principal } => {
-                self.scheduler_call(request, stream_id, call, principal, out);
-            }
-            Input::StreamClosed { stream } => self.stream_closed(stream, out),
-            Input::OperatorCall { request, call, principal } => self.operator_call(request, *call, principal, out),
-            Input::OperatorSubscribe { request, stream, principal } => {
-                self.operator_subscribe(request, stream, principal, out);
-            }
-            Input::Whitelist { hostnames } => self.allocation.set_whitelist(hostnames),
-            Input::UpdatePolicies { request, policies } => self.update_policies(request, *policies, out),
-            Input::Wake => self.wake(out),
-        }
-        self.settle_drained(out);
-    }
-
-    /// To be called after a batch of inputs: makes offers out of what has changed.
-    pub fn end_batch(&mut self, now: Time, out: &mut Outbox) {
-        self.now = now;
-        self.allocation.set_time(now);
-        out.persist.append(&mut self.startup);
-        self.make_offers(out);
-    }
-
-    /// When [`Input::Wake`] is wanted; before that it does no harm.
-    pub fn next_wake(&self) -> Option<Time> {
-        match (self.timers.next(), self.allocation.next_wake()) {
-            (Some(one), Some(two)) => Some(one.min(two)),
-            (one, two) => one.or(two),
-        }
-    }
-
     /// All that a reader may see, as of now. A snapshot is made anew only if a table has changed.
     pub fn snapshot(&mut self) -> Arc<Snapshot> {
         // Each one is asked, so that none keeps its note.
@@ -171,8 +172,14 @@ impl Master {
         self.allocation.allocator().fairness()
     }
 
+    fn begin(&mut self, now: Time, out: &mut Outbox) {
+        self.now = now;
+        self.allocation.set_time(now);
+        out.persist.append(&mut self.startup);
+    }
+
     fn wake(&mut self, out: &mut Outbox) {
-        while let Some(timer) = self.timers.due(self.now) {
+        while let Some(timer) = self.timers.pop_due(self.now) {
             match timer {
                 Timer::SchedulerHeartbeat { framework, epoch } => self.scheduler_heartbeat(framework, epoch, out),
                 Timer::FrameworkFailover { framework, epoch } => self.failover_timeout(framework, epoch, out),

@@ -8,12 +8,13 @@ use std::sync::Arc;
 
 use allocator::policies::Policies;
 use base::{Pid, Time};
+use cores::{RequestId, StreamId};
 use prost::Message as _;
 use protos::mesos::MasterInfo;
 use protos::mesos::internal::Registry;
 use rustc_hash::FxHashMap;
 
-use crate::io::{Input, Outbox, Output, RequestId, StreamId};
+use crate::io::{Input, Outbox, Output};
 use crate::message::Message;
 use bytes::{Reader, Writer};
 
@@ -91,6 +92,9 @@ impl Head {
 pub struct Recorder {
     names: FxHashMap<String, u64>,
     last: u64,
+    /// The inputs of the batch that is being handled, and how many they are.
+    inputs: Writer,
+    count: u64,
 }
 
 /// A batch that was read.
@@ -112,22 +116,25 @@ pub struct Player {
 }
 
 impl Recorder {
-    /// The frame of a batch, but for [`Recorder::end`]. `text` gives policies a form that [`Player::batch`] is given back.
-    pub fn batch(&mut self, now: Time, inputs: &[Input], text: &dyn Fn(&Policies) -> String) -> Vec<u8> {
+    /// Adds an input to the batch. `text` gives policies a form that [`Player::batch`] is given back.
+    pub fn input(&mut self, input: &Input, text: &dyn Fn(&Policies) -> String) {
+        let mut out = std::mem::take(&mut self.inputs);
+        self.write(input, text, &mut out);
+        self.inputs = out;
+        self.count += 1;
+    }
+
+    /// Ends the batch with a hash over what it led to, and returns its frame.
+    pub fn end(&mut self, now: Time, outcome: u64) -> Vec<u8> {
         let mut out = Writer::default();
         let at = nanos(now);
         out.number(at.saturating_sub(self.last));
         self.last = self.last.max(at);
-        out.number(inputs.len() as u64);
-        for input in inputs {
-            self.input(input, text, &mut out);
-        }
-        out.0
-    }
-
-    /// Ends a batch's frame with what it led to.
-    pub fn end(frame: &mut Vec<u8>, outcome: u64) {
+        out.number(std::mem::take(&mut self.count));
+        let mut frame = out.0;
+        frame.append(&mut self.inputs.0);
         frame.extend(outcome.to_le_bytes());
+        frame
     }
 
     /// A text that may come again: its number, and the text itself the first time.
@@ -143,7 +150,7 @@ impl Recorder {
         self.names.insert(name.to_owned(), self.names.len() as u64);
     }
 
-    fn input(&mut self, input: &Input, text: &dyn Fn(&Policies) -> String, out: &mut Writer) {
+    fn write(&mut self, input: &Input, text: &dyn Fn(&Policies) -> String, out: &mut Writer) {
         match input {
             Input::Message { from, message } => {
                 out.tag(0);
@@ -346,7 +353,7 @@ pub fn outcome(out: &Outbox) -> u64 {
             Output::OpenStream { stream, .. } | Output::CloseStream { stream } => hash.number(stream.0),
             Output::Link { pid } | Output::Unlink { pid } => hash.bytes(pid.to_string().as_bytes()),
             Output::Exit { reason } => hash.bytes(reason.as_bytes()),
-            Output::OperatorSubscribed { .. } | Output::OperatorEvent { .. } | Output::Log { .. } => {}
+            Output::OperatorSubscribed { .. } | Output::OperatorEvent { .. } => {}
         }
     }
     hash.0

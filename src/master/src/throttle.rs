@@ -10,7 +10,7 @@ use base::{Pid, Time};
 use protos::mesos::internal::FrameworkErrorMessage;
 
 use crate::counters::Counter;
-use crate::io::Outbox;
+use crate::io::{Outbox, Output};
 use crate::master::Master;
 use crate::message::Message;
 use crate::state::FrameworkKey;
@@ -76,7 +76,7 @@ impl Master {
             out.warn(format!("{message} (of {from})"));
             self.count(Counter::DroppedMessages);
             self.count_held(key, 0, 1);
-            out.send(from, FrameworkErrorMessage { message });
+            out.push(Output::send(from, FrameworkErrorMessage { message }));
             return None;
         }
         if gate.waiting.is_empty() {

@@ -1,55 +1,6 @@
-//! A change of an agent's checkpoints, as a value and as bytes.
+//! Changes of an agent's checkpoints as bytes: a record of the journal.
 
-/// One change below the meta directory; paths are relative to it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
-    /// The file has exactly this content.
-    Replace {
-        /// The file.
-        path: String,
-        /// The whole content.
-        bytes: Vec<u8>,
-    },
-    /// These bytes follow what the file has.
-    Append {
-        /// The file.
-        path: String,
-        /// How much of the file counts before, if that is known: what follows is left from an earlier try.
-        at: Option<u64>,
-        /// What is added.
-        bytes: Vec<u8>,
-    },
-    /// The directory exists, with its parents.
-    Folder {
-        /// The directory.
-        path: String,
-    },
-    /// The symbolic link leads to `target`.
-    Link {
-        /// The link.
-        path: String,
-        /// Where it leads.
-        target: String,
-    },
-    /// The file, link or directory with all in it is gone.
-    Remove {
-        /// What goes.
-        path: String,
-    },
-}
-
-impl Change {
-    /// Path of the file, link or directory.
-    pub fn path(&self) -> &str {
-        match self {
-            Change::Replace { path, .. }
-            | Change::Append { path, .. }
-            | Change::Folder { path }
-            | Change::Link { path, .. }
-            | Change::Remove { path } => path,
-        }
-    }
-}
+use cores::Change;
 
 /// "No length is known", where one is written.
 const UNKNOWN: u64 = u64::MAX;

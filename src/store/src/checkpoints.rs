@@ -7,7 +7,9 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 
-use crate::change::{Change, decode, encode};
+use cores::Change;
+
+use crate::change::{decode, encode};
 use crate::error::{StoreError, Trouble};
 use crate::meta::{JOURNAL, MetaTree};
 use crate::meta_directory::MetaDirectory;

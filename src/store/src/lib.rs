@@ -20,8 +20,8 @@ mod replace;
 mod trouble;
 
 pub use batch::Batch;
-pub use change::Change;
 pub use checkpoints::{CheckpointDisk, Checkpoints, Lasting, Written};
+pub use cores::Change;
 pub use create::{
     Access, append_file, create_directories, create_directory, create_file, create_new, create_private, make_private,
     write_file,

@@ -10,7 +10,8 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::change::Change;
+use cores::Change;
+
 use crate::checkpoints::is_within;
 use crate::error::StoreError;
 

@@ -7,8 +7,9 @@ use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use cores::Change;
+
 use crate::batch::Batch;
-use crate::change::Change;
 use crate::checkpoints::{CheckpointDisk, Lasting};
 use crate::error::{StoreError, Trouble};
 use crate::journal::{Journal, RUNTIME_SIZE, SIZE};

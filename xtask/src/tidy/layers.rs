@@ -14,15 +14,16 @@ use toml::{Table, Value};
 const MAY_KNOW: &[(&str, &[&str])] = &[
     ("stdio", &[]),
     ("base", &[]),
+    ("cores", &["base"]),
     ("protos", &["base"]),
     ("resources", &["base", "protos"]),
     ("allocator", &["base", "protos", "resources"]),
     ("authorizer", &["protos"]),
-    ("master", &["base", "protos", "resources", "allocator", "authorizer"]),
-    ("agent", &["base", "protos", "resources", "authorizer"]),
+    ("master", &["base", "cores", "protos", "resources", "allocator", "authorizer"]),
+    ("agent", &["base", "cores", "protos", "resources", "authorizer"]),
     ("containers", &["base", "protos"]),
     ("executor", &["stdio", "base", "protos", "containers"]),
-    ("store", &["base", "protos"]),
+    ("store", &["base", "cores", "protos"]),
     ("fetcher", &["stdio", "base", "protos", "store"]),
     ("containerizer", &["base", "protos", "resources", "agent", "containers", "executor", "store", "fetcher"]),
     ("wire", &["base", "protos"]),
@@ -37,6 +38,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
         &[
             "stdio",
             "base",
+            "cores",
             "protos",
             "resources",
             "allocator",
@@ -50,7 +52,23 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "detector",
         ],
     ),
-    ("lab", &["base", "protos", "resources", "allocator", "master", "agent", "store", "wire", "sdk", "daemon", "plot"]),
+    (
+        "lab",
+        &[
+            "base",
+            "cores",
+            "protos",
+            "resources",
+            "allocator",
+            "master",
+            "agent",
+            "store",
+            "wire",
+            "sdk",
+            "daemon",
+            "plot",
+        ],
+    ),
     (
         "cli",
         &[
@@ -76,8 +94,19 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
 ];
 
 /// Crates whose code computes and does nothing else: the same inputs give the same outputs, byte for byte.
-const PURE: &[&str] =
-    &["base", "protos", "resources", "allocator", "authorizer", "master", "agent", "sdk", "binpack", "quality"];
+const PURE: &[&str] = &[
+    "base",
+    "cores",
+    "protos",
+    "resources",
+    "allocator",
+    "authorizer",
+    "master",
+    "agent",
+    "sdk",
+    "binpack",
+    "quality",
+];
 
 /// What a pure crate does not list, because it is a way to the world, to a clock or to chance.
 const WORLDLY: &[&str] = &[

@@ -34,12 +34,11 @@ impl Tree {
             Persist::Replace { path, bytes } => {
                 self.files.insert(path, bytes);
             }
-            Persist::Append { path, bytes } => match self.files.get_mut(&path) {
-                Some(file) => file.extend_from_slice(&bytes),
-                None => {
-                    self.files.insert(path, bytes);
-                }
-            },
+            Persist::Append { path, at, bytes } => {
+                let file = self.files.entry(path).or_default();
+                file.truncate(at.and_then(|at| usize::try_from(at).ok()).unwrap_or(file.len()));
+                file.extend_from_slice(&bytes);
+            }
             Persist::Folder { path } => {
                 self.folders.insert(path);
             }
@@ -79,7 +78,7 @@ mod tests {
     fn entries_change_the_tree() {
         let mut tree = Tree::default();
         tree.apply(&Persist::Replace { path: "a/b".into(), bytes: b"1".to_vec() });
-        tree.apply(&Persist::Append { path: "a/b".into(), bytes: b"2".to_vec() });
+        tree.apply(&Persist::Append { path: "a/b".into(), at: None, bytes: b"2".to_vec() });
         tree.apply(&Persist::Link { path: "a/latest".into(), target: "/x/b".into() });
         tree.apply(&Persist::Folder { path: "a/c".into() });
         tree.apply(&Persist::Folder { path: "a-b/x".into() });

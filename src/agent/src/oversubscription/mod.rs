@@ -150,7 +150,9 @@ impl Agent {
         let ends = matches!(known.state, ExecutorState::Terminating | ExecutorState::Terminated);
         let revocable = known.resources().iter().any(|resource| resource.revocable.is_some());
         if ends || !revocable {
-            tracing::warn!(%framework, %executor, "no correction: the executor ends, or holds nothing revocable");
+            out.warn(format!(
+                "Executor {executor} of framework {framework} is not preempted: it ends, or holds no revocable resources"
+            ));
             return;
         }
         let container = known.container.clone();

@@ -12,6 +12,7 @@ use agent::{
     RecoverMode, Recovered, RecoveredNested, Tree,
 };
 use base::{Pid, Time};
+use cores::Core;
 use protos::mesos as pb;
 use resources::{Format, Resources, Role, parse_attributes, parse_text};
 

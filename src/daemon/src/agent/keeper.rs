@@ -11,7 +11,7 @@ use std::time::Duration;
 use agent::{Input, Persist};
 use base::lock;
 use containerizer::Report;
-use store::{Change, Checkpoints, Health, MetaTree, StoreError, Trouble, Waits};
+use store::{Checkpoints, Health, MetaTree, StoreError, Trouble, Waits};
 use tokio::sync::{Notify, watch};
 
 use crate::fault;
@@ -63,13 +63,12 @@ impl Keeper {
     ///
     /// # Errors
     /// An error that is not transient.
-    pub(super) fn write(&self, entries: Vec<Persist>) -> anyhow::Result<()> {
-        let changes: Vec<Change> = entries.into_iter().map(change_of).collect();
+    pub(super) fn write(&self, entries: &[Persist]) -> anyhow::Result<()> {
         let mut waits = Waits::default();
         loop {
             let (outcome, trouble) = {
                 let mut checkpoints = lock(&self.checkpoints);
-                let outcome = checkpoints.write(&changes);
+                let outcome = checkpoints.write(entries);
                 (outcome, checkpoints.trouble().cloned())
             };
             if let Some(trouble) = trouble {
@@ -152,15 +151,5 @@ impl Keeper {
                 }
             }
         })
-    }
-}
-
-fn change_of(entry: Persist) -> Change {
-    match entry {
-        Persist::Replace { path, bytes } => Change::Replace { path, bytes },
-        Persist::Append { path, bytes } => Change::Append { path, at: None, bytes },
-        Persist::Folder { path } => Change::Folder { path },
-        Persist::Link { path, target } => Change::Link { path, target },
-        Persist::Remove { path } => Change::Remove { path },
     }
 }

@@ -41,7 +41,7 @@ use crate::address::identity;
 use crate::clock::Clock;
 use crate::common::{Common, LogLevel, strict_peers};
 use crate::connections::connections;
-use crate::driver::{Batch, Driver};
+use crate::driver::{Driver, write_log};
 use crate::fault;
 use crate::files::Files;
 use crate::firewall::Firewall;
@@ -141,7 +141,9 @@ pub async fn start(mut flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result
         );
     }
     let authorizer = config.authorizer.clone();
-    let mut core = Agent::new(config, info, recovered, seed, clock.now(), &mut out)?;
+    let started = Agent::new(config, info, recovered, seed, clock.now(), &mut out);
+    write_log(&mut out.log);
+    let mut core = started?;
     core.oversubscribe(policy, clock.now());
     let driver = Driver::new(core, clock);
 
@@ -203,7 +205,7 @@ pub async fn start(mut flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result
     let watching = containers.watch(&holdings(&driver));
     let handler = Arc::new(Handler::new(common, driver.clone(), shell.clone(), realms, authorizer, started));
     attach_sandboxes(&handler).await;
-    driver.begin(Batch { persist: out.persist, outputs: out.outputs, at_once: out.at_once });
+    driver.begin(out);
 
     let running = driver.clone();
     let core = tokio::spawn(async move { running.run(shell).await });

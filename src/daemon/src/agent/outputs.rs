@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use ::containers::User;
 use agent::oversubscription::{Load, Measurement};
-use agent::{Agent, Answer, ContainerName, Input, Outbox, Output, Persist, VolumeLink};
-use base::{Pid, Time};
+use agent::{Agent, Answer, ContainerName, Input, Output, Persist, VolumeLink};
+use base::Pid;
 use containerizer::{ComposingContainerizer, Deleter, Fetcher, Report, delete, volumes};
 use protos::mesos::slave_info::Capability;
 use tokio::runtime::Handle;
@@ -22,33 +22,10 @@ use super::volume_changes::{VolumeChange, VolumeChanges};
 use crate::answers::Answers;
 use crate::clock::Clock;
 use crate::common::Common;
-use crate::driver::{Batch, Core, World};
+use crate::driver::World;
 use crate::fault;
 use crate::files::Files;
 use crate::streams::Streams;
-
-impl Core for Agent {
-    type Input = Input;
-    type Persist = Persist;
-    type Output = Output;
-
-    fn batch(&mut self, inputs: &mut dyn Iterator<Item = Input>, now: Time) -> Batch<Agent> {
-        let mut out = Outbox::default();
-        for input in inputs {
-            self.handle(input, now, &mut out);
-        }
-        self.end_batch(now, &mut out);
-        Batch { persist: out.persist, outputs: out.outputs, at_once: out.at_once }
-    }
-
-    fn next_wake(&self) -> Option<Time> {
-        Agent::next_wake(self)
-    }
-
-    fn wake() -> Input {
-        Input::Wake
-    }
-}
 
 /// How the process is to end.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,7 +69,7 @@ impl World<Agent> for Shell {
                 self.deleter.wait(&self.meta.join(path));
             }
         }
-        self.keeper.write(entries)
+        self.keeper.write(&entries)
     }
 
     fn carry_out(&self, output: Output) {

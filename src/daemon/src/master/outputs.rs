@@ -9,9 +9,9 @@ use allocator::Explanation;
 use allocator::fairness::Report;
 use allocator::policies::Policies;
 use authorizer::Authorizer;
-use base::lock;
-use base::{Pid, Time};
-use master::{Answer, Input, KeptFrom, Level, Master, Outbox, Output, RegistryOp, Sender, Snapshot};
+use base::{Pid, Time, lock};
+use cores::Core;
+use master::{Answer, Input, KeptFrom, Master, Outbox, Output, RegistryOp, Sender, Snapshot};
 use wire::libprocess::Network;
 
 use super::record::Recording;
@@ -21,7 +21,7 @@ use super::views::sight::Sight;
 use crate::acls::Asker;
 use crate::answers::Answers;
 use crate::clock::Stopwatch;
-use crate::driver::{Batch, Core, World};
+use crate::driver::World;
 use crate::metrics::{Metrics, Timings};
 use crate::streams::Streams;
 
@@ -29,6 +29,8 @@ use crate::streams::Streams;
 pub(super) struct Live {
     core: Master,
     runs: Runs,
+    /// When the batch began that is being handled.
+    began: Option<Stopwatch>,
     recording: Option<Recording>,
 }
 
@@ -46,7 +48,7 @@ const RUNS_WINDOW: Duration = Duration::from_secs(3600);
 impl Live {
     pub(super) fn new(core: Master, recording: Option<Recording>) -> Live {
         let timings = || Arc::new(Mutex::new(Timings::new(RUNS_WINDOW)));
-        Live { core, runs: Runs { count: 0, took: timings(), latency: timings() }, recording }
+        Live { core, runs: Runs { count: 0, took: timings(), latency: timings() }, began: None, recording }
     }
 
     /// What a reader may see.
@@ -93,34 +95,30 @@ impl Core for Live {
     type Persist = RegistryOp;
     type Output = Output;
 
-    fn batch(&mut self, inputs: &mut dyn Iterator<Item = Input>, now: Time) -> Batch<Live> {
-        let mut out = Outbox::default();
-        let began = Stopwatch::start();
-        match &mut self.recording {
-            None => inputs.for_each(|input| self.core.handle(input, now, &mut out)),
-            Some(recording) => {
-                let inputs: Vec<Input> = inputs.collect();
-                recording.comes(now, &inputs);
-                inputs.into_iter().for_each(|input| self.core.handle(input, now, &mut out));
-            }
+    const WAKE: Input = Input::Wake;
+
+    fn handle(&mut self, input: Input, now: Time, out: &mut Outbox) {
+        self.began.get_or_insert_with(Stopwatch::start);
+        if let Some(recording) = &mut self.recording {
+            recording.input(&input);
         }
+        self.core.handle(input, now, out);
+    }
+
+    fn end_batch(&mut self, now: Time, out: &mut Outbox) {
         let run = Stopwatch::start();
-        self.core.end_batch(now, &mut out);
+        self.core.end_batch(now, out);
         self.runs.count += 1;
+        let began = self.began.take().unwrap_or(run);
         lock(&self.runs.latency).add(began, began.until(run));
         lock(&self.runs.took).add(run, run.elapsed());
         if let Some(recording) = &mut self.recording {
-            recording.led_to(&out);
+            recording.end_batch(now, out);
         }
-        Batch { persist: out.persist, outputs: out.outputs, at_once: Vec::new() }
     }
 
     fn next_wake(&self) -> Option<Time> {
         self.core.next_wake()
-    }
-
-    fn wake() -> Input {
-        Input::Wake
     }
 }
 
@@ -175,11 +173,6 @@ impl World<Live> for Shell {
             Output::Exit { reason } => {
                 self.exit.send_replace(Some(reason));
             }
-            Output::Log { level, text } => match level {
-                Level::Warning => tracing::warn!("{text}"),
-                Level::Info => tracing::info!("{text}"),
-                Level::Debug => tracing::debug!("{text}"),
-            },
         }
     }
 }

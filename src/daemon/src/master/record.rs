@@ -23,8 +23,6 @@ const BYTES_MAX: u64 = 16 << 30;
 pub(super) struct Recording {
     file: Option<File>,
     recorder: Recorder,
-    /// The batch that is being handled.
-    frame: Vec<u8>,
     written: u64,
 }
 
@@ -38,8 +36,7 @@ impl Recording {
         // Calls may hold secrets, such as variables of tasks.
         let file = store::create_new(Path::new(path), Access::Owner);
         let file = file.with_context(|| format!("--record: cannot make the file '{path}', which must be a new one"))?;
-        let mut recording =
-            Recording { file: Some(file), recorder: Recorder::default(), frame: Vec::new(), written: 0 };
+        let mut recording = Recording { file: Some(file), recorder: Recorder::default(), written: 0 };
         let mut flags: Vec<(String, String)> = head.flags;
         flags.push((POLICIES.to_owned(), text(policies)));
         recording.write(MAGIC.as_slice());
@@ -48,18 +45,17 @@ impl Recording {
         Ok(Some(recording))
     }
 
-    /// A batch comes.
-    pub(super) fn comes(&mut self, now: Time, inputs: &[Input]) {
+    /// Records an input of the batch.
+    pub(super) fn input(&mut self, input: &Input) {
         if self.file.is_some() {
-            self.frame = self.recorder.batch(now, inputs, &text);
+            self.recorder.input(input, &text);
         }
     }
 
-    /// What it has led to.
-    pub(super) fn led_to(&mut self, out: &Outbox) {
+    /// Writes the batch, with a hash over what it has led to.
+    pub(super) fn end_batch(&mut self, now: Time, out: &Outbox) {
         if self.file.is_some() {
-            let mut frame = std::mem::take(&mut self.frame);
-            Recorder::end(&mut frame, master::record::outcome(out));
+            let frame = self.recorder.end(now, master::record::outcome(out));
             self.write_frame(&frame);
         }
     }

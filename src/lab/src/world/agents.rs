@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use agent::{Agent, Answer, Config, ContainerName, Incoming, Input, Outbox, Output, Persist, Recovered};
 use base::{Pid, Time};
+use cores::Core;
 use master::{Message, Outgoing};
 use protos::mesos::{SlaveInfo, TaskInfo};
 use resources::{Format, Resources};
@@ -14,7 +15,6 @@ use store::Waits;
 
 use super::checkpoints::Keeper;
 use super::clock::Clock;
-use super::disk::change_of;
 use super::dropped::Dropped;
 use super::event::{Doom, Event, Moment, Over, ToExecutor};
 use super::light::LightAgent;
@@ -323,7 +323,7 @@ impl<O: Observer> World<O> {
             return;
         }
         host.wake = None;
-        if host.core.as_ref().and_then(|core| core.next_wake()).is_some_and(|at| at <= host.clock.show(self.now)) {
+        if host.core.as_ref().is_some_and(|core| core.is_due(host.clock.show(self.now))) {
             self.agent_takes(agent, Input::Wake);
         } else {
             self.plan_agent_wake(agent);
@@ -380,32 +380,19 @@ impl<O: Observer> World<O> {
     /// far.
     fn agent_outbox(&mut self, agent: u32, out: &mut Outbox) {
         let life = self.agents[agent as usize].life;
+        out.log.clear();
         for output in std::mem::take(&mut out.at_once) {
             self.agent_output(agent, output);
         }
         let host = &mut self.agents[agent as usize];
         if host.life != life {
-            (out.persist, out.outputs) = (Vec::new(), Vec::new());
-            return;
+            return out.clear();
         }
-        let writes = !out.persist.is_empty();
-        let doom = match host.doom {
-            Some(Doom { moment: Moment::Writing(_), .. }) if writes => host.doom.take(),
-            Some(Doom { moment: Moment::After(_), .. }) if !out.outputs.is_empty() => host.doom.take(),
-            _ => None,
-        };
-        if let Some(Doom { moment: Moment::After(outputs), .. }) = doom {
-            out.outputs.truncate(outputs as usize);
-        }
-        let mut dies = self.now;
-        if writes || !host.writer.is_idle() {
-            host.writer.push(std::mem::take(&mut out.persist), std::mem::take(&mut out.outputs));
-            if let Some(until) = self.agent_writes(agent) {
-                dies = match doom.map(|doom| doom.moment) {
-                    Some(Moment::Writing(_)) => self.now + until.since(self.now) / 2,
-                    _ => until,
-                };
-            }
+        let doom = Doom::take(&mut host.doom, out);
+        let mut written = self.now;
+        if !out.persist.is_empty() || !host.writer.is_idle() {
+            host.writer.push(out);
+            written = self.agent_writes(agent).unwrap_or(written);
         } else {
             for output in out.outputs.drain(..) {
                 self.agent_output(agent, output);
@@ -415,7 +402,7 @@ impl<O: Observer> World<O> {
             }
         }
         if let Some(doom) = doom {
-            self.queue.push(dies, Event::AgentDies { agent, life, doom });
+            self.queue.push(doom.instant(self.now, written), Event::AgentDies { agent, life, doom });
         }
     }
 
@@ -578,7 +565,7 @@ impl<O: Observer> World<O> {
         if self.sabotage == Some(super::Sabotage::Journals) {
             host.keeper.disk().lose_journal();
         }
-        host.keeper.stop(broken.into_iter().map(change_of).collect(), durable, self.now);
+        host.keeper.stop(broken, durable, self.now);
         host.volume_changes.clear();
         host.volume_waits.reset();
         #[cfg(test)]

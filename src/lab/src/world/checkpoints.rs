@@ -10,7 +10,7 @@ use agent::{Input, Tree};
 use base::Time;
 use store::{Change, Checkpoints, Health, Trouble, Waits};
 
-use super::disk::{Disk, DiskError, change_of, shown};
+use super::disk::{Disk, DiskError, shown};
 use super::event::Event;
 use super::{Note, Observer, World};
 
@@ -111,7 +111,7 @@ impl<O: Observer> World<O> {
                 let entries = host.writer.take_entries();
                 #[cfg(test)]
                 let entries = super::sabotage::spoiled_entries(self.sabotage, entries);
-                entries.into_iter().map(change_of).collect()
+                entries
             }
         };
         if changes.is_empty() {

@@ -7,7 +7,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use agent::{Persist, Tree};
+use agent::Tree;
 use base::Time;
 use store::{Change, CheckpointDisk, Lasting, StoreError, Trouble};
 
@@ -147,13 +147,11 @@ impl Disk {
 
     /// Makes a change in place.
     fn make(&mut self, change: &Change) {
-        if let Change::Append { path, at, .. } = change
-            && let Some(known) = at.or_else(|| self.longer.get(path).copied())
-            && let Some(file) = self.tree.files.get_mut(path)
-        {
-            file.truncate(usize::try_from(known).unwrap_or(usize::MAX));
+        let mut change = change.clone();
+        if let Change::Append { path, at, .. } = &mut change {
+            *at = at.or_else(|| self.longer.get(path).copied());
         }
-        self.tree.take(entry_of(change.clone()));
+        self.tree.take(change);
     }
 
     /// A refused write: directories and names may be there already, and appended bytes where they cannot be cut off.
@@ -248,27 +246,6 @@ pub(super) fn shown<'a>(tree: Tree, aside: impl Iterator<Item = &'a Change>) -> 
     let mut disk = Disk { tree, ..Disk::default() };
     aside.for_each(|change| disk.make(change));
     disk.tree
-}
-
-/// The change that a core's entry asks for.
-pub(super) fn change_of(entry: Persist) -> Change {
-    match entry {
-        Persist::Replace { path, bytes } => Change::Replace { path, bytes },
-        Persist::Append { path, bytes } => Change::Append { path, at: None, bytes },
-        Persist::Folder { path } => Change::Folder { path },
-        Persist::Link { path, target } => Change::Link { path, target },
-        Persist::Remove { path } => Change::Remove { path },
-    }
-}
-
-fn entry_of(change: Change) -> Persist {
-    match change {
-        Change::Replace { path, bytes } => Persist::Replace { path, bytes },
-        Change::Append { path, bytes, .. } => Persist::Append { path, bytes },
-        Change::Folder { path } => Persist::Folder { path },
-        Change::Link { path, target } => Persist::Link { path, target },
-        Change::Remove { path } => Persist::Remove { path },
-    }
 }
 
 #[cfg(test)]

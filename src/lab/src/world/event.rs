@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use base::Time;
+use cores::Outbox;
 use protos::mesos::{TaskInfo, TaskState, executor, scheduler};
 
 /// An event in the queue. Each names the life, connection or serial number that it was meant for; what is over by then
@@ -91,6 +93,29 @@ pub struct Doom {
     pub moment: Moment,
     /// For how long it stays away.
     pub away: std::time::Duration,
+}
+
+impl Doom {
+    /// Takes the doom of a process if it ends in this batch, and removes the outputs that it does not carry out.
+    pub(super) fn take<P, O>(doom: &mut Option<Doom>, out: &mut Outbox<P, O>) -> Option<Doom> {
+        let ends = match doom.as_ref()?.moment {
+            Moment::Writing(_) => !out.persist.is_empty(),
+            Moment::After(_) => !out.outputs.is_empty(),
+        };
+        let doom = doom.take_if(|_| ends)?;
+        if let Moment::After(outputs) = doom.moment {
+            out.outputs.truncate(outputs as usize);
+        }
+        Some(doom)
+    }
+
+    /// When the process ends whose write begins and ends then.
+    pub(super) fn instant(self, from: Time, until: Time) -> Time {
+        match self.moment {
+            Moment::Writing(_) => from + until.since(from) / 2,
+            Moment::After(_) => until,
+        }
+    }
 }
 
 /// When a doomed process ends.

@@ -4,6 +4,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
 
 use base::{Pid, Time};
+use cores::Core;
 use master::{Answer, Config, Input, Master, Outbox, Outgoing, Output, RegistryOp, RequestId, Sender, StreamId};
 use protos::mesos::internal::Registry;
 use protos::mesos::{MasterInfo, scheduler};
@@ -235,13 +236,8 @@ impl<O: Observer> World<O> {
             return;
         }
         self.master.wake = None;
-        let due = self
-            .master
-            .core
-            .as_ref()
-            .and_then(Master::next_wake)
-            .is_some_and(|at| at <= self.master.clock.show(self.now));
-        if due {
+        let shown = self.master.clock.show(self.now);
+        if self.master.core.as_ref().is_some_and(|core| core.is_due(shown)) {
             self.master.inbox.push(Input::Wake);
             self.batch_or_plan();
         } else {
@@ -271,14 +267,15 @@ impl<O: Observer> World<O> {
         let mut inbox = std::mem::take(&mut self.master.inbox);
         let Some(core) = &mut self.master.core else { return };
         let inputs = u32::try_from(inbox.len()).unwrap_or(u32::MAX);
-        #[cfg(test)]
-        let frame = self.tape.as_mut().map(|tape| tape.recorder.batch(shown, &inbox, &|_| String::new()));
-        inbox.drain(..).for_each(|input| core.handle(input, shown, &mut out));
+        for input in inbox.drain(..) {
+            #[cfg(test)]
+            self.tape.iter_mut().for_each(|tape| tape.input(&input));
+            core.handle(input, shown, &mut out);
+        }
         core.end_batch(shown, &mut out);
         #[cfg(test)]
-        if let (Some(tape), Some(frame)) = (&mut self.tape, frame) {
-            tape.batch(frame, &out);
-        }
+        self.tape.iter_mut().for_each(|tape| tape.end_batch(shown, &out));
+        out.log.clear();
         self.master.inbox = inbox;
         #[cfg(test)]
         self.spoil_master();
@@ -292,39 +289,25 @@ impl<O: Observer> World<O> {
 
     /// First durable, then visible; a doomed process gets only so far.
     fn master_commits(&mut self, out: &mut Outbox, ready: Time) {
-        let writes = !out.persist.is_empty();
-        let doom = match self.master.doom {
-            Some(Doom { moment: Moment::Writing(_), .. }) if writes => self.master.doom.take(),
-            Some(Doom { moment: Moment::After(_), .. }) if !out.outputs.is_empty() => self.master.doom.take(),
-            _ => None,
-        };
-        if let Some(Doom { moment: Moment::After(outputs), .. }) = doom {
-            out.outputs.truncate(outputs as usize);
-        }
+        let doom = Doom::take(&mut self.master.doom, out);
         if let Some(stuck) = &mut self.master.fenced
-            && (writes || *stuck == Stuck::Waits)
+            && (!out.persist.is_empty() || *stuck == Stuck::Waits)
         {
             *stuck = Stuck::Waits;
-            (out.persist, out.outputs) = (Vec::new(), Vec::new());
+            out.clear();
         }
-        let writes = !out.persist.is_empty();
         let life = self.master.life;
-        let mut dies = ready;
-        if writes || !self.master.writer.is_idle() {
-            self.master.writer.push(std::mem::take(&mut out.persist), std::mem::take(&mut out.outputs));
-            if let Some(until) = self.master_writes(ready) {
-                dies = match doom.map(|doom| doom.moment) {
-                    Some(Moment::Writing(_)) => ready + until.since(ready) / 2,
-                    _ => until,
-                };
-            }
+        let mut written = ready;
+        if !out.persist.is_empty() || !self.master.writer.is_idle() {
+            self.master.writer.push(out);
+            written = self.master_writes(ready).unwrap_or(ready);
         } else {
             for output in out.outputs.drain(..) {
                 self.master_output(output, ready);
             }
         }
         if let Some(doom) = doom {
-            self.queue.push(dies, Event::MasterDies { life, doom });
+            self.queue.push(doom.instant(ready, written), Event::MasterDies { life, doom });
         }
     }
 
@@ -445,7 +428,7 @@ impl<O: Observer> World<O> {
                 // A supervisor starts it again.
                 self.queue.push(self.now + EXIT_PAUSE, Event::StartMaster);
             }
-            Output::Log { .. } | Output::OperatorSubscribed { .. } | Output::OperatorEvent { .. } => {}
+            Output::OperatorSubscribed { .. } | Output::OperatorEvent { .. } => {}
         }
     }
 

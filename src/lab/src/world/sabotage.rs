@@ -280,7 +280,7 @@ pub(super) fn spoiled_entries(sabotage: Option<Sabotage>, mut written: Vec<Persi
 
 /// That an executor is done, if the end of a task of its is being written down.
 fn done_at_once(entry: &Persist) -> Option<Persist> {
-    let Persist::Append { path, bytes } = entry else { return None };
+    let Persist::Append { path, bytes, .. } = entry else { return None };
     let (run, task) = path.split_once("/tasks/")?;
     // After the length.
     let record = StatusUpdateRecord::decode(bytes.get(4..)?).ok().filter(|_| task.ends_with("task.updates"))?;

@@ -1,15 +1,15 @@
 //! A recording of a world's master, as the live one makes it: for tests of what plays it.
 
 use base::Time;
-use master::Outbox;
 use master::record::{Head, MAGIC, Recorder, outcome};
+use master::{Input, Outbox};
 use protos::mesos::MasterInfo;
 use protos::mesos::internal::Registry;
 
 /// A recording in memory.
 #[derive(Default)]
 pub(crate) struct Tape {
-    pub recorder: Recorder,
+    recorder: Recorder,
     pub bytes: Vec<u8>,
 }
 
@@ -20,8 +20,12 @@ impl Tape {
         self.frame(&head.frame());
     }
 
-    pub fn batch(&mut self, mut frame: Vec<u8>, out: &Outbox) {
-        Recorder::end(&mut frame, outcome(out));
+    pub fn input(&mut self, input: &Input) {
+        self.recorder.input(input, &|_| String::new());
+    }
+
+    pub fn end_batch(&mut self, now: Time, out: &Outbox) {
+        let frame = self.recorder.end(now, outcome(out));
         self.frame(&frame);
     }
 

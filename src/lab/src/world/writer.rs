@@ -6,21 +6,15 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use base::Time;
+use cores::Outbox;
 
 /// Batches that are written together at most, as in the daemons.
 const TOGETHER: usize = 64;
 
-/// What one batch of inputs has led to.
-#[derive(Debug)]
-pub(super) struct Batch<P, O> {
-    pub persist: Vec<P>,
-    pub outputs: Vec<O>,
-}
-
 /// The writes of one process.
 #[derive(Debug)]
 pub(super) struct Writer<P, O> {
-    waiting: VecDeque<Batch<P, O>>,
+    waiting: VecDeque<Outbox<P, O>>,
     /// So many of them are being written.
     busy: usize,
     /// Until then each write takes longer by `slow_by`.
@@ -40,9 +34,9 @@ impl<P, O> Writer<P, O> {
         self.waiting.is_empty()
     }
 
-    /// Puts a batch at the end.
-    pub fn push(&mut self, persist: Vec<P>, outputs: Vec<O>) {
-        self.waiting.push_back(Batch { persist, outputs });
+    /// Adds what a batch has led to, and leaves `out` empty.
+    pub fn push(&mut self, out: &mut Outbox<P, O>) {
+        self.waiting.push_back(std::mem::take(out));
     }
 
     /// Begins the next write if there is one and none goes on: whether there is something to write.
@@ -69,12 +63,12 @@ impl<P, O> Writer<P, O> {
     }
 
     /// The write is done: what was written.
-    pub fn done(&mut self) -> Vec<Batch<P, O>> {
+    pub fn done(&mut self) -> Vec<Outbox<P, O>> {
         self.waiting.drain(..std::mem::take(&mut self.busy)).collect()
     }
 
     /// The process has ended: what was being written, of which a part is durable.
-    pub fn broken(&mut self) -> Vec<Batch<P, O>> {
+    pub fn broken(&mut self) -> Vec<Outbox<P, O>> {
         let broken = self.done();
         self.waiting.clear();
         broken
@@ -98,15 +92,16 @@ mod tests {
     #[test]
     fn what_comes_during_a_write_is_written_together() {
         let mut writer: Writer<u32, &str> = Writer::default();
+        let out = |persist, outputs| Outbox { persist, outputs, ..Outbox::default() };
         assert_eq!(writer.begin(), None);
-        writer.push(vec![1], vec!["a"]);
+        writer.push(&mut out(vec![1], vec!["a"]));
         assert_eq!(writer.begin(), Some(true));
-        writer.push(Vec::new(), vec!["b"]);
-        writer.push(Vec::new(), vec!["c"]);
+        writer.push(&mut out(Vec::new(), vec!["b"]));
+        writer.push(&mut out(Vec::new(), vec!["c"]));
         assert_eq!(writer.begin(), None);
         assert_eq!(writer.done().iter().map(|batch| batch.outputs[0]).collect::<Vec<_>>(), ["a"]);
         assert_eq!(writer.begin(), Some(false));
-        writer.push(vec![2], Vec::new());
+        writer.push(&mut out(vec![2], Vec::new()));
         assert_eq!(writer.broken().len(), 2);
         assert!(writer.is_idle());
     }

@@ -7,7 +7,7 @@ use protos::mesos::{self, TaskState};
 
 use super::Removal;
 use crate::counters::Counter;
-use crate::io::Outbox;
+use crate::io::{Outbox, Output};
 use crate::master::Master;
 use crate::registry::RegistryOp;
 
@@ -22,7 +22,7 @@ impl Master {
         let Some(key) = self.agent_by_id(id.as_str()) else { return };
         if let Some(agent) = self.agent(key) {
             let message = Some("Agent has been marked gone".to_owned());
-            out.send(&agent.pid.clone(), ShutdownMessage { message });
+            out.push(Output::send(&agent.pid.clone(), ShutdownMessage { message }));
         }
         self.count(Counter::SlaveRemovals);
         let removal = Removal {

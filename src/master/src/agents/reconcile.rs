@@ -83,7 +83,7 @@ impl Master {
         let Some(agent) = self.agent(key) else { return };
         let connection = Some(self.slave_connection());
         let answer = SlaveReregisteredMessage { slave_id: agent.proto_id(), reconciliations, connection };
-        out.send(&agent.pid, answer);
+        out.push(Output::send(&agent.pid, answer));
     }
 
     /// The tasks that the master has on the agent and the agent does not list: the agent is to report their state.
@@ -147,17 +147,17 @@ impl Master {
         for info in &returning.frameworks {
             let id = info.id.clone().unwrap_or_default();
             if self.frameworks.is_completed(id.value.as_str()) {
-                out.send(&agent.pid, ShutdownFrameworkMessage { framework_id: id });
+                out.push(Output::send(&agent.pid, ShutdownFrameworkMessage { framework_id: id }));
             }
         }
         if let Some(drain) = &agent.drain {
-            out.send(&agent.pid, DrainSlaveMessage { config: drain.config });
+            out.push(Output::send(&agent.pid, DrainSlaveMessage { config: drain.config }));
         }
         for info in &returning.frameworks {
             let key = info.id.as_ref().and_then(|id| self.framework_by_id(&id.value));
             let known = key.filter(|key| self.framework(*key).is_some_and(|framework| !framework.recovered()));
             if let Some(message) = known.and_then(|key| self.frameworks.update_message(key)) {
-                out.send(&agent.pid, message);
+                out.push(Output::send(&agent.pid, message));
             }
         }
         if !agent.capabilities.resource_provider {
@@ -176,7 +176,7 @@ impl Master {
                 task_id: task.task_id.clone(),
                 kill_policy: None,
             };
-            out.send(&agent.pid, kill);
+            out.push(Output::send(&agent.pid, kill));
         }
     }
 }

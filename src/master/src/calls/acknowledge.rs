@@ -5,7 +5,7 @@ use protos::mesos::internal::StatusUpdateAcknowledgementMessage;
 use protos::mesos::scheduler::call::Acknowledge;
 
 use crate::counters::Counter;
-use crate::io::Outbox;
+use crate::io::{Outbox, Output};
 use crate::master::Master;
 use crate::state::{FrameworkKey, TaskKey, is_terminal};
 
@@ -47,7 +47,7 @@ impl Master {
             task_id: call.task_id,
             uuid: call.uuid,
         };
-        out.send(&agent.pid, message);
+        out.push(Output::send(&agent.pid, message));
         if let Some(task) = task.filter(|_| done) {
             self.retire_task(key, task);
         }

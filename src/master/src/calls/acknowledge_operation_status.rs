@@ -5,7 +5,7 @@ use protos::mesos::scheduler::call::AcknowledgeOperationStatus;
 use protos::mesos::{self, Operation};
 
 use crate::counters::Counter;
-use crate::io::Outbox;
+use crate::io::{Outbox, Output};
 use crate::master::Master;
 use crate::operations::is_final;
 use crate::state::FrameworkKey;
@@ -54,7 +54,7 @@ impl Master {
             operation_uuid: operation_uuid.clone(),
             resource_provider_id: call.resource_provider_id,
         };
-        out.send(&row.pid, message);
+        out.push(Output::send(&row.pid, message));
         if is_final(status.state()) {
             self.agents.remove_operation(agent, &operation_uuid.value);
         }

@@ -1,6 +1,7 @@
 //! DECLINE: offers go back, and the framework does not want them for a while.
 
 use allocator::fairness::OfferEnd;
+use cores::Level;
 use protos::mesos::scheduler::call::Decline;
 
 use crate::counters::Counter;
@@ -16,10 +17,7 @@ impl Master {
         let mut declined = 0;
         for id in &call.offer_ids {
             let Some(offer) = self.offers.find_own(&id.value, key) else {
-                out.log(
-                    crate::Level::Debug,
-                    format!("Ignoring the decline of offer {}: it is not outstanding", id.value),
-                );
+                out.log(Level::Debug, format!("Ignoring the decline of offer {}: it is not outstanding", id.value));
                 continue;
             };
             self.discard_offer(offer, Some(&filters), OfferEnd::Declined);

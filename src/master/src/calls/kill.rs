@@ -5,7 +5,7 @@ use protos::mesos::internal::KillTaskMessage;
 use protos::mesos::scheduler::call::{Kill, Reconcile, reconcile};
 
 use crate::counters::Counter;
-use crate::io::Outbox;
+use crate::io::{Outbox, Output};
 use crate::master::Master;
 use crate::state::FrameworkKey;
 
@@ -34,7 +34,7 @@ impl Master {
             task_id: call.task_id,
             kill_policy: call.kill_policy,
         };
-        out.send(&agent.pid, message);
+        out.push(Output::send(&agent.pid, message));
     }
 
     /// It is sent when the agent comes back.

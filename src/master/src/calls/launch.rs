@@ -11,7 +11,7 @@ use resources::{Format, Resource, Resources};
 
 use super::accept::{Deal, tasks_of};
 use super::normalize;
-use crate::io::Outbox;
+use crate::io::{Outbox, Output};
 use crate::master::Master;
 use crate::state::{Agent, AgentKey, Executor, FrameworkKey, Task, TaskKey};
 use crate::tasks::{MasterStatus, task_of};
@@ -85,7 +85,7 @@ impl Master {
             launch_executor: Some(launch_executor),
             task,
         };
-        out.send(&agent.pid, message);
+        out.push(Output::send(&agent.pid, message));
     }
 
     /// Books a task and, if it is new, its executor. Their resources take the form that the agent reads.

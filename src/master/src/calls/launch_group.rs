@@ -10,7 +10,7 @@ use protos::mesos::task_status::Reason;
 use super::accept::Deal;
 use super::launch::versions_of;
 use super::normalize;
-use crate::io::Outbox;
+use crate::io::{Outbox, Output};
 use crate::master::Master;
 use crate::validate::{self, Group, GroupNeeds, Needs};
 
@@ -84,6 +84,6 @@ impl Master {
             resource_version_uuids: versions_of(agent),
             launch_executor: Some(needs.launch_executor),
         };
-        out.send(&agent.pid, message);
+        out.push(Output::send(&agent.pid, message));
     }
 }

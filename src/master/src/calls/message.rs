@@ -4,7 +4,7 @@ use protos::mesos::internal::FrameworkToExecutorMessage;
 use protos::mesos::scheduler::call::Message;
 
 use crate::counters::Counter;
-use crate::io::Outbox;
+use crate::io::{Outbox, Output};
 use crate::master::Master;
 use crate::state::FrameworkKey;
 
@@ -26,6 +26,6 @@ impl Master {
             executor_id: call.executor_id,
             data: call.data,
         };
-        out.send(&agent.pid, message);
+        out.push(Output::send(&agent.pid, message));
     }
 }

@@ -23,11 +23,12 @@ pub(crate) use normalize::allocate;
 
 use std::sync::Arc;
 
+use cores::RequestId;
 use protos::mesos::allocator::inverse_offer_status::Status;
 use protos::mesos::scheduler::{Call, call::Type};
 
 use crate::counters::Counter;
-use crate::io::{Answer, Outbox, Output, RequestId};
+use crate::io::{Answer, Outbox, Output};
 use crate::master::Master;
 use crate::state::{Connection, FrameworkKey};
 
@@ -46,7 +47,7 @@ impl Master {
             Err(answer) => Err((answer, call)),
         };
         match done {
-            Ok(answer) => out.respond(request, answer),
+            Ok(answer) => out.push(Output::respond(request, answer)),
             Err((answer, call)) => out.push(Output::Refuse { request, answer, call }),
         }
     }

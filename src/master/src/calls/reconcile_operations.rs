@@ -5,7 +5,7 @@ use protos::mesos::scheduler::call::{ReconcileOperations, reconcile_operations};
 use protos::mesos::{self, OperationState, OperationStatus};
 
 use crate::counters::Counter;
-use crate::io::Outbox;
+use crate::io::{Outbox, Output};
 use crate::master::Master;
 use crate::state::{AgentKey, FrameworkKey};
 
@@ -95,6 +95,6 @@ impl Master {
             resource_provider_id: asked.resource_provider_id,
         };
         let framework_id = Some(framework.proto_id());
-        out.send(&agent.pid, ReconcileOperationsMessage { operations: vec![operation], framework_id });
+        out.push(Output::send(&agent.pid, ReconcileOperationsMessage { operations: vec![operation], framework_id }));
     }
 }

@@ -3,7 +3,7 @@
 use protos::mesos::internal::ShutdownExecutorMessage;
 use protos::mesos::scheduler::call::Shutdown;
 
-use crate::io::Outbox;
+use crate::io::{Outbox, Output};
 use crate::master::Master;
 use crate::state::FrameworkKey;
 
@@ -17,6 +17,6 @@ impl Master {
         };
         let message =
             ShutdownExecutorMessage { executor_id: Some(call.executor_id), framework_id: Some(framework.proto_id()) };
-        out.send(&agent.pid, message);
+        out.push(Output::send(&agent.pid, message));
     }
 }

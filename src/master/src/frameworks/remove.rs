@@ -4,7 +4,7 @@ use protos::mesos::TaskState;
 use protos::mesos::internal::ShutdownFrameworkMessage;
 use protos::mesos::task_status::Reason;
 
-use crate::io::Outbox;
+use crate::io::{Outbox, Output};
 use crate::master::Master;
 use crate::state::{Connection, FrameworkKey, TaskKey, is_terminal};
 
@@ -19,7 +19,7 @@ impl Master {
             self.allocation.deactivate_framework(&framework.id);
         }
         for agent in self.agents.values() {
-            out.send(&agent.pid, ShutdownFrameworkMessage { framework_id: framework_id.clone() });
+            out.push(Output::send(&agent.pid, ShutdownFrameworkMessage { framework_id: framework_id.clone() }));
         }
         self.end_tasks(key, out);
         self.remove_executors_of(key);

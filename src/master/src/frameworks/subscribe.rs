@@ -5,12 +5,13 @@
 use std::sync::Arc;
 
 use base::{FrameworkId, Pid};
+use cores::{RequestId, StreamId};
 use protos::mesos::internal::FrameworkErrorMessage;
 use protos::mesos::{FrameworkInfo, scheduler};
 
 use crate::counters::Counter;
 use crate::events;
-use crate::io::{Outbox, Output, RequestId, StreamId};
+use crate::io::{Outbox, Output};
 use crate::master::Master;
 use crate::state::{Connection, FrameworkKey};
 use crate::validate;
@@ -84,7 +85,7 @@ impl Master {
         let checked = self.check_subscription(&mut subscription);
         if let Err(message) = checked.and_then(|()| self.check_driver(&from, &subscription.info)) {
             out.info(format!("Refusing a subscription of {from}: {message}"));
-            out.send(&from, FrameworkErrorMessage { message });
+            out.push(Output::send(&from, FrameworkErrorMessage { message }));
             return;
         }
         let known = subscription.id().and_then(|id| self.framework_by_id(id));
@@ -121,7 +122,7 @@ impl Master {
         } else if self.frameworks.was_driver(key, &from) {
             self.fail_over(key, subscription, Connection::Driver(from), true, out);
         } else {
-            out.send(&from, FrameworkErrorMessage { message: "Framework failed over".to_owned() });
+            out.push(Output::send(&from, FrameworkErrorMessage { message: "Framework failed over".to_owned() }));
         }
     }
 

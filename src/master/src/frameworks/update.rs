@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use super::Subscription;
-use crate::io::Outbox;
+use crate::io::{Outbox, Output};
 use crate::master::Master;
 use crate::state::FrameworkKey;
 use crate::validate::roles_of;
@@ -30,7 +30,7 @@ impl Master {
     pub(crate) fn broadcast_framework(&mut self, key: FrameworkKey, out: &mut Outbox) {
         let Some(message) = self.frameworks.update_message(key) else { return };
         for agent in self.agents.values() {
-            out.send(&agent.pid, message.clone());
+            out.push(Output::send(&agent.pid, message.clone()));
         }
     }
 }

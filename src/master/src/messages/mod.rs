@@ -20,7 +20,7 @@ use protos::mesos::internal::SubmitSchedulerResponse;
 
 use crate::counters::Counter;
 use crate::frameworks::Subscription;
-use crate::io::Outbox;
+use crate::io::{Outbox, Output};
 use crate::master::Master;
 use crate::message::Message;
 
@@ -48,7 +48,7 @@ impl Master {
             Message::Call(call) => self.driver_call(from, *call, out),
             Message::RegisterFramework(message) => self.register_framework(from, message.framework, out),
             Message::ReregisterFramework(message) => self.reregister_framework(from, *message, out),
-            Message::SubmitScheduler(_) => out.send(&from, SubmitSchedulerResponse { okay: false }),
+            Message::SubmitScheduler(_) => out.push(Output::send(&from, SubmitSchedulerResponse { okay: false })),
             Message::DeactivateFramework(message) => {
                 self.count(Counter::MessagesDeactivateFramework);
                 if let Some(key) = self.driver(&from, &message.framework_id, out) {
@@ -69,7 +69,7 @@ impl Master {
         };
         if subscription.id().is_some() {
             let message = "Registering with 'id' already set".to_owned();
-            out.send(&from, protos::mesos::internal::FrameworkErrorMessage { message });
+            out.push(Output::send(&from, protos::mesos::internal::FrameworkErrorMessage { message }));
             return;
         }
         self.subscribe_driver(from, subscription, out);

@@ -7,7 +7,7 @@ use resources::from_proto;
 
 use crate::agents::{Arrival, total_of};
 use crate::counters::Counter;
-use crate::io::Outbox;
+use crate::io::{Outbox, Output};
 use crate::master::Master;
 use crate::registry::RegistryOp;
 use crate::state::AgentCapabilities;
@@ -102,6 +102,6 @@ impl Master {
     fn tell_registered(&mut self, key: crate::state::AgentKey, out: &mut Outbox) {
         let Some(agent) = self.agent(key) else { return };
         let answer = SlaveRegisteredMessage { slave_id: agent.proto_id(), connection: Some(self.slave_connection()) };
-        out.send(&agent.pid, answer);
+        out.push(Output::send(&agent.pid, answer));
     }
 }

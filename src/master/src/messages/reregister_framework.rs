@@ -4,7 +4,7 @@ use base::Pid;
 use protos::mesos::internal::{FrameworkErrorMessage, ReregisterFrameworkMessage};
 
 use crate::frameworks::Subscription;
-use crate::io::Outbox;
+use crate::io::{Outbox, Output};
 use crate::master::Master;
 
 impl Master {
@@ -18,7 +18,10 @@ impl Master {
             force: message.failover,
         };
         if subscription.id().is_none() {
-            out.send(&from, FrameworkErrorMessage { message: "Re-registering without an 'id'".to_owned() });
+            out.push(Output::send(
+                &from,
+                FrameworkErrorMessage { message: "Re-registering without an 'id'".to_owned() },
+            ));
             return;
         }
         self.subscribe_driver(from, subscription, out);

@@ -6,7 +6,7 @@ use resources::from_proto;
 
 use crate::agents::{Arrival, Returning, Standing, total_of};
 use crate::counters::Counter;
-use crate::io::Outbox;
+use crate::io::{Outbox, Output};
 use crate::master::Master;
 use crate::registry::RegistryOp;
 use crate::state::{AgentCapabilities, AgentKey};
@@ -126,5 +126,5 @@ impl Master {
 }
 
 fn shut_down(to: &Pid, why: &str, out: &mut Outbox) {
-    out.send(to, ShutdownMessage { message: Some(why.to_owned()) });
+    out.push(Output::send(to, ShutdownMessage { message: Some(why.to_owned()) }));
 }

@@ -4,7 +4,7 @@ use protos::mesos::internal::{AcknowledgeOperationStatusMessage, UpdateOperation
 use protos::mesos::{self, OperationState};
 
 use crate::counters::Counter;
-use crate::io::Outbox;
+use crate::io::{Outbox, Output};
 use crate::master::Master;
 use crate::operations::is_final;
 use crate::state::AgentKey;
@@ -72,6 +72,6 @@ impl Master {
             operation_uuid: operation_uuid.clone(),
             resource_provider_id: status.resource_provider_id.clone(),
         };
-        out.send(&row.pid, message);
+        out.push(Output::send(&row.pid, message));
     }
 }

@@ -6,7 +6,7 @@ use resources::{Resources, from_proto};
 
 use crate::agents::providers::{self, is_provided};
 use crate::counters::Counter;
-use crate::io::Outbox;
+use crate::io::{Outbox, Output};
 use crate::master::Master;
 use crate::operations::provider_of;
 use crate::state::AgentKey;
@@ -104,7 +104,7 @@ impl Master {
             })
             .collect();
         if !operations.is_empty() {
-            out.send(&agent.pid, ReconcileOperationsMessage { operations, framework_id: None });
+            out.push(Output::send(&agent.pid, ReconcileOperationsMessage { operations, framework_id: None }));
         }
         self.agents.adopt_operations(key, provider, listed);
     }

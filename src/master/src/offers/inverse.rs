@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use allocator::{Filter, InverseAnswer, InverseOffering};
 use base::ip_text;
+use cores::Level;
 use protos::mesos::allocator::{InverseOfferStatus, inverse_offer_status::Status};
 use protos::mesos::{self, Filters, TimeInfo, Unavailability};
 
@@ -92,7 +93,7 @@ impl Master {
             let own = self.offers.find_own_inverse(&id.value, key);
             let Some(offer) = own.and_then(|offer| self.offers.remove_inverse(offer, &mut self.timers)) else {
                 let text = format!("Ignoring the answer to inverse offer {}: it is not outstanding", id.value);
-                out.log(crate::Level::Debug, text);
+                out.log(Level::Debug, text);
                 continue;
             };
             let (Some(agent), Some(framework)) = (self.agents.get(offer.agent), self.frameworks.get(key)) else {

@@ -116,7 +116,7 @@ impl Offers {
         let offer = self.rows.remove(key.0)?;
         unlist(&mut self.by_framework, offer.framework, key);
         unlist(&mut self.by_agent, offer.agent, key);
-        offer.timeout.into_iter().for_each(|token| timers.cancel(token));
+        timers.cancel(offer.timeout);
         Some(offer)
     }
 
@@ -133,7 +133,7 @@ impl Offers {
     /// Takes an inverse offer out, and cancels its timer.
     pub(crate) fn remove_inverse(&mut self, key: OfferKey, timers: &mut Timers) -> Option<InverseOffer> {
         let offer = Arc::make_mut(&mut self.inverse).remove(&key)?;
-        offer.timeout.into_iter().for_each(|token| timers.cancel(token));
+        timers.cancel(offer.timeout);
         Some(offer)
     }
 

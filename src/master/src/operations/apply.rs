@@ -9,7 +9,7 @@ use protos::mesos::{self, OperationState, OperationStatus};
 use resources::{Conversion, Format};
 
 use super::{agent_text, provider_of};
-use crate::io::Outbox;
+use crate::io::{Outbox, Output};
 use crate::master::Master;
 use crate::state::{AgentKey, FrameworkKey};
 
@@ -43,7 +43,7 @@ impl Master {
         }
         let format = if able { Format::PostRefinement } else { Format::PreRefinement };
         let resources = agent.checkpointed.to_proto(format);
-        out.send(&agent.pid, CheckpointResourcesMessage { resources });
+        out.push(Output::send(&agent.pid, CheckpointResourcesMessage { resources }));
     }
 
     /// Any other agent is told the operation, which is remembered until its end is acknowledged.
@@ -75,7 +75,7 @@ impl Master {
             operation_uuid: uuid.clone(),
             resource_version_uuid: version,
         };
-        out.send(&agent.pid, message);
+        out.push(Output::send(&agent.pid, message));
         self.counters.operation(operation_info.r#type());
         let Some(agent) = self.agent(key) else { return };
         let latest_status = OperationStatus {

@@ -4,7 +4,7 @@ use protos::mesos::internal::DrainSlaveMessage;
 use protos::mesos::master::call::DrainAgent;
 use protos::mesos::{DrainConfig, DrainInfo, DrainState, SlaveId};
 
-use crate::io::{Answer, Outbox};
+use crate::io::{Answer, Outbox, Output};
 use crate::master::Master;
 use crate::registry::RegistryOp;
 
@@ -31,7 +31,7 @@ impl Master {
         key.into_iter().for_each(|key| self.agents.set_drain(key, Some(drain), self.now));
         self.set_deactivated(&id, true, out);
         if let (Some(key), Some(agent)) = (key, agent) {
-            out.send(&agent.pid, DrainSlaveMessage { config });
+            out.push(Output::send(&agent.pid, DrainSlaveMessage { config }));
             self.agents.check_drained(key);
         }
         Ok(())

@@ -9,7 +9,7 @@ use protos::mesos::internal::{Registry, ShutdownMessage};
 use protos::mesos::maintenance::Schedule;
 use protos::mesos::{MachineId, machine_info::Mode};
 
-use crate::io::{Answer, Outbox};
+use crate::io::{Answer, Outbox, Output};
 use crate::master::Master;
 use crate::registry::{RegistryOp, without};
 use crate::state::{Agent, AgentKey, Machine, MachineKey};
@@ -53,7 +53,7 @@ impl Master {
         }
         for key in self.agents_that(|_, machine| keys.contains(machine)) {
             if let Some(agent) = self.agent(key) {
-                out.send(&agent.pid, ShutdownMessage { message: Some(DOWN.to_owned()) });
+                out.push(Output::send(&agent.pid, ShutdownMessage { message: Some(DOWN.to_owned()) }));
             }
             self.remove_agent(key, DOWN, None, out);
         }
@@ -106,7 +106,7 @@ impl Master {
     /// Tells an agent on a machine that is down to end.
     pub(crate) fn refuse_down(&self, hostname: &str, pid: &base::Pid, out: &mut Outbox) {
         out.warn(format!("Refusing the agent at {pid} ({hostname}): its machine is down"));
-        out.send(pid, ShutdownMessage { message: Some("Machine is `DOWN`".to_owned()) });
+        out.push(Output::send(pid, ShutdownMessage { message: Some("Machine is `DOWN`".to_owned()) }));
     }
 
     /// The machine in the schedule that an agent is on, in the words of an answer.

@@ -18,9 +18,10 @@ pub(crate) use subscribe::Subscribers;
 use std::sync::Arc;
 
 use authorizer::Action;
+use cores::RequestId;
 use protos::mesos::master::{Call, call::Type};
 
-use crate::io::{Answer, Outbox, RequestId};
+use crate::io::{Answer, Outbox, Output};
 use crate::master::Master;
 
 impl Master {
@@ -36,14 +37,14 @@ impl Master {
         let call = match resources::operation_of(kind, call) {
             Ok((agent, operation)) => {
                 let result = self.operate_on(&agent, &operation, who, out);
-                out.respond(request, result.map_or_else(|answer| answer, |()| Answer::accepted()));
+                out.push(Output::respond(request, result.map_or_else(|answer| answer, |()| Answer::accepted())));
                 return;
             }
             Err(call) => *call,
         };
         for action in guards(&call) {
             if let Err(answer) = self.authorize(who, *action, None, out) {
-                out.respond(request, answer);
+                out.push(Output::respond(request, answer));
                 return;
             }
         }
@@ -69,7 +70,7 @@ impl Master {
             Type::StopMaintenance => self.stop_maintenance(&call.stop_maintenance.unwrap_or_default().machines, out),
             _ => Err(Answer::status(501, format!("{} is not implemented yet", kind.as_str_name()))),
         };
-        out.respond(request, result.map_or_else(|answer| answer, |()| Answer::ok()));
+        out.push(Output::respond(request, result.map_or_else(|answer| answer, |()| Answer::ok())));
     }
 }
 

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use authorizer::{Action, Verdict};
+use cores::{RequestId, StreamId};
 use protos::mesos::master::{Event, event};
 
 use crate::HEARTBEAT_INTERVAL;
-use crate::io::{Outbox, Output, RequestId, StreamId};
+use crate::io::{Outbox, Output};
 use crate::master::Master;
 use crate::timers::Timer;
 use crate::views;

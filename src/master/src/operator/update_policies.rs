@@ -1,8 +1,9 @@
 //! UPDATE_POLICIES, a call of tepui's own: policies of holding and refusal at run time.
 
 use allocator::policies::Policies;
+use cores::{Level, RequestId};
 
-use crate::io::{Answer, Outbox, RequestId};
+use crate::io::{Answer, Outbox, Output};
 use crate::master::Master;
 
 impl Master {
@@ -11,14 +12,11 @@ impl Master {
         let answer = match policies.check() {
             Ok(()) => {
                 self.allocation.set_policies(policies);
-                out.log(
-                    crate::Level::Info,
-                    "The policies of holding and refusal were replaced by an operator".to_owned(),
-                );
+                out.log(Level::Info, "The policies of holding and refusal were replaced by an operator".to_owned());
                 Answer::ok()
             }
             Err(why) => Answer::bad_request(format!("Invalid policies: {why}")),
         };
-        out.respond(request, answer);
+        out.push(Output::respond(request, answer));
     }
 }

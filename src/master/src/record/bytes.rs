@@ -3,7 +3,7 @@
 use super::RecordError;
 
 /// Writes.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Writer(pub Vec<u8>);
 
 impl Writer {

@@ -51,8 +51,8 @@ fn what_is_written_is_read_again() {
     let (mut recorder, mut player) = (Recorder::default(), Player::default());
     for n in 1..=2 {
         let at = Time::from_secs(1_000_000_000 + n);
-        let mut frame = recorder.batch(at, &inputs(), &|_| "none".to_owned());
-        Recorder::end(&mut frame, n);
+        inputs().iter().for_each(|input| recorder.input(input, &|_| "none".to_owned()));
+        let frame = recorder.end(at, n);
         let policies = |text: &str| if text == "none" { Ok(Policies::default()) } else { Err(text.to_owned()) };
         let read = player.batch(&frame, &policies).unwrap();
         assert_eq!((read.at, read.outcome), (at, n));

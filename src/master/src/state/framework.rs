@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use allocator::fairness::Sampled;
 use base::{FrameworkId, Pid, Time};
+use cores::StreamId;
 use protos::mesos::{self, scheduler};
 
 use super::{FrameworkCapabilities, Task};
-use crate::io::StreamId;
 use crate::table::Table;
 
 /// How a framework is reached.

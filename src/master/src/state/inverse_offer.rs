@@ -2,10 +2,10 @@
 //!
 //! Whom it is made to is decided in `offers/inverse.rs`.
 
+use cores::TimerKey;
 use protos::mesos::Unavailability;
 
 use super::{AgentKey, FrameworkKey};
-use crate::timers::Token;
 
 /// One framework is asked to give up what it has on one agent before the agent's machine goes.
 #[derive(Clone, Debug)]
@@ -17,5 +17,5 @@ pub struct InverseOffer {
     /// When the agent is not to be counted on.
     pub unavailability: Unavailability,
     /// When it is too old.
-    pub(crate) timeout: Option<Token>,
+    pub(crate) timeout: Option<TimerKey>,
 }

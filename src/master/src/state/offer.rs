@@ -3,10 +3,10 @@
 //! Its form on the wire is made when it is sent; see `offers/mod.rs`.
 
 use base::Time;
+use cores::TimerKey;
 use resources::{Resources, Role};
 
 use super::{AgentKey, FrameworkKey};
-use crate::timers::Token;
 
 /// One agent's resources for one framework in one role. They count as taken until it is answered.
 #[derive(Clone, Debug)]
@@ -22,5 +22,5 @@ pub struct Offer {
     /// When it was sent.
     pub sent: Time,
     /// When it is too old.
-    pub(crate) timeout: Option<Token>,
+    pub(crate) timeout: Option<TimerKey>,
 }

@@ -88,7 +88,6 @@ pub fn describe_output(output: &Output) -> String {
             format!("answer {} {}", answer.status, answer.text).trim_end().to_owned()
         }
         Output::Exit { reason } => format!("exit {reason}"),
-        Output::Log { level, text } => format!("log {level:?} {text}"),
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use allocator::policies::Policies;
 use base::{Pid, Time};
+use cores::Core;
 use protos::mesos::internal::Registry;
 use protos::mesos::{self, scheduler};
 
@@ -295,14 +296,14 @@ impl Script {
         }
         for output in &out.outputs {
             self.learn(output);
-            if self.quiet && matches!(output, Output::Log { .. }) {
-                continue;
-            }
             let line = describe::describe_output(output);
             let line = self.named(&line);
             if self.beats || !(line.ends_with(" HEARTBEAT") || line.contains(" PingSlave ")) {
                 self.lines.push(line);
             }
+        }
+        for line in out.log.iter().filter(|_| !self.quiet) {
+            self.lines.push(self.named(&format!("log {:?} {}", line.level, line.text)));
         }
         out.clear();
         self.out = out;

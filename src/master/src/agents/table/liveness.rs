@@ -5,10 +5,11 @@
 use std::time::Duration;
 
 use base::Time;
+use cores::TimerKey;
 
 use super::Agents;
 use crate::state::AgentKey;
-use crate::timers::{Timer, Timers, Token};
+use crate::timers::{Timer, Timers};
 
 /// An agent that is told by ping that it is not connected reregisters within a second or so, by Mesos's defaults. One that
 /// answers pings and has not reregistered by then will not: its last list is taken as true, or it would never be offered
@@ -34,14 +35,14 @@ pub(super) struct Liveness {
     /// The number of the agent's `slave-observer`.
     pub observer: u64,
     /// The next ping.
-    ping: Option<Token>,
+    ping: Option<TimerKey>,
     /// Whether the last ping was answered.
     ponged: bool,
     /// Pings in a row without a pong.
     missed: u32,
     doubt: Doubt,
     /// The end of its time to reregister.
-    reregister: Option<Token>,
+    reregister: Option<TimerKey>,
     /// Counts its registrations.
     epoch: u64,
     /// Whether it waits for a permit to become unreachable.
@@ -72,7 +73,7 @@ impl Liveness {
         if matches!(self.doubt, Doubt::Answered(_)) {
             self.doubt = Doubt::None;
         }
-        self.reregister.take().into_iter().for_each(|token| timers.cancel(token));
+        timers.cancel(self.reregister.take());
         std::mem::take(&mut self.removal_scheduled)
     }
 
@@ -99,7 +100,7 @@ impl Agents {
         let Some(book) = self.books.get_mut(&key) else { return };
         self.by_observer.remove(&std::mem::replace(&mut book.liveness.observer, observer));
         self.by_observer.insert(observer, key);
-        book.liveness.ping.replace(ping).into_iter().for_each(|old| timers.cancel(old));
+        timers.cancel(book.liveness.ping.replace(ping));
     }
 
     /// Notes that the list of an agent that is admitted again may be out of date. It is told so by its next ping.
@@ -174,7 +175,7 @@ impl Agents {
         let Some(book) = self.books.get_mut(&key) else { return };
         let timer = Timer::AgentReregister { agent: key, epoch: book.liveness.epoch };
         let token = timers.set(until, timer);
-        book.liveness.reregister.replace(token).into_iter().for_each(|old| timers.cancel(old));
+        timers.cancel(book.liveness.reregister.replace(token));
     }
 
     /// Schedules the removal of an agent whose time to reregister is over. Returns false if it has reregistered since

@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use base::{FrameworkId, Pid, TaskId, Time};
+use cores::{StreamId, TimerKey};
 use protos::mesos::internal::UpdateFrameworkMessage;
 use protos::mesos::offer::operation;
 use protos::mesos::scheduler::call;
@@ -18,10 +19,9 @@ use rustc_hash::FxHashMap;
 
 use super::Subscription;
 use crate::config::Config;
-use crate::io::StreamId;
 use crate::state::{Connection, Framework, FrameworkCapabilities, FrameworkCounts, FrameworkKey, TaskKey};
 use crate::table::Table;
-use crate::timers::{Timer, Timers, Token};
+use crate::timers::{Timer, Timers};
 use crate::tracked::Tracked;
 use crate::validate::roles_of;
 
@@ -62,11 +62,11 @@ struct Book {
     /// Counts its connections.
     epoch: u64,
     /// The next heartbeat.
-    heartbeat: Option<Token>,
+    heartbeat: Option<TimerKey>,
     /// The process of its last connection.
     last_pid: Option<Pid>,
     /// The end of its time to reconnect.
-    failover: Option<Token>,
+    failover: Option<TimerKey>,
 }
 
 impl Frameworks {
@@ -162,7 +162,7 @@ impl Frameworks {
         if let Some(book) = self.books.get_mut(&key) {
             book.epoch += 1;
             book.last_pid = None;
-            book.failover.take().into_iter().for_each(|token| timers.cancel(token));
+            timers.cancel(book.failover.take());
         }
         match &connection {
             Connection::Http { stream, .. } => drop(self.by_stream.insert(*stream, key)),
@@ -180,7 +180,7 @@ impl Frameworks {
         let old = std::mem::replace(&mut framework.connection, Connection::Disconnected);
         let book = self.books.get_mut(&key)?;
         book.epoch += 1;
-        book.heartbeat.take().into_iter().for_each(|token| timers.cancel(token));
+        timers.cancel(book.heartbeat.take());
         match &old {
             Connection::Http { stream, .. } => self.by_stream.remove(stream).map(|_| old),
             Connection::Driver(pid) => {

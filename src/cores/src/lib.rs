@@ -1,0 +1,51 @@
+//! The contract between a core, which is a state machine without I/O, and the shell around it.
+//!
+//! A core receives inputs with the time, and puts what follows from them into an [`Outbox`]. It reads no clock: it uses the
+//! time of the input, and [`Core::next_wake`] says when it next wants an input without a cause from outside. The live shells
+//! are in `daemon`; `lab` drives the same cores under virtual time. What the inputs and outputs are is up to each core.
+#![forbid(unsafe_code)]
+
+mod change;
+mod outbox;
+mod timers;
+
+use base::Time;
+
+pub use change::Change;
+pub use outbox::{Level, Line, Outbox};
+pub use timers::{TimerKey, Timers};
+
+/// Names an HTTP answer whose body stays open. The shell chooses it and never uses it twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StreamId(pub u64);
+
+/// Names an HTTP request that waits for its answer. The shell chooses it and never uses it twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestId(pub u64);
+
+/// A state machine without I/O. Equal inputs at equal times, and an equal seed, lead to equal outboxes.
+pub trait Core: Send + 'static {
+    /// What can happen to it.
+    type Input: Send + 'static;
+    /// A change that must be durable before the outputs of its batch are carried out.
+    type Persist: Send + 'static;
+    /// What it asks the shell to do.
+    type Output: Send + 'static;
+
+    /// The input for the instant of [`Core::next_wake`].
+    const WAKE: Self::Input;
+
+    /// Handles one input. `now` is the time of the whole batch, and never before that of the batch before.
+    fn handle(&mut self, input: Self::Input, now: Time, out: &mut Outbox<Self::Persist, Self::Output>);
+
+    /// Ends a batch of inputs: does once what need not be done for each of them.
+    fn end_batch(&mut self, now: Time, out: &mut Outbox<Self::Persist, Self::Output>);
+
+    /// When it wants [`Core::WAKE`]. An earlier one does no harm.
+    fn next_wake(&self) -> Option<Time>;
+
+    /// Whether it wants [`Core::WAKE`] by now.
+    fn is_due(&self, now: Time) -> bool {
+        self.next_wake().is_some_and(|at| at <= now)
+    }
+}
