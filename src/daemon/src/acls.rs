@@ -9,22 +9,19 @@ use protos::mesos;
 use wire::http::{Method, Request, Response, StatusCode};
 
 use crate::common::{Common, Shared};
-use crate::flags::{FlagError, Flags};
+use crate::flags::{FlagError, Json};
 
-/// What `--acls` says; everything is allowed if there is no such flag. `authorizer` is the flag that names who decides.
+/// Reads `--acls`. Without the flag everything is allowed. `authorizer` is the name and the value of the flag that selects one.
 ///
 /// # Errors
-/// An authorizer that is not here, or the first rule that cannot be one.
-pub(crate) fn read(flags: &Flags, authorizer: &'static str) -> Result<Authorizer, FlagError> {
-    const NAME: &str = "acls";
-    if let Some(other) = flags.get(authorizer).filter(|text| !matches!(*text, "" | "local")) {
-        return Err(FlagError::Refused {
-            name: authorizer,
-            why: format!("there is no authorizer '{other}': use local"),
-        });
+/// An unknown authorizer, or the first invalid rule.
+pub(crate) fn read(acls: Option<&Json>, authorizer: (&'static str, &str)) -> Result<Authorizer, FlagError> {
+    let (name, other) = authorizer;
+    if !matches!(other, "" | "local") {
+        return Err(FlagError::Refused { name, why: format!("there is no authorizer '{other}': use local") });
     }
-    let Some(text) = flags.get(NAME).filter(|text| !text.is_empty()) else { return Ok(Authorizer::default()) };
-    let acls = Acls::parse(text).map_err(|error| FlagError::Refused { name: NAME, why: error.to_string() })?;
+    let Some(text) = acls else { return Ok(Authorizer::default()) };
+    let acls = Acls::parse(text).map_err(|error| FlagError::Refused { name: "acls", why: error.to_string() })?;
     Ok(acls.into())
 }
 
@@ -124,15 +121,14 @@ impl Asker {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::flags::Part;
+    use crate::flags::MasterFlags;
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn invalid_lists_are_rejected() {
         let read = |name: &str, text: &str| {
-            let mut flags = Flags::defaults(Part::Master);
-            flags.set(name, text).unwrap();
-            super::read(&flags, "authorizers").map(|authorizer| authorizer.is_on()).map_err(|error| error.to_string())
+            let flags = MasterFlags::with(&[(name, text)]).access;
+            let authorizer = super::read(flags.acls.as_ref(), ("authorizers", &flags.authorizers));
+            authorizer.map(|authorizer| authorizer.is_on()).map_err(|error| error.to_string())
         };
         assert_eq!(read("authorizers", "local"), Ok(false));
         assert_eq!(read("acls", ""), Ok(false));

@@ -5,7 +5,7 @@
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-use crate::flags::{FlagError, Flags};
+use crate::flags::{FlagError, NetworkFlags};
 use crate::host;
 
 /// The flag with a command that prints the address.
@@ -22,13 +22,14 @@ pub struct Identity {
     pub hostname: String,
 }
 
-/// Works out a daemon's addresses.
+/// Determines a daemon's addresses.
 ///
 /// # Errors
-/// A flag that is no address.
-pub fn identity(flags: &Flags) -> Result<Identity, FlagError> {
+/// An invalid address or port.
+pub fn identity(flags: &NetworkFlags, port: u64) -> Result<Identity, FlagError> {
     let name = host::host_name();
-    let bind_ip = match (flags.get("ip"), flags.get(DISCOVERY).filter(|command| !command.is_empty())) {
+    let command = flags.ip_discovery_command.as_deref().filter(|command| !command.is_empty());
+    let bind_ip = match (flags.ip.as_deref(), command) {
         (Some(_), Some(_)) => {
             return Err(FlagError::Refused { name: DISCOVERY, why: "excludes --ip".to_owned() });
         }
@@ -36,16 +37,16 @@ pub fn identity(flags: &Flags) -> Result<Identity, FlagError> {
         (None, Some(command)) => discover(command)?,
         (None, None) => Ipv4Addr::UNSPECIFIED,
     };
-    let port = parse_port("port", flags)?.unwrap_or(0);
-    let advertise_ip = match flags.get("advertise_ip") {
+    let port = parse_port("port", port)?;
+    let advertise_ip = match &flags.advertise_ip {
         Some(text) => parse_ip("advertise_ip", text)?,
         None if bind_ip.is_unspecified() => host::resolve(&name).unwrap_or(Ipv4Addr::LOCALHOST),
         None => bind_ip,
     };
-    let advertise_port = parse_port("advertise_port", flags)?.unwrap_or(port);
-    let hostname = match flags.get("hostname") {
-        Some(name) => name.to_owned(),
-        None if !flags.on("hostname_lookup") => advertise_ip.to_string(),
+    let advertise_port = flags.advertise_port.map_or(Ok(port), |given| parse_port("advertise_port", given))?;
+    let hostname = match &flags.hostname {
+        Some(name) => name.clone(),
+        None if !flags.hostname_lookup => advertise_ip.to_string(),
         None if advertise_ip.is_loopback() => "localhost".to_owned(),
         None => name,
     };
@@ -85,10 +86,8 @@ fn parse_ip(name: &'static str, text: &str) -> Result<Ipv4Addr, FlagError> {
     text.parse().map_err(|_| FlagError::Refused { name, why: format!("'{text}' is not an IPv4 address") })
 }
 
-fn parse_port(name: &'static str, flags: &Flags) -> Result<Option<u16>, FlagError> {
-    let Some(number) = flags.count(name) else { return Ok(None) };
-    let port = u16::try_from(number);
-    port.map(Some).map_err(|_| FlagError::Refused { name, why: format!("{number} is not a port") })
+fn parse_port(name: &'static str, number: u64) -> Result<u16, FlagError> {
+    u16::try_from(number).map_err(|_| FlagError::Refused { name, why: format!("{number} is not a port") })
 }
 
 /// An IPv4 address as `MasterInfo.ip` and libmesos hold it: the bytes in network order, read as a little-endian number.
@@ -99,14 +98,11 @@ pub fn ip_number(ip: Ipv4Addr) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flags::Part;
+    use crate::flags::MasterFlags;
 
     fn of(pairs: &[(&str, &str)]) -> Result<Identity, FlagError> {
-        let mut flags = Flags::defaults(Part::Master);
-        for (name, value) in pairs {
-            flags.set(name, value).unwrap();
-        }
-        identity(&flags)
+        let flags = MasterFlags::with(pairs);
+        identity(&flags.network, flags.identity.port)
     }
 
     #[test]

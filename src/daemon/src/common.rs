@@ -24,7 +24,7 @@ pub use query::{form, number};
 
 use crate::files::Files;
 use crate::firewall::Firewall;
-use crate::flags::{Flags, Part};
+use crate::flags::{Flags, LoggingFlags, Part};
 use crate::host;
 
 /// The Mesos release whose wire this is: clients and agents compare it (client-quirks 2.12).
@@ -35,8 +35,10 @@ pub const MESOS_VERSION: &str = "1.11.0";
 pub struct Common {
     /// Which daemon this is.
     pub part: Part,
-    /// Its effective flags.
+    /// Its effective flags, as `/flags` shows them.
     pub flags: Flags,
+    /// Where its log is.
+    pub(crate) logging: LoggingFlags,
     /// What `/files` shows.
     pub files: Files,
     /// Its connections: those of clients, and those to other processes.
@@ -88,9 +90,19 @@ pub fn add_routes<T>(table: Table<T>, process: &str, route: impl Fn(Shared) -> T
 impl Common {
     /// Shows the log as a file, if there is one.
     pub fn attach_log(&self, virtual_path: &str) {
-        let external = self.flags.get("external_log_file").map(std::path::PathBuf::from);
-        if let Some(path) = external.or_else(|| crate::logging::log_file(&self.flags)) {
+        let external = self.logging.external_log_file.clone();
+        if let Some(path) = external.or_else(|| crate::logging::log_file(self.part, &self.logging)) {
             self.files.attach(virtual_path, &path);
+        }
+    }
+
+    /// The fields `log_dir` and `external_log_file` of a state document.
+    pub(crate) fn write_log_fields(&self, writer: &mut Writer<'_>) {
+        for (name, path) in [("log_dir", &self.logging.log_dir), ("external_log_file", &self.logging.external_log_file)]
+        {
+            if let Some(path) = path {
+                writer.key(name).string(&path.to_string_lossy());
+            }
         }
     }
 

@@ -4,7 +4,7 @@
 
 use wire::Connections;
 
-use crate::flags::{FlagError, Flags, Part};
+use crate::flags::{FlagError, Flags, NetworkFlags, Part};
 
 const NAME: &str = "max_connections";
 const ADVICE: &str =
@@ -39,15 +39,16 @@ fn usual(part: Part, open_files: u64) -> u64 {
 pub(crate) fn connections(flags: &mut Flags) -> Result<Connections, FlagError> {
     // The kernel tells every process its limits.
     let open_files = wire::open_files_limit().unwrap_or(u64::MAX);
-    let limit = limit(flags, open_files)?;
+    let given = NetworkFlags::read(flags)?.max_connections;
+    let limit = limit(flags.part(), given, open_files)?;
     flags.set(NAME, &limit.to_string())?;
     Ok(Connections::new(usize::try_from(limit).unwrap_or(usize::MAX), ADVICE))
 }
 
-fn limit(flags: &Flags, open_files: u64) -> Result<u64, FlagError> {
+fn limit(part: Part, given: Option<u64>, open_files: u64) -> Result<u64, FlagError> {
     let refused = |why: String| Err(FlagError::Refused { name: NAME, why });
-    match flags.count(NAME) {
-        None => Ok(usual(flags.part(), open_files)),
+    match given {
+        None => Ok(usual(part, open_files)),
         Some(0) => refused("at least one connection must be allowed".to_owned()),
         Some(wanted) if wanted.saturating_add(RESERVE) > open_files => refused(format!(
             "{wanted} connections leave too few of {open_files} open files for everything else: allow at most {}, or raise the \
@@ -72,14 +73,6 @@ pub(crate) fn share(flags: &mut Flags, daemons: usize) -> Result<(), FlagError> 
 mod tests {
     use super::*;
 
-    fn flags(part: Part, value: Option<&str>) -> Flags {
-        let mut flags = Flags::defaults(part);
-        if let Some(value) = value {
-            flags.set(NAME, value).unwrap();
-        }
-        flags
-    }
-
     #[test]
     fn descriptors_are_left_for_other_work() {
         for (open_files, master, agent) in [
@@ -90,25 +83,26 @@ mod tests {
             (1 << 20, 300_000, 300_000),
             (0, 0, 0),
         ] {
-            assert_eq!(limit(&flags(Part::Master, None), open_files).unwrap(), master, "a master, {open_files} files");
-            assert_eq!(limit(&flags(Part::Agent, None), open_files).unwrap(), agent, "an agent, {open_files} files");
+            assert_eq!(limit(Part::Master, None, open_files).unwrap(), master, "a master, {open_files} files");
+            assert_eq!(limit(Part::Agent, None, open_files).unwrap(), agent, "an agent, {open_files} files");
         }
     }
 
     #[test]
     fn the_flag_is_checked_against_the_limit_of_open_files() {
-        assert_eq!(limit(&flags(Part::Agent, Some("50")), 1024).unwrap(), 50);
-        assert_eq!(limit(&flags(Part::Agent, Some("896")), 1024).unwrap(), 896);
-        for (value, why) in [("0", "at least one connection"), ("897", "allow at most 896"), ("99999999999", "896")] {
-            let error = limit(&flags(Part::Agent, Some(value)), 1024).unwrap_err().to_string();
+        assert_eq!(limit(Part::Agent, Some(50), 1024).unwrap(), 50);
+        assert_eq!(limit(Part::Agent, Some(896), 1024).unwrap(), 896);
+        for (value, why) in [(0, "at least one connection"), (897, "allow at most 896"), (99_999_999_999, "896")] {
+            let error = limit(Part::Agent, Some(value), 1024).unwrap_err().to_string();
             assert!(error.contains("--max_connections") && error.contains(why), "{error}");
         }
     }
 
     #[test]
     fn the_limit_is_among_the_flags() {
-        let mut flags = flags(Part::Agent, None);
+        let mut flags = Flags::defaults(Part::Agent);
         let connections = connections(&mut flags).unwrap();
-        assert_eq!(flags.count(NAME), Some(connections.counts().limit as u64));
+        let shown = NetworkFlags::read(&flags).unwrap().max_connections;
+        assert_eq!(shown, Some(connections.counts().limit as u64));
     }
 }

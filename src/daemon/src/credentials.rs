@@ -9,23 +9,16 @@ use std::path::Path;
 use protos::json::{Dialect, FromJson, JsonError, UnknownKey, unknown_key};
 use protos::{Described, mesos};
 
-use crate::flags::{FlagError, Flags, json, nearest, read_limited};
+use crate::flags::{FlagError, json, nearest, read_limited};
 
-/// The secrets of a master's `--credentials` by principal; none if there is no such flag. A principal without a secret is
-/// nobody.
+/// Secrets by principal, as a list in a file: a master's `--credentials`, an agent's `--http_credentials`. `name` is the flag.
+///
+/// Principals without a secret are left out.
 ///
 /// # Errors
 /// The file cannot be read, or has another form.
-pub(crate) fn of_master(flags: &Flags) -> Result<Option<BTreeMap<String, String>>, FlagError> {
-    of_list(flags, "credentials")
-}
-
-/// The same for the flag of this name.
-///
-/// # Errors
-/// The file cannot be read, or has another form.
-pub(crate) fn of_list(flags: &Flags, name: &'static str) -> Result<Option<BTreeMap<String, String>>, FlagError> {
-    let Some(text) = content(name, flags)? else { return Ok(None) };
+pub(crate) fn of_list(name: &'static str, file: Option<&Path>) -> Result<Option<BTreeMap<String, String>>, FlagError> {
+    let Some(text) = content(name, file)? else { return Ok(None) };
     const FORM: &str = r#"{"credentials": [{"principal": "NAME", "secret": "SECRET"}]}"#;
     let read = mesos::Credentials::from_json(text.as_bytes(), Dialect::V0);
     known_keys::<mesos::Credentials>(name, &text, FORM)?;
@@ -33,13 +26,13 @@ pub(crate) fn of_list(flags: &Flags, name: &'static str) -> Result<Option<BTreeM
     Ok(Some(list.credentials.into_iter().filter_map(|one| Some((one.principal, one.secret?))).collect()))
 }
 
-/// An agent's `--credential`; none if there is no such flag.
+/// An agent's `--credential`.
 ///
 /// # Errors
 /// The file cannot be read, or has another form.
-pub(crate) fn of_agent(flags: &Flags) -> Result<Option<agent::Credential>, FlagError> {
+pub(crate) fn of_agent(file: Option<&Path>) -> Result<Option<agent::Credential>, FlagError> {
     const NAME: &str = "credential";
-    let Some(text) = content(NAME, flags)? else { return Ok(None) };
+    let Some(text) = content(NAME, file)? else { return Ok(None) };
     const FORM: &str = r#"{"principal": "NAME", "secret": "SECRET"}"#;
     let read = mesos::Credential::from_json(text.as_bytes(), Dialect::V0);
     known_keys::<mesos::Credential>(NAME, &text, FORM)?;
@@ -77,12 +70,12 @@ fn known_keys<M: Described>(name: &'static str, text: &str, form: &str) -> Resul
 }
 
 /// The text of the file that a flag names.
-fn content(name: &'static str, flags: &Flags) -> Result<Option<String>, FlagError> {
-    let Some(given) = flags.get(name).filter(|path| !path.is_empty()) else { return Ok(None) };
+fn content(name: &'static str, file: Option<&Path>) -> Result<Option<String>, FlagError> {
+    let Some(given) = file.map(Path::to_string_lossy) else { return Ok(None) };
     if given.trim_start().starts_with(['{', '[']) {
         return Err(refused(name, "names a file; credentials on the command line can be seen by all users"));
     }
-    let path = Path::new(given.strip_prefix("file://").unwrap_or(given));
+    let path = Path::new(given.strip_prefix("file://").unwrap_or(&given));
     let unreadable = |source| FlagError::File { name, path: path.display().to_string(), source };
     let mode = std::fs::metadata(path).map_err(unreadable)?.permissions().mode();
     if mode & 0o007 != 0 {
@@ -94,24 +87,19 @@ fn content(name: &'static str, flags: &Flags) -> Result<Option<String>, FlagErro
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flags::Part;
 
-    fn flags(part: Part, name: &str, text: &str) -> (Flags, tempfile::NamedTempFile) {
+    fn file(text: &str) -> tempfile::NamedTempFile {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), text).unwrap();
-        let mut flags = Flags::defaults(part);
-        flags.set(name, &file.path().display().to_string()).unwrap();
-        (flags, file)
+        file
     }
 
     fn master(text: &str) -> Result<BTreeMap<String, String>, String> {
-        let (flags, _file) = flags(Part::Master, "credentials", text);
-        of_master(&flags).map(Option::unwrap).map_err(|error| error.to_string())
+        of_list("credentials", Some(file(text).path())).map(Option::unwrap).map_err(|error| error.to_string())
     }
 
     fn agent(text: &str) -> Result<(String, Option<String>), String> {
-        let (flags, _file) = flags(Part::Agent, "credential", text);
-        let read = of_agent(&flags).map(Option::unwrap).map_err(|error| error.to_string());
+        let read = of_agent(Some(file(text).path())).map(Option::unwrap).map_err(|error| error.to_string());
         read.map(|credential| (credential.principal, credential.secret))
     }
 
@@ -159,12 +147,10 @@ mod tests {
         let words = "the key 'secrets' in 'credentials[0]' is not known, did you mean 'secret'?";
         assert_eq!(slip, format!("flag '--credentials': {words}"));
         assert!(agent(r#"{"principle": "a", "principal": "a"}"#).unwrap_err().contains("did you mean 'principal'?"));
-        let mut flags = Flags::defaults(Part::Agent);
-        assert!(matches!(of_agent(&flags), Ok(None)));
-        flags.set("credential", r#"{"principal": "a", "secret": "s3cret"}"#).unwrap();
-        let inline = of_agent(&flags).unwrap_err().to_string();
+        assert!(matches!(of_agent(None), Ok(None)));
+        let given = |text| of_agent(Some(Path::new(text))).unwrap_err().to_string();
+        let inline = given(r#"{"principal": "a", "secret": "s3cret"}"#);
         assert!(inline.contains("names a file") && !inline.contains("s3cret"), "{inline}");
-        flags.set("credential", "/does/not/exist").unwrap();
-        assert!(of_agent(&flags).unwrap_err().to_string().contains("'/does/not/exist'"));
+        assert!(given("/does/not/exist").contains("'/does/not/exist'"));
     }
 }

@@ -8,7 +8,7 @@ use protos::mesos::internal;
 use wire::http::{Response, StatusCode};
 use wire::route::{Found, Table};
 
-use crate::flags::{FlagError, Flags, json};
+use crate::flags::{FlagError, Json, json};
 
 /// Which paths are disabled.
 #[derive(Debug, Default)]
@@ -20,11 +20,10 @@ impl Firewall {
     /// Reads `--firewall_rules`; without the flag nothing is disabled.
     ///
     /// # Errors
-    /// The flag's JSON is none, or of another form.
-    pub(crate) fn read(flags: &Flags) -> Result<Firewall, FlagError> {
-        const NAME: &str = "firewall_rules";
-        let Some(text) = flags.get(NAME).filter(|text| !text.is_empty()) else { return Ok(Firewall::default()) };
-        let rules: internal::Firewall = json::message(NAME, text)?;
+    /// The value is not valid JSON of the message.
+    pub(crate) fn read(rules: Option<&Json>) -> Result<Firewall, FlagError> {
+        let Some(text) = rules else { return Ok(Firewall::default()) };
+        let rules: internal::Firewall = json::message("firewall_rules", text)?;
         let disabled = rules.disabled_endpoints.map(|rule| rule.paths.into_iter().collect()).unwrap_or_default();
         Ok(Firewall { disabled })
     }
@@ -58,12 +57,14 @@ impl Firewall {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flags::Part;
+    use crate::flags::MasterFlags;
+
+    fn firewall(text: &str) -> Result<Firewall, FlagError> {
+        Firewall::read(MasterFlags::with(&[("firewall_rules", text)]).network.firewall_rules.as_ref())
+    }
 
     fn read(text: &str) -> Result<Vec<String>, String> {
-        let mut flags = Flags::defaults(Part::Master);
-        flags.set("firewall_rules", text).unwrap();
-        let read = Firewall::read(&flags).map_err(|error| error.to_string())?;
+        let read = firewall(text).map_err(|error| error.to_string())?;
         Ok(read.disabled.into_iter().collect())
     }
 
@@ -83,7 +84,7 @@ mod tests {
         ] {
             assert!(read(wrong).unwrap_err().starts_with("flag '--firewall_rules'"), "{wrong}");
         }
-        assert!(Firewall::read(&Flags::defaults(Part::Agent)).unwrap().disabled.is_empty());
+        assert!(Firewall::read(None).unwrap().disabled.is_empty());
     }
 
     #[test]
@@ -95,9 +96,7 @@ mod tests {
             .add("master", "/api/v1/scheduler", "scheduler")
             .add("files", "/read", "read");
         let open = |rule: &str, path: &str| {
-            let mut flags = Flags::defaults(Part::Master);
-            flags.set("firewall_rules", &format!(r#"{{"disabled_endpoints":{{"paths":["{rule}"]}}}}"#)).unwrap();
-            let firewall = Firewall::read(&flags).unwrap();
+            let firewall = firewall(&format!(r#"{{"disabled_endpoints":{{"paths":["{rule}"]}}}}"#)).unwrap();
             firewall.check(&firewall.closed(&table), path, table.find(path).as_ref()).map_err(|refusal| {
                 (refusal.status().as_u16(), String::from_utf8(refusal.body().unwrap().to_vec()).unwrap())
             })

@@ -1,11 +1,12 @@
 //! Daemon flags with Mesos's names and defaults: from a file, the environment and the command line.
 //!
 //! The command line wins over the environment (`MESOS_*`, then `TEPUI_*`), that over `--config`, that over the defaults.
-//! What a flag means is decided by its reader, not here.
+//! [`MasterFlags`] and [`AgentFlags`] are the typed values; `flags/master.rs`, `flags/agent.rs` and `flags/shared.rs` define all flags with
+//! their defaults. Readers check rules that concern more than one value.
 
-mod agent;
+pub(crate) mod agent;
 pub(crate) mod json;
-mod master;
+pub(crate) mod master;
 mod shared;
 mod shown;
 mod spec;
@@ -13,8 +14,12 @@ mod spec;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::Duration;
 
+pub use agent::AgentFlags;
+pub use master::MasterFlags;
+pub use shared::{LoggingFlags, NetworkFlags};
+pub(crate) use spec::Json;
+use spec::{Effect, FlagValue};
 pub use spec::{Flag, Kind, ValueError};
 
 /// The largest file that a flag's `file://` value or `--config` may name.
@@ -30,13 +35,13 @@ pub enum Part {
 }
 
 impl Part {
-    /// The flags of this daemon, those of its own first.
+    /// The flags of this daemon.
     pub fn flags(self) -> impl Iterator<Item = &'static Flag> {
-        let own = match self {
+        let groups = match self {
             Part::Master => master::MASTER,
             Part::Agent => agent::AGENT,
         };
-        own.iter().chain(shared::SHARED)
+        groups.iter().copied().flatten()
     }
 
     /// The subcommand that runs this daemon.
@@ -207,53 +212,50 @@ impl Flags {
         self.part
     }
 
-    /// A flag's text, if it is set.
-    pub fn get(&self, name: &str) -> Option<&str> {
+    /// The typed value of the flag of this name.
+    ///
+    /// # Errors
+    /// The text does not have the form of the type.
+    pub(crate) fn value<T: FlagValue>(&self, name: &'static str) -> Result<T, FlagError> {
+        T::read(self.text(name)).map_err(|source| FlagError::Value { name, source })
+    }
+
+    fn text(&self, name: &str) -> Option<&str> {
         self.values.get(name).map(String::as_str)
     }
 
-    /// A flag's text, or the empty text.
-    pub fn text(&self, name: &str) -> &str {
-        self.get(name).unwrap_or_default()
+    /// Whether `--help` is given.
+    pub fn asks_for_help(&self) -> bool {
+        self.text("help") == Some("true")
     }
 
-    /// A boolean flag; unset is false.
-    pub fn on(&self, name: &str) -> bool {
-        self.get(name) == Some("true")
+    /// Whether `--version` is given.
+    pub fn asks_for_version(&self) -> bool {
+        self.text("version") == Some("true")
     }
 
-    /// A duration flag, if it is set.
-    pub fn duration(&self, name: &str) -> Option<Duration> {
-        self.get(name).and_then(|text| base::parse_duration(text).ok())
+    /// Whether a flag has another value than its default. The empty text counts as unset.
+    fn is_changed(&self, flag: &Flag) -> bool {
+        let default = flag.default.and_then(|text| flag.kind.normalise(text).ok());
+        self.text(flag.name).is_some_and(|text| !text.is_empty() && Some(text) != default.as_deref())
     }
 
-    /// A whole number, if it is set.
-    pub fn count(&self, name: &str) -> Option<u64> {
-        self.get(name).and_then(|text| text.parse().ok())
-    }
-
-    /// An amount of bytes, if it is set.
-    pub fn bytes(&self, name: &str) -> Option<u64> {
-        self.get(name).and_then(base::parse_bytes)
-    }
-
-    /// A decimal number, if it is set.
-    pub fn number(&self, name: &str) -> Option<f64> {
-        self.get(name).and_then(|text| text.parse().ok())
-    }
-
-    /// Whether a flag has another value than its default; one that is set to the empty text has not.
-    pub fn is_changed(&self, name: &str) -> bool {
-        let default = self.part.find(name).and_then(|flag| flag.kind.normalise(flag.default?).ok());
-        self.get(name).is_some_and(|text| !text.is_empty() && Some(text) != default.as_deref())
-    }
-
-    /// A flag's text, or the error that says that it is required.
+    /// Checks the flags that are not read: an unsupported flag must have its default, and a flag without effect is named in the log.
     ///
     /// # Errors
-    /// [`FlagError::Missing`].
-    pub fn required(&self, name: &'static str, why: &'static str) -> Result<&str, FlagError> {
-        self.get(name).ok_or(FlagError::Missing { name, why })
+    /// The first unsupported flag with another value.
+    pub(crate) fn check_unread(&self) -> Result<(), FlagError> {
+        for flag in self.part.flags().filter(|flag| self.is_changed(flag)) {
+            match flag.effect {
+                Effect::Read | Effect::Loader => {}
+                Effect::Unsupported => {
+                    let why = "is not supported by this version of tepui".to_owned();
+                    return Err(FlagError::Refused { name: flag.name, why });
+                }
+                Effect::None(why) => tracing::warn!("'--{}' makes no difference: {why}", flag.name),
+            }
+        }
+        Ok(())
     }
 
     /// All set flags by name, as `/flags` shows them: without passwords and other secrets.
@@ -384,23 +386,53 @@ pub(crate) fn read_limited(path: &Path) -> std::io::Result<String> {
     std::fs::read_to_string(path)
 }
 
-/// The text of `--help`; `note` says what else is to be said of a flag.
-pub fn help(part: Part, note: impl Fn(&str) -> Option<&'static str>) -> String {
+/// The text of `--help`.
+pub fn help(part: Part) -> String {
     let mut text = format!(
         "Usage: tepui {} [--name=value ...]\n\nEvery flag can also be set by MESOS_NAME or TEPUI_NAME, or in the file of --config.\n\n",
         part.command()
     );
-    for flag in part.flags() {
-        let value = if flag.kind == Kind::Bool { String::new() } else { "=VALUE".to_owned() };
-        let default = flag.default.map(|d| format!(" [{d}]")).unwrap_or_default();
-        let note = note(flag.name).map(|note| format!(" ({note})")).unwrap_or_default();
-        text.push_str(&format!("  --{}{value}\n        {}{default}{note}\n", flag.name, flag.help));
+    let mut flags: Vec<&Flag> = part.flags().collect();
+    flags.sort_by_key(|flag| flag.name);
+    for flag in flags {
+        let value = if flag.kind == Kind::Bool { "" } else { "=VALUE" };
+        let default = flag.default.map(|default| format!(" [{default}]")).unwrap_or_default();
+        let note = flag.note().map(|note| format!(" ({note})")).unwrap_or_default();
+        text.push_str(&format!("  --{}{value}\n        {}{default}{note}\n", flag.name, flag.help.trim()));
     }
     text
 }
 
 #[cfg(test)]
+impl MasterFlags {
+    /// The defaults with these values.
+    pub(crate) fn with(given: &[(&str, &str)]) -> MasterFlags {
+        MasterFlags::read(&Flags::with(Part::Master, given)).unwrap()
+    }
+}
+
+#[cfg(test)]
+impl AgentFlags {
+    /// The defaults with these values.
+    pub(crate) fn with(given: &[(&str, &str)]) -> AgentFlags {
+        AgentFlags::read(&Flags::with(Part::Agent, given)).unwrap()
+    }
+}
+
+#[cfg(test)]
+impl Flags {
+    /// The defaults with these values.
+    pub(crate) fn with(part: Part, given: &[(&str, &str)]) -> Flags {
+        let mut flags = Flags::defaults(part);
+        given.iter().for_each(|(name, value)| flags.set(name, value).unwrap());
+        flags
+    }
+}
+
+#[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn load(arguments: &[&str], environment: &[(&str, &str)]) -> Result<Flags, FlagError> {
@@ -416,18 +448,20 @@ mod tests {
             &[("MESOS_PORT", "2"), ("MESOS_CLUSTER", "a"), ("TEPUI_CLUSTER", "b"), ("MESOS_NATIVE_LIBRARY", "x")],
         )
         .unwrap();
-        assert_eq!(flags.count("port"), Some(1));
-        assert_eq!(flags.get("cluster"), Some("b"));
-        assert!(!flags.on("root_submissions"));
-        assert!(flags.on("quiet"));
-        assert_eq!(flags.text("agent_reregister_timeout"), "10mins");
-        assert_eq!(flags.text("registry_fetch_timeout"), "1mins");
+        let typed = MasterFlags::read(&flags).unwrap();
+        assert_eq!(typed.identity.port, 1);
+        assert_eq!(typed.identity.cluster.as_deref(), Some("b"));
+        assert!(!typed.frameworks.root_submissions);
+        assert!(LoggingFlags::read(&flags).unwrap().quiet);
+        let shown: BTreeMap<_, _> = flags.iter().collect();
+        assert_eq!(shown["agent_reregister_timeout"], "10mins");
+        assert_eq!(shown["registry_fetch_timeout"], "1mins");
     }
 
     #[test]
     fn old_names_warn() {
         let flags = load(&["--slave_ping_timeout=2secs"], &[]).unwrap();
-        assert_eq!(flags.duration("agent_ping_timeout"), Some(Duration::from_secs(2)));
+        assert_eq!(MasterFlags::read(&flags).unwrap().agents.agent_ping_timeout, Duration::from_secs(2));
         assert_eq!(flags.warnings.len(), 1);
     }
 
@@ -457,5 +491,58 @@ mod tests {
                 }
             }
         }
+        (MasterFlags::with(&[]), AgentFlags::with(&[]));
+    }
+
+    #[test]
+    fn unsupported_flags_are_rejected_unless_they_have_their_defaults() {
+        let check = |part, words: &[&str]| {
+            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            let flags = Flags::load(part, &words, std::iter::empty()).unwrap();
+            flags.check_unread().map_err(|error| error.to_string())
+        };
+        assert_eq!(check(Part::Agent, &[]), Ok(()));
+        assert_eq!(check(Part::Agent, &["--no-memory_profiling", "--launcher_dir=/usr/libexec/mesos"]), Ok(()));
+        assert_eq!(check(Part::Master, &["--webui_dir=/usr/share/mesos/webui", "--hooks="]), Ok(()));
+        for (part, word) in [
+            (Part::Agent, "--domain_socket_location=/x"),
+            (Part::Agent, "--memory_profiling"),
+            (Part::Agent, "--volume_gid_range=[1-2]"),
+            (Part::Master, "--registry_strict"),
+            (Part::Master, "--modules={}"),
+        ] {
+            let error = check(part, &[word]).unwrap_err();
+            assert!(error.contains("is not supported"), "{word}: {error}");
+        }
+    }
+
+    /// docs/mesos/flags.md lists the flags of Mesos; those of tepui alone are not in it.
+    #[test]
+    fn names_and_defaults_are_those_of_mesos() {
+        let page = include_str!("../../../docs/mesos/flags.md");
+        let mut part = None;
+        let mut rows = 0;
+        for line in page.lines() {
+            part = match line {
+                "## Master" => Some(Part::Master),
+                "## Agent" => Some(Part::Agent),
+                _ => part,
+            };
+            let cells: Vec<&str> = line.split('|').map(|cell| cell.trim().trim_matches('`')).collect();
+            let (Some(part), ["", name, alias, default, ""]) = (part, &cells[..]) else { continue };
+            let Some(name) = name.strip_prefix("--").filter(|name| !name.starts_with('-')) else { continue };
+            let flag = part.find(name).unwrap_or_else(|| panic!("--{name} is missing"));
+            assert_eq!((flag.name, flag.aliases.first().copied()), (name, alias.strip_prefix("--")), "--{name}");
+            // Text such as "from hostname" describes what Mesos does without the flag; `<prefix>` is where it is installed.
+            if !default.contains([' ', '<']) {
+                let normal = |text: &str| {
+                    let is_set = !text.is_empty();
+                    is_set.then(|| flag.kind.normalise(text).unwrap_or_else(|_| text.to_owned()))
+                };
+                assert_eq!(flag.default.and_then(normal), normal(default), "--{name}");
+            }
+            rows += 1;
+        }
+        assert!(rows > 200, "{rows}");
     }
 }

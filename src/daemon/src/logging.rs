@@ -2,7 +2,7 @@
 //!
 //! It writes no line itself.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -17,7 +17,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::common::LogLevel;
-use crate::flags::{FlagError, Flags};
+use crate::flags::{FlagError, LoggingFlags, Part};
 
 /// What is logged now: 0 errors, 1 warnings, 2 what changes in the cluster, 3 what happens to tasks, 4 everything.
 static VERBOSITY: AtomicU8 = AtomicU8::new(2);
@@ -41,8 +41,8 @@ fn is_wanted(target: &str, level: &Level) -> bool {
 ///
 /// # Errors
 /// A level that there is not, or a log folder that cannot be used.
-pub fn start(flags: &Flags) -> anyhow::Result<Arc<LogLevel>> {
-    let base = match flags.text("logging_level") {
+pub fn start(part: Part, flags: &LoggingFlags) -> anyhow::Result<Arc<LogLevel>> {
+    let base = match flags.logging_level.as_str() {
         "ERROR" => 0,
         "WARNING" => 1,
         "INFO" => 2,
@@ -56,8 +56,8 @@ pub fn start(flags: &Flags) -> anyhow::Result<Arc<LogLevel>> {
     let has_colours = stdio::has_colours();
     // By its default a layer ignores its own errors: to tell of them it would use `eprintln!`, which panics.
     let console = layer().with_writer(std::io::stderr).with_ansi(has_colours).with_target(false).with_filter(wanted());
-    let console = (!flags.on("quiet")).then_some(console);
-    let file = match log_file(flags) {
+    let console = (!flags.quiet).then_some(console);
+    let file = match log_file(part, flags) {
         Some(path) => {
             let made = path.parent().map_or(Ok(()), |folder| store::create_directories(folder, Access::Group));
             let open = made.and_then(|()| store::append_file(&path, Access::Group));
@@ -80,7 +80,6 @@ pub fn switch(base: u8) -> Arc<LogLevel> {
 }
 
 /// The file below `--log_dir`, if that is set.
-pub fn log_file(flags: &Flags) -> Option<PathBuf> {
-    let folder = Path::new(flags.get("log_dir")?);
-    Some(folder.join(format!("tepui-{}.log", flags.part().command())))
+pub fn log_file(part: Part, flags: &LoggingFlags) -> Option<PathBuf> {
+    Some(flags.log_dir.as_ref()?.join(format!("tepui-{}.log", part.command())))
 }

@@ -10,7 +10,7 @@ use anyhow::Context;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::agent::{self, Stop};
-use crate::flags::{Flags, Part, help};
+use crate::flags::{Flags, LoggingFlags, Part, help};
 use crate::{logging, master};
 
 /// When a daemon has done what it does only once: registered, or recovered and elected itself.
@@ -26,7 +26,7 @@ pub fn run(part: Part, arguments: &[String]) -> anyhow::Result<ExitCode> {
     let Some(flags) = read_flags(part, arguments)? else { return Ok(ExitCode::SUCCESS) };
     // A limit of files' sizes is met as a full disk is.
     containers::ignore_file_size_signal();
-    let log_level = logging::start(&flags)?;
+    let log_level = logging::start(flags.part(), &LoggingFlags::read(&flags)?)?;
     for warning in &flags.warnings {
         tracing::warn!("{warning}");
     }
@@ -83,12 +83,11 @@ pub fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
 /// The flags; none if `--help` or `--version` has been answered.
 fn read_flags(part: Part, arguments: &[String]) -> anyhow::Result<Option<Flags>> {
     let flags = Flags::load(part, arguments, std::env::vars())?;
-    if flags.on("help") {
-        let note = |name: &str| if part == Part::Agent { agent::note(name) } else { None };
-        stdio::write(format_args!("{}", help(part, note))).context("cannot write to standard output")?;
+    if flags.asks_for_help() {
+        stdio::write(format_args!("{}", help(part))).context("cannot write to standard output")?;
         return Ok(None);
     }
-    if flags.on("version") {
+    if flags.asks_for_version() {
         let (own, theirs) = (env!("CARGO_PKG_VERSION"), crate::common::MESOS_VERSION);
         stdio::write(format_args!("tepui {own} (Mesos {theirs})\n")).context("cannot write to standard output")?;
         return Ok(None);

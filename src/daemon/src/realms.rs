@@ -10,7 +10,7 @@ use wire::auth::check_basic;
 use wire::http::{Request, Response};
 
 use crate::common::Shared;
-use crate::flags::{FlagError, Flags};
+use crate::flags::FlagError;
 
 /// A set of endpoints that ask alike who calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,8 +34,17 @@ impl Realm {
     }
 }
 
-/// A realm, the flag by which it asks who calls, and how it is called then.
-pub(crate) type Guard = (Realm, &'static str, &'static str);
+/// A realm that a flag can protect.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Guard {
+    pub(crate) realm: Realm,
+    /// Name in the header `WWW-Authenticate`.
+    pub(crate) name: &'static str,
+    /// The flag.
+    pub(crate) flag: &'static str,
+    /// Value of the flag.
+    pub(crate) is_on: bool,
+}
 
 /// Which realms ask who calls, and whom they know.
 pub(crate) struct Realms {
@@ -46,24 +55,21 @@ pub(crate) struct Realms {
 }
 
 impl Realms {
-    /// Reads the guards' flags; `known` is what the flag `source` says.
+    /// Protects the realms whose flags are on. `known` are the passwords by user of the flag `source`.
     ///
     /// # Errors
-    /// A realm that asks, and nobody who could authenticate.
+    /// A realm is protected, and there are no users.
     pub(crate) fn read(
-        flags: &Flags,
         guards: &[Guard],
         source: &str,
         known: Option<BTreeMap<String, String>>,
     ) -> Result<Realms, FlagError> {
-        let on: Vec<Guard> = guards.iter().copied().filter(|(_, flag, _)| flags.on(flag)).collect();
-        if let (Some((_, name, _)), None) = (on.first(), &known) {
-            return Err(FlagError::Refused {
-                name,
-                why: format!("nobody could authenticate: --{source} is needed, too"),
-            });
+        let on = || guards.iter().filter(|guard| guard.is_on);
+        if let (Some(guard), None) = (on().next(), &known) {
+            let why = format!("no client could authenticate: --{source} is needed, too");
+            return Err(FlagError::Refused { name: guard.flag, why });
         }
-        let asking = on.into_iter().map(|(realm, _, name)| (realm, name)).collect();
+        let asking = on().map(|guard| (guard.realm, guard.name)).collect();
         Ok(Realms { asking, known: known.unwrap_or_default() })
     }
 

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use detector::{Url, UrlError};
 
-use crate::flags::{FlagError, Flags, read_limited};
+use crate::flags::{FlagError, read_limited};
 
 const TIMEOUT: &str = "zk_session_timeout";
-/// What ZooKeeper may be asked for; it counts milliseconds in 32 bits.
+/// Longest session; ZooKeeper counts milliseconds in 32 bits.
 const SESSION_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What the flag `name` says, or the file that it names by `file:///path` or `/path`.
+/// Returns the value of the flag `name`, or the content of the file that it names by `file:///path` or `/path`.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -26,18 +26,15 @@ pub(crate) fn text(name: &'static str, given: &str) -> Result<String, FlagError>
     Ok(text.trim().to_owned())
 }
 
-/// Reads a URL of the flag `name`, and `--zk_session_timeout`.
+/// Reads a URL of the flag `name`, and checks `--zk_session_timeout`.
 ///
 /// # Errors
-/// One of them is wrong. What is told has no password.
-pub(crate) fn group(name: &'static str, text: &str, flags: &Flags) -> Result<(Url, Duration), FlagError> {
+/// One of them is invalid. The message contains no password.
+pub(crate) fn group(name: &'static str, text: &str, timeout: Duration) -> Result<(Url, Duration), FlagError> {
     let url = text.parse().map_err(|error: UrlError| FlagError::Refused { name, why: error.to_string() })?;
-    let timeout = flags.duration(TIMEOUT).filter(|timeout| !timeout.is_zero() && *timeout <= SESSION_MAX);
-    match timeout {
-        Some(timeout) => Ok((url, timeout)),
-        None => Err(FlagError::Refused {
-            name: TIMEOUT,
-            why: format!("'{}' is not more than 0 and at most 1days", flags.text(TIMEOUT)),
-        }),
+    if timeout.is_zero() || timeout > SESSION_MAX {
+        let why = format!("'{}' is not more than 0 and at most 1days", base::format_duration(timeout));
+        return Err(FlagError::Refused { name: TIMEOUT, why });
     }
+    Ok((url, timeout))
 }

@@ -26,7 +26,6 @@ use crate::streams::encode_v1;
 const RECORD_MAX: usize = 1 << 20;
 /// A client that reads nothing is cut off when so much waits for it.
 const STREAM_LIMIT: usize = 4 << 20;
-const HEARTBEAT: Duration = Duration::from_secs(30);
 /// The encoding of a RecordIO stream's records.
 const MESSAGE_CONTENT_TYPE: HeaderName = HeaderName::from_static("message-content-type");
 
@@ -70,8 +69,7 @@ impl Client for Reader {
 
 /// Sends a sign of life now and then, until the stream is over.
 fn keep_alive(handler: &Handler, client: &Arc<StreamHandle>, encoding: Encoding) {
-    let interval = handler.common.flags.duration("http_heartbeat_interval").unwrap_or(HEARTBEAT);
-    let interval = interval.max(Duration::from_millis(100));
+    let interval = handler.heartbeat_interval.max(Duration::from_millis(100));
     let client = Arc::downgrade(client);
     tokio::spawn(async move {
         let nanoseconds = i64::try_from(interval.as_nanos()).unwrap_or(i64::MAX);

@@ -12,7 +12,8 @@ use detector::{Detector, Leader, Url};
 use tokio::sync::Notify;
 
 use crate::driver::Driver;
-use crate::flags::{FlagError, Flags};
+use crate::flags::FlagError;
+use crate::flags::agent::RegistrationFlags;
 use crate::{host, zookeeper};
 
 const NAME: &str = "master";
@@ -32,9 +33,9 @@ pub(super) enum Masters {
 ///
 /// # Errors
 /// No flag says where the master is, a module would have to, or what it says is wrong. What is told has no password.
-pub(super) fn masters(flags: &Flags) -> Result<Masters, FlagError> {
-    let given = flags.get(NAME).map(str::trim).filter(|text| !text.is_empty());
-    if flags.is_changed("master_detector") {
+pub(super) fn masters(flags: &RegistrationFlags) -> Result<Masters, FlagError> {
+    let given = flags.master.as_deref().map(str::trim).filter(|text| !text.is_empty());
+    if flags.master_detector.as_deref().is_some_and(|module| !module.is_empty()) {
         let why = match given {
             Some(_) => "cannot be used together with '--master', and is not supported: leave it out".to_owned(),
             None => format!("no modules can be loaded; say where the master is with --master: {FORMS}"),
@@ -47,7 +48,8 @@ pub(super) fn masters(flags: &Flags) -> Result<Masters, FlagError> {
     };
     let text = zookeeper::text(NAME, given)?;
     match text.starts_with("zk://") {
-        true => zookeeper::group(NAME, &text, flags).map(|(url, timeout)| Masters::ZooKeeper(url, timeout)),
+        true => zookeeper::group(NAME, &text, flags.zk_session_timeout)
+            .map(|(url, timeout)| Masters::ZooKeeper(url, timeout)),
         false => fixed(&text).map(Masters::Fixed),
     }
 }
@@ -120,12 +122,10 @@ async fn follow(mut detector: Detector, driver: &Driver<Agent>, ask: &Notify) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flags::Part;
+    use crate::flags::AgentFlags;
 
     fn of(flags: &[(&str, &str)]) -> Result<String, String> {
-        let mut all = Flags::defaults(Part::Agent);
-        flags.iter().for_each(|(name, value)| all.set(name, value).unwrap());
-        match masters(&all) {
+        match masters(&AgentFlags::with(flags).registration) {
             Ok(Masters::Fixed(pid)) => Ok(pid.to_string()),
             Ok(Masters::ZooKeeper(url, timeout)) => Ok(format!("{url} {}", base::format_duration(timeout))),
             Err(error) => Err(error.to_string()),

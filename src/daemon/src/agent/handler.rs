@@ -3,6 +3,7 @@
 //! What an endpoint answers is in the file of its name.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use agent::{Agent, AgentState, AuthMessage, Incoming, Input, Snapshot};
 use authorizer::{Action, Authorizer};
@@ -42,6 +43,8 @@ pub(super) struct Handler {
     pub(super) common: Arc<Common>,
     pub(super) driver: Driver<Agent>,
     pub(super) shell: Arc<Shell>,
+    /// Interval of heartbeats of attached output.
+    pub(super) heartbeat_interval: Duration,
     realms: Realms,
     /// Who may do what.
     authorizer: Authorizer,
@@ -56,13 +59,14 @@ impl Handler {
         common: Arc<Common>,
         driver: Driver<Agent>,
         shell: Arc<Shell>,
+        heartbeat_interval: Duration,
         realms: Realms,
         authorizer: Authorizer,
         started: Time,
     ) -> Handler {
         let routes = routes();
         let closed = closed(&common.firewall, &routes);
-        Handler { common, driver, shell, realms, authorizer, started, routes, closed }
+        Handler { common, driver, shell, heartbeat_interval, realms, authorizer, started, routes, closed }
     }
 
     /// What the agent looks like after everything that was asked for before.

@@ -16,7 +16,6 @@ mod oversubscription;
 mod private;
 mod program;
 mod realms;
-mod unsupported;
 mod validate;
 mod views;
 mod volume_changes;
@@ -45,13 +44,12 @@ use crate::driver::{Driver, write_log};
 use crate::fault;
 use crate::files::Files;
 use crate::firewall::Firewall;
-use crate::flags::{Flags, Part};
+use crate::flags::{AgentFlags, FlagError, Flags, LoggingFlags, Part};
 use crate::streams::Streams;
 use executor_connections::ExecutorConnections;
 use handler::Handler;
 use keeper::Keeper;
 use outputs::{Exit, Shell};
-pub(crate) use unsupported::note;
 use volume_changes::VolumeChanges;
 
 /// An agent that serves.
@@ -96,24 +94,25 @@ const FAREWELL: std::time::Duration = std::time::Duration::from_millis(200);
 ///
 /// # Errors
 /// Flags that do not fit, an address that cannot be bound, checkpoints that cannot be used.
-pub async fn start(mut flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<RunningAgent> {
-    let masters = detector::masters(&flags)?;
-    unsupported::check(&flags)?;
-    let connections = connections(&mut flags)?;
-    let firewall = Firewall::read(&flags)?;
-    let work_dir = work_dir(&flags)?;
-    let identity = identity(&flags)?;
+pub async fn start(mut given: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<RunningAgent> {
+    let connections = connections(&mut given)?;
+    let flags = AgentFlags::read(&given)?;
+    let masters = detector::masters(&flags.registration)?;
+    given.check_unread()?;
+    let firewall = Firewall::read(flags.network.firewall_rules.as_ref())?;
+    let work_dir = work_dir(flags.node.work_dir.as_deref())?;
+    let identity = identity(&flags.network, flags.node.port)?;
     let server = Server::bind(identity.bind.into(), Limits::default())
         .with_context(|| format!("cannot listen on {}", identity.bind))?;
     let server = server.with_connections(connections.clone());
     let address = server.address();
     let identity = identity.bound_to(address.port());
     let pid = Pid::new("slave(1)", identity.advertise);
-    let realms = realms::read(&flags)?;
-    let runtime_dir = runtime_dir(&flags);
+    let realms = realms::read(&flags.access)?;
+    let runtime_dir = runtime_dir(flags.node.runtime_dir.as_deref());
     let settings = config::containerizer::containerizer(&flags, &work_dir, &runtime_dir)?;
     let gpus = Gpus::start(&settings)?;
-    let info = config::info(&flags, &identity, &work_dir, gpus.as_ref().map(Gpus::count))?;
+    let info = config::info(&flags.node, &identity, &work_dir, gpus.as_ref().map(Gpus::count))?;
     let mut config = config::config(&flags, pid.clone(), &work_dir.to_string_lossy())?;
     let meta = PathBuf::from(config.meta_dir());
     let clock = Clock::start();
@@ -122,11 +121,11 @@ pub async fn start(mut flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result
     config.resizes = host.is_linux();
     config.can_limit = host.limitable();
 
-    let policy = oversubscription::policy(&flags)?;
+    let policy = oversubscription::policy(&flags.oversubscription)?;
 
     private::prepare(&meta, &runtime_dir)?;
     let (checkpoints, found) = keeper::open(&meta, &runtime_dir).context("the checkpoints cannot be read")?;
-    let mut recovered = read_checkpoints(found, &meta, flags.on("strict"))?;
+    let mut recovered = read_checkpoints(found, &meta, flags.executors.strict)?;
     recovered.nested = host.recovered();
     let own = resources::from_proto(&info.resources).unwrap_or_default();
     volumes::delete_later(volumes::left_overs(&work_dir, &own));
@@ -134,7 +133,7 @@ pub async fn start(mut flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result
     let mut out = Outbox::default();
     let capabilities = config.capabilities.iter().map(|kind| Capability { r#type: Some(*kind as i32) }).collect();
     let executor = program::open().map(|file| (config.program.clone(), file));
-    if !flags.text("image_providers").is_empty() && !program::is_static() {
+    if flags.images.image_providers.as_deref().is_some_and(|text| !text.is_empty()) && !program::is_static() {
         tracing::warn!(
             "this build has no static executor: images of containers must have a C library as new as this host's; \
              the release archive has one (cargo xtask dist)"
@@ -156,7 +155,8 @@ pub async fn start(mut flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result
     let (streams, answers) = (Arc::new(Streams::new(Limits::default().stream)), Arc::default());
     let common = Arc::new(Common {
         part: Part::Agent,
-        flags,
+        logging: LoggingFlags::read(&given)?,
+        flags: given,
         connections,
         files: Files::default(),
         firewall,
@@ -178,7 +178,7 @@ pub async fn start(mut flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result
         on_step: fault::point,
     })?;
     let left_overs = containers.recover(&taken_up).await?;
-    let left_overs = Some(left_overs).filter(|_| common.flags.text("recover") == "cleanup");
+    let left_overs = Some(left_overs).filter(|_| flags.executors.recover == "cleanup");
     let (exit, exit_seen) = watch::channel(None);
     let redetect = Arc::new(Notify::new());
     let farewell = network.clone();
@@ -203,7 +203,15 @@ pub async fn start(mut flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result
     });
     let started = driver.now();
     let watching = containers.watch(&holdings(&driver));
-    let handler = Arc::new(Handler::new(common, driver.clone(), shell.clone(), realms, authorizer, started));
+    let handler = Arc::new(Handler::new(
+        common,
+        driver.clone(),
+        shell.clone(),
+        flags.access.http_heartbeat_interval,
+        realms,
+        authorizer,
+        started,
+    ));
     attach_sandboxes(&handler).await;
     driver.begin(out);
 
@@ -212,7 +220,7 @@ pub async fn start(mut flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result
     let mut tasks = vec![
         detector::watch(masters, seed, driver.clone(), redetect),
         keeper.watch(),
-        watch_disk(work_dir, handler.common.flags.duration("disk_watch_interval"), driver.clone()),
+        watch_disk(work_dir, flags.gc.disk_watch_interval, driver.clone()),
     ];
     tasks.extend(watching);
     let server = server.serve(handler.clone(), handler);
@@ -283,17 +291,17 @@ async fn exited(exit: &mut watch::Receiver<Option<Exit>>) -> Exit {
 }
 
 /// The work folder, made if need be, as an absolute path.
-fn work_dir(flags: &Flags) -> anyhow::Result<PathBuf> {
-    let given = Path::new(flags.required("work_dir", "")?);
+fn work_dir(given: Option<&Path>) -> anyhow::Result<PathBuf> {
+    let given = given.ok_or(FlagError::Missing { name: "work_dir", why: "" })?;
     store::create_directories(given, Access::All)
         .with_context(|| format!("cannot create the work folder '{}'", given.display()))?;
     given.canonicalize().with_context(|| format!("cannot use the work folder '{}'", given.display()))
 }
 
 /// `--runtime_dir`: for what need not survive a reboot.
-fn runtime_dir(flags: &Flags) -> PathBuf {
-    match flags.get("runtime_dir").filter(|path| !path.is_empty()) {
-        Some(path) => PathBuf::from(path),
+fn runtime_dir(given: Option<&Path>) -> PathBuf {
+    match given {
+        Some(path) => path.to_owned(),
         None if nix::unistd::access("/var/run", nix::unistd::AccessFlags::W_OK).is_ok() => "/var/run/mesos".into(),
         None => std::env::temp_dir().join("mesos/runtime"),
     }
@@ -350,12 +358,8 @@ async fn attach_sandboxes(handler: &Handler) {
 }
 
 /// Tells the core how full the disk is.
-fn watch_disk(
-    work_dir: PathBuf,
-    interval: Option<std::time::Duration>,
-    driver: Driver<Agent>,
-) -> tokio::task::JoinHandle<()> {
-    let interval = interval.unwrap_or(std::time::Duration::from_secs(60)).max(std::time::Duration::from_millis(10));
+fn watch_disk(work_dir: PathBuf, interval: std::time::Duration, driver: Driver<Agent>) -> tokio::task::JoinHandle<()> {
+    let interval = interval.max(std::time::Duration::from_millis(10));
     tokio::spawn(async move {
         loop {
             tokio::time::sleep(interval).await;

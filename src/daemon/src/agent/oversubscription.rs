@@ -9,7 +9,8 @@ use agent::oversubscription::{FixedEstimator, LoadController, Policy};
 use protos::json::Value;
 use resources::{Resources, Role};
 
-use crate::flags::{FlagError, Flags, json};
+use crate::flags::agent::OversubscriptionFlags;
+use crate::flags::{FlagError, Json, json};
 
 /// The estimator that always offers the same; its parameter is `resources`.
 const FIXED: &str = "org_apache_mesos_FixedResourceEstimator";
@@ -26,18 +27,18 @@ fn refused(name: &'static str, why: impl Into<String>) -> FlagError {
 ///
 /// # Errors
 /// A module that is not one of ours, and parameters that cannot be used.
-pub(super) fn policy(flags: &Flags) -> Result<Policy, FlagError> {
-    let modules = modules(flags)?;
+pub(super) fn policy(flags: &OversubscriptionFlags) -> Result<Policy, FlagError> {
+    let modules = modules(flags.modules.as_ref())?;
     let mut policy = Policy {
-        estimate_interval: flags.duration("oversubscribed_resources_interval").unwrap_or_default(),
-        correction_interval: flags.duration("qos_correction_interval_min").unwrap_or_default(),
+        estimate_interval: flags.oversubscribed_resources_interval,
+        correction_interval: flags.qos_correction_interval_min,
         ..Policy::default()
     };
-    if let Some(name) = flags.get("resource_estimator").filter(|name| !name.is_empty()) {
+    if let Some(name) = flags.resource_estimator.as_deref().filter(|name| !name.is_empty()) {
         let parameters = parameters("resource_estimator", name, FIXED, &modules)?;
         policy.estimator = Some(Box::new(FixedEstimator::new(&fixed(parameters)?)));
     }
-    if let Some(name) = flags.get("qos_controller").filter(|name| !name.is_empty()) {
+    if let Some(name) = flags.qos_controller.as_deref().filter(|name| !name.is_empty()) {
         let parameters = parameters("qos_controller", name, LOAD, &modules)?;
         policy.controller = Some(Box::new(load(parameters)?));
     }
@@ -46,8 +47,8 @@ pub(super) fn policy(flags: &Flags) -> Result<Policy, FlagError> {
 
 /// The parameters of the modules in `--modules`:
 /// `{"libraries": [{"modules": [{"name": _, "parameters": [{"key": _, "value": _}]}]}]}`.
-pub(super) fn modules(flags: &Flags) -> Result<BTreeMap<String, Parameters>, FlagError> {
-    let Some(text) = flags.get("modules").filter(|text| !text.is_empty()) else { return Ok(BTreeMap::new()) };
+pub(super) fn modules(given: Option<&Json>) -> Result<BTreeMap<String, Parameters>, FlagError> {
+    let Some(text) = given else { return Ok(BTreeMap::new()) };
     let value = Value::parse(text.as_bytes()).map_err(|error| refused("modules", error.to_string()))?;
     known_keys(&value).map_err(|why| refused("modules", why))?;
     let mut found = BTreeMap::new();
@@ -131,24 +132,23 @@ fn load(parameters: &Parameters) -> Result<LoadController, FlagError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flags::Part;
+    use crate::flags::AgentFlags;
 
     fn read(estimator: &str, controller: &str, name: &str, key: &str, value: &str) -> Result<Policy, String> {
-        let mut flags = Flags::defaults(Part::Agent);
         let modules = format!(
             r#"{{"libraries":[{{"modules":[{{"name":"{name}","parameters":[{{"key":"{key}","value":"{value}"}}]}}]}}]}}"#
         );
-        for (flag, value) in
-            [("modules", modules.as_str()), ("resource_estimator", estimator), ("qos_controller", controller)]
-        {
-            flags.set(flag, value).unwrap();
-        }
-        policy(&flags).map_err(|error| error.to_string())
+        let flags = AgentFlags::with(&[
+            ("modules", modules.as_str()),
+            ("resource_estimator", estimator),
+            ("qos_controller", controller),
+        ]);
+        policy(&flags.oversubscription).map_err(|error| error.to_string())
     }
 
     #[test]
     fn modules_of_ours_have_parameters() {
-        assert!(policy(&Flags::defaults(Part::Agent)).unwrap().estimator.is_none());
+        assert!(policy(&AgentFlags::with(&[]).oversubscription).unwrap().estimator.is_none());
         assert!(read(FIXED, "", FIXED, "resources", "cpus:4").unwrap().estimator.is_some());
         assert!(read("", LOAD, LOAD, "load_threshold_5min", "3.5").unwrap().controller.is_some());
         assert!(read("", "", FIXED, "resources", "cpus:4").unwrap().estimator.is_none());

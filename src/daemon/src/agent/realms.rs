@@ -6,13 +6,10 @@
 use wire::auth::{AGENT_READONLY, AGENT_READWRITE};
 
 use crate::credentials;
-use crate::flags::{FlagError, Flags};
+use crate::flags::FlagError;
+use crate::flags::agent::AccessFlags;
 use crate::realms::{Guard, Realm, Realms};
 
-const GUARDS: [Guard; 2] = [
-    (Realm::ReadOnly, "authenticate_http_readonly", AGENT_READONLY),
-    (Realm::ReadWrite, "authenticate_http_readwrite", AGENT_READWRITE),
-];
 /// The flag that names the users.
 const USERS: &str = "http_credentials";
 
@@ -20,22 +17,25 @@ const USERS: &str = "http_credentials";
 ///
 /// # Errors
 /// Credentials that cannot be read, or nobody who could authenticate.
-pub(super) fn read(flags: &Flags) -> Result<Realms, FlagError> {
-    Realms::read(flags, &GUARDS, USERS, credentials::of_list(flags, USERS)?)
+pub(super) fn read(flags: &AccessFlags) -> Result<Realms, FlagError> {
+    let guard = |realm, name, flag, is_on| Guard { realm, name, flag, is_on };
+    let guards = [
+        guard(Realm::ReadOnly, AGENT_READONLY, "authenticate_http_readonly", flags.authenticate_http_readonly),
+        guard(Realm::ReadWrite, AGENT_READWRITE, "authenticate_http_readwrite", flags.authenticate_http_readwrite),
+    ];
+    Realms::read(&guards, USERS, credentials::of_list(USERS, flags.http_credentials.as_deref())?)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flags::Part;
+    use crate::flags::AgentFlags;
 
     #[test]
-    fn nobody_could_authenticate() {
+    fn a_protected_realm_needs_users() {
+        assert!(read(&AgentFlags::with(&[]).access).is_ok());
         for name in ["authenticate_http_readonly", "authenticate_http_readwrite"] {
-            let mut flags = Flags::defaults(Part::Agent);
-            assert!(read(&flags).is_ok());
-            flags.set(name, "true").unwrap();
-            let error = read(&flags).err().unwrap().to_string();
+            let error = read(&AgentFlags::with(&[(name, "true")]).access).err().unwrap().to_string();
             assert!(error.contains("--http_credentials is needed"), "{error}");
         }
     }

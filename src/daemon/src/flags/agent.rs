@@ -1,800 +1,411 @@
-//! The agent's flags: Mesos 1.11's names and defaults.
-//! Only names, defaults, kinds and help: what a flag does is decided where it is used.
+//! The flags of `tepui agent`: names, types, defaults and help, as of Mesos 1.11.
+//!
+//! Rules that need more than one value are checked by the readers.
 
-use super::spec::{Flag, Kind};
+use std::path::PathBuf;
+use std::time::Duration;
 
-/// The agent's flags: Mesos 1.11's names and defaults.
-pub(super) const AGENT: &[Flag] = &[
-    Flag {
-        name: "acls",
-        aliases: &[],
-        default: None,
-        kind: Kind::Json,
-        help: "who may do what: access control lists as JSON, or their file",
-    },
-    Flag {
-        name: "advertise_ip",
-        aliases: &[],
-        default: None,
-        kind: Kind::Text,
-        help: "IP announced to master/executors",
-    },
-    Flag { name: "advertise_port", aliases: &[], default: None, kind: Kind::Count, help: "port announced" },
-    Flag {
-        name: "agent_features",
-        aliases: &[],
-        default: None,
-        kind: Kind::Json,
-        help: "what the agent can do, as JSON: {\"capabilities\": [{\"type\": ...}]}; only RESIZE_VOLUME may be left out",
-    },
-    Flag {
-        name: "agent_subsystems",
-        aliases: &["slave_subsystems"],
-        default: None,
-        kind: Kind::Text,
-        help: "cgroup subsystems for the agent process itself",
-    },
-    Flag {
-        name: "allowed_devices",
-        aliases: &[],
-        default: None,
-        kind: Kind::Text,
-        help: "extra devices for cgroups/devices, linux/devices",
-    },
-    Flag {
-        name: "appc_simple_discovery_uri_prefix",
-        aliases: &[],
-        default: Some("http://"),
-        kind: Kind::Text,
-        help: "Appc discovery prefix",
-    },
-    Flag {
-        name: "appc_store_dir",
-        aliases: &[],
-        default: Some("/tmp/mesos/store/appc"),
-        kind: Kind::Path,
-        help: "Appc cache",
-    },
-    Flag { name: "attributes", aliases: &[], default: None, kind: Kind::Text, help: "agent attributes text" },
-    Flag {
-        name: "authenticate_http_executors",
-        aliases: &[],
-        default: Some("false"),
-        kind: Kind::Bool,
-        help: "whether executors must authenticate",
-    },
-    Flag {
-        name: "authenticate_http_readonly",
-        aliases: &[],
-        default: Some("false"),
-        kind: Kind::Bool,
-        help: "realm mesos-agent-readonly",
-    },
-    Flag {
-        name: "authenticate_http_readwrite",
-        aliases: &[],
-        default: Some("false"),
-        kind: Kind::Bool,
-        help: "realm mesos-agent-readwrite",
-    },
-    Flag { name: "authenticatee", aliases: &[], default: Some("crammd5"), kind: Kind::Text, help: "v0 authenticatee" },
-    Flag {
-        name: "authentication_backoff_factor",
-        aliases: &[],
-        default: Some("1secs"),
-        kind: Kind::Duration,
-        help: "retry spread: min + factor×2^n",
-    },
-    Flag {
-        name: "authentication_timeout_min",
-        aliases: &[],
-        default: Some("5secs"),
-        kind: Kind::Duration,
-        help: "first authentication attempt timeout",
-    },
-    Flag {
-        name: "authentication_timeout_max",
-        aliases: &[],
-        default: Some("1mins"),
-        kind: Kind::Duration,
-        help: "upper bound of the timeout",
-    },
-    Flag {
-        name: "authorizer",
-        aliases: &[],
-        default: Some("local"),
-        kind: Kind::Text,
-        help: "(singular on the agent)",
-    },
-    Flag {
-        name: "bounding_capabilities",
-        aliases: &[],
-        default: None,
-        kind: Kind::Json,
-        help: "linux/capabilities upper bound",
-    },
-    Flag {
-        name: "cgroups_cpu_enable_pids_and_tids_count",
-        aliases: &[],
-        default: Some("false"),
-        kind: Kind::Bool,
-        help: "process/thread statistics",
-    },
-    Flag {
-        name: "cgroups_destroy_timeout",
-        aliases: &[],
-        default: Some("60secs"),
-        kind: Kind::Duration,
-        help: "destroy considered failed after this",
-    },
-    Flag {
-        name: "cgroups_enable_cfs",
-        aliases: &[],
-        default: Some("false"),
-        kind: Kind::Bool,
-        help: "hard CPU limit = request",
-    },
-    Flag {
-        name: "cgroups_hierarchy",
-        aliases: &[],
-        default: Some("/sys/fs/cgroup"),
-        kind: Kind::Path,
-        help: "v1 hierarchy base",
-    },
-    Flag {
-        name: "cgroups_limit_swap",
-        aliases: &[],
-        default: Some("false"),
-        kind: Kind::Bool,
-        help: "whether swap is limited with memory",
-    },
-    Flag {
-        name: "cgroups_net_cls_primary_handle",
-        aliases: &[],
-        default: None,
-        kind: Kind::Text,
-        help: "16-bit `0xAAAA`; enables handle management",
-    },
-    Flag {
-        name: "cgroups_net_cls_secondary_handles",
-        aliases: &[],
-        default: None,
-        kind: Kind::Text,
-        help: "`0xAAAA,0xBBBB`",
-    },
-    Flag {
-        name: "cgroups_root",
-        aliases: &[],
-        default: Some("mesos"),
-        kind: Kind::Text,
-        help: "the group below which the agent makes its own",
-    },
-    Flag {
-        name: "check_agent_port_range_only",
-        aliases: &[],
-        default: Some("false"),
-        kind: Kind::Bool,
-        help: "network/ports: only ports among the agent's own resources matter",
-    },
-    Flag {
-        name: "container_disk_watch_interval",
-        aliases: &[],
-        default: Some("15secs"),
-        kind: Kind::Duration,
-        help: "disk/du: how often sandboxes are measured",
-    },
-    Flag {
-        name: "container_logger",
-        aliases: &[],
-        default: None,
-        kind: Kind::Text,
-        help: "org_apache_mesos_LogrotateContainerLogger rotates stdout and stderr",
-    },
-    Flag {
-        name: "container_ports_isolated_range",
-        aliases: &[],
-        default: None,
-        kind: Kind::Text,
-        help: "network/ports: only ports in this range matter, such as [1024-32767]",
-    },
-    Flag {
-        name: "container_ports_watch_interval",
-        aliases: &[],
-        default: Some("30secs"),
-        kind: Kind::Duration,
-        help: "network/ports: how often it is looked who listens where",
-    },
-    Flag {
-        name: "containerizers",
-        aliases: &[],
-        default: Some("mesos"),
-        kind: Kind::Text,
-        help: "mesos, docker, or both",
-    },
-    Flag { name: "credential", aliases: &[], default: None, kind: Kind::Path, help: "agent credential JSON" },
-    Flag { name: "csi_plugin_config_dir", aliases: &[], default: None, kind: Kind::Path, help: "volume/csi" },
-    Flag {
-        name: "default_container_dns",
-        aliases: &[],
-        default: None,
-        kind: Kind::Json,
-        help: "name servers of containers on CNI networks and Docker's, as JSON",
-    },
-    Flag {
-        name: "default_container_info",
-        aliases: &[],
-        default: None,
-        kind: Kind::Json,
-        help: "ContainerInfo default",
-    },
-    Flag { name: "default_container_shm_size", aliases: &[], default: None, kind: Kind::Bytes, help: "/dev/shm size" },
-    Flag {
-        name: "default_role",
-        aliases: &[],
-        default: Some("*"),
-        kind: Kind::Text,
-        help: "role for unlabelled resources",
-    },
-    Flag {
-        name: "disallow_sharing_agent_ipc_namespace",
-        aliases: &[],
-        default: Some("false"),
-        kind: Kind::Bool,
-        help: "reject top-level SHARE_PARENT ipc",
-    },
-    Flag {
-        name: "disallow_sharing_agent_pid_namespace",
-        aliases: &[],
-        default: Some("false"),
-        kind: Kind::Bool,
-        help: "reject top-level pid sharing",
-    },
-    Flag { name: "disk_profile_adaptor", aliases: &[], default: None, kind: Kind::Text, help: "CSI profiles module" },
-    Flag {
-        name: "disk_watch_interval",
-        aliases: &[],
-        default: Some("1mins"),
-        kind: Kind::Duration,
-        help: "how often the disk is looked at, for garbage collection",
-    },
-    Flag { name: "docker", aliases: &[], default: Some("docker"), kind: Kind::Text, help: "CLI path" },
-    Flag { name: "docker_config", aliases: &[], default: None, kind: Kind::Json, help: "registry credentials" },
-    Flag {
-        name: "docker_ignore_runtime",
-        aliases: &[],
-        default: Some("false"),
-        kind: Kind::Bool,
-        help: "ignore image config",
-    },
-    Flag {
-        name: "docker_kill_orphans",
-        aliases: &[],
-        default: Some("true"),
-        kind: Kind::Bool,
-        help: "stop unknown mesos-* containers on recovery",
-    },
-    Flag {
-        name: "docker_mesos_image",
-        aliases: &[],
-        default: None,
-        kind: Kind::Text,
-        help: "for an agent that is in a Docker container: its image, from which executors of Docker tasks get containers of their own",
-    },
-    Flag {
-        name: "docker_registry",
-        aliases: &[],
-        default: Some("https://registry-1.docker.io"),
-        kind: Kind::Text,
-        help: "URL of a registry, or a folder of archives",
-    },
-    Flag {
-        name: "docker_remove_delay",
-        aliases: &[],
-        default: Some("6hrs"),
-        kind: Kind::Duration,
-        help: "wait before `docker rm`",
-    },
-    Flag {
-        name: "docker_socket",
-        aliases: &[],
-        default: Some("/var/run/docker.sock"),
-        kind: Kind::Path,
-        help: "where the Docker daemon listens",
-    },
-    Flag {
-        name: "docker_stop_timeout",
-        aliases: &[],
-        default: Some("0secs"),
-        kind: Kind::Duration,
-        help: "how long a Docker container may take to stop where no kill policy says it; 0secs for 3secs",
-    },
-    Flag {
-        name: "docker_store_dir",
-        aliases: &[],
-        default: Some("/tmp/mesos/store/docker"),
-        kind: Kind::Path,
-        help: "image cache",
-    },
-    Flag {
-        name: "docker_volume_checkpoint_dir",
-        aliases: &[],
-        default: Some("/var/run/mesos/isolators/docker/volume"),
-        kind: Kind::Path,
-        help: "docker/volume isolator state",
-    },
-    Flag {
-        name: "docker_volume_chown",
-        aliases: &[],
-        default: Some("false"),
-        kind: Kind::Bool,
-        help: "chown mount point to task user",
-    },
-    Flag { name: "domain", aliases: &[], default: None, kind: Kind::Json, help: "fault domain" },
-    Flag {
-        name: "domain_socket_location",
-        aliases: &[],
-        default: None,
-        kind: Kind::Path,
-        help: "or systemd:<id>; <108 chars",
-    },
-    Flag {
-        name: "effective_capabilities",
-        aliases: &["allowed_capabilities"],
-        default: None,
-        kind: Kind::Json,
-        help: "linux/capabilities default",
-    },
-    Flag {
-        name: "egress_rate_limit_per_container",
-        aliases: &[],
-        default: None,
-        kind: Kind::Bytes,
-        help: "port_mapping",
-    },
-    Flag {
-        name: "egress_unique_flow_per_container",
-        aliases: &[],
-        default: Some("false"),
-        kind: Kind::Bool,
-        help: "port_mapping build",
-    },
-    Flag {
-        name: "egress_flow_classifier_parent",
-        aliases: &[],
-        default: Some("root"),
-        kind: Kind::Text,
-        help: "port_mapping build",
-    },
-    Flag {
-        name: "enforce_container_disk_quota",
-        aliases: &[],
-        default: Some("false"),
-        kind: Kind::Bool,
-        help: "disk/du: who takes more disk than it holds is ended",
-    },
-    Flag {
-        name: "enforce_container_ports",
-        aliases: &[],
-        default: Some("false"),
-        kind: Kind::Bool,
-        help: "network/ports: who listens on ports that it does not hold is ended",
-    },
-    Flag {
-        name: "ephemeral_ports_per_container",
-        aliases: &[],
-        default: Some("1024"),
-        kind: Kind::Count,
-        help: "port_mapping build",
-    },
-    Flag { name: "eth0_name", aliases: &[], default: Some("auto"), kind: Kind::Text, help: "port_mapping build" },
-    Flag { name: "lo_name", aliases: &[], default: Some("auto"), kind: Kind::Text, help: "port_mapping build" },
-    Flag {
-        name: "executor_environment_variables",
-        aliases: &[],
-        default: None,
-        kind: Kind::Json,
-        help: "JSON base environment",
-    },
-    Flag {
-        name: "executor_registration_timeout",
-        aliases: &[],
-        default: Some("1mins"),
-        kind: Kind::Duration,
-        help: "how long an executor may take from its launch until it registers",
-    },
-    Flag {
-        name: "executor_reregistration_retry_interval",
-        aliases: &[],
-        default: None,
-        kind: Kind::Duration,
-        help: "v0 executors",
-    },
-    Flag {
-        name: "executor_reregistration_timeout",
-        aliases: &[],
-        default: Some("2secs"),
-        kind: Kind::Duration,
-        help: "how long executors may take to come back after a restart; at most 15secs",
-    },
-    Flag {
-        name: "executor_shutdown_grace_period",
-        aliases: &[],
-        default: Some("5secs"),
-        kind: Kind::Duration,
-        help: "how long an executor may take to end",
-    },
-    Flag {
-        name: "fetcher_cache_dir",
-        aliases: &[],
-        default: Some("/tmp/mesos/fetch"),
-        kind: Kind::Path,
-        help: "parent of the per-agent cache",
-    },
-    Flag {
-        name: "fetcher_cache_size",
-        aliases: &[],
-        default: Some("2GB"),
-        kind: Kind::Bytes,
-        help: "0 disables caching",
-    },
-    Flag {
-        name: "fetcher_stall_timeout",
-        aliases: &[],
-        default: Some("1mins"),
-        kind: Kind::Duration,
-        help: "abort when slower than 1 B/s this long",
-    },
-    Flag { name: "firewall_rules", aliases: &[], default: None, kind: Kind::Json, help: "disabled endpoints JSON" },
-    Flag {
-        name: "frameworks_home",
-        aliases: &[],
-        default: Some(""),
-        kind: Kind::Text,
-        help: "prefix for relative URIs",
-    },
-    Flag {
-        name: "gc_delay",
-        aliases: &[],
-        default: Some("1weeks"),
-        kind: Kind::Duration,
-        help: "age before sandbox removal",
-    },
-    Flag {
-        name: "gc_disk_headroom",
-        aliases: &[],
-        default: Some("0.1"),
-        kind: Kind::Number,
-        help: "the part of the disk, 0 to 1, that garbage collection keeps free",
-    },
-    Flag {
-        name: "gc_non_executor_container_sandboxes",
-        aliases: &[],
-        default: Some("false"),
-        kind: Kind::Bool,
-        help: "whether sandboxes of nested and standalone containers are garbage, too",
-    },
-    Flag {
-        name: "hadoop_home",
-        aliases: &[],
-        default: None,
-        kind: Kind::Text,
-        help: "where the Hadoop client is that fetches other URIs than file, http(s) and ftp(s)",
-    },
-    Flag { name: "hooks", aliases: &[], default: None, kind: Kind::Text, help: "hook modules" },
-    Flag {
-        name: "host_path_volume_force_creation",
-        aliases: &[],
-        default: None,
-        kind: Kind::Text,
-        help: "folders, separated by colons, below which missing host paths are made",
-    },
-    Flag {
-        name: "hostname",
-        aliases: &[],
-        default: None,
-        kind: Kind::Text,
-        help: "advertised host name (part of SlaveInfo)",
-    },
-    Flag { name: "hostname_lookup", aliases: &[], default: Some("true"), kind: Kind::Bool, help: "false: use IP" },
-    Flag { name: "http_authenticators", aliases: &[], default: None, kind: Kind::Text, help: "basic, jwt or modules" },
-    Flag {
-        name: "http_command_executor",
-        aliases: &[],
-        default: Some("false"),
-        kind: Kind::Bool,
-        help: "command executor over HTTP",
-    },
-    Flag { name: "http_credentials", aliases: &[], default: None, kind: Kind::Path, help: "HTTP basic users" },
-    Flag {
-        name: "http_executor_domain_sockets",
-        aliases: &[],
-        default: Some("false"),
-        kind: Kind::Bool,
-        help: "unix socket for executors",
-    },
-    Flag {
-        name: "http_heartbeat_interval",
-        aliases: &[],
-        default: Some("30secs"),
-        kind: Kind::Duration,
-        help: "attach streams",
-    },
-    Flag { name: "image_gc_config", aliases: &[], default: None, kind: Kind::Json, help: "automatic image GC JSON" },
-    Flag {
-        name: "image_providers",
-        aliases: &[],
-        default: None,
-        kind: Kind::Text,
-        help: "docker: images of Docker and OCI",
-    },
-    Flag {
-        name: "image_provisioner_backend",
-        aliases: &[],
-        default: Some("auto"),
-        kind: Kind::Text,
-        help: "auto, overlay, aufs, bind or copy",
-    },
-    Flag { name: "ip", aliases: &[], default: None, kind: Kind::Text, help: "bind IP" },
-    Flag { name: "ip6", aliases: &[], default: None, kind: Kind::Text, help: "IPv6 reported to tasks" },
-    Flag {
-        name: "ip_discovery_command",
-        aliases: &[],
-        default: None,
-        kind: Kind::Text,
-        help: "a command that prints the IP to bind to; exclusive with ip",
-    },
-    Flag { name: "ip6_discovery_command", aliases: &[], default: None, kind: Kind::Text, help: "exclusive with ip6" },
-    Flag {
-        name: "isolation",
-        aliases: &[],
-        default: Some("posix/cpu,posix/mem"),
-        kind: Kind::Text,
-        help: "isolators, separated by commas; see docs/agent-guide.md",
-    },
-    Flag {
-        name: "jwt_secret_key",
-        aliases: &["executor_secret_key"],
-        default: None,
-        kind: Kind::Path,
-        help: "file with the key of executor tokens",
-    },
-    Flag { name: "launcher", aliases: &[], default: None, kind: Kind::Text, help: "linux or posix" },
-    Flag { name: "launcher_dir", aliases: &[], default: None, kind: Kind::Path, help: "helper binaries" },
-    Flag {
-        name: "master",
-        aliases: &[],
-        default: None,
-        kind: Kind::Path,
-        help: "host:port, zk://[user:password@]host:port,.../path, or file:// with one of these",
-    },
-    Flag { name: "master_detector", aliases: &[], default: None, kind: Kind::Text, help: "module" },
-    Flag {
-        name: "max_completed_executors_per_framework",
-        aliases: &[],
-        default: Some("150"),
-        kind: Kind::Count,
-        help: "history",
-    },
-    Flag {
-        name: "memory_profiling",
-        aliases: &[],
-        default: Some("false"),
-        kind: Kind::Bool,
-        help: "jemalloc endpoints",
-    },
-    Flag { name: "modules", aliases: &[], default: None, kind: Kind::Json, help: "module JSON" },
-    Flag { name: "modules_dir", aliases: &[], default: None, kind: Kind::Path, help: "exclusive with modules" },
-    Flag {
-        name: "gpu_share_devices",
-        aliases: &[],
-        default: None,
-        kind: Kind::Text,
-        help: "indexes of the GPUs that are shared, as the resource gpu_share",
-    },
-    Flag {
-        name: "network_cni_config_dir",
-        aliases: &[],
-        default: None,
-        kind: Kind::Path,
-        help: "CNI network definitions",
-    },
-    Flag {
-        name: "network_cni_plugins_dir",
-        aliases: &[],
-        default: None,
-        kind: Kind::Path,
-        help: "search path for plugins",
-    },
-    Flag {
-        name: "network_cni_metrics",
-        aliases: &[],
-        default: Some("true"),
-        kind: Kind::Bool,
-        help: "CNI container network statistics",
-    },
-    Flag {
-        name: "network_cni_root_dir_persist",
-        aliases: &[],
-        default: Some("false"),
-        kind: Kind::Bool,
-        help: "keep state across reboot",
-    },
-    Flag {
-        name: "network_enable_snmp_statistics",
-        aliases: &[],
-        default: Some("false"),
-        kind: Kind::Bool,
-        help: "port_mapping statistics",
-    },
-    Flag {
-        name: "network_enable_socket_statistics_details",
-        aliases: &[],
-        default: Some("false"),
-        kind: Kind::Bool,
-        help: "port_mapping statistics",
-    },
-    Flag {
-        name: "network_enable_socket_statistics_summary",
-        aliases: &[],
-        default: Some("false"),
-        kind: Kind::Bool,
-        help: "port_mapping statistics",
-    },
-    Flag { name: "nvidia_gpu_devices", aliases: &[], default: None, kind: Kind::Text, help: "device indexes" },
-    Flag {
-        name: "oversubscribed_resources_interval",
-        aliases: &[],
-        default: Some("15secs"),
-        kind: Kind::Duration,
-        help: "estimate forwarding period",
-    },
-    Flag {
-        name: "perf_duration",
-        aliases: &[],
-        default: Some("10secs"),
-        kind: Kind::Duration,
-        help: "sample length (≤ interval)",
-    },
-    Flag { name: "perf_events", aliases: &[], default: None, kind: Kind::Text, help: "perf_event isolator events" },
-    Flag { name: "perf_interval", aliases: &[], default: Some("60secs"), kind: Kind::Duration, help: "sample period" },
-    Flag {
-        name: "port",
-        aliases: &[],
-        default: Some("5051"),
-        kind: Kind::Count,
-        help: "listen port (part of SlaveInfo)",
-    },
-    Flag { name: "qos_controller", aliases: &[], default: None, kind: Kind::Text, help: "module" },
-    Flag {
-        name: "qos_correction_interval_min",
-        aliases: &[],
-        default: Some("0secs"),
-        kind: Kind::Duration,
-        help: "min gap between corrections",
-    },
-    Flag {
-        name: "reconfiguration_policy",
-        aliases: &[],
-        default: Some("equal"),
-        kind: Kind::Text,
-        help: "equal or additive",
-    },
-    Flag { name: "recover", aliases: &[], default: Some("reconnect"), kind: Kind::Text, help: "reconnect or cleanup" },
-    Flag {
-        name: "recovery_timeout",
-        aliases: &[],
-        default: Some("15mins"),
-        kind: Kind::Duration,
-        help: "how long executors wait for an agent that is away",
-    },
-    Flag {
-        name: "registration_backoff_factor",
-        aliases: &[],
-        default: Some("1secs"),
-        kind: Kind::Duration,
-        help: "the longest random wait before the first registration",
-    },
-    Flag { name: "resource_estimator", aliases: &[], default: None, kind: Kind::Text, help: "module" },
-    Flag {
-        name: "resource_provider_config_dir",
-        aliases: &[],
-        default: None,
-        kind: Kind::Path,
-        help: "local resource provider configs",
-    },
-    Flag { name: "resources", aliases: &[], default: None, kind: Kind::Text, help: "text or JSON" },
-    Flag {
-        name: "revocable_cpu_low_priority",
-        aliases: &[],
-        default: Some("true"),
-        kind: Kind::Bool,
-        help: "10 instead of 1024 shares per revocable cpu",
-    },
-    Flag {
-        name: "runtime_dir",
-        aliases: &[],
-        default: None,
-        kind: Kind::Path,
-        help: "state that must not survive reboot",
-    },
-    Flag {
-        name: "sandbox_directory",
-        aliases: &[],
-        default: Some("/mnt/mesos/sandbox"),
-        kind: Kind::Path,
-        help: "sandbox mount point inside images",
-    },
-    Flag { name: "seccomp_config_dir", aliases: &[], default: None, kind: Kind::Path, help: "profiles directory" },
-    Flag {
-        name: "seccomp_profile_name",
-        aliases: &[],
-        default: None,
-        kind: Kind::Text,
-        help: "default profile, relative to the directory",
-    },
-    Flag {
-        name: "secret_resolver",
-        aliases: &[],
-        default: None,
-        kind: Kind::Text,
-        help: "folder of secrets, or program that says them, for those that are references",
-    },
-    Flag {
-        name: "strict",
-        aliases: &[],
-        default: Some("true"),
-        kind: Kind::Bool,
-        help: "whether a damaged checkpoint keeps the agent from starting",
-    },
-    Flag {
-        name: "switch_user",
-        aliases: &[],
-        default: Some("true"),
-        kind: Kind::Bool,
-        help: "run as framework/command user",
-    },
-    Flag {
-        name: "systemd_enable_support",
-        aliases: &[],
-        default: Some("true"),
-        kind: Kind::Bool,
-        help: "where systemd is the init: executors are in a slice of their own, and outlive the agent's unit",
-    },
-    Flag {
-        name: "systemd_runtime_directory",
-        aliases: &[],
-        default: Some("/run/systemd/system"),
-        kind: Kind::Path,
-        help: "where the slice's unit is written; a host without this folder has no systemd",
-    },
-    Flag { name: "version", aliases: &[], default: Some("false"), kind: Kind::Bool, help: "print and exit" },
-    Flag {
-        name: "volume_gid_range",
-        aliases: &[],
-        default: None,
-        kind: Kind::Text,
-        help: "gids for shared volumes, e.g. `[10000-20000]`",
-    },
-    Flag { name: "work_dir", aliases: &[], default: None, kind: Kind::Path, help: "required" },
-    Flag {
-        name: "xfs_kill_containers",
-        aliases: &[],
-        default: Some("false"),
-        kind: Kind::Bool,
-        help: "soft/hard gap and kill",
-    },
-    Flag {
-        name: "xfs_project_range",
-        aliases: &[],
-        default: Some("[5000-10000]"),
-        kind: Kind::Text,
-        help: "project ids",
-    },
-    Flag {
-        name: "zk_session_timeout",
-        aliases: &[],
-        default: Some("10secs"),
-        kind: Kind::Duration,
-        help: "how long a session with ZooKeeper lives without a connection",
-    },
+use super::shared::{LoggingFlags, NetworkFlags};
+use super::spec::{Address, Bytes, Flag, Json, Kind, flags};
+use super::{FlagError, Flags};
+
+flags! {
+    /// What the agent registers with, and its directories.
+    NodeFlags {
+        /// Listen port (part of SlaveInfo)
+        port: u64 = "5051",
+        /// Required
+        work_dir: Option<PathBuf>,
+        /// State that must not survive reboot
+        runtime_dir: Option<PathBuf>,
+        /// Agent attributes text
+        attributes: Option<String>,
+        /// Fault domain
+        domain: Option<Json>,
+        /// Role for unlabelled resources
+        default_role: String = "*",
+        /// Text or JSON
+        resources: Option<String>,
+        /// Equal or additive
+        reconfiguration_policy: String = "equal",
+        /// What the agent can do, as JSON: {\"capabilities\": [{\"type\": ...}]}; only RESIZE_VOLUME may be left out
+        agent_features: Option<Json>,
+    }
+}
+
+flags! {
+    /// Finding the master, and registering with it.
+    RegistrationFlags {
+        /// Host:port, zk://[user:password@]host:port,.../path, or file:// with one of these
+        master: Option<Address>,
+        /// Module
+        master_detector: Option<String>,
+        /// How long a session with ZooKeeper lives without a connection
+        zk_session_timeout: Duration = "10secs",
+        /// The longest random wait before the first registration
+        registration_backoff_factor: Duration = "1secs",
+        /// Agent credential JSON
+        credential: Option<PathBuf>,
+        /// Retry spread: min + factor×2^n
+        authentication_backoff_factor: Duration = "1secs",
+        /// First authentication attempt timeout
+        authentication_timeout_min: Duration = "5secs",
+        /// Upper bound of the timeout
+        authentication_timeout_max: Duration = "1mins",
+    }
+}
+
+flags! {
+    /// Who may call the agent, and what they may do.
+    AccessFlags {
+        /// Access control lists as JSON, or their file
+        acls: Option<Json>,
+        /// (singular on the agent)
+        authorizer: String = "local",
+        /// Realm mesos-agent-readonly
+        authenticate_http_readonly: bool = "false",
+        /// Realm mesos-agent-readwrite
+        authenticate_http_readwrite: bool = "false",
+        /// HTTP basic users
+        http_credentials: Option<PathBuf>,
+        /// Attach streams
+        http_heartbeat_interval: Duration = "30secs",
+    }
+}
+
+flags! {
+    /// Executors and their recovery.
+    ExecutorFlags {
+        /// Reconnect or cleanup
+        recover: String = "reconnect",
+        /// How long executors wait for an agent that is away
+        recovery_timeout: Duration = "15mins",
+        /// Whether a damaged checkpoint keeps the agent from starting
+        strict: bool = "true",
+        /// JSON base environment
+        executor_environment_variables: Option<Json>,
+        /// How long an executor may take from its launch until it registers
+        executor_registration_timeout: Duration = "1mins",
+        /// V0 executors
+        executor_reregistration_retry_interval: Option<Duration>,
+        /// How long executors may take to come back after a restart; at most 15secs
+        executor_reregistration_timeout: Duration = "2secs",
+        /// How long an executor may take to end
+        executor_shutdown_grace_period: Duration = "5secs",
+        /// ContainerInfo default
+        default_container_info: Option<Json>,
+        /// Command executor over HTTP
+        http_command_executor: bool = "false",
+        /// Run as framework/command user
+        switch_user: bool = "true",
+        /// History
+        max_completed_executors_per_framework: u64 = "150",
+    }
+}
+
+flags! {
+    /// Garbage collection of sandboxes and checkpoints.
+    GcFlags {
+        /// Age before sandbox removal
+        gc_delay: Duration = "1weeks",
+        /// The part of the disk, 0 to 1, that garbage collection keeps free
+        gc_disk_headroom: f64 = "0.1",
+        /// Whether sandboxes of nested and standalone containers are garbage, too
+        gc_non_executor_container_sandboxes: bool = "false",
+        /// How often the disk is looked at, for garbage collection
+        disk_watch_interval: Duration = "1mins",
+    }
+}
+
+flags! {
+    /// Downloads of URIs into sandboxes.
+    FetcherFlags {
+        /// Parent of the per-agent cache
+        fetcher_cache_dir: PathBuf = "/tmp/mesos/fetch",
+        /// 0 disables caching
+        fetcher_cache_size: Bytes = "2GB",
+        /// Abort when slower than 1 B/s this long
+        fetcher_stall_timeout: Duration = "1mins",
+        /// Prefix for relative URIs
+        frameworks_home: String = "",
+        /// Where the Hadoop client is that fetches other URIs than file, http(s) and ftp(s)
+        hadoop_home: Option<String>,
+    }
+}
+
+flags! {
+    /// The launcher, the isolators and their limits.
+    IsolationFlags {
+        /// Isolators, separated by commas; see docs/agent-guide.md
+        isolation: String = "posix/cpu,posix/mem",
+        /// Linux or posix
+        launcher: Option<String>,
+        /// The group below which the agent makes its own
+        cgroups_root: String = "mesos",
+        /// Hard CPU limit = request
+        cgroups_enable_cfs: bool = "false",
+        /// Whether swap is limited with memory
+        cgroups_limit_swap: bool = "false",
+        /// Extra devices for cgroups/devices, linux/devices
+        allowed_devices: Option<String>,
+        /// 10 instead of 1024 shares per revocable cpu
+        revocable_cpu_low_priority: bool = "true",
+        /// Linux/capabilities default
+        effective_capabilities (allowed_capabilities): Option<Json>,
+        /// Linux/capabilities upper bound
+        bounding_capabilities: Option<Json>,
+        /// Profiles directory
+        seccomp_config_dir: Option<PathBuf>,
+        /// Default profile, relative to the directory
+        seccomp_profile_name: Option<String>,
+        /// Reject top-level SHARE_PARENT ipc
+        disallow_sharing_agent_ipc_namespace: bool = "false",
+        /// Reject top-level pid sharing
+        disallow_sharing_agent_pid_namespace: bool = "false",
+        /// /dev/shm size
+        default_container_shm_size: Option<Bytes>,
+        /// Folders, separated by colons, below which missing host paths are made
+        host_path_volume_force_creation: Option<String>,
+        /// Perf_event isolator events
+        perf_events: Option<String>,
+        /// Sample period
+        perf_interval: Duration = "60secs",
+        /// Sample length (≤ interval)
+        perf_duration: Duration = "10secs",
+        /// Device indexes
+        nvidia_gpu_devices: Option<String>,
+        /// Indexes of the GPUs that are shared, as the resource gpu_share
+        gpu_share_devices: Option<String>,
+        /// Disk/du: how often sandboxes are measured
+        container_disk_watch_interval: Duration = "15secs",
+        /// Disk/du: who takes more disk than it holds is ended
+        enforce_container_disk_quota: bool = "false",
+    }
+}
+
+flags! {
+    /// Networks and ports of containers.
+    ContainerNetworkFlags {
+        /// CNI network definitions
+        network_cni_config_dir: Option<PathBuf>,
+        /// Search path for plugins
+        network_cni_plugins_dir: Option<PathBuf>,
+        /// Name servers of containers on CNI networks and Docker's, as JSON
+        default_container_dns: Option<Json>,
+        /// Network/ports: only ports among the agent's own resources matter
+        check_agent_port_range_only: bool = "false",
+        /// Network/ports: only ports in this range matter, such as [1024-32767]
+        container_ports_isolated_range: Option<String>,
+        /// Network/ports: how often it is looked who listens where
+        container_ports_watch_interval: Duration = "30secs",
+        /// Network/ports: who listens on ports that it does not hold is ended
+        enforce_container_ports: bool = "false",
+        /// 16-bit `0xAAAA`; enables handle management
+        cgroups_net_cls_primary_handle: Option<String>,
+        /// `0xAAAA,0xBBBB`
+        cgroups_net_cls_secondary_handles: Option<String>,
+    }
+}
+
+flags! {
+    /// The containerizers.
+    ContainerizerFlags {
+        /// Mesos, docker, or both
+        containerizers: String = "mesos",
+        /// Org_apache_mesos_LogrotateContainerLogger rotates stdout and stderr
+        container_logger: Option<String>,
+        /// Folder of secrets, or program that says them, for those that are references
+        secret_resolver: Option<String>,
+        /// Sandbox mount point inside images
+        sandbox_directory: PathBuf = "/mnt/mesos/sandbox",
+        /// Where systemd is the init: executors are in a slice of their own, and outlive the agent's unit
+        systemd_enable_support: bool = "true",
+        /// Where the slice's unit is written; a host without this folder has no systemd
+        systemd_runtime_directory: PathBuf = "/run/systemd/system",
+        /// Where the Docker daemon listens
+        docker_socket: Address = "/var/run/docker.sock",
+        /// How long a Docker container may take to stop where no kill policy says it; 0secs for 3secs
+        docker_stop_timeout: Duration = "0secs",
+        /// Wait before `docker rm`
+        docker_remove_delay: Duration = "6hrs",
+        /// Stop unknown mesos-* containers on recovery
+        docker_kill_orphans: bool = "true",
+        /// For an agent that is in a Docker container: its image, from which executors of Docker tasks get containers of their own
+        docker_mesos_image: Option<String>,
+    }
+}
+
+flags! {
+    /// Container images.
+    ImageFlags {
+        /// Docker: images of Docker and OCI
+        image_providers: Option<String>,
+        /// Automatic image GC JSON
+        image_gc_config: Option<Json>,
+        /// Auto, overlay, aufs, bind or copy
+        image_provisioner_backend: String = "auto",
+        /// URL of a registry, or a folder of archives
+        docker_registry: String = "https://registry-1.docker.io",
+        /// Image cache
+        docker_store_dir: PathBuf = "/tmp/mesos/store/docker",
+        /// Registry credentials
+        docker_config: Option<Json>,
+        /// Ignore image config
+        docker_ignore_runtime: bool = "false",
+    }
+}
+
+flags! {
+    /// Oversubscription.
+    OversubscriptionFlags {
+        /// Module JSON
+        modules: Option<Json>,
+        /// Module
+        resource_estimator: Option<String>,
+        /// Module
+        qos_controller: Option<String>,
+        /// Estimate forwarding period
+        oversubscribed_resources_interval: Duration = "15secs",
+        /// Min gap between corrections
+        qos_correction_interval_min: Duration = "0secs",
+    }
+}
+
+/// Flags whose values nothing reads.
+pub(super) const UNREAD: &[Flag] = &[
+    Flag::unsupported("agent_subsystems", Kind::Text, None, "cgroup subsystems for the agent process itself")
+        .with_aliases(&["slave_subsystems"]),
+    Flag::unsupported("appc_simple_discovery_uri_prefix", Kind::Text, Some("http://"), "Appc discovery prefix"),
+    Flag::unsupported("appc_store_dir", Kind::Path, Some("/tmp/mesos/store/appc"), "Appc cache"),
+    Flag::unsupported("authenticate_http_executors", Kind::Bool, Some("false"), "whether executors must authenticate"),
+    Flag::unsupported("authenticatee", Kind::Text, Some("crammd5"), "v0 authenticatee"),
+    Flag::without_effect(
+        "cgroups_cpu_enable_pids_and_tids_count",
+        Kind::Bool,
+        Some("false"),
+        "process/thread statistics",
+        "processes and threads are always counted",
+    ),
+    Flag::without_effect(
+        "cgroups_destroy_timeout",
+        Kind::Duration,
+        Some("60secs"),
+        "destroy considered failed after this",
+        "containers are ended until nothing of them is left",
+    ),
+    Flag::without_effect(
+        "cgroups_hierarchy",
+        Kind::Path,
+        Some("/sys/fs/cgroup"),
+        "v1 hierarchy base",
+        "the kernel says where control groups are mounted",
+    ),
+    Flag::unsupported("csi_plugin_config_dir", Kind::Path, None, "volume/csi"),
+    Flag::unsupported("disk_profile_adaptor", Kind::Text, None, "CSI profiles module"),
+    Flag::without_effect(
+        "docker",
+        Kind::Text,
+        Some("docker"),
+        "CLI path",
+        "Docker is asked through its socket (--docker_socket)",
+    ),
+    Flag::unsupported(
+        "docker_volume_checkpoint_dir",
+        Kind::Path,
+        Some("/var/run/mesos/isolators/docker/volume"),
+        "docker/volume isolator state",
+    ),
+    Flag::unsupported("docker_volume_chown", Kind::Bool, Some("false"), "chown mount point to task user"),
+    Flag::unsupported("domain_socket_location", Kind::Path, None, "or systemd:<id>; <108 chars"),
+    Flag::unsupported("egress_rate_limit_per_container", Kind::Bytes, None, "port_mapping"),
+    Flag::unsupported("egress_unique_flow_per_container", Kind::Bool, Some("false"), "port_mapping build"),
+    Flag::unsupported("egress_flow_classifier_parent", Kind::Text, Some("root"), "port_mapping build"),
+    Flag::unsupported("ephemeral_ports_per_container", Kind::Count, Some("1024"), "port_mapping build"),
+    Flag::unsupported("eth0_name", Kind::Text, Some("auto"), "port_mapping build"),
+    Flag::unsupported("lo_name", Kind::Text, Some("auto"), "port_mapping build"),
+    Flag::unsupported("hooks", Kind::Text, None, "hook modules"),
+    Flag::unsupported("http_authenticators", Kind::Text, None, "basic, jwt or modules"),
+    Flag::unsupported("http_executor_domain_sockets", Kind::Bool, Some("false"), "unix socket for executors"),
+    Flag::unsupported("ip6", Kind::Text, None, "IPv6 reported to tasks"),
+    Flag::unsupported("ip6_discovery_command", Kind::Text, None, "exclusive with ip6"),
+    Flag::unsupported("jwt_secret_key", Kind::Path, None, "file with the key of executor tokens")
+        .with_aliases(&["executor_secret_key"]),
+    Flag::without_effect("launcher_dir", Kind::Path, None, "helper binaries", "all programs are in this one"),
+    Flag::unsupported("memory_profiling", Kind::Bool, Some("false"), "jemalloc endpoints"),
+    Flag::unsupported("modules_dir", Kind::Path, None, "exclusive with modules"),
+    Flag::without_effect(
+        "network_cni_metrics",
+        Kind::Bool,
+        Some("true"),
+        "CNI container network statistics",
+        "networks of containers are not measured",
+    ),
+    Flag::unsupported("network_cni_root_dir_persist", Kind::Bool, Some("false"), "keep state across reboot"),
+    Flag::unsupported("network_enable_snmp_statistics", Kind::Bool, Some("false"), "port_mapping statistics"),
+    Flag::unsupported("network_enable_socket_statistics_details", Kind::Bool, Some("false"), "port_mapping statistics"),
+    Flag::unsupported("network_enable_socket_statistics_summary", Kind::Bool, Some("false"), "port_mapping statistics"),
+    Flag::unsupported("resource_provider_config_dir", Kind::Path, None, "local resource provider configs"),
+    Flag::of_loader("version", Kind::Bool, Some("false"), "print and exit"),
+    Flag::unsupported("volume_gid_range", Kind::Text, None, "gids for shared volumes, e.g. `[10000-20000]`"),
+    Flag::unsupported("xfs_kill_containers", Kind::Bool, Some("false"), "soft/hard gap and kill"),
+    Flag::unsupported("xfs_project_range", Kind::Text, Some("[5000-10000]"), "project ids"),
 ];
+
+/// All flags of the agent.
+#[derive(Clone, Debug)]
+pub struct AgentFlags {
+    pub(crate) network: NetworkFlags,
+    pub(crate) node: NodeFlags,
+    pub(crate) registration: RegistrationFlags,
+    pub(crate) access: AccessFlags,
+    pub(crate) executors: ExecutorFlags,
+    pub(crate) gc: GcFlags,
+    pub(crate) fetcher: FetcherFlags,
+    pub(crate) isolation: IsolationFlags,
+    pub(crate) container_network: ContainerNetworkFlags,
+    pub(crate) containerizer: ContainerizerFlags,
+    pub(crate) images: ImageFlags,
+    pub(crate) oversubscription: OversubscriptionFlags,
+}
+
+/// The groups of flags, and those that nothing reads.
+pub(super) const AGENT: &[&[Flag]] = &[
+    NetworkFlags::FLAGS,
+    LoggingFlags::FLAGS,
+    NodeFlags::FLAGS,
+    RegistrationFlags::FLAGS,
+    AccessFlags::FLAGS,
+    ExecutorFlags::FLAGS,
+    GcFlags::FLAGS,
+    FetcherFlags::FLAGS,
+    IsolationFlags::FLAGS,
+    ContainerNetworkFlags::FLAGS,
+    ContainerizerFlags::FLAGS,
+    ImageFlags::FLAGS,
+    OversubscriptionFlags::FLAGS,
+    UNREAD,
+    super::shared::UNREAD,
+];
+
+impl AgentFlags {
+    /// Converts the texts.
+    ///
+    /// # Errors
+    /// The first value that does not have the type of its flag.
+    pub fn read(given: &Flags) -> Result<AgentFlags, FlagError> {
+        Ok(AgentFlags {
+            network: NetworkFlags::read(given)?,
+            node: NodeFlags::read(given)?,
+            registration: RegistrationFlags::read(given)?,
+            access: AccessFlags::read(given)?,
+            executors: ExecutorFlags::read(given)?,
+            gc: GcFlags::read(given)?,
+            fetcher: FetcherFlags::read(given)?,
+            isolation: IsolationFlags::read(given)?,
+            container_network: ContainerNetworkFlags::read(given)?,
+            containerizer: ContainerizerFlags::read(given)?,
+            images: ImageFlags::read(given)?,
+            oversubscription: OversubscriptionFlags::read(given)?,
+        })
+    }
+}

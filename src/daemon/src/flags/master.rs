@@ -1,419 +1,232 @@
-//! The master's flags: Mesos 1.11's names and defaults.
-//! Only names, defaults, kinds and help: what a flag does is decided where it is used.
+//! The flags of `tepui master`: names, types, defaults and help, as of Mesos 1.11.
+//!
+//! Rules that need more than one value are checked by the readers.
 
-use super::spec::{Flag, Kind};
+use std::path::PathBuf;
+use std::time::Duration;
 
-/// The master's flags: Mesos 1.11's names and defaults.
-pub(super) const MASTER: &[Flag] = &[
-    Flag {
-        name: "advertise_ip",
-        aliases: &[],
-        default: None,
-        kind: Kind::Text,
-        help: "IP told to others; bind address stays --ip",
-    },
-    Flag { name: "advertise_port", aliases: &[], default: None, kind: Kind::Count, help: "port told to others" },
-    Flag {
-        name: "acls",
-        aliases: &[],
-        default: None,
-        kind: Kind::Json,
-        help: "who may do what: access control lists as JSON, or their file",
-    },
-    Flag {
-        name: "agent_ping_timeout",
-        aliases: &["slave_ping_timeout"],
-        default: Some("15secs"),
-        kind: Kind::Duration,
-        help: "PONG wait; 1secs–15mins",
-    },
-    Flag {
-        name: "agent_removal_rate_limit",
-        aliases: &["slave_removal_rate_limit"],
-        default: None,
-        kind: Kind::Text,
-        help: "`n/duration` limit for marking agents unreachable",
-    },
-    Flag {
-        name: "agent_reregister_timeout",
-        aliases: &["slave_reregister_timeout"],
-        default: Some("10mins"),
-        kind: Kind::Duration,
-        help: "time to come back after disconnect/failover",
-    },
-    Flag {
-        name: "allocation_interval",
-        aliases: &[],
-        default: Some("1secs"),
-        kind: Kind::Duration,
-        help: "batch allocation period",
-    },
-    Flag {
-        name: "allocator",
-        aliases: &[],
-        default: Some("hierarchical"),
-        kind: Kind::Text,
-        help: "allocator module name",
-    },
-    Flag {
-        name: "allocator_agent_recovery_factor",
-        aliases: &[],
-        default: Some("0.8"),
-        kind: Kind::Number,
-        help: "share of agents awaited when quotas exist",
-    },
-    Flag {
-        name: "allocator_recovery_timeout",
-        aliases: &[],
-        default: Some("10mins"),
-        kind: Kind::Duration,
-        help: "max wait for the above",
-    },
-    Flag {
-        name: "authenticate_agents",
-        aliases: &["authenticate_slaves"],
-        default: Some("false"),
-        kind: Kind::Bool,
-        help: "require agent authentication",
-    },
-    Flag {
-        name: "authenticate_frameworks",
-        aliases: &["authenticate"],
-        default: Some("false"),
-        kind: Kind::Bool,
-        help: "require v0 framework authentication",
-    },
-    Flag {
-        name: "authenticate_http_frameworks",
-        aliases: &[],
-        default: Some("false"),
-        kind: Kind::Bool,
-        help: "require HTTP scheduler authentication",
-    },
-    Flag {
-        name: "authenticate_http_readonly",
-        aliases: &[],
-        default: Some("false"),
-        kind: Kind::Bool,
-        help: "realm mesos-master-readonly",
-    },
-    Flag {
-        name: "authenticate_http_readwrite",
-        aliases: &["authenticate_http"],
-        default: Some("false"),
-        kind: Kind::Bool,
-        help: "realm mesos-master-readwrite",
-    },
-    Flag {
-        name: "authentication_v0_timeout",
-        aliases: &[],
-        default: Some("15secs"),
-        kind: Kind::Duration,
-        help: "CRAM-MD5 handshake limit",
-    },
-    Flag {
-        name: "authenticators",
-        aliases: &[],
-        default: Some("crammd5"),
-        kind: Kind::Text,
-        help: "v0 authenticator (one)",
-    },
-    Flag { name: "authorizers", aliases: &[], default: Some("local"), kind: Kind::Text, help: "authorizer (one)" },
-    Flag { name: "cluster", aliases: &[], default: None, kind: Kind::Text, help: "cluster name shown in UI/state" },
-    Flag { name: "credentials", aliases: &[], default: None, kind: Kind::Path, help: "JSON credentials file" },
-    Flag {
-        name: "domain",
-        aliases: &[],
-        default: None,
-        kind: Kind::Json,
-        help: "fault domain JSON; must define fault_domain",
-    },
-    Flag {
-        name: "fair_sharing_excluded_resource_names",
-        aliases: &[],
-        default: None,
-        kind: Kind::Text,
-        help: "names ignored by DRF shares",
-    },
-    Flag {
-        name: "filter_gpu_resources",
-        aliases: &[],
-        default: Some("true"),
-        kind: Kind::Bool,
-        help: "hide GPU agents from non-GPU frameworks",
-    },
-    Flag { name: "firewall_rules", aliases: &[], default: None, kind: Kind::Json, help: "disabled endpoints JSON" },
-    Flag {
-        name: "framework_sorter",
-        aliases: &[],
-        default: Some("drf"),
-        kind: Kind::Text,
-        help: "drf, random, psdsf or bfdrf",
-    },
-    Flag { name: "hooks", aliases: &[], default: None, kind: Kind::Text, help: "hook modules" },
-    Flag { name: "hostname", aliases: &[], default: None, kind: Kind::Text, help: "advertised host name" },
-    Flag {
-        name: "hostname_lookup",
-        aliases: &[],
-        default: Some("true"),
-        kind: Kind::Bool,
-        help: "false: use IP as hostname",
-    },
-    Flag {
-        name: "http_authenticators",
-        aliases: &[],
-        default: Some("basic"),
-        kind: Kind::Text,
-        help: "HTTP authenticators for operator realms",
-    },
-    Flag {
-        name: "http_framework_authenticators",
-        aliases: &[],
-        default: None,
-        kind: Kind::Text,
-        help: "required by authenticate_http_frameworks",
-    },
-    Flag {
-        name: "ip",
-        aliases: &[],
-        default: None,
-        kind: Kind::Text,
-        help: "bind IP; exclusive with ip_discovery_command",
-    },
-    Flag {
-        name: "ip_discovery_command",
-        aliases: &[],
-        default: None,
-        kind: Kind::Text,
-        help: "command printing the IP",
-    },
-    Flag {
-        name: "log_auto_initialize",
-        aliases: &[],
-        default: Some("true"),
-        kind: Kind::Bool,
-        help: "replicated log bootstrap",
-    },
-    Flag {
-        name: "master_contender",
-        aliases: &[],
-        default: None,
-        kind: Kind::Text,
-        help: "module; pair with master_detector",
-    },
-    Flag { name: "master_detector", aliases: &[], default: None, kind: Kind::Text, help: "module" },
-    Flag {
-        name: "max_agent_ping_timeouts",
-        aliases: &["max_slave_ping_timeouts"],
-        default: Some("5"),
-        kind: Kind::Count,
-        help: "missed pings before unreachable; ≥1",
-    },
-    Flag { name: "max_completed_frameworks", aliases: &[], default: Some("50"), kind: Kind::Count, help: "history" },
-    Flag {
-        name: "max_completed_tasks_per_framework",
-        aliases: &[],
-        default: Some("1000"),
-        kind: Kind::Count,
-        help: "history",
-    },
-    Flag {
-        name: "max_executors_per_agent",
-        aliases: &["max_executors_per_slave"],
-        default: None,
-        kind: Kind::Count,
-        help: "only with port-mapping build",
-    },
-    Flag {
-        name: "max_operator_event_stream_subscribers",
-        aliases: &[],
-        default: Some("1000"),
-        kind: Kind::Count,
-        help: "SUBSCRIBE streams",
-    },
-    Flag {
-        name: "max_unreachable_tasks_per_framework",
-        aliases: &[],
-        default: Some("1000"),
-        kind: Kind::Count,
-        help: "history",
-    },
-    Flag {
-        name: "memory_profiling",
-        aliases: &[],
-        default: Some("false"),
-        kind: Kind::Bool,
-        help: "jemalloc endpoints",
-    },
-    Flag {
-        name: "min_allocatable_resources",
-        aliases: &[],
-        default: Some("cpus:0.01|mem:32"),
-        kind: Kind::Text,
-        help: "smallest offer; alternatives by `|`",
-    },
-    Flag { name: "modules", aliases: &[], default: None, kind: Kind::Json, help: "module JSON" },
-    Flag {
-        name: "modules_dir",
-        aliases: &[],
-        default: None,
-        kind: Kind::Path,
-        help: "directory of module manifests; exclusive with modules",
-    },
-    Flag {
-        name: "offer_constraints_re2_max_mem",
-        aliases: &[],
-        default: Some("4KB"),
-        kind: Kind::Bytes,
-        help: "RE2 memory bytes",
-    },
-    Flag {
-        name: "offer_constraints_re2_max_program_size",
-        aliases: &[],
-        default: Some("100"),
-        kind: Kind::Count,
-        help: "RE2 program size",
-    },
-    Flag {
-        name: "offer_granularity",
-        aliases: &[],
-        default: None,
-        kind: Kind::Text,
-        help: "offer larger agents in slices of at most this, such as cpus:8;mem:32768",
-    },
-    Flag {
-        name: "offer_timeout",
-        aliases: &[],
-        default: None,
-        kind: Kind::Duration,
-        help: "rescind unanswered offers; >0",
-    },
-    Flag {
-        name: "policies",
-        aliases: &[],
-        default: None,
-        kind: Kind::Path,
-        help: "file (TOML or JSON) of policies of holding and refusal; see docs/allocation.md",
-    },
-    Flag { name: "port", aliases: &[], default: Some("5050"), kind: Kind::Count, help: "listen port" },
-    Flag {
-        name: "publish_per_framework_metrics",
-        aliases: &[],
-        default: Some("true"),
-        kind: Kind::Bool,
-        help: "per-framework metrics",
-    },
-    Flag {
-        name: "quorum",
-        aliases: &[],
-        default: None,
-        kind: Kind::Count,
-        help: "required with --zk and replicated_log",
-    },
-    Flag { name: "rate_limits", aliases: &[], default: None, kind: Kind::Json, help: "v0 throttling JSON" },
-    Flag {
-        name: "record",
-        aliases: &[],
-        default: None,
-        kind: Kind::Path,
-        help: "new file for all that comes to this master, for `tepui lab replay`",
-    },
-    Flag {
-        name: "recovery_agent_removal_limit",
-        aliases: &["recovery_slave_removal_limit"],
-        default: Some("100%"),
-        kind: Kind::Text,
-        help: "max share of agents lost after failover, else exit",
-    },
-    Flag { name: "registry", aliases: &[], default: Some("replicated_log"), kind: Kind::Text, help: "or in_memory" },
-    Flag {
-        name: "registry_accept_loss",
-        aliases: &[],
-        default: None,
-        kind: Kind::Count,
-        help: "go on without what the registry has lost up to this commit; a master that refuses to start names the number",
-    },
-    Flag {
-        name: "registry_fetch_timeout",
-        aliases: &[],
-        default: Some("60secs"),
-        kind: Kind::Duration,
-        help: "registry read",
-    },
-    Flag {
-        name: "registry_gc_interval",
-        aliases: &[],
-        default: Some("15mins"),
-        kind: Kind::Duration,
-        help: "prune period",
-    },
-    Flag {
-        name: "registry_max_agent_age",
-        aliases: &[],
-        default: Some("2weeks"),
-        kind: Kind::Duration,
-        help: "unreachable/gone retention",
-    },
-    Flag {
-        name: "registry_max_agent_count",
-        aliases: &[],
-        default: Some("102400"),
-        kind: Kind::Count,
-        help: "unreachable/gone retention",
-    },
-    Flag {
-        name: "registry_store_timeout",
-        aliases: &[],
-        default: Some("20secs"),
-        kind: Kind::Duration,
-        help: "registry write; exit on expiry",
-    },
-    Flag {
-        name: "registry_strict",
-        aliases: &[],
-        default: Some("false"),
-        kind: Kind::Bool,
-        help: "true is rejected (disabled flag)",
-    },
-    Flag {
-        name: "require_agent_domain",
-        aliases: &[],
-        default: Some("false"),
-        kind: Kind::Bool,
-        help: "refuse agents without domain",
-    },
-    Flag {
-        name: "role_sorter",
-        aliases: &["user_sorter"],
-        default: Some("drf"),
-        kind: Kind::Text,
-        help: "drf, random, psdsf or bfdrf",
-    },
-    Flag { name: "roles", aliases: &[], default: None, kind: Kind::Text, help: "deprecated role whitelist" },
-    Flag {
-        name: "root_submissions",
-        aliases: &[],
-        default: Some("true"),
-        kind: Kind::Bool,
-        help: "false: refuse frameworks with user root",
-    },
-    Flag { name: "version", aliases: &[], default: Some("false"), kind: Kind::Bool, help: "print and exit" },
-    Flag { name: "webui_dir", aliases: &[], default: None, kind: Kind::Path, help: "static UI files" },
-    Flag {
-        name: "weights",
-        aliases: &[],
-        default: None,
-        kind: Kind::Text,
-        help: "deprecated `role=w,…`; ignored once registry has weights",
-    },
-    Flag { name: "whitelist", aliases: &[], default: None, kind: Kind::Path, help: "file of agent hostnames" },
-    Flag { name: "work_dir", aliases: &[], default: None, kind: Kind::Path, help: "required with replicated_log" },
-    Flag { name: "zk", aliases: &[], default: None, kind: Kind::Path, help: "zk:// URL or file" },
-    Flag {
-        name: "zk_session_timeout",
-        aliases: &[],
-        default: Some("10secs"),
-        kind: Kind::Duration,
-        help: "ZooKeeper session",
-    },
+use super::shared::{LoggingFlags, NetworkFlags};
+use super::spec::{Address, Bytes, Flag, Json, Kind, flags};
+use super::{FlagError, Flags};
+
+flags! {
+    /// The name and the place of the master.
+    IdentityFlags {
+        /// Cluster name shown in UI/state
+        cluster: Option<String>,
+        /// Fault domain JSON; must define fault_domain
+        domain: Option<Json>,
+        /// Listen port
+        port: u64 = "5050",
+    }
+}
+
+flags! {
+    /// Who may connect, and what they may do.
+    AccessFlags {
+        /// Access control lists as JSON, or their file
+        acls: Option<Json>,
+        /// Authorizer
+        authorizers: String = "local",
+        /// Require agent authentication
+        authenticate_agents (authenticate_slaves): bool = "false",
+        /// Require v0 framework authentication
+        authenticate_frameworks (authenticate): bool = "false",
+        /// Require HTTP scheduler authentication
+        authenticate_http_frameworks: bool = "false",
+        /// Realm mesos-master-readonly
+        authenticate_http_readonly: bool = "false",
+        /// Realm mesos-master-readwrite
+        authenticate_http_readwrite (authenticate_http): bool = "false",
+        /// CRAM-MD5 handshake limit
+        authentication_v0_timeout: Duration = "15secs",
+        /// Authenticator of libprocess clients
+        authenticators: String = "crammd5",
+        /// JSON credentials file
+        credentials: Option<PathBuf>,
+        /// HTTP authenticators for operator realms
+        http_authenticators: String = "basic",
+        /// Required by authenticate_http_frameworks
+        http_framework_authenticators: Option<String>,
+        /// Limits of messages by principal, as JSON
+        rate_limits: Option<Json>,
+    }
+}
+
+flags! {
+    /// State that outlives the process: the registry, the election, recordings.
+    StateFlags {
+        /// Required with replicated_log
+        work_dir: Option<PathBuf>,
+        /// `replicated_log` (in the work directory, or in ZooKeeper with --zk) or `in_memory`
+        registry: String = "replicated_log",
+        /// Accept the loss of this number, which a master that refuses to start has reported
+        registry_accept_loss: Option<u64>,
+        /// Limit of reading the registry
+        registry_fetch_timeout: Duration = "60secs",
+        /// Limit of writing the registry; the master exits after it
+        registry_store_timeout: Duration = "20secs",
+        /// Interval between removals of old unreachable and gone agents
+        registry_gc_interval: Duration = "15mins",
+        /// Age at which unreachable and gone agents are removed
+        registry_max_agent_age: Duration = "2weeks",
+        /// Number of unreachable and gone agents that are kept
+        registry_max_agent_count: u64 = "102400",
+        /// Required with --zk and replicated_log
+        quorum: Option<u64>,
+        /// `zk://` URL, or the file that contains it
+        zk: Option<Address>,
+        /// Timeout of the ZooKeeper session
+        zk_session_timeout: Duration = "10secs",
+        /// New file for the inputs of this master, for `tepui lab replay`
+        record: Option<PathBuf>,
+    }
+}
+
+flags! {
+    /// When agents are unreachable or removed.
+    AgentHealthFlags {
+        /// PONG wait; 1secs–15mins
+        agent_ping_timeout (slave_ping_timeout): Duration = "15secs",
+        /// Missed pings before unreachable; ≥1
+        max_agent_ping_timeouts (max_slave_ping_timeouts): u64 = "5",
+        /// `n/duration` limit for marking agents unreachable
+        agent_removal_rate_limit (slave_removal_rate_limit): Option<String>,
+        /// Time for agents to reregister after a disconnection or a failover
+        agent_reregister_timeout (slave_reregister_timeout): Duration = "10mins",
+        /// Largest share of agents that may be missing after a failover; with more the master exits
+        recovery_agent_removal_limit (recovery_slave_removal_limit): String = "100%",
+        /// Refuse agents without domain
+        require_agent_domain: bool = "false",
+    }
+}
+
+flags! {
+    /// The allocator and its policies.
+    AllocationFlags {
+        /// Batch allocation period
+        allocation_interval: Duration = "1secs",
+        /// Allocator module name
+        allocator: String = "hierarchical",
+        /// Share of agents awaited when quotas exist
+        allocator_agent_recovery_factor: f64 = "0.8",
+        /// Longest wait for that share of agents
+        allocator_recovery_timeout: Duration = "10mins",
+        /// Names ignored by DRF shares
+        fair_sharing_excluded_resource_names: Option<String>,
+        /// Hide GPU agents from non-GPU frameworks
+        filter_gpu_resources: bool = "true",
+        /// `drf`, `random`, `psdsf` or `bfdrf`
+        framework_sorter: String = "drf",
+        /// `drf`, `random`, `psdsf` or `bfdrf`
+        role_sorter (user_sorter): String = "drf",
+        /// Smallest offer; alternatives by `|`
+        min_allocatable_resources: String = "cpus:0.01|mem:32",
+        /// RE2 memory bytes
+        offer_constraints_re2_max_mem: Bytes = "4KB",
+        /// RE2 program size
+        offer_constraints_re2_max_program_size: u64 = "100",
+        /// Offer larger agents in slices of at most this, such as cpus:8;mem:32768
+        offer_granularity: Option<String>,
+        /// Rescind unanswered offers; >0
+        offer_timeout: Option<Duration>,
+        /// File (TOML or JSON) of policies of holding and refusal; see docs/allocation.md
+        policies: Option<PathBuf>,
+        /// Deprecated role whitelist
+        roles: Option<String>,
+        /// Deprecated `role=w,…`; ignored once registry has weights
+        weights: Option<String>,
+        /// File of agent hostnames
+        whitelist: Option<PathBuf>,
+    }
+}
+
+flags! {
+    /// Frameworks, and how much of their history is kept.
+    FrameworkFlags {
+        /// Whether frameworks of the user root are accepted
+        root_submissions: bool = "true",
+        /// Completed frameworks that are kept
+        max_completed_frameworks: u64 = "50",
+        /// Completed tasks that are kept of each framework
+        max_completed_tasks_per_framework: u64 = "1000",
+        /// Unreachable tasks that are kept of each framework
+        max_unreachable_tasks_per_framework: u64 = "1000",
+        /// Streams of operator events
+        max_operator_event_stream_subscribers: u64 = "1000",
+        /// Per-framework metrics
+        publish_per_framework_metrics: bool = "true",
+    }
+}
+
+/// Flags whose values nothing reads.
+pub(super) const UNREAD: &[Flag] = &[
+    Flag::unsupported("hooks", Kind::Text, None, "hook modules"),
+    Flag::without_effect(
+        "log_auto_initialize",
+        Kind::Bool,
+        Some("true"),
+        "replicated log bootstrap",
+        "the registry is created at the first start",
+    ),
+    Flag::unsupported("master_contender", Kind::Text, None, "module; pair with master_detector"),
+    Flag::unsupported("master_detector", Kind::Text, None, "module"),
+    Flag::without_effect(
+        "max_executors_per_agent",
+        Kind::Count,
+        None,
+        "only with port-mapping build",
+        "only the isolator network/port_mapping of Mesos has such a limit",
+    )
+    .with_aliases(&["max_executors_per_slave"]),
+    Flag::without_effect("memory_profiling", Kind::Bool, Some("false"), "jemalloc endpoints", "memory is not profiled"),
+    Flag::unsupported("modules", Kind::Json, None, "module JSON"),
+    Flag::unsupported("modules_dir", Kind::Path, None, "directory of module manifests; exclusive with modules"),
+    Flag::unsupported("registry_strict", Kind::Bool, Some("false"), "true is rejected (disabled flag)"),
+    Flag::of_loader("version", Kind::Bool, Some("false"), "print and exit"),
+    Flag::without_effect("webui_dir", Kind::Path, None, "static UI files", "there are no files of a web UI"),
 ];
+
+/// All flags of the master.
+#[derive(Clone, Debug)]
+pub struct MasterFlags {
+    pub(crate) network: NetworkFlags,
+    pub(crate) identity: IdentityFlags,
+    pub(crate) access: AccessFlags,
+    pub(crate) state: StateFlags,
+    pub(crate) agents: AgentHealthFlags,
+    pub(crate) allocation: AllocationFlags,
+    pub(crate) frameworks: FrameworkFlags,
+}
+
+/// The groups of flags, and those that nothing reads.
+pub(super) const MASTER: &[&[Flag]] = &[
+    NetworkFlags::FLAGS,
+    LoggingFlags::FLAGS,
+    IdentityFlags::FLAGS,
+    AccessFlags::FLAGS,
+    StateFlags::FLAGS,
+    AgentHealthFlags::FLAGS,
+    AllocationFlags::FLAGS,
+    FrameworkFlags::FLAGS,
+    UNREAD,
+    super::shared::UNREAD,
+];
+
+impl MasterFlags {
+    /// Converts the texts.
+    ///
+    /// # Errors
+    /// The first value that does not have the type of its flag.
+    pub fn read(given: &Flags) -> Result<MasterFlags, FlagError> {
+        Ok(MasterFlags {
+            network: NetworkFlags::read(given)?,
+            identity: IdentityFlags::read(given)?,
+            access: AccessFlags::read(given)?,
+            state: StateFlags::read(given)?,
+            agents: AgentHealthFlags::read(given)?,
+            allocation: AllocationFlags::read(given)?,
+            frameworks: FrameworkFlags::read(given)?,
+        })
+    }
+}

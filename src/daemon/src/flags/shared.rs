@@ -1,41 +1,62 @@
-//! The flags that master and agent share: logging, configuration, connections.
-//! Only names, defaults, kinds and help: what a flag does is decided where it is used.
+//! The flags that master and agent share: addresses and logging.
+//!
+//! Rules that need more than one value are checked by the readers.
 
-use super::spec::{Flag, Kind};
+use std::path::PathBuf;
 
-/// The flags that master and agent share.
-pub(super) const SHARED: &[Flag] = &[
-    Flag {
-        name: "external_log_file",
-        aliases: &[],
-        default: None,
-        kind: Kind::Path,
-        help: "log file managed elsewhere, shown in UI",
-    },
-    Flag {
-        name: "initialize_driver_logging",
-        aliases: &[],
-        default: Some("true"),
-        kind: Kind::Bool,
-        help: "v0 driver only",
-    },
-    Flag { name: "log_dir", aliases: &[], default: None, kind: Kind::Path, help: "log directory" },
-    Flag { name: "logbufsecs", aliases: &[], default: Some("0"), kind: Kind::Count, help: "flush delay" },
-    Flag { name: "logging_level", aliases: &[], default: Some("INFO"), kind: Kind::Text, help: "INFO/WARNING/ERROR" },
-    Flag { name: "quiet", aliases: &[], default: Some("false"), kind: Kind::Bool, help: "no stderr logging" },
-    Flag { name: "help", aliases: &[], default: Some("false"), kind: Kind::Bool, help: "print the flags and exit" },
-    Flag {
-        name: "config",
-        aliases: &[],
-        default: None,
-        kind: Kind::Text,
-        help: "TOML file of flags: one `name = value` a line; environment and command line win over it",
-    },
-    Flag {
-        name: "max_connections",
-        aliases: &[],
-        default: None,
-        kind: Kind::Count,
-        help: "connections open at once, outgoing ones included; default: half of the open files, a master's nine tenths",
-    },
+use super::spec::{Flag, Json, Kind, flags};
+
+flags! {
+    /// Where the daemon listens, and how it names itself.
+    NetworkFlags {
+        /// Bind IP; exclusive with ip_discovery_command
+        ip: Option<String>,
+        /// Command printing the IP
+        ip_discovery_command: Option<String>,
+        /// IP told to others; bind address stays --ip
+        advertise_ip: Option<String>,
+        /// Port told to others
+        advertise_port: Option<u64>,
+        /// Advertised host name
+        hostname: Option<String>,
+        /// False: use IP as hostname
+        hostname_lookup: bool = "true",
+        /// Connections open at once, outgoing ones included; default: half of the open files, a master's nine tenths
+        max_connections: Option<u64>,
+        /// Disabled endpoints JSON
+        firewall_rules: Option<Json>,
+    }
+}
+
+flags! {
+    /// The log.
+    LoggingFlags {
+        /// Log directory
+        log_dir: Option<PathBuf>,
+        /// Log file managed elsewhere, shown in UI
+        external_log_file: Option<PathBuf>,
+        /// INFO/WARNING/ERROR
+        logging_level: String = "INFO",
+        /// No stderr logging
+        quiet: bool = "false",
+    }
+}
+
+/// Flags whose values nothing reads.
+pub(super) const UNREAD: &[Flag] = &[
+    Flag::without_effect(
+        "initialize_driver_logging",
+        Kind::Bool,
+        Some("true"),
+        "v0 driver only",
+        "the log of a scheduler is its own",
+    ),
+    Flag::without_effect("logbufsecs", Kind::Count, Some("0"), "flush delay", "log lines are written at once"),
+    Flag::of_loader("help", Kind::Bool, Some("false"), "print the flags and exit"),
+    Flag::of_loader(
+        "config",
+        Kind::Text,
+        None,
+        "TOML file of flags: one `name = value` a line; environment and command line win over it",
+    ),
 ];

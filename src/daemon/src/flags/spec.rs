@@ -1,22 +1,281 @@
-//! What a flag is, and the rules for its value's text.
+//! Descriptions of flags, the types of their values, and the macro that defines groups of flags.
 //!
-//! It knows no flag by name; the tables do.
+//! It does not know flags by name; the groups do.
 
+use std::ops::Deref;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// One flag of a daemon, as Mesos 1.11 has it.
 #[derive(Debug)]
 pub struct Flag {
-    /// Its name, without dashes in front.
+    /// Name without dashes in front.
     pub name: &'static str,
-    /// Older names that still work.
+    /// Older names, which are accepted.
     pub aliases: &'static [&'static str],
-    /// The value if nobody gives one; none means unset.
+    /// Default text; `None` means unset.
     pub default: Option<&'static str>,
-    /// What its text must look like.
+    /// Form of its text.
     pub kind: Kind,
     /// One line for `--help`.
     pub help: &'static str,
+    /// What happens to its value.
+    pub(crate) effect: Effect,
+}
+
+/// What happens to the value of a flag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// It is a field of a group of flags.
+    Read,
+    /// It is used while the flags are loaded.
+    Loader,
+    /// Another value than the default is an error.
+    Unsupported,
+    /// It makes no difference, for this reason. Another value than the default is named in the log.
+    None(&'static str),
+}
+
+impl Flag {
+    const fn new(
+        name: &'static str,
+        kind: Kind,
+        default: Option<&'static str>,
+        help: &'static str,
+        effect: Effect,
+    ) -> Flag {
+        Flag { name, aliases: &[], default, kind, help, effect }
+    }
+
+    /// A flag that is used while the flags are loaded.
+    pub(super) const fn of_loader(
+        name: &'static str,
+        kind: Kind,
+        default: Option<&'static str>,
+        help: &'static str,
+    ) -> Flag {
+        Flag::new(name, kind, default, help, Effect::Loader)
+    }
+
+    /// A flag that must have its default.
+    pub(super) const fn unsupported(
+        name: &'static str,
+        kind: Kind,
+        default: Option<&'static str>,
+        help: &'static str,
+    ) -> Flag {
+        Flag::new(name, kind, default, help, Effect::Unsupported)
+    }
+
+    /// A flag that makes no difference, for the reason `why`.
+    pub(super) const fn without_effect(
+        name: &'static str,
+        kind: Kind,
+        default: Option<&'static str>,
+        help: &'static str,
+        why: &'static str,
+    ) -> Flag {
+        Flag::new(name, kind, default, help, Effect::None(why))
+    }
+
+    /// The same flag with older names.
+    pub(super) const fn with_aliases(self, aliases: &'static [&'static str]) -> Flag {
+        Flag { aliases, ..self }
+    }
+
+    /// Note for `--help` about a flag that is not read.
+    pub(crate) fn note(&self) -> Option<&'static str> {
+        match self.effect {
+            Effect::Read | Effect::Loader => None,
+            Effect::Unsupported => Some("not supported"),
+            Effect::None(_) => Some("makes no difference"),
+        }
+    }
+}
+
+/// Defines a group of flags: a struct with a field for each flag, and the table of their names, defaults and help.
+///
+/// A flag is written as `name (older_name): Type = "default"`, with its help as documentation comment. A flag without a default has the
+/// type `Option<Type>`. The compiler reports a flag whose field nothing reads.
+macro_rules! flags {
+    ($(#[doc = $about:literal])+ $group:ident {
+        $($(#[doc = $help:literal])+ $name:ident $(($($alias:ident),+))?: $type:ty $(= $default:literal)?,)+
+    }) => {
+        $(#[doc = $about])+
+        #[derive(Clone, Debug)]
+        pub struct $group {
+            $($(#[doc = $help])+ pub(crate) $name: $type,)+
+        }
+
+        impl $group {
+            /// The flags of the group.
+            pub(crate) const FLAGS: &[$crate::flags::Flag] = &[$($crate::flags::Flag {
+                name: stringify!($name),
+                aliases: &[$($(stringify!($alias)),+)?],
+                default: {
+                    #[allow(unused_mut, unused_assignments)]
+                    let mut default = None;
+                    $(default = Some($default);)?
+                    default
+                },
+                kind: <$type as $crate::flags::spec::FlagValue>::KIND,
+                help: concat!($($help),+),
+                effect: $crate::flags::spec::Effect::Read,
+            }),+];
+
+            /// Converts the texts of the group's flags.
+            ///
+            /// # Errors
+            /// The first value that does not have the type of its flag.
+            pub(crate) fn read(given: &$crate::flags::Flags) -> Result<$group, $crate::flags::FlagError> {
+                Ok($group { $($name: given.value(stringify!($name))?),+ })
+            }
+        }
+    };
+}
+pub(super) use flags;
+
+/// The type of a flag's value.
+pub(crate) trait FlagValue: Sized {
+    /// Form of the text.
+    const KIND: Kind;
+
+    /// Converts the text of a flag; `None` if it is not set.
+    ///
+    /// # Errors
+    /// The text does not have the form.
+    fn read(text: Option<&str>) -> Result<Self, ValueError>;
+}
+
+/// A type of values without `None`.
+pub(crate) trait Parse: Sized {
+    const KIND: Kind;
+    /// Whether the empty text means that the flag is not set.
+    const EMPTY_IS_UNSET: bool = false;
+
+    fn parse(text: &str) -> Result<Self, ValueError>;
+}
+
+impl<T: Parse> FlagValue for T {
+    const KIND: Kind = T::KIND;
+
+    fn read(text: Option<&str>) -> Result<T, ValueError> {
+        T::parse(text.unwrap_or_default())
+    }
+}
+
+impl<T: Parse> FlagValue for Option<T> {
+    const KIND: Kind = T::KIND;
+
+    fn read(text: Option<&str>) -> Result<Option<T>, ValueError> {
+        text.filter(|text| !(T::EMPTY_IS_UNSET && text.is_empty())).map(T::parse).transpose()
+    }
+}
+
+/// A JSON document.
+#[derive(Clone, Debug)]
+pub(crate) struct Json(String);
+
+/// A name of a file or the address of a server.
+#[derive(Clone, Debug)]
+pub(crate) struct Address(String);
+
+/// An amount of bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bytes(pub u64);
+
+impl Deref for Json {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Deref for Address {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Parse for bool {
+    const KIND: Kind = Kind::Bool;
+
+    fn parse(text: &str) -> Result<bool, ValueError> {
+        parse_bool(text)
+    }
+}
+
+impl Parse for String {
+    const KIND: Kind = Kind::Text;
+
+    fn parse(text: &str) -> Result<String, ValueError> {
+        Ok(text.to_owned())
+    }
+}
+
+impl Parse for Json {
+    const KIND: Kind = Kind::Json;
+    const EMPTY_IS_UNSET: bool = true;
+
+    fn parse(text: &str) -> Result<Json, ValueError> {
+        Ok(Json(text.to_owned()))
+    }
+}
+
+impl Parse for PathBuf {
+    const KIND: Kind = Kind::Path;
+    const EMPTY_IS_UNSET: bool = true;
+
+    fn parse(text: &str) -> Result<PathBuf, ValueError> {
+        Ok(PathBuf::from(text))
+    }
+}
+
+impl Parse for Address {
+    const KIND: Kind = Kind::Path;
+    const EMPTY_IS_UNSET: bool = true;
+
+    fn parse(text: &str) -> Result<Address, ValueError> {
+        Ok(Address(text.to_owned()))
+    }
+}
+
+impl Parse for Duration {
+    const KIND: Kind = Kind::Duration;
+
+    fn parse(text: &str) -> Result<Duration, ValueError> {
+        parse_duration(text)
+    }
+}
+
+impl Parse for Bytes {
+    const KIND: Kind = Kind::Bytes;
+
+    fn parse(text: &str) -> Result<Bytes, ValueError> {
+        parse_bytes(text).map(Bytes)
+    }
+}
+
+impl Parse for u64 {
+    const KIND: Kind = Kind::Count;
+
+    fn parse(text: &str) -> Result<u64, ValueError> {
+        text.parse().map_err(|_| ValueError::Count(text.to_owned()))
+    }
+}
+
+impl Parse for f64 {
+    const KIND: Kind = Kind::Number;
+
+    fn parse(text: &str) -> Result<f64, ValueError> {
+        match text.parse::<f64>() {
+            Ok(number) if number.is_finite() => Ok(number),
+            _ => Err(ValueError::Number(text.to_owned())),
+        }
+    }
 }
 
 /// What a flag's text must look like (mesos-features FLG-01 to FLG-04).
@@ -71,11 +330,8 @@ impl Kind {
             Kind::Text | Kind::Json | Kind::Path => Ok(text.to_owned()),
             Kind::Duration => Ok(base::format_duration(parse_duration(text)?)),
             Kind::Bytes => Ok(base::format_bytes(parse_bytes(text)?)),
-            Kind::Count => text.parse::<u64>().map(|n| n.to_string()).map_err(|_| ValueError::Count(text.to_owned())),
-            Kind::Number => match text.parse::<f64>() {
-                Ok(number) if number.is_finite() => Ok(text.to_owned()),
-                _ => Err(ValueError::Number(text.to_owned())),
-            },
+            Kind::Count => Ok(u64::parse(text)?.to_string()),
+            Kind::Number => f64::parse(text).map(|_| text.to_owned()),
         }
     }
 }
@@ -84,7 +340,7 @@ impl Kind {
 ///
 /// # Errors
 /// Anything but `true`, `false`, `1`, `0`.
-pub(super) fn parse_bool(text: &str) -> Result<bool, ValueError> {
+fn parse_bool(text: &str) -> Result<bool, ValueError> {
     match text {
         "true" | "1" => Ok(true),
         "false" | "0" => Ok(false),
@@ -96,7 +352,7 @@ pub(super) fn parse_bool(text: &str) -> Result<bool, ValueError> {
 ///
 /// # Errors
 /// See [`base::parse_duration`].
-pub(super) fn parse_duration(text: &str) -> Result<Duration, ValueError> {
+fn parse_duration(text: &str) -> Result<Duration, ValueError> {
     Ok(base::parse_duration(text)?)
 }
 
@@ -104,7 +360,7 @@ pub(super) fn parse_duration(text: &str) -> Result<Duration, ValueError> {
 ///
 /// # Errors
 /// See [`base::parse_bytes`].
-pub(super) fn parse_bytes(text: &str) -> Result<u64, ValueError> {
+fn parse_bytes(text: &str) -> Result<u64, ValueError> {
     base::parse_bytes(text).ok_or_else(|| ValueError::Bytes(text.to_owned()))
 }
 

@@ -14,7 +14,8 @@ use tokio::sync::Notify;
 use super::outputs::{Live, Shell};
 use crate::clock::Clock;
 use crate::driver::Driver;
-use crate::flags::{FlagError, Flags};
+use crate::flags::FlagError;
+use crate::flags::master::AccessFlags;
 use crate::random;
 
 /// The name of the message that begins a conversation.
@@ -33,27 +34,29 @@ pub(super) struct Authentication {
     begun: Notify,
 }
 
-/// What the flags say of it; `known` is what `--credentials` says.
+/// The authenticator of libprocess clients. `known` are the users of `--credentials`.
 ///
 /// # Errors
 /// Credentials are missing where somebody must authenticate.
 pub(super) fn authenticator(
-    flags: &Flags,
+    flags: &AccessFlags,
     known: Option<BTreeMap<String, String>>,
     hostname: &str,
 ) -> Result<Authenticator, FlagError> {
     let refused = |name, why: &str| Err(FlagError::Refused { name, why: why.to_owned() });
-    if flags.text("authenticators") != "crammd5" {
+    if flags.authenticators != "crammd5" {
         return refused("authenticators", "there is only crammd5");
     }
     if known.is_none() {
-        let demanding = ["authenticate_agents", "authenticate_frameworks"].into_iter().find(|name| flags.on(name));
-        if let Some(name) = demanding {
-            return refused(name, "nobody could authenticate: --credentials is needed, too");
+        let both = [
+            ("authenticate_agents", flags.authenticate_agents),
+            ("authenticate_frameworks", flags.authenticate_frameworks),
+        ];
+        if let Some((name, _)) = both.into_iter().find(|(_, is_on)| *is_on) {
+            return refused(name, "no client could authenticate: --credentials is needed, too");
         }
     }
-    let timeout = flags.duration("authentication_v0_timeout").unwrap_or_default();
-    Ok(Authenticator::new(known.unwrap_or_default(), timeout, hostname))
+    Ok(Authenticator::new(known.unwrap_or_default(), flags.authentication_v0_timeout, hostname))
 }
 
 impl Authentication {
@@ -143,12 +146,12 @@ impl Authentication {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flags::Part;
+    use crate::flags::MasterFlags;
 
     fn with(given: &[(&str, &str)], known: Option<()>) -> Result<(), String> {
-        let mut flags = Flags::defaults(Part::Master);
-        given.iter().for_each(|(name, value)| flags.set(name, value).unwrap());
-        authenticator(&flags, known.map(|_| BTreeMap::new()), "host").map(|_| ()).map_err(|error| error.to_string())
+        authenticator(&MasterFlags::with(given).access, known.map(|_| BTreeMap::new()), "host")
+            .map(|_| ())
+            .map_err(|error| error.to_string())
     }
 
     #[test]

@@ -10,93 +10,82 @@ use master::{Config, RateLimit, RateLimits};
 use protos::mesos;
 
 use super::policies;
-use crate::flags::{FlagError, Flags, json};
+use crate::flags::master::AllocationFlags;
+use crate::flags::{FlagError, Json, MasterFlags, json};
 
-/// Reads the settings of the core from flags.
+/// The settings of the core.
 ///
 /// # Errors
 /// The first flag whose value is out of its range.
-pub(super) fn config(flags: &Flags) -> Result<Config, FlagError> {
-    let defaults = Config::default();
-    let duration = |name, default| flags.duration(name).unwrap_or(default);
-    let size = |name, default: usize| flags.count(name).and_then(|n| usize::try_from(n).ok()).unwrap_or(default);
+pub(super) fn config(flags: &MasterFlags) -> Result<Config, FlagError> {
+    let MasterFlags { access, state, agents, allocation, frameworks, .. } = flags;
+    if !matches!(allocation.allocator.as_str(), "" | "hierarchical") {
+        return Err(refused("allocator", "there is only hierarchical"));
+    }
+    let list = allocation.fair_sharing_excluded_resource_names.as_deref().unwrap_or_default();
     Ok(Config {
         agent_ping_timeout: ranged(
             "agent_ping_timeout",
-            duration("agent_ping_timeout", defaults.agent_ping_timeout),
+            agents.agent_ping_timeout,
             Duration::from_secs(1),
             Duration::from_secs(15 * 60),
         )?,
-        max_agent_ping_timeouts: match flags.count("max_agent_ping_timeouts") {
-            Some(0) => return Err(refused("max_agent_ping_timeouts", "must be at least 1")),
-            Some(n) => u32::try_from(n).unwrap_or(u32::MAX),
-            None => defaults.max_agent_ping_timeouts,
+        max_agent_ping_timeouts: match agents.max_agent_ping_timeouts {
+            0 => return Err(refused("max_agent_ping_timeouts", "must be at least 1")),
+            count => u32::try_from(count).unwrap_or(u32::MAX),
         },
         agent_reregister_timeout: ranged(
             "agent_reregister_timeout",
-            duration("agent_reregister_timeout", defaults.agent_reregister_timeout),
+            agents.agent_reregister_timeout,
             Duration::from_secs(600),
             Duration::MAX,
         )?,
-        agent_removal_rate_limit: removal_rate(flags)?,
-        rate_limits: rate_limits(flags)?,
-        recovery_agent_removal_limit: removal_limit(flags)?,
-        policies: policies::read(flags)?,
-        max_completed_frameworks: size("max_completed_frameworks", defaults.max_completed_frameworks),
-        max_completed_tasks_per_framework: size(
-            "max_completed_tasks_per_framework",
-            defaults.max_completed_tasks_per_framework,
-        ),
-        max_unreachable_tasks_per_framework: size(
-            "max_unreachable_tasks_per_framework",
-            defaults.max_unreachable_tasks_per_framework,
-        ),
-        max_operator_event_stream_subscribers: size(
-            "max_operator_event_stream_subscribers",
-            defaults.max_operator_event_stream_subscribers,
-        ),
-        roles: roles(flags)?,
-        root_submissions: flags.on("root_submissions"),
-        authenticate_agents: flags.on("authenticate_agents"),
-        authenticate_frameworks: flags.on("authenticate_frameworks"),
-        authorizer: crate::acls::read(flags, "authorizers")?,
-        require_agent_domain: flags.on("require_agent_domain"),
-        registry_gc_interval: duration("registry_gc_interval", defaults.registry_gc_interval),
-        registry_max_agent_age: duration("registry_max_agent_age", defaults.registry_max_agent_age),
-        registry_max_agent_count: size("registry_max_agent_count", defaults.registry_max_agent_count),
-        allocation_interval: duration("allocation_interval", defaults.allocation_interval),
-        min_allocatable_resources: resources::parse_alternatives(flags.text("min_allocatable_resources"))
+        agent_removal_rate_limit: agents.agent_removal_rate_limit.as_deref().map(removal_rate).transpose()?,
+        rate_limits: access.rate_limits.as_ref().map(rate_limits).transpose()?,
+        recovery_agent_removal_limit: removal_limit(&agents.recovery_agent_removal_limit)?,
+        policies: policies::read(allocation)?,
+        max_completed_frameworks: size(frameworks.max_completed_frameworks),
+        max_completed_tasks_per_framework: size(frameworks.max_completed_tasks_per_framework),
+        max_unreachable_tasks_per_framework: size(frameworks.max_unreachable_tasks_per_framework),
+        max_operator_event_stream_subscribers: size(frameworks.max_operator_event_stream_subscribers),
+        roles: roles(allocation)?,
+        root_submissions: frameworks.root_submissions,
+        authenticate_agents: access.authenticate_agents,
+        authenticate_frameworks: access.authenticate_frameworks,
+        authorizer: crate::acls::read(access.acls.as_ref(), ("authorizers", &access.authorizers))?,
+        require_agent_domain: agents.require_agent_domain,
+        registry_gc_interval: state.registry_gc_interval,
+        registry_max_agent_age: state.registry_max_agent_age,
+        registry_max_agent_count: size(state.registry_max_agent_count),
+        allocation_interval: allocation.allocation_interval,
+        min_allocatable_resources: resources::parse_alternatives(&allocation.min_allocatable_resources)
             .map_err(|error| refused("min_allocatable_resources", error.to_string()))?,
-        filter_gpu_resources: flags.on("filter_gpu_resources"),
-        allocator_agent_recovery_factor: recovery_factor(flags)?,
-        allocator_recovery_timeout: duration("allocator_recovery_timeout", defaults.allocator_recovery_timeout),
-        fair_sharing_excluded_resource_names: listed(flags.text("fair_sharing_excluded_resource_names"))
-            .map(str::to_owned)
-            .collect(),
+        filter_gpu_resources: allocation.filter_gpu_resources,
+        allocator_agent_recovery_factor: recovery_factor(allocation.allocator_agent_recovery_factor)?,
+        allocator_recovery_timeout: allocation.allocator_recovery_timeout,
+        fair_sharing_excluded_resource_names: listed(list).map(str::to_owned).collect(),
         offer_constraints_limits: allocator::RegexLimits {
-            max_memory: flags
-                .get("offer_constraints_re2_max_mem")
-                .and_then(base::parse_bytes)
-                .and_then(|n| usize::try_from(n).ok())
-                .unwrap_or(defaults.offer_constraints_limits.max_memory),
-            max_program_size: size(
-                "offer_constraints_re2_max_program_size",
-                defaults.offer_constraints_limits.max_program_size,
-            ),
+            max_memory: size(allocation.offer_constraints_re2_max_mem.0),
+            max_program_size: size(allocation.offer_constraints_re2_max_program_size),
         },
-        role_sorter: sorter("role_sorter", flags)?,
-        framework_sorter: sorter("framework_sorter", flags)?,
-        weights: weights(flags)?,
+        role_sorter: sorter("role_sorter", &allocation.role_sorter)?,
+        framework_sorter: sorter("framework_sorter", &allocation.framework_sorter)?,
+        weights: allocation.weights.as_deref().map_or(Ok(Vec::new()), weights)?,
     })
+}
+
+/// A count as the size of a collection.
+fn size(count: u64) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
 }
 
 /// `--domain`: where the master is. Agents of other regions are offered to region-aware frameworks only.
 ///
 /// # Errors
 /// It cannot be read, or has no fault domain.
-pub(super) fn domain(flags: &Flags) -> Result<Option<mesos::DomainInfo>, FlagError> {
+pub(super) fn domain(given: Option<&Json>) -> Result<Option<mesos::DomainInfo>, FlagError> {
     const NAME: &str = "domain";
-    let Some(text) = flags.get(NAME) else { return Ok(None) };
+    let Some(text) = given else { return Ok(None) };
     let domain: mesos::DomainInfo = json::message(NAME, text)?;
     if domain.fault_domain.is_none() {
         return Err(refused(NAME, "`domain` must define `fault_domain`"));
@@ -105,9 +94,8 @@ pub(super) fn domain(flags: &Flags) -> Result<Option<mesos::DomainInfo>, FlagErr
 }
 
 /// Reads `--rate_limits`.
-fn rate_limits(flags: &Flags) -> Result<Option<RateLimits>, FlagError> {
+fn rate_limits(text: &Json) -> Result<RateLimits, FlagError> {
     const NAME: &str = "rate_limits";
-    let Some(text) = flags.get(NAME).filter(|text| !text.is_empty()) else { return Ok(None) };
     let given: mesos::RateLimits = json::message(NAME, text)?;
     let limit = |what: &str, qps: Option<f64>, capacity| match qps {
         None => Ok(None),
@@ -126,7 +114,7 @@ fn rate_limits(flags: &Flags) -> Result<Option<RateLimits>, FlagError> {
             return Err(refused(NAME, format!("there are two limits for '{}'", one.principal)));
         }
     }
-    Ok(Some(limits))
+    Ok(limits)
 }
 
 fn refused(name: &'static str, why: impl Into<String>) -> FlagError {
@@ -144,23 +132,20 @@ fn ranged(name: &'static str, value: Duration, least: Duration, most: Duration) 
 }
 
 /// `n/duration`
-fn removal_rate(flags: &Flags) -> Result<Option<(u32, Duration)>, FlagError> {
+fn removal_rate(text: &str) -> Result<(u32, Duration), FlagError> {
     const NAME: &str = "agent_removal_rate_limit";
-    let Some(text) = flags.get(NAME) else { return Ok(None) };
     let wrong =
         || refused(NAME, format!("'{text}' is not of the form <number of agents>/<duration>, such as 1/20mins"));
     let (count, per) = text.split_once('/').ok_or_else(wrong)?;
     let count: u32 = count.trim().parse().ok().filter(|n| *n > 0).ok_or_else(wrong)?;
     let per = base::parse_duration(per.trim()).ok().filter(|d| !d.is_zero()).ok_or_else(wrong)?;
-    Ok(Some((count, per)))
+    Ok((count, per))
 }
 
-/// A percentage, as the share that it means.
-fn recovery_factor(flags: &Flags) -> Result<f64, FlagError> {
-    const NAME: &str = "allocator_agent_recovery_factor";
-    match flags.text(NAME).parse::<f64>() {
-        Ok(factor) if (0.0..=1.0).contains(&factor) => Ok(factor),
-        _ => Err(refused(NAME, "must be between 0 and 1")),
+fn recovery_factor(factor: f64) -> Result<f64, FlagError> {
+    match (0.0..=1.0).contains(&factor) {
+        true => Ok(factor),
+        false => Err(refused("allocator_agent_recovery_factor", "must be between 0 and 1")),
     }
 }
 
@@ -168,8 +153,8 @@ fn recovery_factor(flags: &Flags) -> Result<f64, FlagError> {
 ///
 /// # Errors
 /// One that cannot be a role.
-pub(super) fn roles(flags: &Flags) -> Result<Option<BTreeSet<String>>, FlagError> {
-    let Some(text) = flags.get("roles") else { return Ok(None) };
+pub(super) fn roles(flags: &AllocationFlags) -> Result<Option<BTreeSet<String>>, FlagError> {
+    let Some(text) = &flags.roles else { return Ok(None) };
     let mut names: BTreeSet<String> = listed(text).map(str::to_owned).collect();
     names.iter().try_for_each(|name| role("roles", name))?;
     names.insert("*".to_owned());
@@ -186,9 +171,9 @@ fn role(flag: &'static str, name: &str) -> Result<(), FlagError> {
     name.parse::<resources::Role>().map(|_| ()).map_err(|error| refused(flag, error.to_string()))
 }
 
-fn removal_limit(flags: &Flags) -> Result<f64, FlagError> {
+/// A percentage, as a share.
+fn removal_limit(text: &str) -> Result<f64, FlagError> {
     const NAME: &str = "recovery_agent_removal_limit";
-    let text = flags.get(NAME).unwrap_or("100%");
     let percent = text.strip_suffix('%').and_then(|number| number.parse::<f64>().ok());
     match percent {
         Some(percent) if (0.0..=100.0).contains(&percent) => Ok(percent / 100.0),
@@ -196,8 +181,7 @@ fn removal_limit(flags: &Flags) -> Result<f64, FlagError> {
     }
 }
 
-fn sorter(name: &'static str, flags: &Flags) -> Result<SorterKind, FlagError> {
-    let text = flags.get(name).unwrap_or("drf");
+fn sorter(name: &'static str, text: &str) -> Result<SorterKind, FlagError> {
     SorterKind::parse(text).ok_or_else(|| {
         let known = SorterKind::ALL.map(|(name, _)| name).join(", ");
         refused(name, format!("there is no sorter '{text}': use one of {known}"))
@@ -205,8 +189,7 @@ fn sorter(name: &'static str, flags: &Flags) -> Result<SorterKind, FlagError> {
 }
 
 /// `role=weight,...`
-fn weights(flags: &Flags) -> Result<Vec<(String, f64)>, FlagError> {
-    let Some(text) = flags.get("weights") else { return Ok(Vec::new()) };
+fn weights(text: &str) -> Result<Vec<(String, f64)>, FlagError> {
     text.split(',')
         .map(|pair| {
             let wrong = || refused("weights", format!("'{pair}' is not of the form <role>=<positive number>"));
@@ -225,17 +208,14 @@ fn weights(flags: &Flags) -> Result<Vec<(String, f64)>, FlagError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flags::Part;
 
     fn with(name: &str, value: &str) -> Result<Config, FlagError> {
-        let mut flags = Flags::defaults(Part::Master);
-        flags.set(name, value).unwrap();
-        config(&flags)
+        config(&MasterFlags::with(&[(name, value)]))
     }
 
     #[test]
     fn values() {
-        let plain = config(&Flags::defaults(Part::Master)).unwrap();
+        let plain = config(&MasterFlags::with(&[])).unwrap();
         assert_eq!(plain.agent_reregister_timeout, Duration::from_secs(600));
         assert_eq!(plain.roles, None);
         let limited = with("agent_removal_rate_limit", "1/20mins").unwrap();

@@ -18,7 +18,8 @@ use super::group_registry::Claim;
 use super::handler::Handler;
 use super::registry::RegistryStore;
 use super::{Parts, Served};
-use crate::flags::{FlagError, Flags};
+use crate::flags::FlagError;
+use crate::flags::master::StateFlags;
 use crate::random;
 use crate::zookeeper;
 
@@ -26,12 +27,12 @@ use crate::zookeeper;
 ///
 /// # Errors
 /// One of the flags is wrong, or `--quorum` is missing.
-pub(super) fn group(flags: &Flags) -> Result<Option<(Url, Duration)>, FlagError> {
+pub(super) fn group(flags: &StateFlags) -> Result<Option<(Url, Duration)>, FlagError> {
     const NAME: &str = "zk";
-    let Some(given) = flags.get(NAME).map(str::trim).filter(|text| !text.is_empty()) else { return Ok(None) };
-    let group = zookeeper::group(NAME, &zookeeper::text(NAME, given)?, flags)?;
-    if flags.text("registry") == "replicated_log" {
-        flags.required("quorum", " with --zk and --registry=replicated_log")?;
+    let Some(given) = flags.zk.as_deref().map(str::trim).filter(|text| !text.is_empty()) else { return Ok(None) };
+    let group = zookeeper::group(NAME, &zookeeper::text(NAME, given)?, flags.zk_session_timeout)?;
+    if flags.registry == "replicated_log" && flags.quorum.is_none() {
+        return Err(FlagError::Missing { name: "quorum", why: " with --zk and --registry=replicated_log" });
     }
     Ok(Some(group))
 }
@@ -155,8 +156,8 @@ pub(super) async fn contend(
     let host = parts.info.hostname.clone().unwrap_or_default();
     standby.set(Place::Here(host, u16::try_from(parts.info.port).unwrap_or_default()));
     let claim = Claim { url: group.0, session_timeout: group.1, member, owner: parts.pid.to_string() };
-    let common = parts.common.clone();
-    let opening = tokio::task::spawn_blocking(move || RegistryStore::open(&common.flags, Some(claim)));
+    let flags = parts.flags.clone();
+    let opening = tokio::task::spawn_blocking(move || RegistryStore::open(&flags.state, Some(claim)));
     let registry = tokio::select! {
         opened = opening => opened.context("the registry's reader has failed")??,
         () = deposed(&mut detector) => anyhow::bail!(DEPOSED),

@@ -14,7 +14,6 @@ use store::{FileRegistry, RegistryStore, StoreError, Update};
 use tokio::sync::mpsc;
 
 use super::registry_file;
-use crate::flags::Flags;
 
 const PLACE: &str = "ZooKeeper";
 
@@ -129,7 +128,7 @@ impl RegistryStore for GroupRegistry {
 ///
 /// # Errors
 /// One of them cannot be read or written.
-pub(super) fn adopt(group: &mut dyn RegistryStore, file: &Path, flags: &Flags) -> anyhow::Result<()> {
+pub(super) fn adopt(group: &mut dyn RegistryStore, file: &Path, accepted: Option<u64>) -> anyhow::Result<()> {
     let kept = file.with_extension("moved");
     // Each leader writes its own entry before it does anything else.
     if group.load()?.master.is_some() || !FileRegistry::is_at(file) {
@@ -137,7 +136,7 @@ pub(super) fn adopt(group: &mut dyn RegistryStore, file: &Path, flags: &Flags) -
     }
     // Otherwise a crash has interrupted the renaming below.
     if file.exists() || !kept.exists() {
-        let mut left = registry_file::open(file, flags)?.load().context("the registry's file")?;
+        let mut left = registry_file::open(file, accepted)?.load().context("the registry's file")?;
         // Not that entry: if this is not finished the next leader begins anew.
         left.master = None;
         group.commit(&store::changes(&Registry::default(), &left))?;
@@ -157,7 +156,6 @@ mod tests {
     use store::MemoryRegistry;
 
     use super::*;
-    use crate::flags::Part;
 
     #[test]
     fn a_file_is_adopted_by_a_group_without_a_registry() {
@@ -168,18 +166,17 @@ mod tests {
             mesos::internal::registry::Weight { info: mesos::WeightInfo { role: Some("r".into()), weight: 2.0 } };
         let left = Registry { master: Some(master), weights: vec![weights], ..Registry::default() };
         let mut group = MemoryRegistry::default();
-        let flags = Flags::defaults(Part::Master);
-        adopt(&mut group, &path, &flags).unwrap();
+        adopt(&mut group, &path, None).unwrap();
         assert_eq!(group.load().unwrap(), MemoryRegistry::default().load().unwrap(), "there is no file");
         FileRegistry::open(&path, None).unwrap().commit(&store::changes(&Registry::default(), &left)).unwrap();
 
         let mut used = MemoryRegistry::default();
         let own = Registry { master: left.master.clone(), ..Registry::default() };
         used.commit(&store::changes(&Registry::default(), &own)).unwrap();
-        adopt(&mut used, &path, &flags).unwrap();
+        adopt(&mut used, &path, None).unwrap();
         assert!(used.load().unwrap().weights.is_empty() && path.exists(), "the group has a registry");
 
-        adopt(&mut group, &path, &flags).unwrap();
+        adopt(&mut group, &path, None).unwrap();
         let adopted = group.load().unwrap();
         assert_eq!((adopted.weights, adopted.master), (left.weights, None));
         assert!(!FileRegistry::is_at(&path) && folder.path().join("registry.moved").exists());
@@ -194,12 +191,10 @@ mod tests {
         FileRegistry::open(&path, None).unwrap().commit(&[Update::weight(&weight)]).unwrap();
         std::fs::remove_file(&path).unwrap();
         let mut group = MemoryRegistry::default();
-        let mut flags = Flags::defaults(Part::Master);
-        let error = adopt(&mut group, &path, &flags).unwrap_err();
+        let error = adopt(&mut group, &path, None).unwrap_err();
         assert!(error.to_string().contains("start once with --registry_accept_loss=1"), "{error}");
         assert!(FileRegistry::is_at(&path));
-        flags.set("registry_accept_loss", "1").unwrap();
-        adopt(&mut group, &path, &flags).unwrap();
+        adopt(&mut group, &path, Some(1)).unwrap();
         assert!(!FileRegistry::is_at(&path));
     }
 
@@ -209,7 +204,7 @@ mod tests {
         let (path, moved) = (folder.path().join("registry.redb"), folder.path().join("registry.moved"));
         drop(FileRegistry::open(&path, None).unwrap());
         std::fs::rename(&path, &moved).unwrap();
-        adopt(&mut MemoryRegistry::default(), &path, &Flags::defaults(Part::Master)).unwrap();
+        adopt(&mut MemoryRegistry::default(), &path, None).unwrap();
         assert!(!FileRegistry::is_at(&path));
         FileRegistry::open(&moved, None).unwrap();
     }

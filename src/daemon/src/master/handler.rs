@@ -24,6 +24,7 @@ use crate::acls::{self, Asker};
 use crate::common::{self, Common, Shared};
 use crate::driver::Driver;
 use crate::firewall::Firewall;
+use crate::flags::MasterFlags;
 use crate::realms::{Realm, Realms};
 
 /// An endpoint of the master.
@@ -49,6 +50,7 @@ enum Route {
 /// What answers the master's requests.
 pub(super) struct Handler {
     pub(super) common: Arc<Common>,
+    pub(super) flags: Arc<MasterFlags>,
     pub(super) driver: Driver<Live>,
     pub(super) shell: Arc<Shell>,
     authentication: Arc<Authentication>,
@@ -82,6 +84,7 @@ impl Handler {
         Handler {
             closed: closed(&common.firewall, &routes),
             common,
+            flags: parts.flags.clone(),
             driver,
             shell,
             authentication,
@@ -191,12 +194,13 @@ impl Handler {
         asker: Asker,
         write: fn(&views::Context, &mut Vec<u8>),
     ) -> Response {
-        let (common, started, query) = (self.common.clone(), self.started, request.query.clone());
+        let (common, flags) = (self.common.clone(), self.flags.clone());
+        let (started, query) = (self.started, request.query.clone());
         let pieces = self.pieces.clone();
         let sight = Sight::of(asker);
         let name = format!("{route:?} {query:?}{}", sight.name());
         let written = self.documents.get(name, self.snapshot(), move |snapshot| {
-            views::Context { snapshot, common, started, query, sight, pieces, splices: RefCell::default() }
+            views::Context { snapshot, common, flags, started, query, sight, pieces, splices: RefCell::default() }
                 .document(write)
         });
         match written.await {

@@ -95,7 +95,7 @@ async fn look(handler: &Handler) -> (Arc<Snapshot>, Report, Facts) {
         cache_hits: handler.documents.hits(),
         refused: handler.refused.counts(),
         registry_bytes,
-        per_framework: handler.common.flags.on("publish_per_framework_metrics"),
+        per_framework: handler.flags.frameworks.publish_per_framework_metrics,
         connections: handler.common.connections.counts(),
     };
     (snapshot, report, facts)

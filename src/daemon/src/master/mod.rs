@@ -51,7 +51,8 @@ use crate::credentials;
 use crate::driver::Driver;
 use crate::files::Files;
 use crate::firewall::Firewall;
-use crate::flags::{FlagError, Flags, Part};
+use crate::flags::master::AllocationFlags;
+use crate::flags::{FlagError, Flags, LoggingFlags, MasterFlags, Part};
 use crate::streams::Streams;
 use authentication::Authentication;
 use election::{Standby, Switch};
@@ -72,6 +73,7 @@ pub struct RunningMaster {
 /// All that a master is made of, except for what it remembers.
 struct Parts {
     common: Arc<Common>,
+    flags: Arc<MasterFlags>,
     info: mesos::MasterInfo,
     pid: Pid,
     clock: Clock,
@@ -90,18 +92,19 @@ struct Served {
 ///
 /// # Errors
 /// Flags that do not fit, an address that cannot be bound, a registry that cannot be read.
-pub async fn start(mut flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<RunningMaster> {
-    check_unsupported(&flags)?;
-    let connections = connections(&mut flags)?;
+pub async fn start(mut given: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<RunningMaster> {
+    given.check_unread()?;
+    let connections = connections(&mut given)?;
+    let flags = Arc::new(MasterFlags::read(&given)?);
     config::config(&flags)?;
-    let firewall = Firewall::read(&flags)?;
-    let group = election::group(&flags)?;
-    let identity = identity(&flags)?;
+    let firewall = Firewall::read(flags.network.firewall_rules.as_ref())?;
+    let group = election::group(&flags.state)?;
+    let identity = identity(&flags.network, flags.identity.port)?;
     let standby = Arc::new(Standby::default());
     // A master among others remembers nothing before it leads.
     let registry = match &group {
         Some(_) => RegistryStore::empty()?,
-        None => RegistryStore::open(&flags, None)?,
+        None => RegistryStore::open(&flags.state, None)?,
     };
     let server = Server::bind(identity.bind.into(), Limits::default())
         .with_context(|| format!("cannot listen on {}", identity.bind))?;
@@ -109,10 +112,12 @@ pub async fn start(mut flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result
     let address = server.address();
     let identity = identity.bound_to(address.port());
     let pid = Pid::new("master", identity.advertise);
-    let info = mesos::MasterInfo { domain: config::domain(&flags)?, ..master_info(&identity, &pid) };
+    let domain = config::domain(flags.identity.domain.as_ref())?;
+    let info = mesos::MasterInfo { domain, ..master_info(&identity, &pid) };
     let common = Arc::new(Common {
         part: Part::Master,
-        flags,
+        logging: LoggingFlags::read(&given)?,
+        flags: given,
         connections,
         files: Files::default(),
         firewall,
@@ -121,7 +126,7 @@ pub async fn start(mut flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result
     });
     common.attach_log("/master/log");
     let clock = Clock::start();
-    let parts = Parts { common, info, pid, clock, started: clock.now() };
+    let parts = Parts { common, flags, info, pid, clock, started: clock.now() };
     let served = parts.serve(registry, group.is_some().then(|| standby.clone()))?;
     let switch = Arc::new(Switch::new(served.handler.clone()));
     let server = server.serve(switch.clone(), switch.clone());
@@ -135,17 +140,20 @@ pub async fn start(mut flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result
 impl Parts {
     /// Puts a core to work on a registry: one that leads, or one that is idle as long as another master does.
     fn serve(&self, registry: RegistryStore, standby: Option<Arc<Standby>>) -> anyhow::Result<Served> {
-        let flags = &self.common.flags;
+        let flags = &*self.flags;
         let core_config = config::config(flags)?;
-        let known = credentials::of_master(flags)?;
-        let realms = realms::read(flags, known.clone())?;
+        let known = credentials::of_list("credentials", flags.access.credentials.as_deref())?;
+        let realms = realms::read(&flags.access, known.clone())?;
         let hostname = self.info.hostname.as_deref().unwrap_or_default();
-        let authenticator = authentication::authenticator(flags, known, hostname)?;
+        let authenticator = authentication::authenticator(&flags.access, known, hostname)?;
         let seed = u64::from_le_bytes(crate::random::bytes());
         let start = self.clock.now();
         let recording = match standby {
             Some(_) => None,
-            None => record::Recording::begin(flags, &core_config.policies, self.head(&registry, seed, start))?,
+            None => {
+                let head = self.head(&registry, seed, start);
+                record::Recording::begin(flags.state.record.as_deref(), &core_config.policies, head)?
+            }
         };
         let authorizer = core_config.authorizer.clone();
         let core = Master::new(core_config, self.info.clone(), registry.registry(), seed, start);
@@ -173,7 +181,7 @@ impl Parts {
             watch.await;
             std::future::pending().await
         });
-        if let Some(path) = whitelist_path(flags) {
+        if let Some(path) = whitelist_path(&flags.allocation) {
             let driver = driver.clone();
             // When nobody reads the list any more the master goes on.
             tasks.spawn(async move {
@@ -187,11 +195,10 @@ impl Parts {
     }
 
     fn head(&self, registry: &RegistryStore, seed: u64, start: Time) -> Head {
-        let flags = &self.common.flags;
         Head {
-            flags: flags.iter().map(|(name, value)| (name.to_owned(), value.into_owned())).collect(),
+            flags: self.common.flags.iter().map(|(name, value)| (name.to_owned(), value.into_owned())).collect(),
             info: self.info.clone(),
-            registry: match flags.get("record") {
+            registry: match self.flags.state.record {
                 Some(_) => registry.registry().clone(),
                 None => mesos::internal::Registry::default(),
             },
@@ -233,7 +240,7 @@ pub fn recorded_config(recorded: &[(String, String)]) -> anyhow::Result<Config> 
             name => flags.set(name, value)?,
         }
     }
-    let config = config::config(&flags)?;
+    let config = config::config(&MasterFlags::read(&flags)?)?;
     Ok(Config { policies: policies.unwrap_or_default(), ..config })
 }
 
@@ -274,8 +281,8 @@ impl RunningMaster {
 }
 
 /// The file of `--whitelist`; none if there is no such flag, or all agents may be offered.
-fn whitelist_path(flags: &Flags) -> Option<PathBuf> {
-    let text = flags.get("whitelist").filter(|text| !text.is_empty() && *text != "*")?;
+fn whitelist_path(flags: &AllocationFlags) -> Option<PathBuf> {
+    let text = flags.whitelist.as_ref()?.to_str().filter(|text| *text != "*")?;
     Some(PathBuf::from(text.strip_prefix("file://").unwrap_or(text)))
 }
 
@@ -306,22 +313,4 @@ fn master_info(identity: &Identity, pid: &Pid) -> mesos::MasterInfo {
         domain: None,
         capabilities: [Type::AgentUpdate, Type::AgentDraining, Type::QuotaV2].map(capability).to_vec(),
     }
-}
-
-/// Flags that would change what the cluster does, if only this master could do it: refused rather than ignored.
-fn check_unsupported(flags: &Flags) -> Result<(), FlagError> {
-    const WHY: &str = "is not supported by this version of tepui";
-    for name in ["master_contender", "master_detector", "modules", "modules_dir", "hooks"] {
-        if flags.get(name).is_some_and(|text| !text.is_empty()) {
-            return Err(FlagError::Refused { name, why: WHY.to_owned() });
-        }
-    }
-    // Mesos refuses a strict registry, too: it was never finished.
-    if flags.on("registry_strict") {
-        return Err(FlagError::Refused { name: "registry_strict", why: WHY.to_owned() });
-    }
-    if !matches!(flags.text("allocator"), "" | "hierarchical") {
-        return Err(FlagError::Refused { name: "allocator", why: "there is only hierarchical".to_owned() });
-    }
-    Ok(())
 }

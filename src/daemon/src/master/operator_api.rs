@@ -75,12 +75,14 @@ async fn act(handler: &Handler, call: Call, encoding: Encoding, asker: Asker) ->
 
 /// A call that a snapshot answers.
 async fn read(handler: &Handler, kind: Type, encoding: Encoding, asker: Asker) -> Response {
-    let (common, started, pieces) = (handler.common.clone(), handler.started, handler.pieces.clone());
+    let (common, flags) = (handler.common.clone(), handler.flags.clone());
+    let (started, pieces) = (handler.started, handler.pieces.clone());
     let sight = Sight::of(asker);
     let name = format!("{} {encoding:?}{}", kind.as_str_name(), sight.name());
     let written = handler.documents.get(name, handler.snapshot(), move |snapshot| {
         let query = Query::default();
-        let context = views::Context { snapshot, common, started, query, sight, pieces, splices: RefCell::default() };
+        let context =
+            views::Context { snapshot, common, flags, started, query, sight, pieces, splices: RefCell::default() };
         vec![views::calls::answer(&context, kind, encoding).into()]
     });
     match written.await {

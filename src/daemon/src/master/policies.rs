@@ -2,7 +2,8 @@
 
 use allocator::policies::Policies;
 
-use crate::flags::{FlagError, Flags};
+use crate::flags::FlagError;
+use crate::flags::master::AllocationFlags;
 
 const FILE: &str = "policies";
 
@@ -10,12 +11,12 @@ const FILE: &str = "policies";
 ///
 /// # Errors
 /// The flag that cannot be followed, and why.
-pub(super) fn read(flags: &Flags) -> Result<Policies, FlagError> {
-    let mut policies = match flags.get(FILE) {
-        Some(path) => of_file(path)?,
+pub(super) fn read(flags: &AllocationFlags) -> Result<Policies, FlagError> {
+    let mut policies = match &flags.policies {
+        Some(path) => of_file(&path.to_string_lossy())?,
         None => Policies::default(),
     };
-    if let Some(timeout) = flags.duration("offer_timeout") {
+    if let Some(timeout) = flags.offer_timeout {
         if timeout.is_zero() {
             return Err(refused("offer_timeout", "must be greater than zero"));
         }
@@ -24,7 +25,7 @@ pub(super) fn read(flags: &Flags) -> Result<Policies, FlagError> {
         }
         policies.offer_timeout = Some(timeout);
     }
-    if let Some(text) = flags.get("offer_granularity") {
+    if let Some(text) = &flags.offer_granularity {
         let granularity =
             resources::parse_quantities(text).map_err(|why| refused("offer_granularity", why.to_string()))?;
         if policies.offer_granularity.as_ref().is_some_and(|other| *other != granularity) {
@@ -56,14 +57,10 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::flags::Part;
+    use crate::flags::MasterFlags;
 
     fn with(given: &[(&str, &str)]) -> Result<Policies, String> {
-        let mut flags = Flags::defaults(Part::Master);
-        for (name, value) in given {
-            flags.set(name, value).unwrap();
-        }
-        read(&flags).map_err(|error| error.to_string())
+        read(&MasterFlags::with(given).allocation).map_err(|error| error.to_string())
     }
 
     #[test]

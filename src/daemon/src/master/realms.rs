@@ -6,44 +6,49 @@ use std::collections::BTreeMap;
 
 use wire::auth::{MASTER_READONLY, MASTER_READWRITE, MASTER_SCHEDULER};
 
-use crate::flags::{FlagError, Flags};
+use crate::flags::FlagError;
+use crate::flags::master::AccessFlags;
 use crate::realms::{Guard, Realm, Realms};
 
-const GUARDS: [Guard; 3] = [
-    (Realm::ReadOnly, "authenticate_http_readonly", MASTER_READONLY),
-    (Realm::ReadWrite, "authenticate_http_readwrite", MASTER_READWRITE),
-    (Realm::Scheduler, "authenticate_http_frameworks", MASTER_SCHEDULER),
-];
+fn guards(flags: &AccessFlags) -> [Guard; 3] {
+    let guard = |realm, name, flag, is_on| Guard { realm, name, flag, is_on };
+    [
+        guard(Realm::ReadOnly, MASTER_READONLY, "authenticate_http_readonly", flags.authenticate_http_readonly),
+        guard(Realm::ReadWrite, MASTER_READWRITE, "authenticate_http_readwrite", flags.authenticate_http_readwrite),
+        guard(Realm::Scheduler, MASTER_SCHEDULER, "authenticate_http_frameworks", flags.authenticate_http_frameworks),
+    ]
+}
 
-/// Reads the flags; `known` is what `--credentials` says, the same list as agents and drivers have.
+/// Reads the flags. `known` are the users of `--credentials`, which agents and drivers use as well.
 ///
 /// # Errors
-/// A way of authenticating that is not here, or nobody who could.
-pub(super) fn read(flags: &Flags, known: Option<BTreeMap<String, String>>) -> Result<Realms, FlagError> {
+/// An unknown authenticator, or a protected realm without users.
+pub(super) fn read(flags: &AccessFlags, known: Option<BTreeMap<String, String>>) -> Result<Realms, FlagError> {
     let refused = |name, why: &str| Err(FlagError::Refused { name, why: why.to_owned() });
-    for name in ["http_authenticators", "http_framework_authenticators"] {
-        if flags.get(name).is_some_and(|text| !matches!(text, "" | "basic")) {
+    let of_frameworks = flags.http_framework_authenticators.as_deref().unwrap_or_default();
+    for (name, text) in
+        [("http_authenticators", flags.http_authenticators.as_str()), ("http_framework_authenticators", of_frameworks)]
+    {
+        if !matches!(text, "" | "basic") {
             return refused(name, "there is only basic");
         }
     }
-    if flags.on("authenticate_http_frameworks") && flags.text("http_framework_authenticators").is_empty() {
+    if flags.authenticate_http_frameworks && of_frameworks.is_empty() {
         return refused("authenticate_http_frameworks", "--http_framework_authenticators=basic is needed, too");
     }
-    Realms::read(flags, &GUARDS, "credentials", known)
+    Realms::read(&guards(flags), "credentials", known)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flags::Part;
+    use crate::flags::MasterFlags;
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn invalid_combinations_are_rejected() {
         let known = BTreeMap::from([("ann".to_owned(), "x".to_owned())]);
         let read = |given: &[(&str, &str)], known| {
-            let mut flags = Flags::defaults(Part::Master);
-            given.iter().for_each(|(name, value)| flags.set(name, value).unwrap());
-            super::read(&flags, known).map(|_| ()).map_err(|error| error.to_string())
+            super::read(&MasterFlags::with(given).access, known).map(|_| ()).map_err(|error| error.to_string())
         };
         assert_eq!(read(&[], None), Ok(()));
         let frameworks = ("authenticate_http_frameworks", "true");

@@ -14,8 +14,6 @@ use master::record::{FRAME_MAX, Head, MAGIC, Recorder};
 use master::{Input, Outbox};
 use store::Access;
 
-use crate::flags::Flags;
-
 /// The largest recording.
 const BYTES_MAX: u64 = 16 << 30;
 
@@ -31,17 +29,18 @@ impl Recording {
     ///
     /// # Errors
     /// The file is there already, or cannot be made.
-    pub(super) fn begin(flags: &Flags, policies: &Policies, head: Head) -> anyhow::Result<Option<Recording>> {
-        let Some(path) = flags.get("record") else { return Ok(None) };
+    pub(super) fn begin(path: Option<&Path>, policies: &Policies, head: Head) -> anyhow::Result<Option<Recording>> {
+        let Some(path) = path else { return Ok(None) };
         // Calls may hold secrets, such as variables of tasks.
-        let file = store::create_new(Path::new(path), Access::Owner);
-        let file = file.with_context(|| format!("--record: cannot make the file '{path}', which must be a new one"))?;
+        let file = store::create_new(path, Access::Owner);
+        let file = file
+            .with_context(|| format!("--record: cannot make the file '{}', which must be a new one", path.display()))?;
         let mut recording = Recording { file: Some(file), recorder: Recorder::default(), written: 0 };
         let mut flags: Vec<(String, String)> = head.flags;
         flags.push((POLICIES.to_owned(), text(policies)));
         recording.write(MAGIC.as_slice());
         recording.write_frame(&Head { flags, ..head }.frame());
-        tracing::info!("Recording what comes to this master into {path}");
+        tracing::info!("Recording the inputs of this master into {}", path.display());
         Ok(Some(recording))
     }
 

@@ -3,7 +3,6 @@
 //! An operation costs what it changes: what the store holds of agents is kept beside it, by id.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -18,7 +17,8 @@ use store::{MemoryRegistry, StoreError, Update};
 use super::group_registry::{Claim, GroupRegistry, Limits, adopt};
 use super::registry_file;
 use crate::clock::Stopwatch;
-use crate::flags::{FlagError, Flags};
+use crate::flags::FlagError;
+use crate::flags::master::StateFlags;
 use crate::metrics::{Metrics, Timings};
 
 /// How far back the statistics of writes reach.
@@ -57,23 +57,25 @@ impl RegistryStore {
     ///
     /// # Errors
     /// Flags that do not fit, or a store that cannot be read.
-    pub(super) fn open(flags: &Flags, claim: Option<Claim>) -> anyhow::Result<RegistryStore> {
-        let store: Box<dyn store::RegistryStore> = match (flags.text("registry"), claim) {
+    pub(super) fn open(flags: &StateFlags, claim: Option<Claim>) -> anyhow::Result<RegistryStore> {
+        let work_dir = flags.work_dir.as_deref();
+        let store: Box<dyn store::RegistryStore> = match (flags.registry.as_str(), claim) {
             ("in_memory", _) => Box::new(MemoryRegistry::default()),
             ("replicated_log", Some(claim)) => {
-                let limit = |name| flags.duration(name).unwrap_or_default();
-                let limits = Limits { fetch: limit("registry_fetch_timeout"), store: limit("registry_store_timeout") };
+                let limits = Limits { fetch: flags.registry_fetch_timeout, store: flags.registry_store_timeout };
                 let opened = GroupRegistry::open(claim, limits);
                 let mut group = opened.context("the registry cannot be opened")?;
-                if let Some(work_dir) = flags.get("work_dir").filter(|text| !text.is_empty()) {
-                    let path = registry_file::path(Path::new(work_dir));
-                    adopt(&mut group, &path, flags).context("the registry cannot be taken over")?;
+                if let Some(work_dir) = work_dir {
+                    let path = registry_file::path(work_dir);
+                    adopt(&mut group, &path, flags.registry_accept_loss)
+                        .context("the registry cannot be taken over")?;
                 }
                 Box::new(group)
             }
             ("replicated_log", None) => {
-                let work_dir = flags.required("work_dir", " with --registry=replicated_log")?;
-                Box::new(registry_file::open(&registry_file::path(Path::new(work_dir)), flags)?)
+                let missing = FlagError::Missing { name: "work_dir", why: " with --registry=replicated_log" };
+                let path = registry_file::path(work_dir.ok_or(missing)?);
+                Box::new(registry_file::open(&path, flags.registry_accept_loss)?)
             }
             (other, _) => {
                 let why = format!("there is no registry '{other}': use replicated_log or in_memory");
@@ -270,7 +272,7 @@ impl Parts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flags::Part;
+    use crate::flags::MasterFlags;
 
     fn info(text: &str) -> Box<mesos::SlaveInfo> {
         Box::new(mesos::SlaveInfo { id: Some(id(text)), hostname: "h".to_owned(), ..Default::default() })
@@ -305,9 +307,8 @@ mod tests {
 
     #[test]
     fn the_store_holds_what_the_operations_say() {
-        let mut flags = Flags::defaults(Part::Master);
-        flags.set("registry", "in_memory").unwrap();
-        let mut store = RegistryStore::open(&flags, None).unwrap();
+        let flags = MasterFlags::with(&[("registry", "in_memory")]);
+        let mut store = RegistryStore::open(&flags.state, None).unwrap();
         let time = mesos::TimeInfo { nanoseconds: 7 };
         let operations = [
             RegistryOp::Recover(Box::default()),
@@ -340,7 +341,7 @@ mod tests {
 
     #[test]
     fn a_file_needs_a_folder() {
-        let Err(error) = RegistryStore::open(&Flags::defaults(Part::Master), None) else {
+        let Err(error) = RegistryStore::open(&MasterFlags::with(&[]).state, None) else {
             panic!("no work_dir was given")
         };
         assert!(error.to_string().contains("'--work_dir' is required with --registry=replicated_log"), "{error}");

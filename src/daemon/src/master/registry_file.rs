@@ -7,8 +7,6 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use store::{FileRegistry, Loss, Opening, StoreError};
 
-use crate::flags::Flags;
-
 /// The name of the registry's file below the work directory.
 const FILE: &str = "registry.redb";
 /// The flag with the number of a loss that the operator accepts.
@@ -23,8 +21,7 @@ pub(super) fn path(work_dir: &Path) -> PathBuf {
 ///
 /// # Errors
 /// It does not hold what was committed last, and `--registry_accept_loss` does not name that loss. What the system refuses.
-pub(super) fn open(path: &Path, flags: &Flags) -> anyhow::Result<FileRegistry> {
-    let accepted = flags.count(ACCEPT);
+pub(super) fn open(path: &Path, accepted: Option<u64>) -> anyhow::Result<FileRegistry> {
     let registry = match FileRegistry::open(path, accepted) {
         Err(StoreError::Lost(loss)) => {
             let advice = advice(&loss);

@@ -11,7 +11,8 @@ use protos::mesos::internal::ImageGcConfig;
 
 use super::super::oversubscription::{Parameters, modules};
 use super::{dns, isolation, refused};
-use crate::flags::{FlagError, Flags, json};
+use crate::flags::agent::{ContainerizerFlags, ImageFlags};
+use crate::flags::{AgentFlags, FlagError, Json, json};
 
 /// The logger that rotates, by Mesos's name.
 pub(in crate::agent) const LOGROTATE: &str = "org_apache_mesos_LogrotateContainerLogger";
@@ -26,41 +27,45 @@ const INTERVAL_MIN: Duration = Duration::from_millis(100);
 ///
 /// # Errors
 /// The first flag whose value cannot be used.
-pub(in crate::agent) fn containerizer(flags: &Flags, work_dir: &Path, runtime_dir: &Path) -> Result<Config, FlagError> {
+pub(in crate::agent) fn containerizer(
+    flags: &AgentFlags,
+    work_dir: &Path,
+    runtime_dir: &Path,
+) -> Result<Config, FlagError> {
     let isolation = isolation::read(flags)?;
     let mounts = isolation.mounts();
     Ok(Config {
         work_dir: work_dir.to_owned(),
         runtime_dir: runtime_dir.to_owned(),
         isolation,
-        logger: logger(flags)?,
-        secrets: secrets(flags)?,
-        docker: docker(flags)?,
-        systemd: systemd(flags),
-        provisioner: provisioner(flags, mounts)?,
+        logger: logger(flags.containerizer.container_logger.as_deref(), flags.oversubscription.modules.as_ref())?,
+        secrets: secrets(flags.containerizer.secret_resolver.as_deref())?,
+        docker: docker(&flags.containerizer, flags.isolation.cgroups_enable_cfs)?,
+        systemd: systemd(&flags.containerizer),
+        provisioner: provisioner(&flags.images, &flags.containerizer.sandbox_directory, mounts)?,
         fetcher: Fetcher {
-            cache_dir: PathBuf::from(flags.text("fetcher_cache_dir")),
-            cache_size: flags.bytes("fetcher_cache_size").unwrap_or(0),
-            frameworks_home: flags.text("frameworks_home").to_owned(),
-            hadoop_home: flags.text("hadoop_home").to_owned(),
-            stall: flags.duration("fetcher_stall_timeout").unwrap_or(Duration::from_secs(60)),
+            cache_dir: flags.fetcher.fetcher_cache_dir.clone(),
+            cache_size: flags.fetcher.fetcher_cache_size.0,
+            frameworks_home: flags.fetcher.frameworks_home.clone(),
+            hadoop_home: flags.fetcher.hadoop_home.clone().unwrap_or_default(),
+            stall: flags.fetcher.fetcher_stall_timeout,
         },
-        dns: dns::read(flags)?,
-        docker_config: flags.text("docker_config").to_owned(),
+        dns: dns::read(flags.container_network.default_container_dns.as_ref())?,
+        docker_config: flags.images.docker_config.as_deref().unwrap_or_default().to_owned(),
     })
 }
 
 /// `--container_logger` and its parameters.
-fn logger(flags: &Flags) -> Result<Option<Logger>, FlagError> {
-    match flags.text("container_logger") {
-        "" | SANDBOX => return Ok(None),
-        LOGROTATE => {}
-        other => {
+fn logger(name: Option<&str>, given: Option<&Json>) -> Result<Option<Logger>, FlagError> {
+    match name {
+        None | Some("" | SANDBOX) => return Ok(None),
+        Some(LOGROTATE) => {}
+        Some(other) => {
             let why = format!("'{other}' is not supported: {LOGROTATE} and {SANDBOX} are built in");
             return Err(refused("container_logger", why));
         }
     }
-    let modules = modules(flags)?;
+    let modules = modules(given)?;
     let nothing = Parameters::new();
     let parameters = modules.get(LOGROTATE).unwrap_or(&nothing);
     let given = |name: &str| parameters.get(name).map(String::as_str);
@@ -70,9 +75,8 @@ fn logger(flags: &Flags) -> Result<Option<Logger>, FlagError> {
 }
 
 /// `--secret_resolver`: a directory, or a program.
-fn secrets(flags: &Flags) -> Result<SecretResolver, FlagError> {
-    let name = "secret_resolver";
-    let Some(path) = flags.get(name).filter(|path| !path.is_empty()).map(PathBuf::from) else {
+fn secrets(given: Option<&str>) -> Result<SecretResolver, FlagError> {
+    let Some(path) = given.filter(|path| !path.is_empty()).map(PathBuf::from) else {
         return Ok(SecretResolver::None);
     };
     let found = std::fs::metadata(&path).ok().filter(|_| path.is_absolute());
@@ -80,15 +84,15 @@ fn secrets(flags: &Flags) -> Result<SecretResolver, FlagError> {
         Some(found) if found.is_dir() => Ok(SecretResolver::Directory(path)),
         Some(found) if found.is_file() && found.permissions().mode() & 0o111 != 0 => Ok(SecretResolver::Program(path)),
         _ => {
-            let why = format!("'{}' is neither a folder nor a program, by its whole path", path.display());
-            Err(refused(name, why))
+            let why = format!("'{}' is not the absolute path of a directory or a program", path.display());
+            Err(refused("secret_resolver", why))
         }
     }
 }
 
 /// The Docker containerizer, if `--containerizers` names it.
-fn docker(flags: &Flags) -> Result<Option<Docker>, FlagError> {
-    let names: Vec<&str> = flags.text("containerizers").split(',').map(str::trim).collect();
+fn docker(flags: &ContainerizerFlags, enable_cfs: bool) -> Result<Option<Docker>, FlagError> {
+    let names: Vec<&str> = flags.containerizers.split(',').map(str::trim).collect();
     if let Some(other) = names.iter().find(|name| !["mesos", "docker"].contains(name)) {
         let why = format!("there is no containerizer '{other}': use mesos, docker, or both");
         return Err(refused("containerizers", why));
@@ -96,55 +100,55 @@ fn docker(flags: &Flags) -> Result<Option<Docker>, FlagError> {
     if !names.contains(&"docker") {
         return Ok(None);
     }
-    let stops = flags.duration("docker_stop_timeout").is_some_and(|time| !time.is_zero());
+    let stop = Some(flags.docker_stop_timeout).filter(|time| !time.is_zero());
     Ok(Some(Docker {
-        socket: flags.text("docker_socket").trim_start_matches("unix://").to_owned(),
-        sandbox: flags.text("sandbox_directory").to_owned(),
-        enable_cfs: flags.on("cgroups_enable_cfs"),
-        stop_timeout: flags.get("docker_stop_timeout").filter(|_| stops).map(str::to_owned),
-        remove_delay: flags.duration("docker_remove_delay").unwrap_or(Duration::from_secs(6 * 3600)),
-        kill_orphans: flags.on("docker_kill_orphans"),
-        mesos_image: flags.get("docker_mesos_image").filter(|name| !name.is_empty()).map(str::to_owned),
+        socket: flags.docker_socket.trim_start_matches("unix://").to_owned(),
+        sandbox: flags.sandbox_directory.to_string_lossy().into_owned(),
+        enable_cfs,
+        stop_timeout: stop.map(base::format_duration),
+        remove_delay: flags.docker_remove_delay,
+        kill_orphans: flags.docker_kill_orphans,
+        mesos_image: flags.docker_mesos_image.clone().filter(|name| !name.is_empty()),
         alone: names == ["docker"],
     }))
 }
 
 /// Where this host's systemd looks for units, if executors are to have a slice.
-fn systemd(flags: &Flags) -> Option<PathBuf> {
-    let runtime = Path::new(flags.text("systemd_runtime_directory"));
+fn systemd(flags: &ContainerizerFlags) -> Option<PathBuf> {
+    let runtime = &flags.systemd_runtime_directory;
     // Its presence is how systemd says that it is the init (sd_booted(3)).
-    if !flags.on("systemd_enable_support") || !runtime.is_dir() {
+    if !flags.systemd_enable_support || !runtime.is_dir() {
         return None;
     }
     if !nix::unistd::geteuid().is_root() {
         tracing::info!("executors are in the agent's unit, if it has one: only root can give them a slice");
         return None;
     }
-    Some(runtime.to_owned())
+    Some(runtime.clone())
 }
 
 /// Container images, which need `mounts`.
-fn provisioner(flags: &Flags, mounts: bool) -> Result<Provisioner, FlagError> {
-    let enabled = match flags.text("image_providers") {
-        "" => false,
-        "docker" => true,
-        _ => return Err(refused("image_providers", "only 'docker' is supported, which takes OCI images too")),
+fn provisioner(flags: &ImageFlags, sandbox: &Path, mounts: bool) -> Result<Provisioner, FlagError> {
+    let enabled = match flags.image_providers.as_deref() {
+        None | Some("") => false,
+        Some("docker") => true,
+        Some(_) => return Err(refused("image_providers", "only 'docker' is supported, which takes OCI images too")),
     };
     if enabled && !mounts {
         return Err(refused("image_providers", "needs the isolator filesystem/linux"));
     }
-    let gc = match flags.get("image_gc_config").filter(|text| !text.is_empty()) {
+    let gc = match &flags.image_gc_config {
         Some(_) if !enabled => return Err(refused("image_gc_config", "needs --image_providers=docker")),
         Some(text) => Some(image_gc(text).map_err(|why| refused("image_gc_config", why))?),
         None => None,
     };
     Ok(Provisioner {
         enabled,
-        registry: flags.text("docker_registry").trim_start_matches("file://").to_owned(),
-        store: PathBuf::from(flags.text("docker_store_dir")),
-        backend: flags.text("image_provisioner_backend").to_owned(),
-        ignore_runtime: flags.on("docker_ignore_runtime"),
-        sandbox: flags.text("sandbox_directory").to_owned(),
+        registry: flags.docker_registry.trim_start_matches("file://").to_owned(),
+        store: flags.docker_store_dir.clone(),
+        backend: flags.image_provisioner_backend.clone(),
+        ignore_runtime: flags.docker_ignore_runtime,
+        sandbox: sandbox.to_string_lossy().into_owned(),
         gc,
     })
 }
@@ -165,19 +169,15 @@ fn image_gc(text: &str) -> Result<ImageGc, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flags::Part;
-
-    fn flags(words: &[String]) -> Flags {
-        Flags::load(Part::Agent, words, std::iter::empty()).unwrap()
-    }
 
     #[test]
     fn loggers() {
-        let read = |logger: &str, parameters: &str| {
+        let read = |name: &str, parameters: &str| {
             let modules =
                 format!(r#"{{"libraries":[{{"modules":[{{"name":"{LOGROTATE}","parameters":[{parameters}]}}]}}]}}"#);
-            let words = [format!("--container_logger={logger}"), format!("--modules={modules}")];
-            logger_of(&words)
+            let flags = AgentFlags::with(&[("container_logger", name), ("modules", &modules)]);
+            let modules = flags.oversubscription.modules.as_ref();
+            logger(flags.containerizer.container_logger.as_deref(), modules).map_err(|error| error.to_string())
         };
         let size = r#"{"key":"max_stdout_size","value":"1MB"},{"key":"logrotate_stdout_options","value":"rotate 3\n"}"#;
         let [stdout, stderr] = read(LOGROTATE, size).unwrap().unwrap().rules;
@@ -194,20 +194,15 @@ mod tests {
         }
     }
 
-    fn logger_of(words: &[String]) -> Result<Option<Logger>, String> {
-        logger(&flags(words)).map_err(|error| error.to_string())
-    }
-
     #[test]
     fn resolvers_of_secrets() {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("file");
         std::fs::write(&file, "").unwrap();
-        let read =
-            |value: &str| secrets(&flags(&[format!("--secret_resolver={value}")])).map_err(|error| error.to_string());
+        let read = |value: &str| secrets(Some(value)).map_err(|error| error.to_string());
         assert_eq!(read(""), Ok(SecretResolver::None));
         for bad in ["kept", "/no/such/folder", &file.to_string_lossy()] {
-            assert!(read(bad).unwrap_err().contains("neither a folder nor a program"), "{bad}");
+            assert!(read(bad).unwrap_err().contains("not the absolute path"), "{bad}");
         }
         let folder = place.path().to_string_lossy().into_owned();
         assert_eq!(read(&folder), Ok(SecretResolver::Directory(place.path().to_owned())));
@@ -232,6 +227,6 @@ mod tests {
 
     #[test]
     fn hosts_without_systemd_are_left_alone() {
-        assert_eq!(systemd(&flags(&["--systemd_runtime_directory=/nowhere/at/all".to_owned()])), None);
+        assert_eq!(systemd(&AgentFlags::with(&[("systemd_runtime_directory", "/nowhere/at/all")]).containerizer), None);
     }
 }

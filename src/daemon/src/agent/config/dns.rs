@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use containerizer::config::DefaultDns;
 use serde_json::Value;
 
-use crate::flags::{FlagError, Flags};
+use crate::flags::{FlagError, Json};
 
 const NAME: &str = "default_container_dns";
 
@@ -13,9 +13,9 @@ const NAME: &str = "default_container_dns";
 ///
 /// # Errors
 /// What is no JSON of this form, a mode that is unknown or the host's, or a network that is there twice.
-pub(super) fn read(flags: &Flags) -> Result<DefaultDns, FlagError> {
+pub(super) fn read(given: Option<&Json>) -> Result<DefaultDns, FlagError> {
     let refused = |why: String| FlagError::Refused { name: NAME, why };
-    let Some(text) = flags.get(NAME).filter(|text| !text.is_empty()) else { return Ok(DefaultDns::default()) };
+    let Some(text) = given else { return Ok(DefaultDns::default()) };
     let value: Value = serde_json::from_str(text).map_err(|error| refused(error.to_string()))?;
     if !value.is_object() {
         return Err(refused("is not a JSON object".to_owned()));
@@ -47,12 +47,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::flags::Part;
+    use crate::flags::AgentFlags;
 
     fn read(value: &Value) -> Result<DefaultDns, String> {
-        let words = [format!("--{NAME}={value}")];
-        let flags = Flags::load(Part::Agent, &words, std::iter::empty()).map_err(|error| error.to_string())?;
-        super::read(&flags).map_err(|error| error.to_string())
+        let flags = AgentFlags::with(&[(NAME, &value.to_string())]);
+        super::read(flags.container_network.default_container_dns.as_ref()).map_err(|error| error.to_string())
     }
 
     fn entry(mode: &str, name: Option<&str>, server: &str) -> Value {

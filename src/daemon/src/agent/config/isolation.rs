@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use containerizer::config::{self, Cgroups, Isolation};
 
 use super::{isolators, refused};
-use crate::flags::{FlagError, Flags, nearest};
+use crate::flags::agent::IsolationFlags;
+use crate::flags::{AgentFlags, FlagError, nearest};
 
 /// Isolators that any launcher has.
 const PLAIN: [&str; 9] = [
@@ -53,9 +54,9 @@ fn unknown(name: &str) -> String {
 ///
 /// # Errors
 /// The first flag that does not fit.
-pub(super) fn read(flags: &Flags) -> Result<Isolation, FlagError> {
+pub(super) fn read(flags: &AgentFlags) -> Result<Isolation, FlagError> {
     let mut own = Isolation::default();
-    for name in flags.text("isolation").split(',').map(str::trim).filter(|name| !name.is_empty()) {
+    for name in flags.isolation.isolation.split(',').map(str::trim).filter(|name| !name.is_empty()) {
         if !own.isolators.insert(name.to_owned()) {
             return Err(refused("isolation", format!("the isolator '{name}' is there twice")));
         }
@@ -73,7 +74,7 @@ pub(super) fn read(flags: &Flags) -> Result<Isolation, FlagError> {
     if own.has(&["gpu/nvidia"]) && !own.has(&["cgroups/devices", "cgroups/all"]) {
         return Err(refused("isolation", "the isolator 'gpu/nvidia' needs cgroups/devices"));
     }
-    own.linux = match (flags.get("launcher"), needs_linux) {
+    own.linux = match (flags.isolation.launcher.as_deref(), needs_linux) {
         (None, needs) => needs.is_some(),
         (Some("linux"), _) => true,
         (Some("posix"), None) => false,
@@ -88,27 +89,31 @@ pub(super) fn read(flags: &Flags) -> Result<Isolation, FlagError> {
     Ok(own)
 }
 
-fn read_settings(own: &mut Isolation, flags: &Flags) -> Result<(), FlagError> {
+fn read_settings(own: &mut Isolation, flags: &AgentFlags) -> Result<(), FlagError> {
+    let (flags, network) = (&flags.isolation, &flags.container_network);
     own.cgroups = Cgroups {
-        root: flags.text("cgroups_root").to_owned(),
-        enable_cfs: flags.on("cgroups_enable_cfs"),
-        limit_swap: flags.on("cgroups_limit_swap"),
-        revocable_low: flags.on("revocable_cpu_low_priority"),
-        devices: match flags.get("allowed_devices") {
+        root: flags.cgroups_root.clone(),
+        enable_cfs: flags.cgroups_enable_cfs,
+        limit_swap: flags.cgroups_limit_swap,
+        revocable_low: flags.revocable_cpu_low_priority,
+        devices: match &flags.allowed_devices {
             Some(text) => isolators::devices(text).map_err(|why| refused("allowed_devices", why))?,
             None => Vec::new(),
         },
-        net_cls: isolators::net_cls(flags, own)?,
+        net_cls: isolators::net_cls(network, own)?,
         perf: isolators::perf(flags, own)?,
     };
-    own.no_agent_pid = flags.on("disallow_sharing_agent_pid_namespace");
-    own.no_agent_ipc = flags.on("disallow_sharing_agent_ipc_namespace");
-    own.shm_size = flags.bytes("default_container_shm_size");
-    let creation = flags.text("host_path_volume_force_creation").split(':').filter(|path| !path.is_empty());
+    own.no_agent_pid = flags.disallow_sharing_agent_pid_namespace;
+    own.no_agent_ipc = flags.disallow_sharing_agent_ipc_namespace;
+    own.shm_size = flags.default_container_shm_size.map(|size| size.0);
+    let creation = flags.host_path_volume_force_creation.as_deref().unwrap_or_default();
+    let creation = creation.split(':').filter(|path| !path.is_empty());
     own.force_creation = creation.map(PathBuf::from).collect();
-    for (name, target) in [("effective_capabilities", &mut own.effective), ("bounding_capabilities", &mut own.bounding)]
-    {
-        if let Some(text) = flags.get(name) {
+    for (name, text, target) in [
+        ("effective_capabilities", &flags.effective_capabilities, &mut own.effective),
+        ("bounding_capabilities", &flags.bounding_capabilities, &mut own.bounding),
+    ] {
+        if let Some(text) = text {
             *target = Some(isolators::capabilities(text).map_err(|why| refused(name, why))?);
         }
     }
@@ -118,22 +123,22 @@ fn read_settings(own: &mut Isolation, flags: &Flags) -> Result<(), FlagError> {
         return Err(refused("effective_capabilities", "must be within --bounding_capabilities"));
     }
     read_seccomp(own, flags)?;
-    own.cni = isolators::cni(flags, own)?;
+    own.cni = isolators::cni(network, own)?;
     (own.gpus, own.shared_gpus) = isolators::gpus(flags, own)?;
-    own.ports = isolators::ports(flags, own)?;
-    own.disk = config::Disk {
-        interval: flags.duration("container_disk_watch_interval").unwrap_or_default(),
-        enforce: flags.on("enforce_container_disk_quota"),
-    };
+    own.ports = isolators::ports(network, own)?;
+    own.disk =
+        config::Disk { interval: flags.container_disk_watch_interval, enforce: flags.enforce_container_disk_quota };
     Ok(())
 }
 
-fn read_seccomp(own: &mut Isolation, flags: &Flags) -> Result<(), FlagError> {
-    let given = |name| flags.get(name).filter(|text| !text.is_empty());
-    own.seccomp_profiles = given("seccomp_config_dir").map(PathBuf::from);
-    own.seccomp_default = given("seccomp_profile_name").map(str::to_owned);
-    for name in ["seccomp_config_dir", "seccomp_profile_name"] {
-        if given(name).is_some() && !own.has(&["linux/seccomp"]) {
+fn read_seccomp(own: &mut Isolation, flags: &IsolationFlags) -> Result<(), FlagError> {
+    own.seccomp_profiles = flags.seccomp_config_dir.clone();
+    own.seccomp_default = flags.seccomp_profile_name.clone().filter(|name| !name.is_empty());
+    for (name, is_set) in [
+        ("seccomp_config_dir", own.seccomp_profiles.is_some()),
+        ("seccomp_profile_name", own.seccomp_default.is_some()),
+    ] {
+        if is_set && !own.has(&["linux/seccomp"]) {
             return Err(refused(name, "needs the isolator linux/seccomp"));
         }
     }
@@ -146,12 +151,12 @@ fn read_seccomp(own: &mut Isolation, flags: &Flags) -> Result<(), FlagError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flags::Part;
+    use crate::flags::{Flags, Part};
 
     fn read(words: &[&str]) -> Result<Isolation, String> {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         let flags = Flags::load(Part::Agent, &words, std::iter::empty()).map_err(|error| error.to_string())?;
-        super::read(&flags).map_err(|error| error.to_string())
+        super::read(&AgentFlags::read(&flags).unwrap()).map_err(|error| error.to_string())
     }
 
     #[test]

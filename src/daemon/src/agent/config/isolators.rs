@@ -12,7 +12,8 @@ use protos::mesos::capability_info::Capability;
 use resources::Role;
 
 use super::refused;
-use crate::flags::{FlagError, Flags, json};
+use crate::flags::agent::{ContainerNetworkFlags, IsolationFlags};
+use crate::flags::{FlagError, json};
 
 /// `--allowed_devices`: JSON of the message `DeviceWhitelist`.
 pub(super) fn devices(text: &str) -> Result<Vec<Device>, String> {
@@ -62,21 +63,27 @@ const SECONDARY: &str = "cgroups_net_cls_secondary_handles";
 ///
 /// # Errors
 /// What is no handle, or would be in vain.
-pub(super) fn net_cls(flags: &Flags, own: &Isolation) -> Result<Option<NetCls>, FlagError> {
-    let given = |name| flags.get(name).filter(|text| !text.is_empty());
-    let (first, last) = match given(SECONDARY) {
-        Some(_) if given(PRIMARY).is_none() => {
+pub(super) fn net_cls(flags: &ContainerNetworkFlags, own: &Isolation) -> Result<Option<NetCls>, FlagError> {
+    let (primary, secondary) = (&flags.cgroups_net_cls_primary_handle, &flags.cgroups_net_cls_secondary_handles);
+    let (primary, secondary) = (given(primary), given(secondary));
+    let (first, last) = match secondary {
+        Some(_) if primary.is_none() => {
             return Err(refused(SECONDARY, "needs --cgroups_net_cls_primary_handle"));
         }
         Some(text) => range(text).ok_or_else(|| refused(SECONDARY, "must be two handles such as 0x0001,0xffff"))?,
         None => (1, u16::MAX),
     };
-    let Some(text) = given(PRIMARY) else { return Ok(None) };
+    let Some(text) = primary else { return Ok(None) };
     let primary = handle(text).ok_or_else(|| refused(PRIMARY, "must be a handle such as 0x0012"))?;
     match own.has(&["cgroups/net_cls", "cgroups/all"]) {
         true => Ok(Some(NetCls { primary, first, last })),
         false => Err(refused(PRIMARY, "needs the isolator cgroups/net_cls")),
     }
+}
+
+/// A text that is set and not empty.
+fn given(text: &Option<String>) -> Option<&str> {
+    text.as_deref().filter(|text| !text.is_empty())
 }
 
 /// A handle: 16 bits in hexadecimal digits, not zero.
@@ -96,8 +103,9 @@ fn range(text: &str) -> Option<(u16, u16)> {
 ///
 /// # Errors
 /// Flags that do not fit each other, or an event that the statistics have no place for.
-pub(super) fn perf(flags: &Flags, own: &Isolation) -> Result<Option<Perf>, FlagError> {
-    let events = flags.text("perf_events").split(',').map(str::trim).filter(|event| !event.is_empty());
+pub(super) fn perf(flags: &IsolationFlags, own: &Isolation) -> Result<Option<Perf>, FlagError> {
+    let events =
+        given(&flags.perf_events).unwrap_or_default().split(',').map(str::trim).filter(|event| !event.is_empty());
     let events: Vec<String> = events.map(str::to_owned).collect();
     if events.is_empty() {
         return Ok(None);
@@ -105,8 +113,7 @@ pub(super) fn perf(flags: &Flags, own: &Isolation) -> Result<Option<Perf>, FlagE
     if !own.has(&["cgroups/perf_event", "cgroups/all"]) {
         return Err(refused("perf_events", "needs the isolator cgroups/perf_event"));
     }
-    let (interval, duration) = (flags.duration("perf_interval"), flags.duration("perf_duration"));
-    let (interval, duration) = (interval.unwrap_or_default(), duration.unwrap_or_default());
+    let (interval, duration) = (flags.perf_interval, flags.perf_duration);
     if duration > interval || duration.is_zero() {
         return Err(refused("perf_duration", "must be more than nothing, and not longer than --perf_interval"));
     }
@@ -120,33 +127,37 @@ pub(super) fn perf(flags: &Flags, own: &Isolation) -> Result<Option<Perf>, FlagE
 ///
 /// # Errors
 /// One of the two directories is missing, or would be in vain.
-pub(super) fn cni(flags: &Flags, own: &Isolation) -> Result<Option<Cni>, FlagError> {
+pub(super) fn cni(flags: &ContainerNetworkFlags, own: &Isolation) -> Result<Option<Cni>, FlagError> {
     let enabled = own.has(&["network/cni"]);
-    let folder = |name: &'static str| match (flags.get(name).filter(|text| !text.is_empty()), enabled) {
-        (Some(text), true) => Ok(text.to_owned()),
-        (None, false) => Ok(String::new()),
+    let directory = |name: &'static str, given: &Option<PathBuf>| match (given, enabled) {
+        (Some(path), true) => Ok(path.clone()),
+        (None, false) => Ok(PathBuf::new()),
         (Some(_), false) => Err(refused(name, "needs the isolator network/cni")),
         (None, true) => Err(refused(name, "is needed by the isolator network/cni")),
     };
-    let (configs, plugins) = (folder("network_cni_config_dir")?, folder("network_cni_plugins_dir")?);
-    Ok(enabled.then(|| Cni { configs: PathBuf::from(configs), plugins }))
+    let configs = directory("network_cni_config_dir", &flags.network_cni_config_dir)?;
+    let plugins = directory("network_cni_plugins_dir", &flags.network_cni_plugins_dir)?;
+    Ok(enabled.then(|| Cni { configs, plugins: plugins.to_string_lossy().into_owned() }))
 }
 
 /// The GPUs that are given as a whole, and those that are shared.
 ///
 /// # Errors
 /// What is no list of numbers, or would be in vain.
-pub(super) fn gpus(flags: &Flags, own: &Isolation) -> Result<(Vec<u32>, Vec<u32>), FlagError> {
-    let list = |name: &'static str| indexes(flags.text(name)).map_err(|why| refused(name, why));
-    let (given, shared) = (list("nvidia_gpu_devices")?, list("gpu_share_devices")?);
+pub(super) fn gpus(flags: &IsolationFlags, own: &Isolation) -> Result<(Vec<u32>, Vec<u32>), FlagError> {
+    let list = |name: &'static str, text: &Option<String>| {
+        indexes(text.as_deref().unwrap_or_default()).map_err(|why| refused(name, why))
+    };
+    let whole = list("nvidia_gpu_devices", &flags.nvidia_gpu_devices)?;
+    let shared = list("gpu_share_devices", &flags.gpu_share_devices)?;
     if !own.has(&["gpu/nvidia"]) {
-        for (name, list) in [("nvidia_gpu_devices", &given), ("gpu_share_devices", &shared)] {
+        for (name, list) in [("nvidia_gpu_devices", &whole), ("gpu_share_devices", &shared)] {
             if !list.is_empty() {
                 return Err(refused(name, "needs the isolator gpu/nvidia"));
             }
         }
     }
-    Ok((given, shared))
+    Ok((whole, shared))
 }
 
 fn indexes(text: &str) -> Result<Vec<u32>, String> {
@@ -166,14 +177,14 @@ fn indexes(text: &str) -> Result<Vec<u32>, String> {
 ///
 /// # Errors
 /// Flags that contradict each other, or that need the isolator, or a range that cannot be read.
-pub(super) fn ports(flags: &Flags, own: &Isolation) -> Result<Ports, FlagError> {
+pub(super) fn ports(flags: &ContainerNetworkFlags, own: &Isolation) -> Result<Ports, FlagError> {
     const NAME: &str = "network/ports";
     const RANGE: &str = "container_ports_isolated_range";
-    let range = flags.get(RANGE).filter(|text| !text.is_empty());
-    let own_only = flags.on("check_agent_port_range_only");
+    let range = given(&flags.container_ports_isolated_range);
+    let own_only = flags.check_agent_port_range_only;
     if !own.has(&[NAME]) {
         let set = [(RANGE, range.is_some()), ("check_agent_port_range_only", own_only)];
-        let set = set.into_iter().chain([("enforce_container_ports", flags.on("enforce_container_ports"))]);
+        let set = set.into_iter().chain([("enforce_container_ports", flags.enforce_container_ports)]);
         return match set.into_iter().find(|(_, set)| *set) {
             Some((name, _)) => Err(refused(name, format!("needs the isolator {NAME}"))),
             None => Ok(Ports::default()),
@@ -193,8 +204,7 @@ pub(super) fn ports(flags: &Flags, own: &Isolation) -> Result<Ports, FlagError> 
         (None, true) => PortRange::Agents,
         (None, false) => PortRange::All,
     };
-    let interval = flags.duration("container_ports_watch_interval").unwrap_or_default();
-    Ok(Ports { interval, enforce: flags.on("enforce_container_ports"), within })
+    Ok(Ports { interval: flags.container_ports_watch_interval, enforce: flags.enforce_container_ports, within })
 }
 
 #[cfg(test)]
@@ -202,12 +212,12 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::flags::Part;
+    use crate::flags::{AgentFlags, Flags, Part};
 
     fn read(words: &[&str]) -> Result<Isolation, String> {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         let flags = Flags::load(Part::Agent, &words, std::iter::empty()).map_err(|error| error.to_string())?;
-        super::super::isolation::read(&flags).map_err(|error| error.to_string())
+        super::super::isolation::read(&AgentFlags::read(&flags).unwrap()).map_err(|error| error.to_string())
     }
 
     #[test]

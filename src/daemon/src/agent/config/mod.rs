@@ -22,7 +22,8 @@ use resources::{Amount, Format, Name, Reservation, Resource, Resources, Role};
 use crate::address::Identity;
 use crate::common::MESOS_VERSION;
 use crate::credentials;
-use crate::flags::{FlagError, Flags, json};
+use crate::flags::agent::NodeFlags;
+use crate::flags::{AgentFlags, FlagError, Json, json};
 use crate::host;
 
 /// How often executors are told that their streams are still there (mesos-features.md EXE-07).
@@ -34,48 +35,44 @@ const LEAST_BACKOFF: Duration = Duration::from_millis(1);
 ///
 /// # Errors
 /// The first flag whose value cannot be used.
-pub(super) fn config(flags: &Flags, pid: Pid, work_dir: &str) -> Result<Config, FlagError> {
+pub(super) fn config(flags: &AgentFlags, pid: Pid, work_dir: &str) -> Result<Config, FlagError> {
+    let AgentFlags { registration, executors, gc, .. } = flags;
     let mut config = Config::new(pid, work_dir);
-    let set = |name: &str, target: &mut Duration| {
-        if let Some(duration) = flags.duration(name) {
-            *target = duration;
-        }
-    };
-    set("registration_backoff_factor", &mut config.registration_backoff_factor);
-    set("authentication_timeout_min", &mut config.authentication_timeout_min);
-    set("authentication_timeout_max", &mut config.authentication_timeout_max);
-    set("authentication_backoff_factor", &mut config.authentication_backoff_factor);
-    set("executor_registration_timeout", &mut config.executor_registration_timeout);
-    set("executor_reregistration_timeout", &mut config.executor_reregistration_timeout);
-    set("executor_shutdown_grace_period", &mut config.executor_shutdown_grace_period);
-    set("recovery_timeout", &mut config.recovery_timeout);
-    set("gc_delay", &mut config.gc_delay);
+    config.registration_backoff_factor = registration.registration_backoff_factor;
+    config.authentication_timeout_min = registration.authentication_timeout_min;
+    config.authentication_timeout_max = registration.authentication_timeout_max;
+    config.authentication_backoff_factor = registration.authentication_backoff_factor;
+    config.executor_registration_timeout = executors.executor_registration_timeout;
+    config.executor_reregistration_timeout = executors.executor_reregistration_timeout;
+    config.executor_shutdown_grace_period = executors.executor_shutdown_grace_period;
+    config.recovery_timeout = executors.recovery_timeout;
+    config.gc_delay = gc.gc_delay;
     config.executor_heartbeat = Some(EXECUTOR_HEARTBEAT);
     if config.authentication_timeout_min > config.authentication_timeout_max {
         return Err(refused("authentication_timeout_max", "must not be less than --authentication_timeout_min"));
     }
     // Without a pause a master that is away would be asked without end.
     config.authentication_timeout_min = config.authentication_timeout_min.max(LEAST_BACKOFF);
-    config.credential = credentials::of_agent(flags)?;
-    config.authorizer = crate::acls::read(flags, "authorizer")?;
+    config.credential = credentials::of_agent(registration.credential.as_deref())?;
+    config.authorizer = crate::acls::read(flags.access.acls.as_ref(), ("authorizer", &flags.access.authorizer))?;
     if config.executor_reregistration_timeout > Duration::from_secs(15) {
         return Err(refused("executor_reregistration_timeout", "must be at most 15secs"));
     }
     // Without a pause a master that is away would be asked without end.
     config.registration_backoff_factor = config.registration_backoff_factor.max(LEAST_BACKOFF);
-    config.executor_reregistration_retry_interval = flags.duration("executor_reregistration_retry_interval");
+    config.executor_reregistration_retry_interval = executors.executor_reregistration_retry_interval;
     config.program = program();
     config.boot_id = host::boot_id();
     config.version = MESOS_VERSION.to_owned();
-    config.cpu_quotas = flags.on("cgroups_enable_cfs");
-    config.gc_sandboxes_inside = flags.on("gc_non_executor_container_sandboxes");
-    config.switch_user = flags.on("switch_user");
-    config.http_command_executor = flags.on("http_command_executor");
+    config.cpu_quotas = flags.isolation.cgroups_enable_cfs;
+    config.gc_sandboxes_inside = gc.gc_non_executor_container_sandboxes;
+    config.switch_user = executors.switch_user;
+    config.http_command_executor = executors.http_command_executor;
     config.libprocess_ip = std::env::var("LIBPROCESS_IP").ok();
-    config.executor_environment = executor_environment(flags)?;
-    config.capabilities = features(flags, config.capabilities)?;
-    config.default_container_info = default_container_info(flags)?;
-    config.reconfiguration_policy = match flags.text("reconfiguration_policy") {
+    config.executor_environment = executor_environment(executors.executor_environment_variables.as_ref())?;
+    config.capabilities = features(flags.node.agent_features.as_ref(), config.capabilities)?;
+    config.default_container_info = default_container_info(executors.default_container_info.as_ref())?;
+    config.reconfiguration_policy = match flags.node.reconfiguration_policy.as_str() {
         "equal" => Reconfiguration::Equal,
         "additive" => Reconfiguration::Additive,
         other => {
@@ -83,20 +80,17 @@ pub(super) fn config(flags: &Flags, pid: Pid, work_dir: &str) -> Result<Config, 
             return Err(refused("reconfiguration_policy", why));
         }
     };
-    config.recover = match flags.text("recover") {
+    config.recover = match executors.recover.as_str() {
         "reconnect" => RecoverMode::Reconnect,
         "cleanup" => RecoverMode::Cleanup,
         other => return Err(refused("recover", format!("there is no way '{other}': use reconnect or cleanup"))),
     };
-    if let Some(fraction) = flags.number("gc_disk_headroom") {
-        if !(0.0..=1.0).contains(&fraction) {
-            return Err(refused("gc_disk_headroom", "must be between 0 and 1"));
-        }
-        config.gc_disk_headroom = fraction;
+    if !(0.0..=1.0).contains(&gc.gc_disk_headroom) {
+        return Err(refused("gc_disk_headroom", "must be between 0 and 1"));
     }
-    if let Some(count) = flags.count("max_completed_executors_per_framework") {
-        config.max_completed_executors_per_framework = usize::try_from(count).unwrap_or(usize::MAX);
-    }
+    config.gc_disk_headroom = gc.gc_disk_headroom;
+    config.max_completed_executors_per_framework =
+        usize::try_from(executors.max_completed_executors_per_framework).unwrap_or(usize::MAX);
     Ok(config)
 }
 
@@ -110,9 +104,9 @@ fn program() -> String {
 }
 
 /// A JSON object of strings.
-fn executor_environment(flags: &Flags) -> Result<Vec<(String, String)>, FlagError> {
+fn executor_environment(given: Option<&Json>) -> Result<Vec<(String, String)>, FlagError> {
     const NAME: &str = "executor_environment_variables";
-    let Some(text) = flags.get(NAME) else { return Ok(Vec::new()) };
+    let Some(text) = given else { return Ok(Vec::new()) };
     let value = Value::parse(text.as_bytes()).map_err(|error| refused(NAME, error.to_string()))?;
     let object = value.as_object().ok_or_else(|| refused(NAME, "is not a JSON object"))?;
     object
@@ -125,9 +119,9 @@ fn executor_environment(flags: &Flags) -> Result<Vec<(String, String)>, FlagErro
 }
 
 /// Of what this agent can do, what `--agent_features` names.
-fn features(flags: &Flags, all: Vec<Type>) -> Result<Vec<Type>, FlagError> {
+fn features(given: Option<&Json>, all: Vec<Type>) -> Result<Vec<Type>, FlagError> {
     const NAME: &str = "agent_features";
-    let Some(text) = flags.get(NAME).filter(|text| !text.is_empty()) else { return Ok(all) };
+    let Some(text) = given else { return Ok(all) };
     let value: serde_json::Value = serde_json::from_str(text).map_err(|error| refused(NAME, error.to_string()))?;
     let list = value["capabilities"].as_array().ok_or_else(|| refused(NAME, "has no list 'capabilities'"))?;
     json::message::<internal::SlaveCapabilities>(NAME, text)?;
@@ -144,10 +138,8 @@ fn features(flags: &Flags, all: Vec<Type>) -> Result<Vec<Type>, FlagError> {
     Ok(named)
 }
 
-fn default_container_info(flags: &Flags) -> Result<Option<mesos::ContainerInfo>, FlagError> {
-    const NAME: &str = "default_container_info";
-    let Some(text) = flags.get(NAME) else { return Ok(None) };
-    json::message(NAME, text).map(Some)
+fn default_container_info(given: Option<&Json>) -> Result<Option<mesos::ContainerInfo>, FlagError> {
+    given.map(|text| json::message("default_container_info", text)).transpose()
 }
 
 /// What the agent registers with.
@@ -155,16 +147,16 @@ fn default_container_info(flags: &Flags) -> Result<Option<mesos::ContainerInfo>,
 /// # Errors
 /// Resources, attributes or a domain that cannot be read.
 pub(super) fn info(
-    flags: &Flags,
+    flags: &NodeFlags,
     identity: &Identity,
     work_dir: &Path,
     gpus: Option<(usize, usize)>,
 ) -> Result<mesos::SlaveInfo, FlagError> {
-    let attributes = match flags.get("attributes") {
+    let attributes = match &flags.attributes {
         Some(text) => resources::parse_attributes(text).map_err(|error| refused("attributes", error.to_string()))?,
         None => Vec::new(),
     };
-    let domain = match flags.get("domain") {
+    let domain = match &flags.domain {
         Some(text) => {
             let domain: mesos::DomainInfo = json::message("domain", text)?;
             if domain.fault_domain.is_none() {
@@ -188,9 +180,9 @@ pub(super) fn info(
 }
 
 /// What `--resources` says, and what the machine has of the common kinds that it does not name (RES-14).
-fn own_resources(flags: &Flags, work_dir: &Path, gpus: Option<(usize, usize)>) -> Result<Resources, FlagError> {
-    let role = Role::parse(flags.text("default_role")).map_err(|error| refused("default_role", error.to_string()))?;
-    let text = flags.text("resources").trim();
+fn own_resources(flags: &NodeFlags, work_dir: &Path, gpus: Option<(usize, usize)>) -> Result<Resources, FlagError> {
+    let role = Role::parse(&flags.default_role).map_err(|error| refused("default_role", error.to_string()))?;
+    let text = flags.resources.as_deref().unwrap_or_default().trim();
     let given = if text.starts_with('[') {
         let messages = messages(text).map_err(|why| refused("resources", why))?;
         resources::from_flag_messages(messages, &role)
@@ -285,18 +277,17 @@ fn detected(work_dir: &Path) -> Vec<(Name, Resource)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flags::Part;
 
     #[test]
     fn features_that_may_be_left_out() {
         let all = vec![Type::MultiRole, Type::ResizeVolume, Type::AgentDraining];
         let read = |names: &[&str]| {
             let list: Vec<_> = names.iter().map(|name| serde_json::json!({"type": name})).collect();
-            let words = [format!("--agent_features={}", serde_json::json!({"capabilities": list}))];
-            let flags = Flags::load(Part::Agent, &words, std::iter::empty()).unwrap();
-            features(&flags, all.clone()).map_err(|error| error.to_string())
+            let list = serde_json::json!({"capabilities": list}).to_string();
+            let flags = AgentFlags::with(&[("agent_features", &list)]).node;
+            features(flags.agent_features.as_ref(), all.clone()).map_err(|error| error.to_string())
         };
-        assert_eq!(features(&Flags::defaults(Part::Agent), all.clone()).unwrap(), all);
+        assert_eq!(features(None, all.clone()).unwrap(), all);
         assert_eq!(read(&["AGENT_DRAINING", "MULTI_ROLE"]).unwrap(), [Type::MultiRole, Type::AgentDraining]);
         assert!(read(&["MULTI_ROLE"]).unwrap_err().contains("AGENT_DRAINING"));
         assert!(read(&["MULTI_ROLE", "AGENT_DRAINING", "X"]).unwrap_err().contains("'X'"));

@@ -43,11 +43,7 @@ pub(in crate::agent) fn write(context: &Context) -> Vec<u8> {
             w.key("master_hostname").string(&crate::host::name_of(*master.address().ip()));
         }
         if context.asker.may(Action::ViewFlags, None) {
-            for name in ["log_dir", "external_log_file"] {
-                if let Some(value) = context.common.flags.get(name) {
-                    w.key(name).string(value);
-                }
-            }
+            context.common.write_log_fields(w);
             w.key("flags").object(|w| context.common.write_flags(w));
         }
         let visible = &context.visible;

@@ -25,13 +25,16 @@ use wire::http::Query;
 use self::pieces::{Pieces, Splices};
 use self::sight::Sight;
 use crate::common::Common;
+use crate::flags::MasterFlags;
 
 /// What a document is written from.
 pub(super) struct Context {
     /// The cluster.
     pub(super) snapshot: Arc<Snapshot>,
-    /// Flags and the like.
+    /// Flags as they are shown, and the log.
     pub(super) common: Arc<Common>,
+    /// The master's flags.
+    pub(super) flags: Arc<MasterFlags>,
     /// When this master started.
     pub(super) started: Time,
     /// What exactly was asked for.

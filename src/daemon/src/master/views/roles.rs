@@ -70,7 +70,7 @@ pub(in crate::master) fn collect(snapshot: &Snapshot, pieces: &Pieces) -> BTreeM
 /// The roles to tell of: those of `--roles` if there is that flag, else all that [`collect`] finds; of them what somebody may see.
 fn told(context: &Context) -> impl Iterator<Item = (String, RoleView)> {
     let mut roles = collect(&context.snapshot, &context.pieces);
-    if let Ok(Some(listed)) = config::roles(&context.common.flags) {
+    if let Ok(Some(listed)) = config::roles(&context.flags.allocation) {
         roles =
             listed.into_iter().map(|name| roles.remove_entry(&name).unwrap_or((name, RoleView::default()))).collect();
     }

@@ -69,10 +69,10 @@ fn master_fields(w: &mut Writer<'_>, context: &Context) {
 }
 
 fn log_fields(w: &mut Writer<'_>, context: &Context) {
-    let names = ["cluster", "log_dir", "external_log_file"];
-    for name in &names[..if context.sight.flags { names.len() } else { 1 }] {
-        if let Some(value) = context.common.flags.get(name) {
-            w.key(name).string(value);
-        }
+    if let Some(cluster) = &context.flags.identity.cluster {
+        w.key("cluster").string(cluster);
+    }
+    if context.sight.flags {
+        context.common.write_log_fields(w);
     }
 }

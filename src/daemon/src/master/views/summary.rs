@@ -74,7 +74,7 @@ pub(in crate::master) fn write(context: &Context, out: &mut Vec<u8>) {
     }
     Writer::new(out).object(|w| {
         w.key("hostname").string(snapshot.info.hostname.as_deref().unwrap_or_default());
-        if let Some(cluster) = context.common.flags.get("cluster") {
+        if let Some(cluster) = &context.flags.identity.cluster {
             w.key("cluster").string(cluster);
         }
         w.key("slaves").array(|w| {
