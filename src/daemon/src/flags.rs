@@ -491,7 +491,8 @@ mod tests {
                 }
             }
         }
-        (MasterFlags::with(&[]), AgentFlags::with(&[]));
+        MasterFlags::with(&[]);
+        AgentFlags::with(&[]);
     }
 
     #[test]
