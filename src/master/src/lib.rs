@@ -50,7 +50,7 @@ pub use config::Config;
 pub use cores::{RequestId, StreamId};
 pub use counters::{Counter, Counters};
 pub use explain::KeptFrom;
-pub use io::{Answer, Input, Outbox, Output, Sender};
+pub use io::{Answer, CallError, Done, ErrorKind, Input, Outbox, Output, Sender};
 pub use master::Master;
 pub use message::{DecodeError, Message, Outgoing};
 pub use registry::RegistryOp;

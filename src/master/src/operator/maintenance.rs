@@ -9,7 +9,7 @@ use protos::mesos::internal::{Registry, ShutdownMessage};
 use protos::mesos::maintenance::Schedule;
 use protos::mesos::{MachineId, machine_info::Mode};
 
-use crate::io::{Answer, Outbox, Output};
+use crate::io::{CallError, Outbox, Output};
 use crate::master::Master;
 use crate::registry::{RegistryOp, without};
 use crate::state::{Agent, AgentKey, Machine, MachineKey};
@@ -20,8 +20,8 @@ const DOWN: &str = "Operator initiated 'Machine DOWN'";
 
 impl Master {
     /// The schedule takes the place of the one before. New machines drain, those that are not listed any more are up.
-    pub(crate) fn update_schedule(&mut self, schedule: Schedule, out: &mut Outbox) -> Result<(), Answer> {
-        validate::schedule(&schedule, &self.maintenance.machines).map_err(Answer::bad_request)?;
+    pub(crate) fn update_schedule(&mut self, schedule: Schedule, out: &mut Outbox) -> Result<(), CallError> {
+        validate::schedule(&schedule, &self.maintenance.machines).map_err(CallError::invalid)?;
         out.persist.push(RegistryOp::UpdateMaintenanceSchedule(schedule.clone()));
         let mut machines = BTreeMap::new();
         for window in &schedule.windows {
@@ -44,7 +44,7 @@ impl Master {
     }
 
     /// Draining machines go down: their agents are told to end, and are removed with all that runs there.
-    pub(crate) fn start_maintenance(&mut self, ids: &[MachineId], out: &mut Outbox) -> Result<(), Answer> {
+    pub(crate) fn start_maintenance(&mut self, ids: &[MachineId], out: &mut Outbox) -> Result<(), CallError> {
         let keys = self.machines_in(ids, Mode::Draining, "is not in DRAINING mode and cannot be brought down")?;
         out.persist.push(RegistryOp::StartMaintenance(ids.to_vec()));
         let machines = Arc::make_mut(&mut self.maintenance.machines);
@@ -61,7 +61,7 @@ impl Master {
     }
 
     /// Machines that are down are up again, and leave the schedule.
-    pub(crate) fn stop_maintenance(&mut self, ids: &[MachineId], out: &mut Outbox) -> Result<(), Answer> {
+    pub(crate) fn stop_maintenance(&mut self, ids: &[MachineId], out: &mut Outbox) -> Result<(), CallError> {
         let keys = self.machines_in(ids, Mode::Down, "is not in DOWN mode and cannot be brought up")?;
         out.persist.push(RegistryOp::StopMaintenance(ids.to_vec()));
         Arc::make_mut(&mut self.maintenance.machines).retain(|key, _| !keys.contains(key));
@@ -74,8 +74,8 @@ impl Master {
     }
 
     /// The machines that a call names, if all of them are in `mode`.
-    fn machines_in(&self, ids: &[MachineId], mode: Mode, words: &str) -> Result<BTreeSet<MachineKey>, Answer> {
-        validate::machines(ids).map_err(Answer::bad_request)?;
+    fn machines_in(&self, ids: &[MachineId], mode: Mode, words: &str) -> Result<BTreeSet<MachineKey>, CallError> {
+        validate::machines(ids).map_err(CallError::invalid)?;
         for id in ids {
             let machine = self.maintenance.machine(&MachineKey::from(id));
             let why = match machine {
@@ -83,7 +83,7 @@ impl Master {
                 Some(machine) if machine.mode != mode => words,
                 Some(_) => continue,
             };
-            return Err(Answer::bad_request(format!("Machine '{}' {why}", machine_text(id))));
+            return Err(CallError::invalid(format!("Machine '{}' {why}", machine_text(id))));
         }
         Ok(ids.iter().map(MachineKey::from).collect())
     }

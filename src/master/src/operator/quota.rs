@@ -13,7 +13,7 @@ use protos::mesos::master::call::UpdateQuota;
 use protos::mesos::quota::{QuotaConfig, QuotaRequest};
 use resources::{Quantities, Role};
 
-use crate::io::{Answer, Outbox};
+use crate::io::{CallError, ErrorKind, Outbox};
 use crate::master::Master;
 use crate::registry::RegistryOp;
 use crate::state::OfferKey;
@@ -32,13 +32,13 @@ impl Master {
         call: UpdateQuota,
         who: Option<&str>,
         out: &mut Outbox,
-    ) -> Result<(), Answer> {
+    ) -> Result<(), CallError> {
         let mut updates = Quotas::new();
         for config in &call.quota_configs {
-            let (role, quota) = validate::quota_config(config, &self.config).map_err(Answer::bad_request)?;
+            let (role, quota) = validate::quota_config(config, &self.config).map_err(CallError::invalid)?;
             updates.insert(role, quota);
         }
-        let invalid = |why: String| Answer::bad_request(format!("Invalid QuotaConfig: {why}"));
+        let invalid = |why: String| CallError::invalid(format!("Invalid QuotaConfig: {why}"));
         if !call.force() {
             self.check_consumed(&updates).map_err(invalid)?;
         }
@@ -73,9 +73,9 @@ impl Master {
         request: &QuotaRequest,
         who: Option<&str>,
         out: &mut Outbox,
-    ) -> Result<(), Answer> {
-        let (role, quota) = validate::quota_request(request, &self.config).map_err(Answer::bad_request)?;
-        let refused = |why: String| Answer::bad_request(format!("Failed to validate set quota request: {why}"));
+    ) -> Result<(), CallError> {
+        let (role, quota) = validate::quota_request(request, &self.config).map_err(CallError::invalid)?;
+        let refused = |why: String| CallError::invalid(format!("Failed to validate set quota request: {why}"));
         if self.quotas.contains_key(&role) {
             return Err(refused(format!("Cannot set quota for role '{role}' which already has quota")));
         }
@@ -83,7 +83,7 @@ impl Master {
         all.insert(role.clone(), quota.clone());
         check_hierarchy(&all).map_err(refused)?;
         if role.parent().is_some() {
-            return Err(Answer::bad_request(format!("Setting quota on nested role '{role}' is not supported yet")));
+            return Err(CallError::invalid(format!("Setting quota on nested role '{role}' is not supported yet")));
         }
         if !request.force() {
             self.check_capacity(&all).map_err(|(guaranteed, capacity)| {
@@ -91,7 +91,7 @@ impl Master {
                     "Quota guarantees overcommit the cluster (use 'force' to bypass this check): Total quota guarantees \
                      '{guaranteed}' exceed cluster capacity '{capacity}'"
                 );
-                Answer::status(409, why)
+                CallError::new(ErrorKind::Conflict, why)
             })?;
         }
         self.authorize(who, Action::UpdateQuota, Some(role.as_str()), out)?;
@@ -100,8 +100,8 @@ impl Master {
     }
 
     /// A role without quota is answered; Mesos's master does not survive the call.
-    pub(crate) fn remove_quota(&mut self, role: &str, who: Option<&str>, out: &mut Outbox) -> Result<(), Answer> {
-        let refused = |why: String| Answer::bad_request(format!("Failed to remove quota: {why}"));
+    pub(crate) fn remove_quota(&mut self, role: &str, who: Option<&str>, out: &mut Outbox) -> Result<(), CallError> {
+        let refused = |why: String| CallError::invalid(format!("Failed to remove quota: {why}"));
         if self.config.roles.as_ref().is_some_and(|allowed| !allowed.contains(role)) {
             return Err(refused(format!("Unknown role '{role}'")));
         }
