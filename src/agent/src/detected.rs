@@ -198,12 +198,12 @@ impl Agent {
                 .map(|task| task_in_old_form(task))
                 .collect(),
         };
-        self.completed_frameworks.iter().map(of).collect()
+        self.frameworks.completed().iter().map(of).collect()
     }
 
     /// What the agent tells after each registration.
     pub(crate) fn update_slave(&self, out: &mut Outbox) {
-        let operations = self.operations.iter().map(|operation| pb::Operation::clone(operation)).collect();
+        let operations = self.operations.to_proto();
         let oversubscribed = self.oversubscribed();
         let update = UpdateSlaveMessage {
             slave_id: self.slave_id(),

@@ -172,7 +172,7 @@ impl Agent {
                     && nested.sandbox.strip_prefix(&self.config.work_dir) == Some(&format!("/{path}"))
             }),
             Folder::Executor(framework, executor) => self.executor(framework.as_str(), executor.as_str()).is_some(),
-            Folder::Framework(framework) => self.frameworks.contains_key(framework),
+            Folder::Framework(framework) => self.frameworks.contains(framework.as_str()),
             Folder::Agent(id) => self.id.as_ref().is_some_and(|own| own.as_str() == id),
         }
     }

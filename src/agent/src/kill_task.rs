@@ -19,7 +19,7 @@ impl Agent {
             return;
         }
         let Ok(framework) = FrameworkId::new(&message.framework_id.value) else { return };
-        let Some(known) = self.frameworks.get(&framework).cloned() else {
+        let Some(known) = self.frameworks.get(framework.as_str()).cloned() else {
             let task = &message.task_id.value;
             out.warn(format!("Dropped the kill of task {task}: framework {framework} is unknown"));
             return;

@@ -34,13 +34,9 @@ pub(crate) struct Launch {
 
 impl Agent {
     /// Keeps a framework that has nothing here; what it had is still its history.
-    pub(crate) fn add_framework(&mut self, mut framework: Framework, out: &mut Outbox) {
+    pub(crate) fn add_framework(&mut self, framework: Framework, out: &mut Outbox) {
         self.checkpoint_framework(&framework, out);
-        let known = self.completed_frameworks.iter().position(|completed| completed.id == framework.id);
-        if let Some(completed) = known.and_then(|index| self.completed_frameworks.remove(index)) {
-            framework.completed_executors.clone_from(&completed.completed_executors);
-        }
-        self.frameworks.insert(framework.id.clone(), Arc::new(framework));
+        self.frameworks.insert(framework);
     }
 
     /// Writes a framework's info and pid down, if it checkpoints.
@@ -56,7 +52,7 @@ impl Agent {
     pub(crate) fn launch(&mut self, framework: &FrameworkId, launch: Launch, now: Time, out: &mut Outbox) {
         let executor = launch.executor.executor_id.value.clone();
         let existing = self.executor(framework.as_str(), &executor).map(|executor| executor.state);
-        let Some(known) = self.frameworks.get(framework) else { return };
+        let Some(known) = self.frameworks.get(framework.as_str()) else { return };
         let info = Arc::clone(&known.info);
         let drop = match (existing, launch.expects_new) {
             (None, Some(false)) => {
@@ -102,7 +98,7 @@ impl Agent {
         let (Ok(id), Some(agent)) = (ExecutorId::of(&launch.executor.executor_id.value), self.id.clone()) else {
             return;
         };
-        let Some(known) = self.frameworks.get(framework) else { return };
+        let Some(known) = self.frameworks.get(framework.as_str()) else { return };
         let (framework_info, checkpoints) = (Arc::clone(&known.info), known.checkpoints());
         // A UUID's text is a good id.
         let container = ContainerId::new(&base::uuid_text(self.random.uuid())).expect("a good id");
@@ -130,11 +126,8 @@ impl Agent {
             self.checkpoint_executor(&executor, &folder, run, out);
         }
         let spec = Box::new(self.container_of(&executor, checkpoints));
-        out.outputs.push(Output::Launch { container: container.clone(), spec });
-        self.containers.insert(container, (framework.clone(), id.clone()));
-        if let Some(known) = self.framework_mut(framework.as_str()) {
-            known.executors.insert(id, Arc::new(executor));
-        }
+        out.outputs.push(Output::Launch { container, spec });
+        self.frameworks.insert_executor(executor);
     }
 
     fn with_default_container(&self, mut info: pb::ExecutorInfo) -> pb::ExecutorInfo {
@@ -209,7 +202,7 @@ impl Agent {
         target.was_given_a_task |= !queued.is_empty();
         self.update_volumes(framework.as_str(), executor, out);
         self.resize(framework.as_str(), executor, out);
-        let Some(known) = self.frameworks.get(framework) else { return };
+        let Some(known) = self.frameworks.get(framework.as_str()) else { return };
         let Some(target) = known.executors.get(executor) else { return };
         for queued in queued {
             for task in queued.tasks().iter().filter(|_| known.checkpoints()) {

@@ -47,6 +47,7 @@ mod shut_down;
 mod shutdown_executor;
 mod shutdown_framework;
 mod snapshot;
+mod state;
 mod status;
 mod status_update;
 mod streams;

@@ -112,7 +112,7 @@ impl Agent {
     fn kill_nested(&mut self, request: RequestId, container: &ContainerName, signal: i32, out: &mut Outbox) {
         let runs = match self.nested.get(container) {
             Some(nested) => nested.ended.is_none(),
-            None => self.containers.contains_key(container),
+            None => self.frameworks.has_container(container),
         };
         if !runs {
             let text = format!("Container '{container}' cannot be found (or is already killed)");
@@ -123,11 +123,11 @@ impl Agent {
     }
 
     fn remove_nested(&mut self, request: RequestId, container: &ContainerName, out: &mut Outbox) {
-        if self.containers.contains_key(container) {
+        if self.frameworks.has_container(container) {
             return self.refuse(request, 400, "Expecting 'container_id.parent' to be present", out);
         }
         let root = container.root();
-        if root != *container && !self.containers.contains_key(&root) && !self.nested.contains_key(&root) {
+        if root != *container && !self.frameworks.has_container(&root) && !self.nested.contains_key(&root) {
             return self.refuse(request, 500, "Unknown root container", out);
         }
         let inside = |name: &ContainerName| name == container || name.is_inside(container);
@@ -221,12 +221,12 @@ impl Agent {
     ) {
         for (container, found) in recovered {
             let root = container.root();
-            let is_known = self.containers.contains_key(&root);
+            let is_known = self.frameworks.has_container(&root);
             // An executor is taken up by its checkpoint, even if what is noted of its container cannot be read.
             if is_known && (found.is_executor || container == root) {
                 continue;
             }
-            let owner = self.containers.get(&root).and_then(|(f, e)| self.executor(f.as_str(), e.as_str()));
+            let owner = self.frameworks.executor_in(&root);
             let owner = owner.filter(|executor| executor.state != ExecutorState::Terminated);
             let base = match owner {
                 Some(executor) => Some(executor.directory.to_string()),

@@ -64,7 +64,7 @@ impl Agent {
         }
         check_program(&wanted)?;
         let Some(parent) = container.parent() else {
-            if self.containers.contains_key(container) {
+            if self.frameworks.has_container(container) {
                 return Err(format!("Container {container} is an executor's"));
             }
             let known = self.nested.keys().filter(|name| name.parent().is_none() && *name != container).count();
@@ -96,8 +96,7 @@ impl Agent {
     }
 
     fn around(&self, root: &ContainerName) -> Option<Around> {
-        if let Some((framework, executor)) = self.containers.get(root) {
-            let executor = self.executor(framework.as_str(), executor.as_str())?;
+        if let Some(executor) = self.frameworks.executor_in(root) {
             let runs = executor.state != ExecutorState::Terminated;
             return runs.then(|| Around::Executor(Box::new(Executor::clone(executor))));
         }
@@ -226,7 +225,7 @@ impl Agent {
             return nested.environment.clone();
         }
         let Around::Executor(executor) = around else { return Vec::new() };
-        let checkpoints = self.frameworks.get(&executor.framework_id).is_some_and(|known| known.checkpoints());
+        let checkpoints = self.frameworks.get(executor.framework_id.as_str()).is_some_and(|known| known.checkpoints());
         executor_environment(self, executor, checkpoints)
     }
 }

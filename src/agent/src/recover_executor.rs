@@ -46,17 +46,16 @@ impl Agent {
             if !lives {
                 dead.push(executor.container.clone());
             }
-            self.containers.insert(executor.container.clone(), (framework.id.clone(), executor.id.clone()));
             framework.executors.insert(executor.id.clone(), Arc::new(executor));
         }
         if framework.executors.is_empty() {
             self.discard(Folder::Framework(framework.id.clone()), now);
             if !framework.completed_executors.is_empty() {
-                self.remember_framework(Arc::new(framework));
+                self.frameworks.remember(Arc::new(framework));
             }
             return;
         }
-        self.frameworks.insert(framework.id.clone(), Arc::new(framework));
+        self.frameworks.insert(framework);
         for container in dead {
             self.container_exited(&container, None, now, out);
         }

@@ -77,7 +77,7 @@ impl Agent {
             out.warn(format!("Dropped a launch: framework '{}' has no valid id", info.name));
             return;
         };
-        if self.frameworks.get(&id).is_some_and(|framework| framework.state == FrameworkState::Terminating) {
+        if self.frameworks.get(id.as_str()).is_some_and(|framework| framework.state == FrameworkState::Terminating) {
             out.warn(format!("Dropped a launch: framework {id} is being shut down"));
             return;
         }
@@ -92,7 +92,7 @@ impl Agent {
         if let Err(drop) = self.authorize(&info, &launch) {
             return self.drop_launch(&id, &info, &launch, &drop, now, out);
         }
-        if !self.frameworks.contains_key(&id) {
+        if !self.frameworks.contains(id.as_str()) {
             self.add_framework(Framework::new(id.clone(), info.into_arc(), pid), out);
         }
         self.launch(&id, launch, now, out);

@@ -207,7 +207,7 @@ impl Agent {
         now: Time,
         out: &mut Outbox,
     ) {
-        let Some(known) = self.frameworks.get(framework) else { return };
+        let Some(known) = self.frameworks.get(framework.as_str()) else { return };
         let Some(owner) = known.executors.get(executor) else { return };
         self.explain_by_draining(&known.info, &mut update);
         let run = known.checkpoints().then(|| Arc::clone(&owner.run));

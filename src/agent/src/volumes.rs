@@ -89,7 +89,7 @@ impl Agent {
     }
 
     fn is_used_elsewhere(&self, folder: &str, container: &ContainerName) -> bool {
-        let mut executors = self.frameworks.values().flat_map(|framework| framework.executors.values());
+        let mut executors = self.frameworks.executors();
         executors.any(|other| other.container != *container && other.volumes.iter().any(|link| link.folder == folder))
     }
 

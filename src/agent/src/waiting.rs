@@ -53,7 +53,7 @@ impl Agent {
         out: &mut Outbox,
     ) {
         let wanted = |launch: &Launch| launch.executor.executor_id.value == executor.as_str();
-        let Some(known) = self.frameworks.get(framework) else { return };
+        let Some(known) = self.frameworks.get(framework.as_str()) else { return };
         if known.state != FrameworkState::Running || self.state == AgentState::Terminating {
             return;
         }

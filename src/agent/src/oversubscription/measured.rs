@@ -85,7 +85,7 @@ impl Agent {
     /// What is held, by the core's own books, with what was measured of its use.
     pub(super) fn usage(&self, measurement: Measurement, now: Time) -> Usage {
         let Measurement { load, mut containers } = measurement;
-        let executors = self.frameworks.values().flat_map(|framework| framework.executors.values());
+        let executors = self.frameworks.executors();
         let mut of = |executor: &Executor| ExecutorUsage {
             framework: executor.framework_id.clone(),
             executor: executor.id.clone(),
