@@ -12,23 +12,17 @@ use resources::Resources;
 
 use crate::authenticate::Authentication;
 use crate::config::Config;
-use crate::container::ContainerName;
 use crate::disk::{Recovered, RecoveryError};
-use crate::executor::Executor;
-use crate::framework::Framework;
 use crate::gc::Garbage;
 use crate::input::Input;
 use crate::message::{Incoming, Outgoing};
-use crate::nested::Nested;
 use crate::output::{Answer, Outbox, Output, Persist};
 use crate::oversubscription::Oversubscription;
 use crate::random::Random;
 use crate::snapshot::{Counters, Snapshot};
-use crate::state::{Frameworks, Operations};
-use crate::streams::Streams;
+use crate::state::{ContainerName, Executor, Framework, Frameworks, Nested, Operations, Streams, Trouble};
 use crate::texts::Texts;
 use crate::timers::{Timer, Timers};
-use crate::trouble::Trouble;
 
 /// How far an agent has got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

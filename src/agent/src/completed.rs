@@ -3,8 +3,7 @@
 use base::{ExecutorId, FrameworkId, Time};
 
 use crate::agent::{Agent, AgentState};
-use crate::disk::paths;
-use crate::gc::Folder;
+use crate::disk::{Folder, paths};
 use crate::output::Outbox;
 
 impl Agent {

@@ -8,9 +8,8 @@ use protos::mesos::{self as pb, TaskState, framework_info::capability::Type, tas
 
 use crate::agent::Agent;
 use crate::disk::{frame, paths};
-use crate::executor::{Executor, Queued};
 use crate::output::{Outbox, Persist};
-use crate::status::is_capable;
+use crate::state::{Executor, Queued, is_capable};
 
 impl Agent {
     /// Kills all tasks, and takes no new ones.

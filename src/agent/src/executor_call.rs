@@ -7,9 +7,8 @@ use protos::mesos::internal::{ExecutorToFrameworkMessage, FrameworkToExecutorMes
 use protos::mesos::{self as pb, executor as api};
 
 use crate::agent::{Agent, AgentState};
-use crate::executor::{ExecutorLink, ExecutorState};
-use crate::framework::FrameworkState;
 use crate::output::{Answer, Outbox};
+use crate::state::{ExecutorLink, ExecutorState, FrameworkState};
 
 impl Agent {
     /// A call of an executor that is not SUBSCRIBE.

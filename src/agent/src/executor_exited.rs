@@ -5,12 +5,9 @@ use protos::mesos::{self as pb, TaskState, task_status::Reason};
 
 use crate::agent::Agent;
 use crate::config::RecoverMode;
-use crate::container::ContainerName;
 use crate::disk::paths;
-use crate::executor::{Early, ExecutorLink, ExecutorState, Queued};
-use crate::framework::FrameworkState;
 use crate::output::{Outbox, Output};
-use crate::status::{Verdict, loss};
+use crate::state::{ContainerName, Early, ExecutorLink, ExecutorState, FrameworkState, Queued, Verdict, loss};
 
 impl Agent {
     /// A container runs.

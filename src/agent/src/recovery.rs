@@ -11,13 +11,10 @@ use protos::mesos::{self as pb, TaskState, task_status::Reason};
 
 use crate::agent::{Agent, AgentState, StartError};
 use crate::config::RecoverMode;
-use crate::disk::{Recovered, RecoveredAgent, paths};
-use crate::executor::{ExecutorLink, ExecutorState};
-use crate::gc::Folder;
+use crate::disk::{Folder, Recovered, RecoveredAgent, paths};
 use crate::output::{Outbox, Output, Persist};
 use crate::reconfiguration;
-use crate::state::Operations;
-use crate::status::{Verdict, loss};
+use crate::state::{ExecutorLink, ExecutorState, Operations, Verdict, loss};
 use crate::timers::Timer;
 
 /// When recovered operations are reported for the second time; the first is with the registration.

@@ -14,7 +14,7 @@ use protos::mesos::{self as pb, TaskState, task_status::Reason};
 use crate::agent::{Agent, AgentState};
 use crate::disk::{frame, paths};
 use crate::output::{Outbox, Persist};
-use crate::status::{Verdict, loss};
+use crate::state::{Verdict, loss};
 
 impl Agent {
     /// The answer to RegisterSlaveMessage.

@@ -10,7 +10,7 @@ use base::{AgentId, FrameworkId, Pid, Time};
 use protos::mesos as pb;
 
 use crate::agent::AgentState;
-use crate::framework::Framework;
+use crate::state::Framework;
 
 /// A cheap immutable view of an agent.
 #[derive(Clone, Debug)]

@@ -11,10 +11,9 @@ use protos::mesos::{self as pb, TaskState, executor as api, task_status::Reason}
 
 use crate::agent::{Agent, AgentState};
 use crate::disk::paths;
-use crate::executor::{Early, Executor, ExecutorLink, ExecutorState};
-use crate::framework::FrameworkState;
+use crate::executor_events::shutdown_event;
 use crate::output::{Answer, Outbox, Output};
-use crate::status::{Verdict, loss};
+use crate::state::{Early, Executor, ExecutorLink, ExecutorState, FrameworkState, Verdict, loss};
 
 impl Agent {
     /// Opens an executor's event stream.
@@ -145,9 +144,4 @@ impl Agent {
             latest_state: None,
         }
     }
-}
-
-/// The event that tells an executor to end.
-pub(crate) fn shutdown_event() -> api::Event {
-    api::Event { r#type: Some(api::event::Type::Shutdown as i32), ..api::Event::default() }
 }

@@ -8,12 +8,9 @@ use std::sync::Arc;
 use authorizer::{Action, executor_user, launched_user, task_user};
 use protos::mesos::{self as pb, agent as api};
 
-use crate::container::ContainerName;
-use crate::executor::{Executor, Queued};
-use crate::framework::Framework;
-use crate::nested::target;
-use crate::nested_launch::wanted;
+use crate::nested_call::{target, wanted};
 use crate::snapshot::Snapshot;
+use crate::state::{ContainerName, Executor, Framework, Queued};
 
 /// Whether an action may be done to what belongs to a user.
 type May<'m> = &'m dyn Fn(Action, &str) -> bool;

@@ -7,8 +7,7 @@ use protos::mesos as pb;
 use resources::Resources;
 
 use crate::agent::Agent;
-use crate::container::ContainerName;
-use crate::executor::{Executor, ExecutorState};
+use crate::state::{ContainerName, Executor, ExecutorState};
 
 /// Load averages, as the kernel gives them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

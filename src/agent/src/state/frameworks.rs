@@ -9,10 +9,10 @@ use base::{ExecutorId, FrameworkId};
 use cores::StreamId;
 use rustc_hash::FxHashMap;
 
+use super::container::ContainerName;
+use super::executor::{Executor, ExecutorLink};
+use super::framework::Framework;
 use crate::config::MAX_COMPLETED_FRAMEWORKS;
-use crate::container::ContainerName;
-use crate::executor::{Executor, ExecutorLink};
-use crate::framework::Framework;
 
 /// Names an executor.
 type Key = (FrameworkId, ExecutorId);
