@@ -113,7 +113,7 @@ impl Master {
         }
         self.brief_agent(key, &returning, out);
         self.adopt_completed(key, returning);
-        self.agents.check_drained(key);
+        self.agents.check_drained(key, &self.operations);
     }
 
     /// Another id at the same address: that agent has lost its memory, and its tasks.

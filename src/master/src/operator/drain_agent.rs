@@ -32,14 +32,14 @@ impl Master {
         self.set_deactivated(&id, true, out);
         if let (Some(key), Some(agent)) = (key, agent) {
             out.push(Output::send(&agent.pid, DrainSlaveMessage { config }));
-            self.agents.check_drained(key);
+            self.agents.check_drained(key, &self.operations);
         }
         Ok(())
     }
 
     /// Draining agents that have become empty are drained, or gone if the call says so.
     pub(crate) fn settle_drained(&mut self, out: &mut Outbox) {
-        for agent in self.agents.take_drained() {
+        for agent in self.agents.take_drained(&self.operations) {
             out.info(format!("Agent {} is drained", agent.id));
             match agent.drain.is_some_and(|drain| drain.config.mark_gone()) {
                 true => self.mark_gone(&agent.id, out),
