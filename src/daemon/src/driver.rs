@@ -307,7 +307,7 @@ mod tests {
                 1000.. => out.at_once.push(n),
                 _ => out.push(n),
             }
-            if n < 1000 && n % 2 == 0 {
+            if n < 1000 && n.is_multiple_of(2) {
                 out.persist.push(n);
             }
         }

@@ -206,7 +206,7 @@ impl Master {
     }
 
     fn exited(&mut self, pid: &Pid, out: &mut Outbox) {
-        self.forget_authentication(pid);
+        self.peers.forget(pid);
         if let Some(framework) = self.frameworks.key_of_pid(pid) {
             self.driver_exited(framework, out);
         }

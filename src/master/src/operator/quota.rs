@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use allocator::Quota;
+use allocator::{Allocator, Quota};
 use authorizer::Action;
 use protos::mesos::internal::Registry;
 use protos::mesos::master::call::UpdateQuota;
@@ -40,13 +40,13 @@ impl Master {
         }
         let invalid = |why: String| CallError::invalid(format!("Invalid QuotaConfig: {why}"));
         if !call.force() {
-            self.check_consumed(&updates).map_err(invalid)?;
+            check_consumed(self.allocation.allocator(), &updates).map_err(invalid)?;
         }
         let mut all = Quotas::clone(&self.quotas);
         all.extend(updates.clone());
         check_hierarchy(&all).map_err(invalid)?;
         if !call.force() {
-            self.check_capacity(&all).map_err(|(guaranteed, capacity)| {
+            check_capacity(self.allocation.allocator(), &all).map_err(|(guaranteed, capacity)| {
                 invalid(format!(
                     "total quota guarantees '{guaranteed}' exceed cluster capacity '{capacity}' (use 'force' flag to \
                      bypass this check)"
@@ -86,7 +86,7 @@ impl Master {
             return Err(CallError::invalid(format!("Setting quota on nested role '{role}' is not supported yet")));
         }
         if !request.force() {
-            self.check_capacity(&all).map_err(|(guaranteed, capacity)| {
+            check_capacity(self.allocation.allocator(), &all).map_err(|(guaranteed, capacity)| {
                 let why = format!(
                     "Quota guarantees overcommit the cluster (use 'force' to bypass this check): Total quota guarantees \
                      '{guaranteed}' exceed cluster capacity '{capacity}'"
@@ -149,33 +149,6 @@ impl Master {
         }
     }
 
-    fn check_consumed(&self, updates: &Quotas) -> Result<(), String> {
-        for (role, quota) in updates {
-            let consumed = self.allocation.allocator().role_view(role).map(|view| view.consumed).unwrap_or_default();
-            if !quota.limits.allows(&consumed) {
-                return Err(format!(
-                    "Role '{role}' is already consuming '{}'; this is more than the requested limits '{}' (use 'force' \
-                     flag to bypass this check)",
-                    amounts_text(consumed.iter()),
-                    amounts_text(quota.limits.iter())
-                ));
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether the registered agents, also those without a connection, have what all roles are guaranteed. If not: both.
-    fn check_capacity(&self, quotas: &Quotas) -> Result<(), (String, String)> {
-        let mut guaranteed = Quantities::new();
-        let top = quotas.iter().filter(|(role, _)| role.parent().is_none());
-        top.for_each(|(_, quota)| guaranteed += &quota.guarantees);
-        let there = self.allocation.allocator().capacity();
-        match there.contains(&guaranteed) {
-            true => Ok(()),
-            false => Err((amounts_text(guaranteed.iter()), amounts_text(there.iter()))),
-        }
-    }
-
     /// Takes over what the masters before have set; those before 1.9 wrote what is guaranteed and limited alike.
     pub(crate) fn recover_quotas(&mut self, registry: &Registry) {
         #[allow(deprecated)]
@@ -191,6 +164,34 @@ impl Master {
                 quotas.insert(role, quota);
             }
         }
+    }
+}
+
+/// Whether no role consumes more than its new limits.
+fn check_consumed(allocator: &Allocator, updates: &Quotas) -> Result<(), String> {
+    for (role, quota) in updates {
+        let consumed = allocator.role_view(role).map(|view| view.consumed).unwrap_or_default();
+        if !quota.limits.allows(&consumed) {
+            return Err(format!(
+                "Role '{role}' is already consuming '{}'; this is more than the requested limits '{}' (use 'force' \
+                 flag to bypass this check)",
+                amounts_text(consumed.iter()),
+                amounts_text(quota.limits.iter())
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Whether the registered agents, also those without a connection, have what all roles are guaranteed. If not: both.
+fn check_capacity(allocator: &Allocator, quotas: &Quotas) -> Result<(), (String, String)> {
+    let mut guaranteed = Quantities::new();
+    let top = quotas.iter().filter(|(role, _)| role.parent().is_none());
+    top.for_each(|(_, quota)| guaranteed += &quota.guarantees);
+    let there = allocator.capacity();
+    match there.contains(&guaranteed) {
+        true => Ok(()),
+        false => Err((amounts_text(guaranteed.iter()), amounts_text(there.iter()))),
     }
 }
 
