@@ -6,9 +6,8 @@ use protos::mesos::internal::{StatusUpdateAcknowledgementMessage, StatusUpdateRe
 
 use crate::agent::Agent;
 use crate::disk::frame;
-use crate::executor::ExecutorState;
 use crate::output::{Outbox, Persist};
-use crate::streams::Acknowledged;
+use crate::state::{Acknowledged, ExecutorState};
 
 impl Agent {
     /// The next update of the task may go; after the last one the task is history.

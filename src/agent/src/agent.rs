@@ -2,33 +2,27 @@
 //!
 //! What an input does is in the file named after it; this one only directs.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use base::{AgentId, ExecutorId, FrameworkId, Pid, Time};
-use cores::{Core, RequestId, StreamId, TimerKey};
+use base::{AgentId, FrameworkId, Pid, Time};
+use cores::{Core, RequestId, TimerKey};
 use protos::mesos as pb;
 use resources::Resources;
-use rustc_hash::FxHashMap;
 
 use crate::authenticate::Authentication;
 use crate::config::Config;
-use crate::container::ContainerName;
 use crate::disk::{Recovered, RecoveryError};
-use crate::executor::Executor;
-use crate::framework::Framework;
 use crate::gc::Garbage;
 use crate::input::Input;
 use crate::message::{Incoming, Outgoing};
-use crate::nested::Nested;
 use crate::output::{Answer, Outbox, Output, Persist};
 use crate::oversubscription::Oversubscription;
 use crate::random::Random;
 use crate::snapshot::{Counters, Snapshot};
-use crate::streams::Streams;
+use crate::state::{ContainerName, Executor, Framework, Frameworks, Nested, Operations, Streams, Trouble};
 use crate::texts::Texts;
 use crate::timers::{Timer, Timers};
-use crate::trouble::Trouble;
 
 /// How far an agent has got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,13 +91,8 @@ pub struct Agent {
     pub(crate) random: Random,
     pub(crate) timers: Timers,
     pub(crate) streams: Streams,
-    pub(crate) frameworks: BTreeMap<FrameworkId, Arc<Framework>>,
-    pub(crate) completed_frameworks: VecDeque<Arc<Framework>>,
-    /// The executors' containers.
-    pub(crate) containers: FxHashMap<ContainerName, (FrameworkId, ExecutorId)>,
-    /// The executors that have an event stream.
-    pub(crate) by_stream: FxHashMap<StreamId, (FrameworkId, ExecutorId)>,
-    /// When executors hear of nothing the next time.
+    pub(crate) frameworks: Frameworks,
+    /// The next executor heartbeats.
     pub(crate) heartbeats: Option<TimerKey>,
     /// Containers inside the executors' ones.
     pub(crate) nested: BTreeMap<ContainerName, Nested>,
@@ -138,7 +127,7 @@ pub struct Agent {
     pub(crate) ping_timeout: std::time::Duration,
     pub(crate) drain: Option<pb::DrainConfig>,
     pub(crate) drain_start: Option<Time>,
-    pub(crate) operations: Vec<Arc<pb::Operation>>,
+    pub(crate) operations: Operations,
     /// The last change of volumes that was asked for, and the last one that is done.
     pub(crate) volume_change: u64,
     pub(crate) volumes_settled: u64,
@@ -238,10 +227,7 @@ impl Agent {
             random,
             timers: Timers::default(),
             streams: Streams::new(),
-            frameworks: BTreeMap::new(),
-            completed_frameworks: VecDeque::new(),
-            containers: FxHashMap::default(),
-            by_stream: FxHashMap::default(),
+            frameworks: Frameworks::default(),
             heartbeats: None,
             nested: BTreeMap::new(),
             total: Arc::default(),
@@ -264,7 +250,7 @@ impl Agent {
             ping_timeout: std::time::Duration::from_secs(75),
             drain: None,
             drain_start: None,
-            operations: Vec::new(),
+            operations: Operations::default(),
             volume_change: 0,
             volumes_settled: 0,
             volumes_on_disk: Resources::default(),
@@ -289,11 +275,11 @@ impl Agent {
             master: self.master.clone(),
             registered: self.registered,
             recovery_time: self.recovery_time,
-            frameworks: self.frameworks.clone(),
-            completed_frameworks: self.completed_frameworks.clone(),
+            frameworks: Arc::clone(self.frameworks.rows()),
+            completed_frameworks: Arc::clone(self.frameworks.completed()),
             drain: self.drain,
             drain_start: self.drain_start,
-            operations: self.operations.clone(),
+            operations: Arc::clone(self.operations.rows()),
             oversubscribed: self.oversubscribed(),
             counters: self.counters.clone(),
             garbage: self.garbage.len(),
@@ -366,15 +352,15 @@ impl Agent {
     }
 
     pub(crate) fn framework_mut(&mut self, id: &str) -> Option<&mut Framework> {
-        self.frameworks.get_mut(id).map(Arc::make_mut)
+        self.frameworks.get_mut(id)
     }
 
     pub(crate) fn executor_mut(&mut self, framework: &str, executor: &str) -> Option<&mut Executor> {
-        self.framework_mut(framework)?.executors.get_mut(executor).map(Arc::make_mut)
+        self.frameworks.executor_mut(framework, executor)
     }
 
     pub(crate) fn executor(&self, framework: &str, executor: &str) -> Option<&Arc<Executor>> {
-        self.frameworks.get(framework)?.executors.get(executor)
+        self.frameworks.executor(framework, executor)
     }
 
     /// Sends a message.

@@ -32,7 +32,7 @@ impl Agent {
             out.warn("Dropped an operation: its resource provider is not subscribed");
             return;
         }
-        if let Some(known) = self.operations.iter().find(|known| known.uuid == message.operation_uuid) {
+        if let Some(known) = self.operations.get(&message.operation_uuid.value) {
             return self.send_operation_status(known, known.latest_status.clone(), out);
         }
         if let Some(why) = self.refusal("Operation") {
@@ -71,7 +71,7 @@ impl Agent {
             uuid: message.operation_uuid,
         };
         let uuid = operation.uuid.value.clone();
-        self.operations.push(Arc::new(operation));
+        self.operations.push(operation);
         self.checkpoint_resources(out);
         self.report_operation(&uuid, RETRY_MIN, now, out);
         if state == OperationState::OperationError {
@@ -105,10 +105,7 @@ impl Agent {
 
     /// Tells the master of an operation's outcome, and sets the time of the next report.
     pub(crate) fn report_operation(&mut self, uuid: &[u8], wait: Duration, now: Time, out: &mut Outbox) {
-        let Some(operation) = self.operations.iter().find(|operation| operation.uuid.value[..] == *uuid).cloned()
-        else {
-            return;
-        };
+        let Some(operation) = self.operations.get(uuid).cloned() else { return };
         if self.state == AgentState::Running {
             self.send_operation_status(&operation, operation.latest_status.clone(), out);
         }
@@ -118,7 +115,7 @@ impl Agent {
 
     /// Tells a master that the agent has just registered with of all outcomes.
     pub(crate) fn report_operations(&self, out: &mut Outbox) {
-        for operation in &self.operations {
+        for operation in self.operations.iter() {
             self.send_operation_status(operation, operation.latest_status.clone(), out);
         }
     }
@@ -140,12 +137,7 @@ impl Agent {
         message: &AcknowledgeOperationStatusMessage,
         out: &mut Outbox,
     ) {
-        let before = self.operations.len();
-        self.operations.retain(|operation| {
-            operation.uuid != message.operation_uuid
-                || operation.latest_status.uuid.as_ref() != Some(&message.status_uuid)
-        });
-        if self.operations.len() < before {
+        if self.operations.acknowledge(&message.operation_uuid, &message.status_uuid) {
             self.checkpoint_resources(out);
         }
     }
@@ -153,11 +145,7 @@ impl Agent {
     /// ReconcileOperationsMessage: a framework asks for what is known, the master for what is not.
     pub(crate) fn reconcile_operations(&self, message: ReconcileOperationsMessage, out: &mut Outbox) {
         for asked in message.operations.into_iter().filter(|asked| asked.resource_provider_id.is_none()) {
-            let is_it = |operation: &&Arc<pb::Operation>| match (&asked.operation_uuid, &asked.operation_id) {
-                (Some(uuid), _) => operation.uuid == *uuid,
-                (None, id) => id.is_some() && operation.info.id == *id,
-            };
-            match (self.operations.iter().find(is_it), &message.framework_id, asked.operation_uuid.clone()) {
+            match (self.operations.asked_for(&asked), &message.framework_id, asked.operation_uuid.clone()) {
                 (Some(known), Some(_), _) => {
                     let status = pb::OperationStatus { uuid: None, ..known.latest_status.clone() };
                     self.send_operation_status(known, status, out);
@@ -249,7 +237,7 @@ impl Agent {
     fn checkpoint_resources(&self, out: &mut Outbox) {
         let resources = self.total.to_checkpoint();
         let state = ResourceState {
-            operations: self.operations.iter().map(|operation| pb::Operation::clone(operation)).collect(),
+            operations: self.operations.to_proto(),
             resources: resources.to_proto(Format::PostRefinement),
         };
         let old: Vec<u8> = resources.to_proto(Format::PreRefinement).iter().flat_map(frame).collect();

@@ -2,67 +2,20 @@
 //!
 //! Each attempt is a process of its own, `crammd5-authenticatee(n)`. What comes after it is in `detected`.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Pid, Time, cram_md5};
 use cores::TimerKey;
-use protos::mesos::internal::{
-    AuthenticateMessage, AuthenticationCompletedMessage, AuthenticationErrorMessage, AuthenticationFailedMessage,
-    AuthenticationMechanismsMessage, AuthenticationStartMessage, AuthenticationStepMessage,
-};
+use protos::mesos::internal::{AuthenticateMessage, AuthenticationStartMessage, AuthenticationStepMessage};
 
 use crate::agent::{Agent, AgentState};
-use crate::message::Outgoing;
+use crate::message::{AuthMessage, Outgoing};
 use crate::output::{Outbox, Output};
 use crate::timers::Timer;
 
 /// The only mechanism.
 const MECHANISM: &str = "CRAM-MD5";
-
-/// Who an agent is (`--credential`).
-#[derive(Clone, PartialEq, Eq)]
-pub struct Credential {
-    /// Its name.
-    pub principal: String,
-    /// What proves it.
-    pub secret: Option<String>,
-}
-
-impl fmt::Debug for Credential {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Secrets do not get into logs.
-        f.debug_struct("Credential").field("principal", &self.principal).finish_non_exhaustive()
-    }
-}
-
-/// A message of a master's authenticator.
-#[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs)]
-pub enum AuthMessage {
-    Mechanisms(AuthenticationMechanismsMessage),
-    Step(AuthenticationStepMessage),
-    Completed(AuthenticationCompletedMessage),
-    Failed(AuthenticationFailedMessage),
-    Error(AuthenticationErrorMessage),
-}
-
-impl AuthMessage {
-    /// The attempt whose process `to` is, and what the message says; none if such a process takes no such message.
-    pub fn decode(to: &str, name: &str, body: &[u8]) -> Option<(u64, AuthMessage)> {
-        let attempt = to.strip_prefix("crammd5-authenticatee(")?.strip_suffix(')')?.parse().ok()?;
-        let message = match name.strip_prefix("mesos.internal.")? {
-            "AuthenticationMechanismsMessage" => protos::decode(body).map(AuthMessage::Mechanisms),
-            "AuthenticationStepMessage" => protos::decode(body).map(AuthMessage::Step),
-            "AuthenticationCompletedMessage" => protos::decode(body).map(AuthMessage::Completed),
-            "AuthenticationFailedMessage" => protos::decode(body).map(AuthMessage::Failed),
-            "AuthenticationErrorMessage" => protos::decode(body).map(AuthMessage::Error),
-            _ => return None,
-        };
-        Some((attempt, message.ok()?))
-    }
-}
 
 /// How far an attempt has got.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -244,7 +197,10 @@ impl Agent {
 
 #[cfg(test)]
 mod tests {
+    use protos::mesos::internal::AuthenticationFailedMessage;
+
     use super::*;
+    use crate::config::Credential;
 
     #[test]
     fn reads_what_an_authenticatee_takes() {

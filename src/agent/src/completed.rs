@@ -1,14 +1,9 @@
 //! The end of executors and frameworks: they become history, and their folders garbage.
 
-use std::sync::Arc;
-
 use base::{ExecutorId, FrameworkId, Time};
 
 use crate::agent::{Agent, AgentState};
-use crate::config::MAX_COMPLETED_FRAMEWORKS;
-use crate::disk::paths;
-use crate::framework::Framework;
-use crate::gc::Folder;
+use crate::disk::{Folder, paths};
 use crate::output::Outbox;
 
 impl Agent {
@@ -21,14 +16,10 @@ impl Agent {
         out: &mut Outbox,
     ) {
         let limit = self.config.max_completed_executors_per_framework;
-        let Some(known) = self.framework_mut(framework.as_str()) else { return };
-        let Some(gone) = known.executors.remove(executor) else { return };
-        let completed = Arc::make_mut(&mut known.completed_executors);
-        completed.push_back(Arc::clone(&gone));
-        while completed.len() > limit {
-            completed.pop_front();
-        }
-        if known.checkpoints() {
+        let Some(gone) = self.frameworks.complete_executor(framework.as_str(), executor.as_str(), limit) else {
+            return;
+        };
+        if self.frameworks.get(framework.as_str()).is_some_and(|known| known.checkpoints()) {
             self.checkpoint(paths::below(&gone.run, "executor.sentinel"), Vec::new(), out);
         }
         self.discard(Folder::Executor(framework.clone(), executor.clone()), now);
@@ -36,20 +27,10 @@ impl Agent {
         self.remove_framework_if_idle(framework, now, out);
     }
 
-    /// Keeps a framework as history.
-    pub(crate) fn remember_framework(&mut self, framework: Arc<Framework>) {
-        self.completed_frameworks.push_back(framework);
-        while self.completed_frameworks.len() > MAX_COMPLETED_FRAMEWORKS {
-            self.completed_frameworks.pop_front();
-        }
-    }
-
     /// Forgets a framework that has nothing here any more.
     pub(crate) fn remove_framework_if_idle(&mut self, framework: &FrameworkId, now: Time, out: &mut Outbox) {
-        let idle = self.frameworks.get(framework).is_some_and(|framework| framework.executors.is_empty());
-        if idle && let Some(gone) = self.frameworks.remove(framework) {
+        if self.frameworks.remove_if_idle(framework) {
             self.discard(Folder::Framework(framework.clone()), now);
-            self.remember_framework(gone);
         }
         self.finish_draining_if_empty(out);
         if self.state == AgentState::Terminating && self.frameworks.is_empty() {

@@ -8,8 +8,6 @@ use authorizer::Authorizer;
 use base::Pid;
 use protos::mesos as pb;
 
-use crate::authenticate::Credential;
-
 /// What an agent may have changed since it registered (`--reconfiguration_policy`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reconfiguration {
@@ -172,5 +170,21 @@ impl Config {
     /// What lies in the folder of checkpoints.
     pub(crate) fn meta_path(&self, path: &str) -> String {
         [&self.work_dir, "/meta/", path].concat()
+    }
+}
+
+/// Who an agent is (`--credential`).
+#[derive(Clone, PartialEq, Eq)]
+pub struct Credential {
+    /// Its name.
+    pub principal: String,
+    /// What proves it.
+    pub secret: Option<String>,
+}
+
+impl std::fmt::Debug for Credential {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Secrets do not get into logs.
+        f.debug_struct("Credential").field("principal", &self.principal).finish_non_exhaustive()
     }
 }

@@ -5,17 +5,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{FrameworkId, Pid, Time};
+use base::{Pid, Time};
 use protos::mesos as pb;
 use protos::mesos::internal::{
     RegisterSlaveMessage, ReregisterSlaveMessage, UpdateSlaveMessage, archive, update_slave_message,
 };
 
 use crate::agent::{Agent, AgentState};
-use crate::executor::{Executor, ExecutorState, Queued};
-use crate::framework::FrameworkState;
 use crate::old_resources::in_old_form;
 use crate::output::{Outbox, Output};
+use crate::state::{Executor, ExecutorState, FrameworkState, Queued, task_for, task_of};
 use crate::timers::Timer;
 
 /// The longest wait between two attempts.
@@ -198,12 +197,12 @@ impl Agent {
                 .map(|task| task_in_old_form(task))
                 .collect(),
         };
-        self.completed_frameworks.iter().map(of).collect()
+        self.frameworks.completed().iter().map(of).collect()
     }
 
     /// What the agent tells after each registration.
     pub(crate) fn update_slave(&self, out: &mut Outbox) {
-        let operations = self.operations.iter().map(|operation| pb::Operation::clone(operation)).collect();
+        let operations = self.operations.to_proto();
         let oversubscribed = self.oversubscribed();
         let update = UpdateSlaveMessage {
             slave_id: self.slave_id(),
@@ -247,15 +246,4 @@ fn task_in_old_form(task: &pb::Task) -> pb::Task {
     let mut task = task.clone();
     in_old_form(&mut task.resources);
     task
-}
-
-/// The record of a task that has just been launched.
-pub(crate) fn task_of(info: &pb::TaskInfo, executor: &Executor) -> pb::Task {
-    task_for(info, &executor.framework_id)
-}
-
-fn task_for(info: &pb::TaskInfo, framework: &FrameworkId) -> pb::Task {
-    let framework = pb::FrameworkId { value: framework.into() };
-    let executor = info.executor.as_ref().map(|executor| executor.executor_id.clone());
-    pb::Task { resources: info.resources.clone(), ..pb::Task::staged(info, framework, executor) }
 }

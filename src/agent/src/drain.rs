@@ -8,9 +8,8 @@ use protos::mesos::{self as pb, TaskState, framework_info::capability::Type, tas
 
 use crate::agent::Agent;
 use crate::disk::{frame, paths};
-use crate::executor::{Executor, Queued};
 use crate::output::{Outbox, Persist};
-use crate::status::is_capable;
+use crate::state::{Executor, Queued, is_capable};
 
 impl Agent {
     /// Kills all tasks, and takes no new ones.
@@ -20,7 +19,7 @@ impl Agent {
         self.drain = Some(message.config);
         self.drain_start.get_or_insert(now);
         self.kill_all_waiting(now, out);
-        let executors: Vec<_> = self.frameworks.values().flat_map(|f| f.executors.values()).map(Arc::clone).collect();
+        let executors: Vec<_> = self.frameworks.executors().map(Arc::clone).collect();
         for executor in executors {
             for task in executor.queued.iter().flat_map(Queued::tasks) {
                 if let Ok(task) = base::TaskId::new(&task.task_id.value) {

@@ -6,8 +6,8 @@
 use base::Time;
 
 use crate::agent::Agent;
-use crate::executor::Early;
 use crate::output::Outbox;
+use crate::state::Early;
 
 impl Agent {
     /// Keeps what an executor has said first. Of two subscriptions the later one counts.

@@ -7,7 +7,7 @@ use protos::mesos as pb;
 
 use crate::agent::Agent;
 use crate::config::Config;
-use crate::executor::Executor;
+use crate::state::Executor;
 
 /// The variable `PATH` of containers, if nothing else sets it.
 pub const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -133,6 +133,16 @@ pub(crate) fn grace_period(config: &Config, info: &pb::ExecutorInfo) -> Duration
 fn own_grace_period(info: &pb::ExecutorInfo) -> Option<Duration> {
     let grace = info.shutdown_grace_period.and_then(|grace| u64::try_from(grace.nanoseconds).ok());
     grace.map(Duration::from_nanos)
+}
+
+/// The program and argv of a command: a script for the shell, or a program with its whole argv.
+pub(crate) fn program_of(command: &pb::CommandInfo) -> (String, Vec<String>) {
+    let value = command.value.clone().unwrap_or_default();
+    if command.shell() {
+        return ("/bin/sh".to_owned(), vec!["sh".to_owned(), "-c".to_owned(), value]);
+    }
+    let argv = if command.arguments.is_empty() { vec![value.clone()] } else { command.arguments.clone() };
+    (value, argv)
 }
 
 #[cfg(test)]

@@ -7,9 +7,8 @@ use protos::mesos::internal::{ExecutorToFrameworkMessage, FrameworkToExecutorMes
 use protos::mesos::{self as pb, executor as api};
 
 use crate::agent::{Agent, AgentState};
-use crate::executor::{ExecutorLink, ExecutorState};
-use crate::framework::FrameworkState;
 use crate::output::{Answer, Outbox};
+use crate::state::{ExecutorLink, ExecutorState, FrameworkState};
 
 impl Agent {
     /// A call of an executor that is not SUBSCRIBE.
@@ -23,7 +22,7 @@ impl Agent {
             return self.refuse(request, 503, "Agent has not finished recovery", out);
         }
         let (framework, executor) = (call.framework_id.value, call.executor_id.value);
-        if !self.frameworks.contains_key(framework.as_str()) {
+        if !self.frameworks.contains(framework.as_str()) {
             return self.refuse(request, 400, "Framework cannot be found", out);
         }
         let Some(target) = self.executor(&framework, &executor) else {
@@ -100,11 +99,6 @@ impl Agent {
 
     /// A stream is closed; its executor lives on and may subscribe again.
     pub(crate) fn executor_stream_closed(&mut self, stream: StreamId) {
-        if let Some((framework, executor)) = self.by_stream.remove(&stream)
-            && let Some(executor) = self.executor_mut(framework.as_str(), executor.as_str())
-            && executor.link == ExecutorLink::Stream(stream)
-        {
-            executor.link = ExecutorLink::Closed;
-        }
+        self.frameworks.close_stream(stream);
     }
 }

@@ -1,18 +1,13 @@
 //! Reports about executors' containers: started, not started, limited, ended; and the end of their tasks with them.
 
-use std::sync::Arc;
-
 use base::{ExecutorId, FrameworkId, TaskId, Text, Time};
 use protos::mesos::{self as pb, TaskState, task_status::Reason};
 
 use crate::agent::Agent;
 use crate::config::RecoverMode;
-use crate::container::ContainerName;
 use crate::disk::paths;
-use crate::executor::{Early, ExecutorLink, ExecutorState, Queued};
-use crate::framework::FrameworkState;
 use crate::output::{Outbox, Output};
-use crate::status::{Verdict, loss};
+use crate::state::{ContainerName, Early, ExecutorLink, ExecutorState, FrameworkState, Queued, Verdict, loss};
 
 impl Agent {
     /// A container runs.
@@ -20,18 +15,15 @@ impl Agent {
         if self.nested_started(container, out) {
             return;
         }
-        let Some((framework, executor)) = self.containers.get(container).cloned() else {
-            // Nobody wants it any more.
+        let Some(executor) = self.frameworks.executor_in_mut(container) else {
+            // The container of an executor that is not wanted any more.
             out.outputs.push(Output::Destroy { container: container.clone() });
             return;
         };
-        let Some(known) = self.framework_mut(framework.as_str()) else { return };
-        let checkpoints = known.checkpoints();
-        let Some(executor) = known.executors.get_mut(&executor).map(Arc::make_mut) else { return };
         executor.pid = Some(pid);
-        let (early, file) =
-            (executor.early.take(), checkpoints.then(|| paths::below(&executor.run, "pids/forked.pid")));
-        if let Some(file) = file {
+        let (early, file) = (executor.early.take(), paths::below(&executor.run, "pids/forked.pid"));
+        let framework = executor.framework_id.clone();
+        if self.frameworks.get(framework.as_str()).is_some_and(|known| known.checkpoints()) {
             self.checkpoint(file, pid.to_string().into_bytes(), out);
         }
         self.hear_now(early, now, out);
@@ -39,18 +31,14 @@ impl Agent {
 
     /// A container is on networks of its own.
     pub(crate) fn container_networks(&mut self, container: &ContainerName, networks: Vec<pb::NetworkInfo>) {
-        if let Some((framework, executor)) = self.containers.get(container).cloned()
-            && let Some(executor) = self.executor_mut(framework.as_str(), executor.as_str())
-        {
+        if let Some(executor) = self.frameworks.executor_in_mut(container) {
             executor.networks = networks;
         }
     }
 
     /// A container's packets are marked.
     pub(crate) fn container_class(&mut self, container: &ContainerName, class: u32) {
-        if let Some((framework, executor)) = self.containers.get(container).cloned()
-            && let Some(executor) = self.executor_mut(framework.as_str(), executor.as_str())
-        {
+        if let Some(executor) = self.frameworks.executor_in_mut(container) {
             executor.class = Some(class);
         }
     }
@@ -61,9 +49,7 @@ impl Agent {
         if self.nested_start_failed(container, why, out) {
             return;
         }
-        if let Some((framework, executor)) = self.containers.get(container).cloned()
-            && let Some(executor) = self.executor_mut(framework.as_str(), executor.as_str())
-        {
+        if let Some(executor) = self.frameworks.executor_in_mut(container) {
             executor.ending.get_or_insert(Verdict {
                 state: TaskState::TaskFailed,
                 reason: Reason::ContainerLaunchFailed,
@@ -84,9 +70,7 @@ impl Agent {
         if self.nested_limited(container, reason, &message, resources) {
             return;
         }
-        if let Some((framework, executor)) = self.containers.get(container).cloned()
-            && let Some(executor) = self.executor_mut(framework.as_str(), executor.as_str())
-        {
+        if let Some(executor) = self.frameworks.executor_in_mut(container) {
             executor.ending = Some(Verdict { state: TaskState::TaskFailed, reason, message });
             executor.limitation = resources.to_vec();
         }
@@ -106,10 +90,10 @@ impl Agent {
         message: String,
         out: &mut Outbox,
     ) -> bool {
-        let Some((framework, executor)) = self.containers.get(container).cloned() else { return false };
-        let Some(known) = self.frameworks.get(&framework) else { return false };
+        let known = self.frameworks.executor_in(container).map(|executor| &executor.framework_id);
+        let Some(known) = known.and_then(|id| self.frameworks.get(id.as_str())) else { return false };
         let state = loss(&known.info, TaskState::TaskGone);
-        let Some(executor) = self.executor_mut(framework.as_str(), executor.as_str()) else { return false };
+        let Some(executor) = self.frameworks.executor_in_mut(container) else { return false };
         executor.ending.get_or_insert(Verdict { state, reason, message });
         executor.state = ExecutorState::Terminating;
         out.outputs.push(Output::Destroy { container: container.clone() });
@@ -133,12 +117,12 @@ impl Agent {
             }
             return;
         }
-        let Some((framework, executor)) = self.containers.remove(container) else {
+        let Some((framework, executor)) = self.frameworks.end_container(container) else {
             out.outputs.push(Output::Forget { container: container.clone() });
             return;
         };
         self.forget_nested(container, out);
-        let Some(state) = self.frameworks.get(&framework).map(|known| known.state) else { return };
+        let Some(state) = self.frameworks.get(framework.as_str()).map(|known| known.state) else { return };
         let Some(target) = self.executor_mut(framework.as_str(), executor.as_str()) else { return };
         target.state = ExecutorState::Terminated;
         target.status = status;
@@ -151,7 +135,7 @@ impl Agent {
             self.refuse(request, 503, "The executor's container has ended", out);
         }
         if let ExecutorLink::Stream(stream) = link {
-            self.by_stream.remove(&stream);
+            self.frameworks.close_stream(stream);
             out.outputs.push(Output::CloseStream { stream });
         }
         if state == FrameworkState::Running {

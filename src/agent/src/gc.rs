@@ -7,12 +7,12 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use base::{AgentId, ExecutorId, FrameworkId, Time};
+use base::{AgentId, Time};
 use cores::TimerKey;
 use rustc_hash::FxHashMap;
 
 use crate::agent::Agent;
-use crate::disk::paths;
+use crate::disk::Folder;
 use crate::output::{Outbox, Output};
 use crate::timers::Timer;
 
@@ -28,34 +28,6 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// That distance matters on ext4 without a journal, which searches for free inodes near the newest directories and passes over
 /// those that were freed within the last minute (docs/decisions.md).
 const BACKLOG_SHARE: usize = 60;
-
-/// A folder that nobody uses.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Folder {
-    /// An older run of an executor.
-    Run(FrameworkId, ExecutorId, String),
-    /// An executor with its runs.
-    Executor(FrameworkId, ExecutorId),
-    /// A framework with its executors.
-    Framework(FrameworkId),
-    /// The sandbox of a container that is no executor's, by its path below the work folder.
-    Sandbox(String),
-    /// An agent of another id.
-    Agent(String),
-}
-
-impl Folder {
-    /// Path relative to the work directory and to its `meta` directory.
-    fn path(&self, agent: &AgentId) -> String {
-        match self {
-            Folder::Run(framework, executor, run) => paths::run(agent, framework, executor, run),
-            Folder::Executor(framework, executor) => paths::executor(agent, framework, executor),
-            Folder::Framework(framework) => paths::framework(agent, framework),
-            Folder::Sandbox(path) => path.clone(),
-            Folder::Agent(id) => format!("slaves/{id}"),
-        }
-    }
-}
 
 /// What is garbage.
 #[derive(Clone, Debug, Default)]
@@ -172,7 +144,7 @@ impl Agent {
                     && nested.sandbox.strip_prefix(&self.config.work_dir) == Some(&format!("/{path}"))
             }),
             Folder::Executor(framework, executor) => self.executor(framework.as_str(), executor.as_str()).is_some(),
-            Folder::Framework(framework) => self.frameworks.contains_key(framework),
+            Folder::Framework(framework) => self.frameworks.contains(framework.as_str()),
             Folder::Agent(id) => self.id.as_ref().is_some_and(|own| own.as_str() == id),
         }
     }

@@ -1,10 +1,11 @@
 //! Which directories are deleted, when and in what order.
 
+use base::{ExecutorId, FrameworkId};
 use cores::Core;
 
 use super::*;
 use crate::config::Config;
-use crate::disk::Recovered;
+use crate::disk::{Folder, Recovered};
 
 const START: Time = Time::from_secs(1_000);
 

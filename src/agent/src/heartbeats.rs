@@ -22,13 +22,12 @@ impl Agent {
     /// The interval is over.
     pub(crate) fn send_heartbeats(&mut self, now: Time, out: &mut Outbox) {
         self.heartbeats = None;
-        if self.by_stream.is_empty() {
+        let streams = self.frameworks.streams();
+        if streams.is_empty() {
             return;
         }
         let heartbeat = api::Event { r#type: Some(api::event::Type::Heartbeat as i32), ..api::Event::default() };
         let heartbeat = Arc::new(heartbeat);
-        let mut streams: Vec<_> = self.by_stream.keys().copied().collect();
-        streams.sort_unstable();
         let event = |stream| Output::ExecutorEvent { stream, event: Arc::clone(&heartbeat) };
         out.outputs.extend(streams.into_iter().map(event));
         self.expect_heartbeats(now);

@@ -6,10 +6,9 @@ use base::Pid;
 use cores::{RequestId, StreamId};
 use protos::mesos::{self as pb, agent, executor};
 
-use crate::authenticate::AuthMessage;
-use crate::container::ContainerName;
-use crate::message::Incoming;
+use crate::message::{AuthMessage, Incoming};
 use crate::oversubscription::Measurement;
+use crate::state::ContainerName;
 
 /// What can happen to an agent.
 #[derive(Clone, Debug)]

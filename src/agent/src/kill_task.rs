@@ -5,10 +5,8 @@ use protos::mesos::internal::KillTaskMessage;
 use protos::mesos::{self as pb, TaskState, executor as api, task_status::Reason};
 
 use crate::agent::{Agent, AgentState};
-use crate::executor::{Executor, ExecutorLink, Queued};
-use crate::framework::FrameworkState;
 use crate::output::Outbox;
-use crate::status::{Verdict, loss};
+use crate::state::{Executor, ExecutorLink, FrameworkState, Queued, Verdict, loss};
 
 impl Agent {
     /// A task that waits for its executor ends at once, with its group; a launched one is its executor's to end.
@@ -19,7 +17,7 @@ impl Agent {
             return;
         }
         let Ok(framework) = FrameworkId::new(&message.framework_id.value) else { return };
-        let Some(known) = self.frameworks.get(&framework).cloned() else {
+        let Some(known) = self.frameworks.get(framework.as_str()).cloned() else {
             let task = &message.task_id.value;
             out.warn(format!("Dropped the kill of task {task}: framework {framework} is unknown"));
             return;

@@ -9,38 +9,21 @@ use protos::mesos::internal::{ExitedExecutorMessage, RunTaskMessage};
 use protos::mesos::{self as pb, executor as api, task_status::Reason};
 
 use crate::agent::Agent;
-use crate::container::{ContainerName, ContainerSpec, Ours};
-use crate::detected::task_of;
 use crate::disk::{frame, paths};
-use crate::environment::{executor_environment, executor_references};
-use crate::executor::{Executor, ExecutorLink, ExecutorState, Queued};
-use crate::framework::Framework;
+use crate::environment::{executor_environment, executor_references, program_of};
+use crate::executor_events::{launch_event, launch_group_event};
 use crate::output::{Outbox, Output, Persist};
-use crate::run_task::Drop;
+use crate::state::{
+    ContainerName, ContainerSpec, Executor, ExecutorLink, ExecutorState, Framework, Launch, LaunchError, Ours, Queued,
+    task_of,
+};
 use crate::timers::Timer;
-
-/// A launch on its way to an executor.
-#[derive(Clone, Debug)]
-pub(crate) struct Launch {
-    /// The executor that is wanted.
-    pub(crate) executor: pb::ExecutorInfo,
-    /// Whether the agent made it up for a command task.
-    pub(crate) made_up: bool,
-    /// The task or the group.
-    pub(crate) queued: Queued,
-    /// Whether the master believes that a new executor is needed; none if it does not say.
-    pub(crate) expects_new: Option<bool>,
-}
 
 impl Agent {
     /// Keeps a framework that has nothing here; what it had is still its history.
-    pub(crate) fn add_framework(&mut self, mut framework: Framework, out: &mut Outbox) {
+    pub(crate) fn add_framework(&mut self, framework: Framework, out: &mut Outbox) {
         self.checkpoint_framework(&framework, out);
-        let known = self.completed_frameworks.iter().position(|completed| completed.id == framework.id);
-        if let Some(completed) = known.and_then(|index| self.completed_frameworks.remove(index)) {
-            framework.completed_executors.clone_from(&completed.completed_executors);
-        }
-        self.frameworks.insert(framework.id.clone(), Arc::new(framework));
+        self.frameworks.insert(framework);
     }
 
     /// Writes a framework's info and pid down, if it checkpoints.
@@ -56,25 +39,27 @@ impl Agent {
     pub(crate) fn launch(&mut self, framework: &FrameworkId, launch: Launch, now: Time, out: &mut Outbox) {
         let executor = launch.executor.executor_id.value.clone();
         let existing = self.executor(framework.as_str(), &executor).map(|executor| executor.state);
-        let Some(known) = self.frameworks.get(framework) else { return };
+        let Some(known) = self.frameworks.get(framework.as_str()) else { return };
         let info = Arc::clone(&known.info);
         let drop = match (existing, launch.expects_new) {
             (None, Some(false)) => {
                 let why = "No executor is expected to launch and there is no executor running";
-                Drop::new(Reason::ExecutorTerminated, why)
+                LaunchError::new(Reason::ExecutorTerminated, why)
             }
             (None, _) => return self.launch_executor(framework, launch, now, out),
             (Some(_), _) if known.may_wait(&launch) => return self.wait_for_executor(framework, launch, now, out),
             // The executor of a command task is not one that another task may use or disturb.
             (Some(_), _) if launch.made_up => {
                 let why = format!("The executor of an earlier task with the id '{executor}' has not ended yet");
-                Drop::new(Reason::ExecutorTerminated, why)
+                LaunchError::new(Reason::ExecutorTerminated, why)
             }
-            (Some(ExecutorState::Terminating), _) => Drop::new(Reason::ExecutorTerminated, "Executor terminating"),
-            (Some(ExecutorState::Terminated), _) => Drop::new(Reason::ExecutorTerminated, "Executor terminated"),
+            (Some(ExecutorState::Terminating), _) => {
+                LaunchError::new(Reason::ExecutorTerminated, "Executor terminating")
+            }
+            (Some(ExecutorState::Terminated), _) => LaunchError::new(Reason::ExecutorTerminated, "Executor terminated"),
             (Some(_), Some(true)) => {
                 self.shut_down_executor(framework, &executor, now, out);
-                Drop::new(Reason::ExecutorTerminated, "Master wants to launch executor, but one already exists")
+                LaunchError::new(Reason::ExecutorTerminated, "Master wants to launch executor, but one already exists")
             }
             (Some(state), _) => return self.enqueue(framework, &executor, launch.queued, state, out),
         };
@@ -102,7 +87,7 @@ impl Agent {
         let (Ok(id), Some(agent)) = (ExecutorId::of(&launch.executor.executor_id.value), self.id.clone()) else {
             return;
         };
-        let Some(known) = self.frameworks.get(framework) else { return };
+        let Some(known) = self.frameworks.get(framework.as_str()) else { return };
         let (framework_info, checkpoints) = (Arc::clone(&known.info), known.checkpoints());
         // A UUID's text is a good id.
         let container = ContainerId::new(&base::uuid_text(self.random.uuid())).expect("a good id");
@@ -130,11 +115,8 @@ impl Agent {
             self.checkpoint_executor(&executor, &folder, run, out);
         }
         let spec = Box::new(self.container_of(&executor, checkpoints));
-        out.outputs.push(Output::Launch { container: container.clone(), spec });
-        self.containers.insert(container, (framework.clone(), id.clone()));
-        if let Some(known) = self.framework_mut(framework.as_str()) {
-            known.executors.insert(id, Arc::new(executor));
-        }
+        out.outputs.push(Output::Launch { container, spec });
+        self.frameworks.insert_executor(executor);
     }
 
     fn with_default_container(&self, mut info: pb::ExecutorInfo) -> pb::ExecutorInfo {
@@ -209,7 +191,7 @@ impl Agent {
         target.was_given_a_task |= !queued.is_empty();
         self.update_volumes(framework.as_str(), executor, out);
         self.resize(framework.as_str(), executor, out);
-        let Some(known) = self.frameworks.get(framework) else { return };
+        let Some(known) = self.frameworks.get(framework.as_str()) else { return };
         let Some(target) = known.executors.get(executor) else { return };
         for queued in queued {
             for task in queued.tasks().iter().filter(|_| known.checkpoints()) {
@@ -258,31 +240,5 @@ impl Agent {
             status,
         };
         self.send_to_master(message, out);
-    }
-}
-
-/// The program and argv of a command: a script for the shell, or a program with its whole argv.
-pub(crate) fn program_of(command: &pb::CommandInfo) -> (String, Vec<String>) {
-    let value = command.value.clone().unwrap_or_default();
-    if command.shell() {
-        return ("/bin/sh".to_owned(), vec!["sh".to_owned(), "-c".to_owned(), value]);
-    }
-    let argv = if command.arguments.is_empty() { vec![value.clone()] } else { command.arguments.clone() };
-    (value, argv)
-}
-
-fn launch_event(task: pb::TaskInfo) -> api::Event {
-    api::Event {
-        r#type: Some(api::event::Type::Launch as i32),
-        launch: Some(Box::new(api::event::Launch { task })),
-        ..api::Event::default()
-    }
-}
-
-fn launch_group_event(tasks: Vec<pb::TaskInfo>) -> api::Event {
-    api::Event {
-        r#type: Some(api::event::Type::LaunchGroup as i32),
-        launch_group: Some(api::event::LaunchGroup { task_group: pb::TaskGroupInfo { tasks } }),
-        ..api::Event::default()
     }
 }

@@ -136,6 +136,33 @@ outgoing! {
     ShutdownExecutor(ShutdownExecutorMessage),
 }
 
+/// A message of a master's authenticator.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum AuthMessage {
+    Mechanisms(AuthenticationMechanismsMessage),
+    Step(AuthenticationStepMessage),
+    Completed(AuthenticationCompletedMessage),
+    Failed(AuthenticationFailedMessage),
+    Error(AuthenticationErrorMessage),
+}
+
+impl AuthMessage {
+    /// The attempt whose process `to` is, and what the message says; none if such a process takes no such message.
+    pub fn decode(to: &str, name: &str, body: &[u8]) -> Option<(u64, AuthMessage)> {
+        let attempt = to.strip_prefix("crammd5-authenticatee(")?.strip_suffix(')')?.parse().ok()?;
+        let message = match name.strip_prefix("mesos.internal.")? {
+            "AuthenticationMechanismsMessage" => protos::decode(body).map(AuthMessage::Mechanisms),
+            "AuthenticationStepMessage" => protos::decode(body).map(AuthMessage::Step),
+            "AuthenticationCompletedMessage" => protos::decode(body).map(AuthMessage::Completed),
+            "AuthenticationFailedMessage" => protos::decode(body).map(AuthMessage::Failed),
+            "AuthenticationErrorMessage" => protos::decode(body).map(AuthMessage::Error),
+            _ => return None,
+        };
+        Some((attempt, message.ok()?))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,58 +8,14 @@ use cores::RequestId;
 use protos::mesos::{self as pb, agent as api};
 
 use crate::agent::{Agent, AgentState};
-use crate::container::ContainerName;
 use crate::disk::RecoveredNested;
 use crate::environment::references;
-use crate::executor::ExecutorState;
-use crate::nested_launch::{rights, wanted};
+use crate::nested_call::{rights, target, wanted};
 use crate::output::{Answer, Outbox, Output};
+use crate::state::{ContainerName, ExecutorState, Nested, Wait};
 
 /// How many requests may wait for one container.
 const MAX_WAITING: usize = 100;
-
-/// A container that is no executor's.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Nested {
-    /// Its sandbox, absolute; empty for a session, which has its parent's.
-    pub(crate) sandbox: String,
-    /// Its variables: a session in it has them too.
-    pub(crate) environment: Vec<(String, String)>,
-    /// Those of its variables whose values have to be asked for.
-    pub(crate) secrets: Vec<(String, pb::Secret)>,
-    /// What it may do, as it was asked for: a session in it may do the same.
-    pub(crate) rights: Option<pb::LinuxInfo>,
-    /// Whether it is a session.
-    pub(crate) session: bool,
-    /// The launch that waits for its start.
-    pub(crate) launching: Option<RequestId>,
-    /// Requests that wait for its end.
-    pub(crate) waiting: Vec<(RequestId, Wait)>,
-    /// Set when it has ended: the status of its first process, if that is known.
-    pub(crate) ended: Option<Option<i32>>,
-    /// Why it was ended, if it used too much.
-    pub(crate) limited: Option<Limited>,
-}
-
-/// Why a container was ended: the reason, in words, and what it used.
-pub(crate) type Limited = (pb::task_status::Reason, String, Vec<pb::Resource>);
-
-/// In which of the two responses the end is told.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Wait {
-    Container,
-    NestedContainer,
-}
-
-/// A launch, whichever of the three calls it came in.
-pub(crate) struct Wanted {
-    pub(crate) id: pb::ContainerId,
-    pub(crate) command: pb::CommandInfo,
-    pub(crate) container: Option<pb::ContainerInfo>,
-    pub(crate) resources: Vec<pb::Resource>,
-    pub(crate) limits: std::collections::BTreeMap<String, pb::value::Scalar>,
-    pub(crate) session: bool,
-}
 
 impl Agent {
     /// A call about containers.
@@ -112,7 +68,7 @@ impl Agent {
     fn kill_nested(&mut self, request: RequestId, container: &ContainerName, signal: i32, out: &mut Outbox) {
         let runs = match self.nested.get(container) {
             Some(nested) => nested.ended.is_none(),
-            None => self.containers.contains_key(container),
+            None => self.frameworks.has_container(container),
         };
         if !runs {
             let text = format!("Container '{container}' cannot be found (or is already killed)");
@@ -123,11 +79,11 @@ impl Agent {
     }
 
     fn remove_nested(&mut self, request: RequestId, container: &ContainerName, out: &mut Outbox) {
-        if self.containers.contains_key(container) {
+        if self.frameworks.has_container(container) {
             return self.refuse(request, 400, "Expecting 'container_id.parent' to be present", out);
         }
         let root = container.root();
-        if root != *container && !self.containers.contains_key(&root) && !self.nested.contains_key(&root) {
+        if root != *container && !self.frameworks.has_container(&root) && !self.nested.contains_key(&root) {
             return self.refuse(request, 500, "Unknown root container", out);
         }
         let inside = |name: &ContainerName| name == container || name.is_inside(container);
@@ -221,12 +177,12 @@ impl Agent {
     ) {
         for (container, found) in recovered {
             let root = container.root();
-            let is_known = self.containers.contains_key(&root);
+            let is_known = self.frameworks.has_container(&root);
             // An executor is taken up by its checkpoint, even if what is noted of its container cannot be read.
             if is_known && (found.is_executor || container == root) {
                 continue;
             }
-            let owner = self.containers.get(&root).and_then(|(f, e)| self.executor(f.as_str(), e.as_str()));
+            let owner = self.frameworks.executor_in(&root);
             let owner = owner.filter(|executor| executor.state != ExecutorState::Terminated);
             let base = match owner {
                 Some(executor) => Some(executor.directory.to_string()),
@@ -292,22 +248,6 @@ fn termination(nested: &Nested) -> pb::slave::ContainerTermination {
         },
         None => pb::slave::ContainerTermination { status, ..pb::slave::ContainerTermination::default() },
     }
-}
-
-/// The container that a call is about, and the signal that it asks for, by the body of its type.
-#[allow(deprecated)]
-pub(crate) fn target(call: &api::Call) -> Option<(pb::ContainerId, Option<i32>)> {
-    use api::call::Type;
-    let found = match call.r#type() {
-        Type::WaitContainer => call.wait_container.as_ref().map(|call| (&call.container_id, None)),
-        Type::WaitNestedContainer => call.wait_nested_container.as_ref().map(|call| (&call.container_id, None)),
-        Type::KillContainer => call.kill_container.as_ref().map(|call| (&call.container_id, call.signal)),
-        Type::KillNestedContainer => call.kill_nested_container.as_ref().map(|call| (&call.container_id, call.signal)),
-        Type::RemoveContainer => call.remove_container.as_ref().map(|call| (&call.container_id, None)),
-        Type::RemoveNestedContainer => call.remove_nested_container.as_ref().map(|call| (&call.container_id, None)),
-        _ => None,
-    };
-    found.map(|(id, signal)| (id.clone(), signal))
 }
 
 /// The response to a wait for a container that has ended.

@@ -3,16 +3,17 @@
 //! What becomes of them is `nested.rs`.
 
 use cores::RequestId;
-use protos::mesos::{self as pb, agent as api};
+use protos::mesos as pb;
 
 use crate::agent::Agent;
-use crate::container::{ContainerName, ContainerSpec, Prepare, Session, VolumeLink};
-use crate::environment::{Variables, executor_environment, executor_references, nested_environment, references};
-use crate::executor::{Executor, ExecutorState};
-use crate::launch::program_of;
-use crate::limits::Limits;
-use crate::nested::{Nested, Wanted};
+use crate::environment::{
+    Variables, executor_environment, executor_references, nested_environment, program_of, references,
+};
+use crate::nested_call::{Wanted, rights};
 use crate::output::{Answer, Outbox, Output};
+use crate::state::{
+    ContainerName, ContainerSpec, Executor, ExecutorState, Limits, Nested, Prepare, Session, VolumeLink,
+};
 
 /// How many containers one executor may have inside its own, ended ones that were not removed too; and how many there may be
 /// by themselves.
@@ -64,7 +65,7 @@ impl Agent {
         }
         check_program(&wanted)?;
         let Some(parent) = container.parent() else {
-            if self.containers.contains_key(container) {
+            if self.frameworks.has_container(container) {
                 return Err(format!("Container {container} is an executor's"));
             }
             let known = self.nested.keys().filter(|name| name.parent().is_none() && *name != container).count();
@@ -96,8 +97,7 @@ impl Agent {
     }
 
     fn around(&self, root: &ContainerName) -> Option<Around> {
-        if let Some((framework, executor)) = self.containers.get(root) {
-            let executor = self.executor(framework.as_str(), executor.as_str())?;
+        if let Some(executor) = self.frameworks.executor_in(root) {
             let runs = executor.state != ExecutorState::Terminated;
             return runs.then(|| Around::Executor(Box::new(Executor::clone(executor))));
         }
@@ -226,7 +226,7 @@ impl Agent {
             return nested.environment.clone();
         }
         let Around::Executor(executor) = around else { return Vec::new() };
-        let checkpoints = self.frameworks.get(&executor.framework_id).is_some_and(|known| known.checkpoints());
+        let checkpoints = self.frameworks.get(executor.framework_id.as_str()).is_some_and(|known| known.checkpoints());
         executor_environment(self, executor, checkpoints)
     }
 }
@@ -247,51 +247,6 @@ fn check_program(wanted: &Wanted) -> Result<(), &'static str> {
         true => Err("Shell command is not specified"),
         false if has_image => Ok(()),
         false => Err("Executable path is not specified"),
-    }
-}
-
-/// The parts of a container's description that say what it may do.
-#[allow(deprecated)]
-pub(crate) fn rights(container: &pb::ContainerInfo) -> Option<pb::LinuxInfo> {
-    let linux = container.linux_info.as_ref()?;
-    Some(pb::LinuxInfo {
-        capability_info: linux.capability_info.clone(),
-        effective_capabilities: linux.effective_capabilities.clone(),
-        bounding_capabilities: linux.bounding_capabilities.clone(),
-        seccomp: linux.seccomp.clone(),
-        ..pb::LinuxInfo::default()
-    })
-}
-
-/// What a call wants launched, by the body of its type: others that it has count for nothing. None if it has none.
-#[allow(deprecated)]
-pub(crate) fn wanted(call: api::Call) -> Option<Wanted> {
-    let plain = |id, command: Option<_>, container, session| Wanted {
-        id,
-        command: command.unwrap_or_default(),
-        container,
-        resources: Vec::new(),
-        limits: std::collections::BTreeMap::new(),
-        session,
-    };
-    match call.r#type() {
-        api::call::Type::LaunchContainer => call.launch_container.map(|launch| Wanted {
-            id: launch.container_id,
-            command: launch.command.unwrap_or_default(),
-            container: launch.container,
-            resources: launch.resources,
-            limits: launch.limits,
-            session: false,
-        }),
-        api::call::Type::LaunchNestedContainer => {
-            let launch = call.launch_nested_container?;
-            Some(plain(launch.container_id, launch.command, launch.container, false))
-        }
-        api::call::Type::LaunchNestedContainerSession => {
-            let launch = call.launch_nested_container_session?;
-            Some(plain(launch.container_id, launch.command, launch.container, true))
-        }
-        _ => None,
     }
 }
 
@@ -321,39 +276,4 @@ fn shared_folder(volume: &pb::Volume, parent: &str, own: &str) -> Option<VolumeL
         folder: format!("{base}/{}", path.path),
         prepare: Prepare::Make { sandbox: base.to_owned() },
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use api::call::{self, Type};
-
-    fn id(value: &str) -> pb::ContainerId {
-        pb::ContainerId { value: value.to_owned(), ..pb::ContainerId::default() }
-    }
-
-    #[test]
-    fn only_the_body_of_a_calls_type_counts() {
-        let launch = |name| call::LaunchContainer { container_id: id(name), ..Default::default() };
-        let nested = |name| call::LaunchNestedContainer { container_id: id(name), ..Default::default() };
-        let session = |name| call::LaunchNestedContainerSession { container_id: id(name), ..Default::default() };
-        let all = |kind: Type| api::Call {
-            r#type: Some(kind as i32),
-            launch_container: Some(launch("alone")),
-            launch_nested_container: Some(nested("nested")),
-            launch_nested_container_session: Some(session("session")),
-            wait_container: Some(call::WaitContainer { container_id: id("waited") }),
-            kill_nested_container: Some(call::KillNestedContainer { container_id: id("killed"), signal: None }),
-            ..api::Call::default()
-        };
-        let launched = |kind| wanted(all(kind)).map(|wanted| (wanted.id.value, wanted.session));
-        assert_eq!(launched(Type::LaunchContainer), Some(("alone".to_owned(), false)));
-        assert_eq!(launched(Type::LaunchNestedContainer), Some(("nested".to_owned(), false)));
-        assert_eq!(launched(Type::LaunchNestedContainerSession), Some(("session".to_owned(), true)));
-        assert_eq!(launched(Type::WaitContainer), None);
-        let meant = |kind| crate::nested::target(&all(kind)).map(|(id, _)| id.value);
-        assert_eq!(meant(Type::WaitContainer).as_deref(), Some("waited"));
-        assert_eq!(meant(Type::KillNestedContainer).as_deref(), Some("killed"));
-        assert_eq!(meant(Type::RemoveContainer), None);
-    }
 }

@@ -8,9 +8,8 @@ use base::{Pid, Time};
 use cores::{RequestId, StreamId};
 use protos::mesos::{self as pb, agent, executor};
 
-use crate::container::{ContainerName, ContainerSpec, VolumeLink};
-use crate::limits::Limits;
 use crate::message::Outgoing;
+use crate::state::{ContainerName, ContainerSpec, Limits, VolumeLink};
 
 /// What a batch of inputs has led to: checkpoints, and what is to be done.
 pub type Outbox = cores::Outbox<Persist, Output>;

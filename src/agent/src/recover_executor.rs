@@ -7,14 +7,9 @@ use protos::mesos as pb;
 use protos::mesos::internal::{ReconnectExecutorMessage, StatusUpdateRecord, status_update_record::Type};
 
 use crate::agent::Agent;
-use crate::container::ContainerName;
-use crate::disk::{RecoveredExecutor, RecoveredFramework, RecoveredRun, RecoveredTask, paths};
-use crate::executor::{Executor, ExecutorLink, ExecutorState};
-use crate::framework::Framework;
-use crate::gc::Folder;
+use crate::disk::{Folder, RecoveredExecutor, RecoveredFramework, RecoveredRun, RecoveredTask, paths};
 use crate::output::{Outbox, Output, Persist};
-use crate::status::is_terminal;
-use crate::status_update::{UPDATES, note_status};
+use crate::state::{ContainerName, Executor, ExecutorLink, ExecutorState, Framework, is_terminal, note_status};
 
 impl Agent {
     /// Takes up a framework with those of its executors that are not over.
@@ -46,17 +41,16 @@ impl Agent {
             if !lives {
                 dead.push(executor.container.clone());
             }
-            self.containers.insert(executor.container.clone(), (framework.id.clone(), executor.id.clone()));
             framework.executors.insert(executor.id.clone(), Arc::new(executor));
         }
         if framework.executors.is_empty() {
             self.discard(Folder::Framework(framework.id.clone()), now);
             if !framework.completed_executors.is_empty() {
-                self.remember_framework(Arc::new(framework));
+                self.frameworks.remember(Arc::new(framework));
             }
             return;
         }
-        self.frameworks.insert(framework.id.clone(), Arc::new(framework));
+        self.frameworks.insert(framework);
         for container in dead {
             self.container_exited(&container, None, now, out);
         }
@@ -131,7 +125,7 @@ impl Agent {
 
     /// A task with its updates; those that are not acknowledged wait in their stream again.
     fn recover_task(&mut self, executor: &mut Executor, recovered: RecoveredTask, now: Time, out: &mut Outbox) {
-        let file = paths::task_file(&executor.run, &recovered.id, UPDATES);
+        let file = paths::task_file(&executor.run, &recovered.id, paths::UPDATES);
         if let Some(bytes) = recovered.torn {
             out.persist.push(Persist::Replace { path: file.clone(), bytes });
         }

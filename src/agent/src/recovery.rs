@@ -11,12 +11,10 @@ use protos::mesos::{self as pb, TaskState, task_status::Reason};
 
 use crate::agent::{Agent, AgentState, StartError};
 use crate::config::RecoverMode;
-use crate::disk::{Recovered, RecoveredAgent, paths};
-use crate::executor::{ExecutorLink, ExecutorState};
-use crate::gc::Folder;
+use crate::disk::{Folder, Recovered, RecoveredAgent, paths};
 use crate::output::{Outbox, Output, Persist};
 use crate::reconfiguration;
-use crate::status::{Verdict, loss};
+use crate::state::{ExecutorLink, ExecutorState, Operations, Verdict, loss};
 use crate::timers::Timer;
 
 /// When recovered operations are reported for the second time; the first is with the registration.
@@ -82,8 +80,8 @@ impl Agent {
             let on_disk = resources::from_proto(&on_disk).map_err(|why| invalid(&why))?;
             self.resume_volumes(on_disk.filter(resources::Resource::is_persistent_volume), out);
         }
-        self.operations = target.or(state).into_iter().flat_map(|state| state.operations).map(Arc::new).collect();
-        for operation in &self.operations {
+        self.operations = Operations::recovered(target.or(state).into_iter().flat_map(|state| state.operations));
+        for operation in self.operations.iter() {
             let uuid = operation.uuid.value.to_vec();
             self.timers.set(now + OPERATION_RETRY, Timer::OperationRetry { uuid, wait: OPERATION_RETRY });
         }
@@ -136,7 +134,7 @@ impl Agent {
         if self.state != AgentState::Recovering {
             return;
         }
-        for executor in self.frameworks.values().flat_map(|framework| framework.executors.values()) {
+        for executor in self.frameworks.executors() {
             if let (ExecutorState::Registering, ExecutorLink::Pid(pid)) = (executor.state, &executor.link) {
                 let message = ReconnectExecutorMessage { slave_id: self.slave_id() };
                 self.send(pid, message, out);
@@ -152,9 +150,7 @@ impl Agent {
         if self.state != AgentState::Recovering {
             return;
         }
-        let mut executors = self.frameworks.values().flat_map(|framework| framework.executors.values());
-        let missing = executors.any(|executor| executor.state == ExecutorState::Registering);
-        if !missing {
+        if !self.frameworks.executors().any(|executor| executor.state == ExecutorState::Registering) {
             self.finish_recovery(now);
         }
     }
@@ -163,7 +159,6 @@ impl Agent {
     pub(crate) fn executor_reregistration_timed_out(&mut self, now: Time, out: &mut Outbox) {
         let limit = self.texts.reregistration_timeout.as_str();
         for framework in self.frameworks.values_mut() {
-            let framework = Arc::make_mut(framework);
             let state = loss(&framework.info, TaskState::TaskGone);
             for executor in framework.executors.values_mut() {
                 if executor.state != ExecutorState::Registering {

@@ -13,9 +13,8 @@ use protos::mesos::{self as pb};
 
 use crate::agent::{Agent, AgentState};
 use crate::disk::paths;
-use crate::executor::{Early, ExecutorLink, ExecutorState};
-use crate::framework::FrameworkState;
 use crate::output::{Outbox, Output};
+use crate::state::{Early, ExecutorLink, ExecutorState, FrameworkState};
 
 impl Agent {
     /// A new driver: it learns who it is and gets its tasks, or is told to shut down.

@@ -14,7 +14,7 @@ use protos::mesos::{self as pb, TaskState, task_status::Reason};
 use crate::agent::{Agent, AgentState};
 use crate::disk::{frame, paths};
 use crate::output::{Outbox, Persist};
-use crate::status::{Verdict, loss};
+use crate::state::{Verdict, loss};
 
 impl Agent {
     /// The answer to RegisterSlaveMessage.
@@ -96,7 +96,7 @@ impl Agent {
     /// The master has tasks of a framework that this agent did not list: those are lost.
     fn reconcile(&mut self, message: &ReconcileTasksMessage, now: Time, out: &mut Outbox) {
         let Ok(id) = FrameworkId::new(&message.framework_id.value) else { return };
-        let known = self.frameworks.get(&id).cloned();
+        let known = self.frameworks.get(id.as_str()).cloned();
         let info = known.as_ref().map(|known| &*known.info).or(message.framework.as_ref());
         let Some(info) = info.cloned() else { return };
         for status in &message.statuses {

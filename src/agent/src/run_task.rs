@@ -10,25 +10,9 @@ use protos::mesos::internal::{ResourceVersionUuid, RunTaskGroupMessage, RunTaskM
 use protos::mesos::{self as pb, TaskState, task_status::Reason};
 
 use crate::agent::{Agent, AgentState};
-use crate::executor::Queued;
-use crate::framework::{Framework, FrameworkState};
-use crate::launch::Launch;
 use crate::made_up_executor::made_up_executor;
 use crate::output::Outbox;
-use crate::status::{Verdict, loss};
-
-/// Why a launch is dropped.
-pub(crate) struct Drop {
-    pub(crate) state: TaskState,
-    pub(crate) reason: Reason,
-    pub(crate) message: String,
-}
-
-impl Drop {
-    pub(crate) fn new(reason: Reason, message: impl Into<String>) -> Drop {
-        Drop { state: TaskState::TaskDropped, reason, message: message.into() }
-    }
-}
+use crate::state::{Framework, FrameworkState, Launch, LaunchError, Queued, Verdict, loss};
 
 impl Agent {
     /// One task, with its own executor, that of its framework, or none.
@@ -77,13 +61,14 @@ impl Agent {
             out.warn(format!("Dropped a launch: framework '{}' has no valid id", info.name));
             return;
         };
-        if self.frameworks.get(&id).is_some_and(|framework| framework.state == FrameworkState::Terminating) {
+        if self.frameworks.get(id.as_str()).is_some_and(|framework| framework.state == FrameworkState::Terminating) {
             out.warn(format!("Dropped a launch: framework {id} is being shut down"));
             return;
         }
         complete_executor(&mut launch.executor, &id);
         if self.is_listed() {
-            let drop = Drop::new(Reason::SlaveDisconnected, "The agent registers anew, and has listed what runs on it");
+            let drop =
+                LaunchError::new(Reason::SlaveDisconnected, "The agent registers anew, and has listed what runs on it");
             return self.drop_launch(&id, &info, &launch, &drop, now, out);
         }
         if let Err(drop) = self.check(&info, versions, &launch) {
@@ -92,7 +77,7 @@ impl Agent {
         if let Err(drop) = self.authorize(&info, &launch) {
             return self.drop_launch(&id, &info, &launch, &drop, now, out);
         }
-        if !self.frameworks.contains_key(&id) {
+        if !self.frameworks.contains(id.as_str()) {
             self.add_framework(Framework::new(id.clone(), info.into_arc(), pid), out);
         }
         self.launch(&id, launch, now, out);
@@ -100,29 +85,34 @@ impl Agent {
 
     /// What the master has asked already, by this agent's own lists: whether a framework may run this as its users. The executor of
     /// a single task has the task's.
-    fn authorize(&self, info: &pb::FrameworkInfo, launch: &Launch) -> Result<(), Drop> {
+    fn authorize(&self, info: &pb::FrameworkInfo, launch: &Launch) -> Result<(), LaunchError> {
         let (reason, executor) = match &launch.queued {
             Queued::Task(_) => (Reason::TaskUnauthorized, None),
             Queued::Group(_) => (Reason::TaskGroupUnauthorized, Some(&launch.executor)),
         };
         let tasks = launch.queued.tasks().iter().map(|task| &**task);
         let allowed = self.config.authorizer.may_launch(info, tasks, executor);
-        allowed.map_err(|why| Drop { state: TaskState::TaskError, reason, message: why.to_string() })
+        allowed.map_err(|why| LaunchError { state: TaskState::TaskError, reason, message: why.to_string() })
     }
 
     /// Whether a launch is sound and may take place now.
-    fn check(&self, info: &pb::FrameworkInfo, versions: &[ResourceVersionUuid], launch: &Launch) -> Result<(), Drop> {
-        let invalid = |message: String| Drop::new(Reason::TaskInvalid, message);
+    fn check(
+        &self,
+        info: &pb::FrameworkInfo,
+        versions: &[ResourceVersionUuid],
+        launch: &Launch,
+    ) -> Result<(), LaunchError> {
+        let invalid = |message: String| LaunchError::new(Reason::TaskInvalid, message);
         if self.drain.is_some() {
-            return Err(Drop::new(Reason::SlaveDraining, "Task was received while agent was already draining"));
+            return Err(LaunchError::new(Reason::SlaveDraining, "Task was received while agent was already draining"));
         }
         if let Some(why) = self.refusal("Launch") {
             // The reason that Mesos has for an agent whose disk does not do what it must.
-            return Err(Drop::new(Reason::GcError, why));
+            return Err(LaunchError::new(Reason::GcError, why));
         }
         let own = versions.iter().find(|version| version.resource_provider_id.is_none());
         if own.is_some_and(|own| own.uuid.value[..] != self.resource_version) {
-            return Err(Drop::new(Reason::InvalidOffers, "Task assumes outdated resource state"));
+            return Err(LaunchError::new(Reason::InvalidOffers, "Task assumes outdated resource state"));
         }
         ExecutorId::check(&launch.executor.executor_id.value)
             .map_err(|why| invalid(format!("The executor's id cannot be one: {why}")))?;
@@ -145,12 +135,12 @@ impl Agent {
         }
         if let Some(why) = tasks.iter().find_map(|task| self.cannot_limit(task)) {
             // Nobody would expect this reason, but it is what Mesos says (mesos-features.md AGT-41).
-            return Err(Drop::new(Reason::GcError, why));
+            return Err(LaunchError::new(Reason::GcError, why));
         }
         let unknown = |resource: &&pb::Resource| !self.has_checkpointed(resource);
         let used = tasks.iter().flat_map(|task| &task.resources).chain(&launch.executor.resources);
         if used.clone().any(|resource| unknown(&resource)) {
-            return Err(Drop::new(
+            return Err(LaunchError::new(
                 Reason::ResourcesUnknown,
                 "The checkpointed resources being used by the task or executor are unknown to the agent",
             ));
@@ -188,7 +178,7 @@ impl Agent {
         framework: &FrameworkId,
         info: &pb::FrameworkInfo,
         launch: &Launch,
-        drop: &Drop,
+        drop: &LaunchError,
         now: Time,
         out: &mut Outbox,
     ) {
@@ -217,7 +207,7 @@ impl Agent {
 
 /// Old masters leave the role out of resources; it is the framework's only one then.
 fn adopt_allocation(info: &pb::FrameworkInfo, resources: &mut [pb::Resource]) {
-    let multi_role = crate::status::is_capable(info, pb::framework_info::capability::Type::MultiRole);
+    let multi_role = crate::state::is_capable(info, pb::framework_info::capability::Type::MultiRole);
     #[allow(deprecated)]
     let role = match (multi_role, info.roles.as_slice()) {
         (false, _) => info.role().to_owned(),

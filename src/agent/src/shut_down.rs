@@ -27,7 +27,7 @@ impl Agent {
         // Executors of frameworks that checkpoint outlive the agent; the others would find no agent that knows them.
         let lost = self.frameworks.values().filter(|framework| !framework.checkpoints());
         for executor in lost.flat_map(|framework| framework.executors.values()) {
-            if self.containers.contains_key(&executor.container) {
+            if self.frameworks.has_container(&executor.container) {
                 out.outputs.push(Output::Destroy { container: executor.container.clone() });
             }
         }
@@ -46,7 +46,7 @@ impl Agent {
     pub(crate) fn leave(&mut self, now: Time, out: &mut Outbox) {
         self.state = AgentState::Terminating;
         self.streams.pause();
-        let frameworks: Vec<_> = self.frameworks.keys().cloned().collect();
+        let frameworks: Vec<_> = self.frameworks.values().map(|framework| framework.id.clone()).collect();
         if frameworks.is_empty() {
             return self.finish_shut_down(out);
         }

@@ -5,12 +5,10 @@ use protos::mesos::internal::ShutdownExecutorMessage;
 use protos::mesos::{self as pb, TaskState, task_status::Reason};
 
 use crate::agent::{Agent, AgentState};
-use crate::container::ContainerName;
 use crate::environment::grace_period;
-use crate::executor::{ExecutorLink, ExecutorState};
+use crate::executor_events::shutdown_event;
 use crate::output::{Outbox, Output};
-use crate::status::Verdict;
-use crate::subscribe_executor::shutdown_event;
+use crate::state::{ContainerName, ExecutorLink, ExecutorState, Verdict};
 use crate::timers::Timer;
 
 impl Agent {

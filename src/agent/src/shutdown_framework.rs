@@ -4,8 +4,8 @@ use base::{FrameworkId, Time};
 use protos::mesos::internal::ShutdownFrameworkMessage;
 
 use crate::agent::Agent;
-use crate::framework::FrameworkState;
 use crate::output::Outbox;
+use crate::state::FrameworkState;
 
 impl Agent {
     /// The master says that a framework is over.
@@ -32,7 +32,7 @@ impl Agent {
         known.waiting.clear();
         let executors: Vec<_> = known.executors.values().cloned().collect();
         for executor in executors {
-            if executor.state == crate::executor::ExecutorState::Terminated {
+            if executor.state == crate::state::ExecutorState::Terminated {
                 self.remove_executor(framework, &executor.id, now, out);
             } else {
                 self.shut_down_executor(framework, executor.id.as_str(), now, out);

@@ -10,7 +10,7 @@ use base::{AgentId, FrameworkId, Pid, Time};
 use protos::mesos as pb;
 
 use crate::agent::AgentState;
-use crate::framework::Framework;
+use crate::state::Framework;
 
 /// A cheap immutable view of an agent.
 #[derive(Clone, Debug)]
@@ -30,15 +30,15 @@ pub struct Snapshot {
     /// How long this process took for its recovery, once that is over.
     pub recovery_time: Option<Duration>,
     /// Its frameworks.
-    pub frameworks: BTreeMap<FrameworkId, Arc<Framework>>,
+    pub frameworks: Arc<BTreeMap<FrameworkId, Arc<Framework>>>,
     /// Frameworks that it has no executors of any more, oldest first.
-    pub completed_frameworks: VecDeque<Arc<Framework>>,
+    pub completed_frameworks: Arc<VecDeque<Arc<Framework>>>,
     /// Set while it is being drained.
     pub drain: Option<pb::DrainConfig>,
     /// When the draining began.
     pub drain_start: Option<Time>,
     /// Operations that are not acknowledged.
-    pub operations: Vec<Arc<pb::Operation>>,
+    pub operations: Arc<Vec<Arc<pb::Operation>>>,
     /// The revocable resources that are offered a second time, if there is an estimator.
     pub oversubscribed: Option<Arc<resources::Resources>>,
     /// What has been counted since the start.

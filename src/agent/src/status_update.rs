@@ -12,14 +12,11 @@ use protos::mesos::{self as pb, TaskState, executor as api};
 
 use crate::agent::Agent;
 use crate::disk::{frame, frame_update, paths};
-use crate::executor::{Executor, ExecutorLink, ExecutorState};
-use crate::framework::FrameworkState;
 use crate::output::{Outbox, Output, Persist};
-use crate::status::{Verdict, is_terminal, update_of};
-use crate::streams::Received;
-
-/// The file of a task's updates, in its folder.
-pub(crate) const UPDATES: &str = "task.updates";
+use crate::state::{
+    Executor, ExecutorLink, ExecutorState, FrameworkState, Queued, Received, Verdict, is_terminal, note_status,
+    update_of,
+};
 
 /// The uuid of an update that comes in.
 fn uuid_of(update: &StatusUpdate) -> Result<[u8; 16], InvalidUuid> {
@@ -207,13 +204,13 @@ impl Agent {
         now: Time,
         out: &mut Outbox,
     ) {
-        let Some(known) = self.frameworks.get(framework) else { return };
+        let Some(known) = self.frameworks.get(framework.as_str()) else { return };
         let Some(owner) = known.executors.get(executor) else { return };
         self.explain_by_draining(&known.info, &mut update);
         let run = known.checkpoints().then(|| Arc::clone(&owner.run));
         if let (Some(run), Some(queued)) = (&run, owner.queued_task(task)) {
             // Updates without their task say nothing to the next start.
-            let record = crate::detected::task_of(queued, owner);
+            let record = crate::state::task_of(queued, owner);
             self.checkpoint(paths::task_file(run, task, "task.info"), frame(&record), out);
         }
         let (volumes, lives) = (!owner.volumes.is_empty(), owner.state != ExecutorState::Terminated);
@@ -238,7 +235,7 @@ impl Agent {
         out: &mut Outbox,
     ) {
         let update = Arc::new(update);
-        let file = || run.as_ref().map(|run| Arc::from(paths::task_file(run, key.1, UPDATES)));
+        let file = || run.as_ref().map(|run| Arc::from(paths::task_file(run, key.1, paths::UPDATES)));
         let Received::New { file: own } = self.streams.receive(key, uuid, Arc::clone(&update), file, now) else {
             return;
         };
@@ -264,7 +261,7 @@ impl Agent {
         let mut record = match executor.launched.remove(task) {
             Some(record) => record,
             None => match take_single(executor, task) {
-                Some(queued) => Arc::new(crate::detected::task_of(&queued, executor)),
+                Some(queued) => Arc::new(crate::state::task_of(&queued, executor)),
                 None => return ended,
             },
         };
@@ -335,7 +332,6 @@ impl Agent {
 
 /// Takes one task out of an executor's queue; the rest of its group stays.
 fn take_single(executor: &mut Executor, task: &TaskId) -> Option<Arc<pb::TaskInfo>> {
-    use crate::executor::Queued;
     let index = executor.queued.iter().position(|q| q.tasks().iter().any(|t| t.task_id.value == task.as_str()))?;
     match &mut executor.queued[index] {
         Queued::Task(_) => executor.queued.remove(index).tasks().first().cloned(),
@@ -348,15 +344,6 @@ fn take_single(executor: &mut Executor, task: &TaskId) -> Option<Arc<pb::TaskInf
             Some(taken)
         }
     }
-}
-
-/// Notes a status in a task's record: the last one of each state in a row, without its data.
-pub(crate) fn note_status(record: &mut pb::Task, status: &pb::TaskStatus) {
-    record.state = status.state;
-    if record.statuses.last().is_some_and(|last| last.state == status.state) {
-        record.statuses.pop();
-    }
-    record.statuses.push(pb::TaskStatus { data: None, ..status.clone() });
 }
 
 /// Under which name an ended task is counted.

@@ -11,10 +11,9 @@ use protos::mesos::{self as pb, TaskState, executor as api, task_status::Reason}
 
 use crate::agent::{Agent, AgentState};
 use crate::disk::paths;
-use crate::executor::{Early, Executor, ExecutorLink, ExecutorState};
-use crate::framework::FrameworkState;
+use crate::executor_events::shutdown_event;
 use crate::output::{Answer, Outbox, Output};
-use crate::status::{Verdict, loss};
+use crate::state::{Early, Executor, ExecutorLink, ExecutorState, FrameworkState, Verdict, loss};
 
 impl Agent {
     /// Opens an executor's event stream.
@@ -53,12 +52,10 @@ impl Agent {
         let empty = is_new && target.queued.is_empty() && !target.was_given_a_task;
         let (id, framework_info) = (known.id.clone(), Arc::clone(&known.info));
         let Some(target) = self.executor_mut(&framework, &executor) else { return };
-        target.link = ExecutorLink::Stream(stream);
         target.state = ExecutorState::Running;
-        let (timer, executor_id) = (target.timer.take(), target.id.clone());
-        let (info, container, link) = (Arc::clone(&target.info), target.container.clone(), target.link.clone());
-        let run = Arc::clone(&target.run);
-        self.by_stream.insert(stream, (id.clone(), executor_id));
+        let (timer, run) = (target.timer.take(), Arc::clone(&target.run));
+        let (info, container) = (Arc::clone(&target.info), target.container.clone());
+        self.frameworks.open_stream(stream, &framework, &executor);
         self.expect_heartbeats(now);
         self.timers.cancel(timer);
         if framework_info.checkpoint() {
@@ -78,7 +75,7 @@ impl Agent {
             subscribed: Some(subscribed),
             ..api::Event::default()
         };
-        self.event(&link, event, out);
+        self.event(&ExecutorLink::Stream(stream), event, out);
         let subscribe = call.subscribe.unwrap_or_default();
         for update in subscribe.unacknowledged_updates {
             let update = self.update_of_call(&framework, &executor, update.status, now);
@@ -102,7 +99,7 @@ impl Agent {
         now: Time,
         out: &mut Outbox,
     ) {
-        let Some(known) = self.frameworks.get(framework).cloned() else { return };
+        let Some(known) = self.frameworks.get(framework.as_str()).cloned() else { return };
         let Some(target) = known.executors.get(executor) else { return };
         let verdict = Verdict {
             state: loss(&known.info, TaskState::TaskDropped),
@@ -147,9 +144,4 @@ impl Agent {
             latest_state: None,
         }
     }
-}
-
-/// The event that tells an executor to end.
-pub(crate) fn shutdown_event() -> api::Event {
-    api::Event { r#type: Some(api::event::Type::Shutdown as i32), ..api::Event::default() }
 }

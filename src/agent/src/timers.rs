@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use base::{ExecutorId, FrameworkId};
 
-use crate::container::ContainerName;
+use crate::state::ContainerName;
 
 /// What an instant is for.
 #[derive(Clone, Debug, PartialEq, Eq)]

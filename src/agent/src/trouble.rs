@@ -3,26 +3,16 @@
 //! The shell keeps checkpoints safe meanwhile, or holds back what depends on them. The master learns of it by an attribute
 //! that the agent registers with and does not checkpoint: a master of Mesos shows it to frameworks.
 
-use std::sync::Arc;
-
 use base::Time;
 use protos::mesos as pb;
 use protos::mesos::value::{Text, Type};
 
 use crate::agent::{Agent, AgentState};
 use crate::output::Outbox;
+use crate::state::Trouble;
 
 /// The attribute's name. Its text says why.
 pub const UNHEALTHY: &str = "unhealthy";
-
-/// Why checkpoints cannot be written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Trouble {
-    /// "cannot write checkpoints to /w: No space left on device".
-    pub why: Arc<str>,
-    /// Whether there is too little room on the disk.
-    pub needs_room: bool,
-}
 
 impl Agent {
     /// Checkpoints cannot be written where they belong.

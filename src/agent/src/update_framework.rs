@@ -6,8 +6,8 @@ use base::{Pid, Time};
 use protos::mesos::internal::UpdateFrameworkMessage;
 
 use crate::agent::{Agent, AgentState};
-use crate::framework::FrameworkState;
 use crate::output::Outbox;
+use crate::state::FrameworkState;
 
 impl Agent {
     /// Takes the new info and pid, and sends the framework's unacknowledged updates again.

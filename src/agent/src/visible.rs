@@ -8,12 +8,9 @@ use std::sync::Arc;
 use authorizer::{Action, executor_user, launched_user, task_user};
 use protos::mesos::{self as pb, agent as api};
 
-use crate::container::ContainerName;
-use crate::executor::{Executor, Queued};
-use crate::framework::Framework;
-use crate::nested::target;
-use crate::nested_launch::wanted;
+use crate::nested_call::{target, wanted};
 use crate::snapshot::Snapshot;
+use crate::state::{ContainerName, Executor, Framework, Queued};
 
 /// Whether an action may be done to what belongs to a user.
 type May<'m> = &'m dyn Fn(Action, &str) -> bool;
@@ -27,8 +24,8 @@ impl Snapshot {
         let shown = |known: &&Arc<Framework>| may(Action::ViewFramework, &known.info.user);
         let frameworks = self.frameworks.iter().filter(|(_, known)| shown(known));
         Snapshot {
-            frameworks: frameworks.map(|(id, known)| (id.clone(), framework(known))).collect(),
-            completed_frameworks: self.completed_frameworks.iter().filter(shown).map(framework).collect(),
+            frameworks: Arc::new(frameworks.map(|(id, known)| (id.clone(), framework(known))).collect()),
+            completed_frameworks: Arc::new(self.completed_frameworks.iter().filter(shown).map(framework).collect()),
             ..self.clone()
         }
     }
@@ -57,7 +54,7 @@ impl Snapshot {
         let (framework, rest) = rest.split_once("/executors/")?;
         let mut parts = rest.split('/');
         let (executor, run) = (parts.next()?, parts.nth(1).filter(|run| *run != "latest"));
-        let mut all = self.frameworks.values().chain(&self.completed_frameworks);
+        let mut all = self.frameworks.values().chain(&*self.completed_frameworks);
         let framework = all.find(|known| known.id.as_str() == framework)?;
         let all = framework.executors.values().chain(framework.completed_executors.iter());
         let is_run = |known: &Arc<Executor>| run.is_none_or(|run| known.container.as_str() == run);
@@ -178,11 +175,11 @@ mod tests {
             master: None,
             registered: None,
             recovery_time: None,
-            frameworks: [(known.id.clone(), Arc::new(known))].into(),
-            completed_frameworks: [Arc::new(gone)].into(),
+            frameworks: Arc::new([(known.id.clone(), Arc::new(known))].into()),
+            completed_frameworks: Arc::new([Arc::new(gone)].into()),
             drain: None,
             drain_start: None,
-            operations: Vec::new(),
+            operations: Arc::default(),
             oversubscribed: None,
             counters: crate::snapshot::Counters::default(),
             garbage: 0,

@@ -1,14 +1,12 @@
-//! Where persistent volumes lie, and how containers see them (mesos-features.md RES-42, RES-47).
+//! Where persistent volumes are (mesos-features.md RES-42, RES-47).
 //!
-//! It names folders; making, deleting and linking them is the shell's.
+//! It names directories; the shell creates, deletes and links them.
 
 use protos::mesos as pb;
 use resources::{Resource, Resources, SourceKind, resource_from_proto};
 
-use crate::agent::Agent;
-use crate::container::{ContainerName, Prepare, VolumeLink};
-use crate::executor::Executor;
-use crate::output::{GoneVolume, Outbox, Output};
+use crate::output::GoneVolume;
+use crate::state::{Executor, Prepare, Queued, VolumeLink};
 
 /// The folder of a persistent volume; none for what is no volume of the agent's own disks.
 pub(crate) fn volume_path(work_dir: &str, volume: &Resource) -> Option<String> {
@@ -61,8 +59,11 @@ fn is_volume(resource: &pb::Resource) -> bool {
     resource.disk.as_ref().is_some_and(|disk| disk.persistence.is_some())
 }
 
-/// The volumes among some resources.
-fn volumes<'a>(work_dir: &str, resources: impl Iterator<Item = &'a pb::Resource>) -> Vec<(VolumeLink, bool)> {
+/// The volumes among some resources, each with whether it is shared.
+pub(crate) fn volumes<'a>(
+    work_dir: &str,
+    resources: impl Iterator<Item = &'a pb::Resource>,
+) -> Vec<(VolumeLink, bool)> {
     let link = |message: &pb::Resource| {
         let volume = resource_from_proto(message).ok()?;
         let seen = volume.disk()?.volume()?.container_path.clone();
@@ -75,56 +76,10 @@ fn volumes<'a>(work_dir: &str, resources: impl Iterator<Item = &'a pb::Resource>
     links
 }
 
-impl Agent {
-    /// The volumes that a container is to see, with what is done to them first: a volume belongs to the user who uses
-    /// it, but one that others use too is left as it is.
-    pub(crate) fn volume_links(&self, container: &ContainerName, resources: &[pb::Resource]) -> Vec<VolumeLink> {
-        let of = |(mut link, shared): (VolumeLink, bool)| {
-            if shared && self.is_used_elsewhere(&link.folder, container) {
-                link.prepare = Prepare::Leave;
-            }
-            link
-        };
-        volumes(&self.config.work_dir, resources.iter()).into_iter().map(of).collect()
-    }
-
-    fn is_used_elsewhere(&self, folder: &str, container: &ContainerName) -> bool {
-        let mut executors = self.frameworks.values().flat_map(|framework| framework.executors.values());
-        executors.any(|other| other.container != *container && other.volumes.iter().any(|link| link.folder == folder))
-    }
-
-    /// Lets a running container see the volumes of the tasks that it has now, and no others.
-    pub(crate) fn update_volumes(&mut self, framework: &str, executor: &str, out: &mut Outbox) {
-        let Some(known) = self.executor(framework, executor) else { return };
-        if known.volumes.is_empty() && !known.uses_volumes() {
-            return;
-        }
-        let links = self.volume_links(&known.container, &known.resources());
-        let same = |a: &VolumeLink, b: &VolumeLink| (&a.seen, &a.folder) == (&b.seen, &b.folder);
-        let without = |links: &[VolumeLink], others: &[VolumeLink]| -> Vec<VolumeLink> {
-            links.iter().filter(|link| !others.iter().any(|other| same(link, other))).cloned().collect()
-        };
-        let (appear, vanish) = (without(&links, &known.volumes), without(&known.volumes, &links));
-        if appear.is_empty() && vanish.is_empty() {
-            return;
-        }
-        out.outputs.push(Output::LinkVolumes {
-            container: known.container.clone(),
-            sandbox: known.directory.to_string(),
-            user: known.user.clone(),
-            appear,
-            vanish,
-        });
-        if let Some(known) = self.executor_mut(framework, executor) {
-            known.volumes = links;
-        }
-    }
-}
-
 impl Executor {
     /// Whether anything that it or its tasks hold is a persistent volume.
     pub(crate) fn uses_volumes(&self) -> bool {
-        let queued = self.queued.iter().flat_map(crate::Queued::tasks).flat_map(|task| &task.resources);
+        let queued = self.queued.iter().flat_map(Queued::tasks).flat_map(|task| &task.resources);
         let launched = self.launched.values().flat_map(|task| &task.resources);
         self.info.resources.iter().chain(queued).chain(launched).any(is_volume)
     }

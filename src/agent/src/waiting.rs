@@ -7,11 +7,8 @@ use base::{ExecutorId, FrameworkId, Text, Time};
 use protos::mesos::{self as pb, TaskState, task_status::Reason};
 
 use crate::agent::{Agent, AgentState};
-use crate::executor::ExecutorState;
-use crate::framework::{Framework, FrameworkState};
-use crate::launch::Launch;
 use crate::output::Outbox;
-use crate::status::Verdict;
+use crate::state::{ExecutorState, Framework, FrameworkState, Launch, Verdict};
 
 /// How many tasks of one framework may wait so.
 const MAX_WAITING: usize = 1000;
@@ -53,7 +50,7 @@ impl Agent {
         out: &mut Outbox,
     ) {
         let wanted = |launch: &Launch| launch.executor.executor_id.value == executor.as_str();
-        let Some(known) = self.frameworks.get(framework) else { return };
+        let Some(known) = self.frameworks.get(framework.as_str()) else { return };
         if known.state != FrameworkState::Running || self.state == AgentState::Terminating {
             return;
         }

@@ -6,12 +6,10 @@ use std::sync::Arc;
 
 use base::Pid;
 use protos::mesos::FrameworkInfo;
-use protos::mesos::scheduler::call::Type;
 
 use crate::counters::Counter;
 use crate::io::{Outbox, Output};
 use crate::master::Master;
-use crate::message::Message;
 use crate::peers::Proof;
 
 impl Master {
@@ -58,24 +56,6 @@ impl Master {
         self.agents.key_of_pid(pid).is_some() || self.frameworks.key_of_pid(pid).is_some()
     }
 
-    /// The link to a peer is gone, and with it what the peer has proved.
-    pub(crate) fn forget_authentication(&mut self, pid: &Pid) -> Option<Proof> {
-        self.peers.forget(pid)
-    }
-
-    /// A message that may be dealt with now. One that asks for admission waits until its sender has done with
-    /// authenticating; of several the last one counts, as they repeat each other.
-    pub(crate) fn admissible(&mut self, from: &Pid, message: Message, out: &mut Outbox) -> Option<Message> {
-        if !self.peers.are_any_ongoing() || !asks_for_admission(&message) || !self.peers.is_ongoing(from) {
-            return Some(message);
-        }
-        if let Err(why) = self.peers.keep_waiting(from, &message) {
-            // Agents and drivers repeat themselves.
-            out.warn(format!("Dropping {} of {from}, which is being authenticated: {why}", message.name()));
-        }
-        None
-    }
-
     /// Whether an agent may register: whether it has authenticated, if it must.
     pub(crate) fn agent_may_register(&self, from: &Pid, out: &mut Outbox) -> bool {
         let may = !self.config.authenticate_agents || self.peers.proof(from).is_some();
@@ -104,17 +84,6 @@ impl Master {
         let proved = self.peers.proof(from)?.principal.to_string();
         out.warn(format!("Framework at {from} (authenticated as '{proved}') does not set 'principal'"));
         Some(proved)
-    }
-}
-
-fn asks_for_admission(message: &Message) -> bool {
-    match message {
-        Message::RegisterSlave(_)
-        | Message::ReregisterSlave(_)
-        | Message::RegisterFramework(_)
-        | Message::ReregisterFramework(_) => true,
-        Message::Call(call) => call.r#type() == Type::Subscribe,
-        _ => false,
     }
 }
 

@@ -8,7 +8,7 @@ use protos::mesos::offer::{Operation, operation::Type};
 use protos::mesos::{FrameworkInfo, Resource as Proto, SlaveInfo};
 use resources::{Resource, Role, resource_from_proto};
 
-use crate::io::{Answer, Outbox};
+use crate::io::{CallError, ErrorKind, Outbox};
 use crate::master::Master;
 use crate::validate::roles_of;
 
@@ -26,13 +26,13 @@ impl Master {
         action: Action,
         object: Option<&str>,
         out: &mut Outbox,
-    ) -> Result<(), Answer> {
+    ) -> Result<(), CallError> {
         if self.config.authorizer.approves(principal, action, object) {
             return Ok(());
         }
         let who = principal.unwrap_or("somebody without a name");
         out.warn(format!("Refusing a call of {who}: {}", refusal(action, object)));
-        Err(Answer::forbidden())
+        Err(CallError::new(ErrorKind::Forbidden, ""))
     }
 
     /// Whether a framework may have its roles.

@@ -58,6 +58,9 @@ pub fn check_invariants(master: &Master) -> Result<(), String> {
             return Err(format!("offer {key} is not listed by its framework"));
         }
     }
+    if !master.operations.is_in_step(|agent| master.agents.get(agent).is_some()) {
+        return Err("the indices of operations do not match the operations".to_owned());
+    }
     if !master.agents.are_ids_in_step() {
         return Err("the ids of agents do not match the agents".to_owned());
     }

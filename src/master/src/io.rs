@@ -129,39 +129,51 @@ impl std::fmt::Display for Sender {
     }
 }
 
-/// An HTTP answer: a status and its text; an empty text means the status's own body (wire/http.md 1.2).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
-    /// The status code.
-    pub status: u16,
-    /// The whole body of an error; empty for 200 and 202.
+/// What becomes of a request that the master does not reject.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Done {
+    /// It is carried out.
+    Complete,
+    /// It is accepted; its effects follow.
+    Accepted,
+}
+
+/// The answer to a request.
+pub type Answer = Result<Done, CallError>;
+
+/// Why a request is not carried out. `Display` is the text for the client, in the words of Mesos where Mesos has one; empty if
+/// the kind says everything.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text}")]
+pub struct CallError {
+    /// The kind of the error.
+    pub kind: ErrorKind,
+    /// The text for the client.
     pub text: String,
 }
 
-impl Answer {
-    /// 200 without a body.
-    pub fn ok() -> Answer {
-        Answer { status: 200, text: String::new() }
+/// Kinds of errors of requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// The request breaks a rule, or names a framework or an agent that does not exist.
+    Invalid,
+    /// The sender may not make it.
+    Forbidden,
+    /// What it is about does not exist.
+    NotFound,
+    /// The present state of the cluster does not permit it.
+    Conflict,
+    /// This master does not implement it.
+    Unimplemented,
+}
+
+impl CallError {
+    pub(crate) fn new(kind: ErrorKind, text: impl Into<String>) -> CallError {
+        CallError { kind, text: text.into() }
     }
 
-    /// 202 without a body.
-    pub fn accepted() -> Answer {
-        Answer { status: 202, text: String::new() }
-    }
-
-    /// 400 with its reason.
-    pub fn bad_request(text: impl Into<String>) -> Answer {
-        Answer { status: 400, text: text.into() }
-    }
-
-    /// 403 without more words.
-    pub fn forbidden() -> Answer {
-        Answer { status: 403, text: String::new() }
-    }
-
-    /// Any status with a text.
-    pub fn status(status: u16, text: impl Into<String>) -> Answer {
-        Answer { status, text: text.into() }
+    pub(crate) fn invalid(text: impl Into<String>) -> CallError {
+        CallError::new(ErrorKind::Invalid, text)
     }
 }
 
@@ -187,7 +199,7 @@ pub enum Output {
         /// The process.
         pid: Pid,
     },
-    /// Answer the request with 200 and keep the answer's body open as this stream.
+    /// Answer the request, and keep the body of the answer open as this stream.
     OpenStream {
         /// The request.
         request: RequestId,
@@ -234,7 +246,7 @@ pub enum Output {
         /// The request.
         request: RequestId,
         /// Why.
-        answer: Answer,
+        error: CallError,
         /// The call, as it came.
         call: Box<scheduler::Call>,
     },

@@ -3,7 +3,7 @@
 //! [`Master`] is a state machine: [`Master::handle`] takes an [`Input`], and what follows from it is in the [`Outbox`].
 //! It has no clock, no sockets, no files, and no randomness beside a seed. A message or call is dealt with in the file
 //! of its name, in `messages/`, `calls/` or `operator/`; what these bring about is in `agents/`, `frameworks/`, `offers/` and `tasks/`.
-//! `Agents`, `AbsentAgents`, `Frameworks` and `Offers` are tables with private fields: they keep their indices, timers and sums
+//! `Agents`, `AbsentAgents`, `Frameworks`, `Offers` and `Operations` are tables with private fields: they keep their indices, timers and sums
 //! in step, and note that a snapshot has something new to show (`tracked.rs`).
 //!
 //! This crate knows nothing of HTTP, of JSON, of how messages travel, or of where the registry is kept.
@@ -50,7 +50,7 @@ pub use config::Config;
 pub use cores::{RequestId, StreamId};
 pub use counters::{Counter, Counters};
 pub use explain::KeptFrom;
-pub use io::{Answer, Input, Outbox, Output, Sender};
+pub use io::{Answer, CallError, Done, ErrorKind, Input, Outbox, Output, Sender};
 pub use master::Master;
 pub use message::{DecodeError, Message, Outgoing};
 pub use registry::RegistryOp;

@@ -20,6 +20,7 @@ use crate::counters::{Counter, Counters};
 use crate::frameworks::Frameworks;
 use crate::io::{Input, Outbox, Output};
 use crate::offers::Offers;
+use crate::operations::Operations;
 use crate::operator::Subscribers;
 use crate::registry::RegistryOp;
 use crate::snapshot::Snapshot;
@@ -37,6 +38,7 @@ pub struct Master {
     pub(crate) agents: Agents,
     pub(crate) frameworks: Frameworks,
     pub(crate) offers: Offers,
+    pub(crate) operations: Operations,
     pub(crate) absent: AbsentAgents,
     pub(crate) counters: Tracked<Counters>,
     pub(crate) weights: Tracked<BTreeMap<String, f64>>,
@@ -53,8 +55,6 @@ pub struct Master {
     pub(crate) removals: crate::agents::Removals,
     /// Where messages of drivers wait for their rate limits.
     pub(crate) gates: crate::throttle::Gates,
-    /// The generator of the operations' UUIDs.
-    pub(crate) uuids: u64,
     pub(crate) snapshot: Option<Arc<Snapshot>>,
     pub(crate) startup: Vec<RegistryOp>,
 }
@@ -122,6 +122,7 @@ impl Master {
             info: Arc::new(info),
             now,
             started: now,
+            operations: Operations::new(seed),
             absent: AbsentAgents::new(registry),
             counters: Tracked::default(),
             weights: Tracked::default(),
@@ -133,7 +134,6 @@ impl Master {
             timers: Timers::default(),
             removals: Default::default(),
             gates: Default::default(),
-            uuids: seed,
             snapshot: None,
         };
         master.recover(registry);
@@ -147,6 +147,7 @@ impl Master {
         let changed = self.agents.take_changed()
             | self.frameworks.take_changed()
             | self.offers.take_changed()
+            | self.operations.take_changed()
             | self.absent.take_changed()
             | self.counters.take_changed()
             | self.weights.take_changed()
@@ -205,7 +206,7 @@ impl Master {
     }
 
     fn exited(&mut self, pid: &Pid, out: &mut Outbox) {
-        self.forget_authentication(pid);
+        self.peers.forget(pid);
         if let Some(framework) = self.frameworks.key_of_pid(pid) {
             self.driver_exited(framework, out);
         }

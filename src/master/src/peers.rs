@@ -6,8 +6,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use base::Pid;
+use protos::mesos::scheduler::call::Type;
 use rustc_hash::FxHashMap;
 
+use crate::io::Outbox;
 use crate::message::Message;
 
 /// So many bytes wait for the ends of all conversations.
@@ -67,6 +69,19 @@ impl Peers {
         let conversation = self.ongoing.entry(pid).or_default();
         conversation.attempt = attempt;
         conversation.is_linked |= had_proof;
+    }
+
+    /// Returns a message that may be handled now. One that asks for admission waits until its sender has ended its
+    /// authentication; of several the last one counts, as they repeat each other.
+    pub(crate) fn admissible(&mut self, from: &Pid, message: Message, out: &mut Outbox) -> Option<Message> {
+        if !self.are_any_ongoing() || !asks_for_admission(&message) || !self.is_ongoing(from) {
+            return Some(message);
+        }
+        if let Err(why) = self.keep_waiting(from, &message) {
+            // Agents and drivers repeat themselves.
+            out.warn(format!("Dropping {} of {from}, which is being authenticated: {why}", message.name()));
+        }
+        None
     }
 
     /// A conversation is over; none if a newer one goes on with that peer, or none at all.
@@ -133,6 +148,17 @@ impl Peers {
             return None;
         }
         self.newcomers.pop_first().map(|(_, pid)| pid)
+    }
+}
+
+fn asks_for_admission(message: &Message) -> bool {
+    match message {
+        Message::RegisterSlave(_)
+        | Message::ReregisterSlave(_)
+        | Message::RegisterFramework(_)
+        | Message::ReregisterFramework(_) => true,
+        Message::Call(call) => call.r#type() == Type::Subscribe,
+        _ => false,
     }
 }
 

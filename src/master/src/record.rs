@@ -14,7 +14,7 @@ use protos::mesos::MasterInfo;
 use protos::mesos::internal::Registry;
 use rustc_hash::FxHashMap;
 
-use crate::io::{Input, Outbox, Output};
+use crate::io::{CallError, Done, ErrorKind, Input, Outbox, Output};
 use crate::message::Message;
 use bytes::{Reader, Writer};
 
@@ -345,10 +345,15 @@ pub fn outcome(out: &Outbox) -> u64 {
                 hash.number(stream.0);
                 hash.bytes(&event.encode_to_vec());
             }
-            Output::Respond { request, answer } | Output::Refuse { request, answer, .. } => {
+            Output::Respond { request, answer } => {
                 hash.number(request.0);
-                hash.number(u64::from(answer.status));
-                hash.bytes(answer.text.as_bytes());
+                hash.number(code(answer.as_ref()));
+                hash.bytes(answer.as_ref().err().map_or("", |error| &error.text).as_bytes());
+            }
+            Output::Refuse { request, error, .. } => {
+                hash.number(request.0);
+                hash.number(code(Err(error)));
+                hash.bytes(error.text.as_bytes());
             }
             Output::OpenStream { stream, .. } | Output::CloseStream { stream } => hash.number(stream.0),
             Output::Link { pid } | Output::Unlink { pid } => hash.bytes(pid.to_string().as_bytes()),
@@ -357,6 +362,21 @@ pub fn outcome(out: &Outbox) -> u64 {
         }
     }
     hash.0
+}
+
+/// The number that stands for an answer in a hash.
+pub(crate) fn code(answer: Result<&Done, &CallError>) -> u64 {
+    match answer {
+        Ok(Done::Complete) => 200,
+        Ok(Done::Accepted) => 202,
+        Err(error) => match error.kind {
+            ErrorKind::Invalid => 400,
+            ErrorKind::Forbidden => 403,
+            ErrorKind::NotFound => 404,
+            ErrorKind::Conflict => 409,
+            ErrorKind::Unimplemented => 501,
+        },
+    }
 }
 
 fn nanos(at: Time) -> u64 {

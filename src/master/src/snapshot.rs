@@ -33,6 +33,8 @@ pub struct Snapshot {
     pub completed: Table<Framework>,
     /// The outstanding offers.
     pub offers: Table<Offer>,
+    /// Operations on agents whose end is not acknowledged, oldest first.
+    pub operations: Table<mesos::Operation>,
     /// Agents of the registry that have not come back since this master began.
     pub recovered: Arc<BTreeMap<AgentId, Arc<mesos::SlaveInfo>>>,
     /// How many agents are unreachable.
@@ -65,6 +67,7 @@ impl Snapshot {
             frameworks: master.frameworks.rows().clone(),
             completed: master.frameworks.completed().clone(),
             offers: master.offers.rows().clone(),
+            operations: master.operations.rows().clone(),
             recovered: Arc::clone(master.absent.recovered()),
             unreachable: master.absent.unreachable(),
             weights: master.weights.clone(),

@@ -2,11 +2,13 @@
 //!
 //! Nothing here touches a disk: entries go out through the outbox, and a [`Tree`] comes in.
 
+mod folder;
 mod framing;
 pub(crate) mod paths;
 mod recovered;
 mod tree;
 
+pub(crate) use folder::Folder;
 pub(crate) use framing::{frame, frame_update, unframe};
 pub use recovered::{
     Recovered, RecoveredAgent, RecoveredExecutor, RecoveredFramework, RecoveredNested, RecoveredRun, RecoveredTask,

@@ -16,6 +16,8 @@ pub(crate) const RESOURCES_TARGET: &str = "resources/resources_and_operations.ta
 pub(crate) const RESOURCES_INFO: &str = "resources/resources.info";
 /// What the former is to become.
 pub(crate) const RESOURCES_INFO_TARGET: &str = "resources/resources.target";
+/// The file of a task's updates, in its directory.
+pub(crate) const UPDATES: &str = "task.updates";
 
 /// The agent's folder.
 pub(crate) fn agent(agent: &AgentId) -> String {

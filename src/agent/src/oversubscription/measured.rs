@@ -7,8 +7,7 @@ use protos::mesos as pb;
 use resources::Resources;
 
 use crate::agent::Agent;
-use crate::container::ContainerName;
-use crate::executor::{Executor, ExecutorState};
+use crate::state::{ContainerName, Executor, ExecutorState};
 
 /// Load averages, as the kernel gives them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -85,7 +84,7 @@ impl Agent {
     /// What is held, by the core's own books, with what was measured of its use.
     pub(super) fn usage(&self, measurement: Measurement, now: Time) -> Usage {
         let Measurement { load, mut containers } = measurement;
-        let executors = self.frameworks.values().flat_map(|framework| framework.executors.values());
+        let executors = self.frameworks.executors();
         let mut of = |executor: &Executor| ExecutorUsage {
             framework: executor.framework_id.clone(),
             executor: executor.id.clone(),

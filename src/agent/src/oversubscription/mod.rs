@@ -16,8 +16,8 @@ use protos::mesos::task_status::Reason;
 use resources::Resources;
 
 use crate::agent::{Agent, AgentState};
-use crate::executor::ExecutorState;
 use crate::output::{Outbox, Output};
+use crate::state::ExecutorState;
 use crate::timers::Timer;
 
 pub use fixed::FixedEstimator;

@@ -350,7 +350,7 @@ fn read_checkpoints(found: store::MetaTree, meta: &Path, strict: bool) -> anyhow
 /// Shows the sandboxes that an earlier agent has left.
 async fn attach_sandboxes(handler: &Handler) {
     let snapshot = handler.snapshot().await;
-    for framework in snapshot.frameworks.values().chain(&snapshot.completed_frameworks) {
+    for framework in snapshot.frameworks.values().chain(&*snapshot.completed_frameworks) {
         for executor in framework.executors.values().chain(framework.completed_executors.iter()) {
             outputs::attach(&handler.common.files, &ContainerName::clone(&executor.container), &executor.directory);
         }

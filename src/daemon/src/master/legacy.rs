@@ -140,8 +140,10 @@ async fn remove_quota(handler: &Handler, role: &str, principal: Option<Arc<str>>
     let outcome = decide(handler, call, principal).await;
     match outcome {
         Some(mut answer) => {
-            if let Some(why) = answer.text.strip_prefix("Failed to remove quota: ") {
-                answer.text = format!("Failed to remove quota for path '/master/quota/{role}': {why}");
+            if let Err(error) = &mut answer
+                && let Some(why) = error.text.strip_prefix("Failed to remove quota: ")
+            {
+                error.text = format!("Failed to remove quota for path '/master/quota/{role}': {why}");
             }
             respond(answer)
         }

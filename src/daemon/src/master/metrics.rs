@@ -216,9 +216,8 @@ const OPERATION_STATES: [(OperationState, &str); 8] = [
 /// Operations by type and state: those that go on are held, those that have ended are counted.
 fn operations(metrics: &mut Metrics, snapshot: &Snapshot) {
     let held: Vec<_> = snapshot
-        .agents
+        .operations
         .values()
-        .flat_map(|agent| agent.operations.values())
         .map(|operation| (operation.info.r#type(), operation.latest_status.state()))
         .collect();
     let counters = &snapshot.counters;

@@ -167,9 +167,8 @@ impl World<Live> for Shell {
             }
             Output::OperatorEvent { stream, event } => self.streams.send(stream.0, &*event),
             Output::CloseStream { stream } => self.streams.close(stream.0),
-            Output::Respond { request, answer } | Output::Refuse { request, answer, .. } => {
-                self.answers.answer(request.0, Outcome::Answer(answer));
-            }
+            Output::Respond { request, answer } => self.answers.answer(request.0, Outcome::Answer(answer)),
+            Output::Refuse { request, error, .. } => self.answers.answer(request.0, Outcome::Answer(Err(error))),
             Output::Exit { reason } => {
                 self.exit.send_replace(Some(reason));
             }

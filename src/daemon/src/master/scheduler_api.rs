@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use master::{Answer, Counter, Input, RequestId, StreamId};
+use master::{Answer, Counter, Done, ErrorKind, Input, RequestId, StreamId};
 use protos::mesos::scheduler::{Call, call::Type};
 use wire::http::{HeaderName, Request, Response, StatusCode};
 use wire::negotiate::{accepted_encoding, decode_call};
@@ -119,13 +119,23 @@ pub(super) fn respond_or_fail(answer: Option<Answer>) -> Response {
     answer.map_or_else(|| Response::error(StatusCode::INTERNAL_SERVER_ERROR), respond)
 }
 
-/// An answer of the core as a response: errors without a text get their status's own.
+/// An answer of the core as a response. An error without a text gets the text of its status.
 pub(super) fn respond(answer: Answer) -> Response {
-    let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    match (status.is_success(), answer.text.is_empty()) {
-        (true, _) => Response::empty(status),
-        (false, true) => Response::error(status),
-        (false, false) => Response::text(status, answer.text),
+    let error = match answer {
+        Ok(Done::Complete) => return Response::empty(StatusCode::OK),
+        Ok(Done::Accepted) => return Response::empty(StatusCode::ACCEPTED),
+        Err(error) => error,
+    };
+    let status = match error.kind {
+        ErrorKind::Invalid => StatusCode::BAD_REQUEST,
+        ErrorKind::Forbidden => StatusCode::FORBIDDEN,
+        ErrorKind::NotFound => StatusCode::NOT_FOUND,
+        ErrorKind::Conflict => StatusCode::CONFLICT,
+        ErrorKind::Unimplemented => StatusCode::NOT_IMPLEMENTED,
+    };
+    match error.text.is_empty() {
+        true => Response::error(status),
+        false => Response::text(status, error.text),
     }
 }
 

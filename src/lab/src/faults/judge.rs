@@ -297,7 +297,9 @@ impl Observer for Judge {
                 }
             }
             // Of a stream that is not the present one any more.
-            Note::CallRefused { who, call, why } if !(why.starts_with("400 ") || why.starts_with("403 ")) => {
+            Note::CallRefused { who, call, why }
+                if !(why.starts_with("Invalid: ") || why.starts_with("Forbidden: ")) =>
+            {
                 self.fail("a good call is taken", || {
                     format!("{} of scheduler {who}: {why}", call.r#type().as_str_name())
                 });

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use base::{Pid, Time};
 use cores::Core;
-use master::{Answer, Config, Input, Master, Outbox, Outgoing, Output, RegistryOp, RequestId, Sender, StreamId};
+use master::{CallError, Config, Input, Master, Outbox, Outgoing, Output, RegistryOp, RequestId, Sender, StreamId};
 use protos::mesos::internal::Registry;
 use protos::mesos::{MasterInfo, scheduler};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -402,24 +402,21 @@ impl<O: Observer> World<O> {
             }
             Output::Respond { request: RequestId(request), answer } => {
                 if self.master.operators.remove(&request) {
-                    let done = matches!(answer.status, 200 | 202);
+                    let done = answer.is_ok();
                     return self.observer.noted(&Note::OperatorAnswered { request, done }, self.now);
                 }
                 let waiting = self.master.requests.remove(&request);
                 #[cfg(test)]
                 if let Some(waiting) = &waiting
-                    && let Some(answer) = self.spoiled_answer(&answer)
+                    && let Some(error) = self.spoiled_answer()
                 {
-                    return self.refuse_call(waiting.who, waiting.connection, &answer, &waiting.call, ready);
+                    return self.refuse_call(waiting.who, waiting.connection, &error, &waiting.call, ready);
                 }
-                debug_assert!(
-                    waiting.is_none() || matches!(answer.status, 200 | 202),
-                    "a call carried out: {answer:?}"
-                );
+                debug_assert!(waiting.is_none() || answer.is_ok(), "a call carried out: {answer:?}");
             }
-            Output::Refuse { request: RequestId(request), answer, call } => {
+            Output::Refuse { request: RequestId(request), error, call } => {
                 if let Some(waiting) = self.master.requests.remove(&request) {
-                    self.refuse_call(waiting.who, waiting.connection, &answer, &call, ready);
+                    self.refuse_call(waiting.who, waiting.connection, &error, &call, ready);
                 }
             }
             Output::Exit { reason } => {
@@ -433,8 +430,8 @@ impl<O: Observer> World<O> {
     }
 
     /// A scheduler's call comes back with the reason.
-    fn refuse_call(&mut self, who: u32, connection: u64, answer: &Answer, call: &scheduler::Call, ready: Time) {
-        let why = format!("{} {}", answer.status, answer.text);
+    fn refuse_call(&mut self, who: u32, connection: u64, error: &CallError, call: &scheduler::Call, ready: Time) {
+        let why = format!("{:?}: {error}", error.kind);
         let what = ToScheduler::Refused { call: Box::new(protos::evolve::evolve(call)), why };
         self.tell_scheduler(who, connection, what, ready);
     }

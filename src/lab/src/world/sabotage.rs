@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use agent::{Input, Persist, VolumeLink};
 use master::invariants::Breakage;
-use master::{Answer, Config, Message, Outgoing, RegistryOp};
+use master::{CallError, Config, ErrorKind, Message, Outgoing, RegistryOp};
 use prost::Message as _;
 use protos::mesos::TaskState;
 use protos::mesos::executor::Event as Said;
@@ -205,8 +205,9 @@ impl<O: Observer> World<O> {
     }
 
     /// What a master answers to a call.
-    pub(super) fn spoiled_answer(&mut self, answer: &Answer) -> Option<Answer> {
-        self.spoils(Sabotage::Refusals).then(|| Answer { status: 500, ..answer.clone() })
+    pub(super) fn spoiled_answer(&mut self) -> Option<CallError> {
+        let error = CallError { kind: ErrorKind::Unimplemented, text: String::new() };
+        self.spoils(Sabotage::Refusals).then_some(error)
     }
 
     /// What a scheduler says of itself.

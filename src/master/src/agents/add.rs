@@ -55,7 +55,6 @@ impl Master {
             checkpointed: arrival.checkpointed,
             resource_version: arrival.resource_version,
             providers: BTreeMap::new(),
-            operations: BTreeMap::new(),
             executors: BTreeMap::new(),
         };
         out.push(Output::Link { pid });

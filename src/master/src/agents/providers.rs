@@ -9,7 +9,7 @@ use resources::{ProviderId, Resource, Resources, from_proto};
 
 use crate::io::Outbox;
 use crate::master::Master;
-use crate::operations::is_final;
+use crate::operations::{is_final, provider_of};
 use crate::state::{AgentKey, ResourceProvider};
 use crate::validate;
 
@@ -76,14 +76,17 @@ impl Master {
         let Some(agent) = self.agents.get(key) else { return };
         let missing: Vec<String> = agent.providers.keys().filter(|id| !report.contains_key(*id)).cloned().collect();
         for id in missing {
+            self.operations.remove_on(key, |operation| provider_of(&operation.info) == Some(&id));
             let Some(agent) = self.agents.remove_provider(key, &id) else { return };
             out.info(format!("Agent {} does not report resource provider {id} any more: it is removed", agent.id));
         }
-        for (id, Reported { provider, operations }) in report {
+        for (id, Reported { mut provider, operations }) in report {
             let ended = operations.iter().filter(|operation| is_final(operation.latest_status.state()));
             let ended: Vec<Vec<u8>> = ended.map(|operation| operation.uuid.value.clone()).collect();
             self.compare_operations(key, Some(&id), operations, out);
-            self.agents.set_provider(key, id, provider, &ended);
+            // What these make is not in its total yet.
+            provider.undone = self.operations.open_on(key, &id, &ended);
+            self.agents.set_provider(key, id, provider);
         }
     }
 }

@@ -47,7 +47,7 @@ impl Master {
             self.announce_task_added(framework, task, out);
         }
         self.brief_agent(key, &returning, out);
-        self.agents.check_drained(key);
+        self.agents.check_drained(key, &self.operations);
     }
 
     /// Whether an agent does not have all that it was given. It may be on its way still, and take what the agent's list leaves free;

@@ -6,6 +6,7 @@ use protos::mesos::internal::Registry;
 use crate::io::{Outbox, Output};
 use crate::master::Master;
 use crate::registry::RegistryOp;
+use crate::state::Maintenance;
 use crate::timers::Timer;
 
 impl Master {
@@ -13,7 +14,7 @@ impl Master {
     pub(crate) fn recover(&mut self, registry: &Registry) {
         self.recover_weights(registry);
         self.recover_quotas(registry);
-        self.recover_maintenance(registry);
+        *self.maintenance = Maintenance::recovered(registry);
         // Guarantees could be given away to others before the agents that can meet them have reregistered.
         let expected = (self.absent.recovered().len() as f64 * self.config.allocator_agent_recovery_factor) as usize;
         if !self.quotas.is_empty() && expected > 0 {

@@ -59,6 +59,7 @@ impl Master {
         for (framework, id) in self.agents.executors_on(key) {
             self.remove_executor(key, framework, id.as_str());
         }
+        self.operations.remove_on(key, |_| true);
         let Some((agent, owns_pid)) = self.agents.remove(key, &mut self.timers) else { return };
         if owns_pid {
             self.peers.forget(&agent.pid);

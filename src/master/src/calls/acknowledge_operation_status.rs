@@ -1,5 +1,7 @@
 //! ACKNOWLEDGE_OPERATION_STATUS: a framework has taken an operation's status (wire/libprocess.md 12.1).
 
+use std::sync::Arc;
+
 use protos::mesos::internal::AcknowledgeOperationStatusMessage;
 use protos::mesos::scheduler::call::AcknowledgeOperationStatus;
 use protos::mesos::{self, Operation};
@@ -40,12 +42,14 @@ impl Master {
         let row = row.ok_or_else(|| format!("agent {agent_id} is not connected"))?;
         let framework_id = self.framework(key).map(|framework| framework.proto_id());
         let is_meant = |operation: &Operation| {
-            let own = operation.framework_id == framework_id;
-            own && operation.info.id.as_ref() == Some(&call.operation_id)
+            operation.framework_id == framework_id && operation.info.id.as_ref() == Some(&call.operation_id)
         };
         let taken = |status: &&mesos::OperationStatus| status.uuid.as_ref().is_some_and(|id| id.value == call.uuid);
-        let mut meant = row.operations.values().filter(|operation| is_meant(operation));
-        let found = meant.find_map(|operation| Some((operation, operation.statuses.iter().find(taken)?.clone())));
+        let status_of = |operation: &Arc<Operation>| {
+            let status = operation.statuses.iter().find(taken).filter(|_| is_meant(operation))?;
+            Some((Arc::clone(operation), status.clone()))
+        };
+        let found = self.operations.on_agent(agent).find_map(status_of);
         let unknown = || format!("no status of that uuid is known of operation {}", call.operation_id.value);
         let (operation, status) = found.ok_or_else(unknown)?;
         let operation_uuid = operation.uuid.clone();
@@ -56,7 +60,8 @@ impl Master {
         };
         out.push(Output::send(&row.pid, message));
         if is_final(status.state()) {
-            self.agents.remove_operation(agent, &operation_uuid.value);
+            self.operations.remove(agent, &operation_uuid.value);
+            self.agents.check_drained(agent, &self.operations);
         }
         Ok(())
     }

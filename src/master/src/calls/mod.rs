@@ -28,7 +28,7 @@ use protos::mesos::allocator::inverse_offer_status::Status;
 use protos::mesos::scheduler::{Call, call::Type};
 
 use crate::counters::Counter;
-use crate::io::{Answer, Outbox, Output};
+use crate::io::{CallError, Done, ErrorKind, Outbox, Output};
 use crate::master::Master;
 use crate::state::{Connection, FrameworkKey};
 
@@ -44,11 +44,11 @@ impl Master {
     ) {
         let done = match self.check_call(&call, stream_id.as_deref(), principal.as_deref()) {
             Ok(key) => self.call(key, call, out),
-            Err(answer) => Err((answer, call)),
+            Err(error) => Err((error, call)),
         };
         match done {
-            Ok(answer) => out.push(Output::respond(request, answer)),
-            Err((answer, call)) => out.push(Output::Refuse { request, answer, call }),
+            Ok(done) => out.push(Output::respond(request, Ok(done))),
+            Err((error, call)) => out.push(Output::Refuse { request, error, call }),
         }
     }
 
@@ -58,32 +58,34 @@ impl Master {
         call: &Call,
         stream_id: Option<&str>,
         principal: Option<&str>,
-    ) -> Result<FrameworkKey, Answer> {
+    ) -> Result<FrameworkKey, CallError> {
         let id = call.framework_id.as_ref().map(|id| id.value.as_str()).unwrap_or_default();
-        let key = self.framework_by_id(id).ok_or_else(|| Answer::bad_request("Framework cannot be found"))?;
+        let key = self.framework_by_id(id).ok_or_else(|| CallError::invalid("Framework cannot be found"))?;
         let Some(framework) = self.framework(key) else {
-            return Err(Answer::bad_request("Framework cannot be found"));
+            return Err(CallError::invalid("Framework cannot be found"));
         };
         let expected = framework.info.principal.as_deref();
         if let Some(given) = principal.filter(|given| Some(*given) != expected) {
             let expected = expected.unwrap_or_default();
-            return Err(Answer::bad_request(format!(
+            return Err(CallError::invalid(format!(
                 "Authenticated principal '{given}' does not match principal '{expected}' set in `FrameworkInfo`"
             )));
         }
         let expected = match &framework.connection {
             Connection::Http { stream_text, .. } => stream_text,
-            Connection::Driver(_) => return Err(Answer::status(403, "Framework is not connected via HTTP")),
+            Connection::Driver(_) => {
+                return Err(CallError::new(ErrorKind::Forbidden, "Framework is not connected via HTTP"));
+            }
             Connection::Recovered | Connection::Disconnected => {
-                return Err(Answer::status(403, "Framework is not subscribed"));
+                return Err(CallError::new(ErrorKind::Forbidden, "Framework is not subscribed"));
             }
         };
         let Some(given) = stream_id else {
             let words = "All non-subscribe calls should include the 'Mesos-Stream-Id' header";
-            return Err(Answer::bad_request(words));
+            return Err(CallError::invalid(words));
         };
         if given != &**expected {
-            return Err(Answer::bad_request(format!(
+            return Err(CallError::invalid(format!(
                 "The stream ID '{given}' included in this request didn't match the stream ID currently associated \
                  with framework ID {}",
                 framework.id
@@ -93,20 +95,20 @@ impl Master {
     }
 
     /// A call that may be carried out; it is given back if it was not.
-    fn call(&mut self, key: FrameworkKey, call: Box<Call>, out: &mut Outbox) -> Result<Answer, (Answer, Box<Call>)> {
+    fn call(&mut self, key: FrameworkKey, call: Box<Call>, out: &mut Outbox) -> Result<Done, (CallError, Box<Call>)> {
         match call.r#type() {
             Type::UpdateFramework => {
                 self.frameworks.count_call(key, Type::UpdateFramework);
                 let body = call.update_framework.as_deref().cloned().unwrap_or_default();
                 match self.update_framework(key, body, out) {
-                    Ok(()) => Ok(Answer::ok()),
-                    Err(answer) => Err((answer, call)),
+                    Ok(()) => Ok(Done::Complete),
+                    Err(error) => Err((error, call)),
                 }
             }
-            Type::Unknown | Type::Subscribe => Err((Answer::status(501, ""), call)),
+            Type::Unknown | Type::Subscribe => Err((CallError::new(ErrorKind::Unimplemented, ""), call)),
             _ => {
                 self.dispatch(key, *call, out);
-                Ok(Answer::accepted())
+                Ok(Done::Accepted)
             }
         }
     }
@@ -120,8 +122,8 @@ impl Master {
             Type::UpdateFramework => {
                 self.frameworks.count_call(key, Type::UpdateFramework);
                 let result = self.update_framework(key, *call.update_framework.unwrap_or_default(), out);
-                if let Err(answer) = result {
-                    self.frameworks.tell_error(key, &answer.text, out);
+                if let Err(error) = result {
+                    self.frameworks.tell_error(key, &error.text, out);
                 }
             }
             Type::AcknowledgeOperationStatus | Type::ReconcileOperations | Type::Unknown | Type::Subscribe => {

@@ -33,10 +33,9 @@ impl Master {
 
     /// The newest status of each operation with an id that the master holds for a framework.
     fn operations_of(&self, key: FrameworkKey) -> Vec<OperationStatus> {
-        let id = self.framework(key).map(|framework| framework.proto_id());
-        let all = self.agents.values().flat_map(|agent| agent.operations.values());
-        let mine = all.filter(|operation| operation.framework_id == id && operation.info.id.is_some());
-        let status = mine.map(|operation| OperationStatus {
+        let Some(framework) = self.framework(key) else { return Vec::new() };
+        let mine = self.operations.of_framework(framework.id.as_str());
+        let status = mine.filter(|operation| operation.info.id.is_some()).map(|operation| OperationStatus {
             operation_id: operation.info.id.clone(),
             slave_id: operation.slave_id.clone(),
             ..operation.latest_status.clone()

@@ -4,7 +4,7 @@ use protos::mesos::FrameworkInfo;
 use protos::mesos::scheduler::call::UpdateFramework;
 
 use crate::frameworks::Subscription;
-use crate::io::{Answer, Outbox};
+use crate::io::{CallError, ErrorKind, Outbox};
 use crate::master::Master;
 use crate::state::FrameworkKey;
 use crate::validate;
@@ -16,19 +16,19 @@ impl Master {
         key: FrameworkKey,
         call: UpdateFramework,
         out: &mut Outbox,
-    ) -> Result<(), Answer> {
-        let Some(framework) = self.framework(key) else { return Err(Answer::bad_request("Framework cannot be found")) };
+    ) -> Result<(), CallError> {
+        let Some(framework) = self.framework(key) else { return Err(CallError::invalid("Framework cannot be found")) };
         let info = &call.framework_info;
         validate::framework_info(info)
             .and_then(|()| validate::subscription_update(info, &call.suppressed_roles, &self.config))
             .and_then(|()| validate::failover_timeout(info))
-            .map_err(|why| Answer::bad_request(format!("Supplied FrameworkInfo is not valid: {why}")))?;
+            .map_err(|why| CallError::invalid(format!("Supplied FrameworkInfo is not valid: {why}")))?;
         unchanged(&framework.info, info)
-            .map_err(|why| Answer::bad_request(format!("FrameworkInfo update is not valid: {why}")))?;
+            .map_err(|why| CallError::invalid(format!("FrameworkInfo update is not valid: {why}")))?;
         let compiled = self
             .compile_constraints(Some(key), call.offer_constraints.as_ref())
-            .map_err(|why| Answer::bad_request(format!("'UpdateFramework.offer_constraints' are not valid: {why}")))?;
-        self.authorize_roles(info).map_err(|why| Answer::status(403, why))?;
+            .map_err(|why| CallError::invalid(format!("'UpdateFramework.offer_constraints' are not valid: {why}")))?;
+        self.authorize_roles(info).map_err(|why| CallError::new(ErrorKind::Forbidden, why))?;
         let before = framework.info.clone();
         let subscription = Subscription {
             info: call.framework_info,

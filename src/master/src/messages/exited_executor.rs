@@ -20,6 +20,6 @@ impl Master {
             return;
         }
         self.frameworks.tell_exited_executor(framework, message, out);
-        self.agents.check_drained(agent);
+        self.agents.check_drained(agent, &self.operations);
     }
 }

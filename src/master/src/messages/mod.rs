@@ -34,7 +34,7 @@ impl Master {
 
     /// Deals with a message that no rate limit holds back any more.
     pub(crate) fn pass(&mut self, from: Pid, message: Message, out: &mut Outbox) {
-        let Some(message) = self.admissible(&from, message, out) else { return };
+        let Some(message) = self.peers.admissible(&from, message, out) else { return };
         match message {
             Message::PongSlave { observer } => self.pong_slave(observer, out),
             Message::StatusUpdate(message) => self.status_update(*message, out),

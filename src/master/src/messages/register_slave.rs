@@ -2,7 +2,7 @@
 
 use base::Pid;
 use protos::mesos;
-use protos::mesos::internal::{RegisterSlaveMessage, SlaveRegisteredMessage};
+use protos::mesos::internal::{RegisterSlaveMessage, ShutdownMessage, SlaveRegisteredMessage};
 use resources::from_proto;
 
 use crate::agents::{Arrival, total_of};
@@ -10,7 +10,7 @@ use crate::counters::Counter;
 use crate::io::{Outbox, Output};
 use crate::master::Master;
 use crate::registry::RegistryOp;
-use crate::state::AgentCapabilities;
+use crate::state::{AgentCapabilities, MachineKey};
 use crate::validate;
 
 impl Master {
@@ -39,7 +39,7 @@ impl Master {
             }
         }
         // Before anything is changed: with the agent its link goes, and only one that is admitted gets another.
-        let arrival = match self.arrival(from.clone(), message) {
+        let arrival = match arrival(from.clone(), message) {
             Ok(arrival) => arrival,
             Err(why) => {
                 out.warn(format!("Ignoring the registration of agent {from}: {why}"));
@@ -62,8 +62,9 @@ impl Master {
         if !self.authorize_agent(from, info, out) {
             return false;
         }
-        if self.is_down(&info.hostname, from) {
-            self.refuse_down(&info.hostname, from, out);
+        if self.maintenance.is_down(&MachineKey::of_process(&info.hostname, from)) {
+            out.warn(format!("Refusing the agent at {from} ({}): its machine is down", info.hostname));
+            out.push(Output::send(from, ShutdownMessage { message: Some("Machine is `DOWN`".to_owned()) }));
             return false;
         }
         if let Err(why) = validate::agent_fits(info, version, &self.info, &self.config) {
@@ -71,20 +72,6 @@ impl Master {
             return false;
         }
         true
-    }
-
-    fn arrival(&self, pid: Pid, message: RegisterSlaveMessage) -> Result<Arrival, String> {
-        let own = from_proto(&message.slave.resources).map_err(|why| why.to_string())?;
-        let checkpointed = from_proto(&message.checkpointed_resources).map_err(|why| why.to_string())?;
-        Ok(Arrival {
-            total: total_of(&own, &checkpointed)?,
-            checkpointed,
-            pid,
-            version: message.version.unwrap_or_default(),
-            capabilities: AgentCapabilities::new(&message.agent_capabilities),
-            resource_version: message.resource_version_uuid,
-            info: message.slave,
-        })
     }
 
     fn admit_new(&mut self, mut arrival: Arrival, out: &mut Outbox) {
@@ -104,4 +91,19 @@ impl Master {
         let answer = SlaveRegisteredMessage { slave_id: agent.proto_id(), connection: Some(self.slave_connection()) };
         out.push(Output::send(&agent.pid, answer));
     }
+}
+
+/// What an agent registers with.
+pub(super) fn arrival(pid: Pid, message: RegisterSlaveMessage) -> Result<Arrival, String> {
+    let own = from_proto(&message.slave.resources).map_err(|why| why.to_string())?;
+    let checkpointed = from_proto(&message.checkpointed_resources).map_err(|why| why.to_string())?;
+    Ok(Arrival {
+        total: total_of(&own, &checkpointed)?,
+        checkpointed,
+        pid,
+        version: message.version.unwrap_or_default(),
+        capabilities: AgentCapabilities::new(&message.agent_capabilities),
+        resource_version: message.resource_version_uuid,
+        info: message.slave,
+    })
 }

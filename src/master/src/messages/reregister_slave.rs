@@ -1,15 +1,15 @@
 //! ReregisterSlaveMessage: an agent with an id (wire/libprocess.md 8.2 and 8.3).
 
 use base::{AgentId, Pid};
-use protos::mesos::internal::{ReregisterSlaveMessage, ShutdownMessage};
-use resources::from_proto;
+use protos::mesos::internal::{RegisterSlaveMessage, ReregisterSlaveMessage, ShutdownMessage};
 
-use crate::agents::{Arrival, Returning, Standing, total_of};
+use super::register_slave::arrival;
+use crate::agents::{Arrival, Returning, Standing};
 use crate::counters::Counter;
 use crate::io::{Outbox, Output};
 use crate::master::Master;
 use crate::registry::RegistryOp;
-use crate::state::{AgentCapabilities, AgentKey};
+use crate::state::AgentKey;
 use crate::validate;
 
 impl Master {
@@ -40,7 +40,7 @@ impl Master {
             shut_down(&from, "Agent attempted to reregister with different IP / hostname", out);
             return;
         }
-        match self.returning(from.clone(), message) {
+        match returning(from.clone(), message) {
             Ok((arrival, returning)) => match known {
                 Some(key) => self.reregister_known(key, arrival, returning, out),
                 None => self.readmit(id, arrival, returning, out),
@@ -56,27 +56,6 @@ impl Master {
     fn moved(&self, key: AgentKey, from: &Pid, hostname: &str) -> bool {
         let Some(agent) = self.agent(key) else { return false };
         agent.pid.address().ip() != from.address().ip() || agent.info.hostname != hostname
-    }
-
-    fn returning(&self, pid: Pid, message: ReregisterSlaveMessage) -> Result<(Arrival, Returning), String> {
-        let own = from_proto(&message.slave.resources).map_err(|why| why.to_string())?;
-        let checkpointed = from_proto(&message.checkpointed_resources).map_err(|why| why.to_string())?;
-        let returning = Returning {
-            frameworks: message.frameworks,
-            tasks: message.tasks,
-            executors: message.executor_infos,
-            completed: message.completed_frameworks,
-        };
-        let arrival = Arrival {
-            total: total_of(&own, &checkpointed)?,
-            checkpointed,
-            pid,
-            version: message.version.unwrap_or_default(),
-            capabilities: AgentCapabilities::new(&message.agent_capabilities),
-            resource_version: message.resource_version_uuid,
-            info: message.slave,
-        };
-        Ok((arrival, returning))
     }
 
     /// An agent that is not registered here: all it lists is taken over.
@@ -113,7 +92,7 @@ impl Master {
         }
         self.brief_agent(key, &returning, out);
         self.adopt_completed(key, returning);
-        self.agents.check_drained(key);
+        self.agents.check_drained(key, &self.operations);
     }
 
     /// Another id at the same address: that agent has lost its memory, and its tasks.
@@ -127,4 +106,22 @@ impl Master {
 
 fn shut_down(to: &Pid, why: &str, out: &mut Outbox) {
     out.push(Output::send(to, ShutdownMessage { message: Some(why.to_owned()) }));
+}
+
+/// What an agent reregisters with, and what it lists.
+fn returning(pid: Pid, message: ReregisterSlaveMessage) -> Result<(Arrival, Returning), String> {
+    let returning = Returning {
+        frameworks: message.frameworks,
+        tasks: message.tasks,
+        executors: message.executor_infos,
+        completed: message.completed_frameworks,
+    };
+    let registration = RegisterSlaveMessage {
+        slave: message.slave,
+        checkpointed_resources: message.checkpointed_resources,
+        version: message.version,
+        agent_capabilities: message.agent_capabilities,
+        resource_version_uuid: message.resource_version_uuid,
+    };
+    Ok((arrival(pid, registration)?, returning))
 }

@@ -35,11 +35,11 @@ impl Master {
             self.frameworks.tell_operation(key, message.status, out);
             return Ok(());
         };
-        let known = self.agent(agent).and_then(|row| row.operations.get(&uuid.value)).cloned();
+        let known = self.operations.get(agent, &uuid.value).cloned();
         let operation = known.ok_or_else(|| format!("operation is not known on agent {agent_id}"))?;
         let latest = message.latest_status.unwrap_or_else(|| message.status.clone());
         let framework = operation.framework_id.as_ref().and_then(|id| self.framework_by_id(&id.value));
-        self.agents.update_operation(agent, &uuid.value, &message.status, &latest);
+        self.operations.update(agent, &uuid.value, &message.status, &latest);
         if is_final(latest.state()) && !is_final(operation.latest_status.state()) {
             self.counters.operation_ended(operation.info.r#type(), latest.state());
             let succeeded = latest.state() == OperationState::OperationFinished;
@@ -53,7 +53,8 @@ impl Master {
             _ => self.acknowledge_operation_itself(agent, &uuid, &message.status, out),
         }
         if !wanted && is_final(latest.state()) {
-            self.agents.remove_operation(agent, &uuid.value);
+            self.operations.remove(agent, &uuid.value);
+            self.agents.check_drained(agent, &self.operations);
         }
         Ok(())
     }

@@ -53,7 +53,7 @@ impl Master {
             self.set_providers(key, report, out);
         }
         self.change_total(key, total, (revocable, provided), out);
-        self.agents.check_drained(key);
+        self.agents.check_drained(key, &self.operations);
         Ok(())
     }
 
@@ -94,11 +94,12 @@ impl Master {
         out: &mut Outbox,
     ) {
         let Some(agent) = self.agent(key) else { return };
-        let known = agent.operations.iter().filter(|(_, operation)| provider_of(&operation.info) == provider);
-        let missing = known.filter(|(uuid, _)| !listed.iter().any(|other| other.uuid.value == **uuid));
+        let is_meant = |operation: &mesos::Operation| provider_of(&operation.info) == provider;
+        let known = self.operations.on_agent(key).filter(|operation| is_meant(operation));
+        let missing = known.filter(|known| !listed.iter().any(|other| other.uuid == known.uuid));
         let operations: Vec<_> = missing
-            .map(|(uuid, _)| reconcile_operations_message::Operation {
-                operation_uuid: Some(mesos::Uuid { value: uuid.clone() }),
+            .map(|operation| reconcile_operations_message::Operation {
+                operation_uuid: Some(operation.uuid.clone()),
                 operation_id: None,
                 resource_provider_id: provider.map(|id| mesos::ResourceProviderId { value: id.to_owned() }),
             })
@@ -106,6 +107,6 @@ impl Master {
         if !operations.is_empty() {
             out.push(Output::send(&agent.pid, ReconcileOperationsMessage { operations, framework_id: None }));
         }
-        self.agents.adopt_operations(key, provider, listed);
+        listed.into_iter().filter(is_meant).for_each(|operation| self.operations.insert(key, operation));
     }
 }

@@ -5,7 +5,6 @@
 use std::collections::BTreeMap;
 
 use allocator::{Filter, InverseAnswer, InverseOffering};
-use base::ip_text;
 use cores::Level;
 use protos::mesos::allocator::{InverseOfferStatus, inverse_offer_status::Status};
 use protos::mesos::{self, Filters, TimeInfo, Unavailability};
@@ -17,15 +16,10 @@ use crate::state::{Agent, AgentKey, Framework, FrameworkKey, InverseOffer, Machi
 use crate::timers::Timer;
 
 impl Master {
-    /// The machine that an agent is on.
-    pub(crate) fn machine_of(&self, agent: &Agent) -> MachineKey {
-        MachineKey::new(&agent.info.hostname, &ip_text(*agent.pid.address().ip()))
-    }
-
     /// An agent has come, or has moved: it is under the maintenance of the machine that it is on now.
     pub(crate) fn learn_unavailability(&mut self, key: AgentKey, out: &mut Outbox) {
         let Some(agent) = self.agent(key) else { return };
-        let machine = self.maintenance.machine(&self.machine_of(agent));
+        let machine = self.maintenance.machine(&MachineKey::of_agent(agent));
         let unavailability = machine.and_then(|machine| machine.unavailability);
         if agent.unavailability != unavailability {
             self.set_unavailability(key, unavailability, out);

@@ -54,7 +54,7 @@ impl Master {
         operation_info: Operation,
         out: &mut Outbox,
     ) {
-        let uuid = mesos::Uuid { value: base::uuid(&mut self.uuids).to_vec() };
+        let uuid = self.operations.next_uuid();
         let framework_id = framework.and_then(|key| self.framework(key)).map(|framework| framework.proto_id());
         let Some(agent) = self.agent(key) else { return };
         let provider = provider_of(&operation_info);
@@ -93,6 +93,6 @@ impl Master {
             statuses: Vec::new(),
             uuid,
         };
-        self.agents.add_operation(key, operation);
+        self.operations.insert(key, operation);
     }
 }

@@ -5,9 +5,11 @@
 mod apply;
 mod check;
 mod forms;
+mod table;
 
 pub(crate) use check::{check, well_formed};
 pub(crate) use forms::{fill_allocations, provider_of, without_allocations};
+pub(crate) use table::Operations;
 
 use protos::mesos::OperationState;
 

@@ -2,14 +2,14 @@
 
 use protos::mesos::SlaveId;
 
-use crate::io::{Answer, Outbox};
+use crate::io::{CallError, Outbox};
 use crate::master::Master;
 use crate::registry::RegistryOp;
 
 impl Master {
-    pub(crate) fn deactivate_agent(&mut self, id: &str, out: &mut Outbox) -> Result<(), Answer> {
+    pub(crate) fn deactivate_agent(&mut self, id: &str, out: &mut Outbox) -> Result<(), CallError> {
         if !self.is_known_agent(id) {
-            return Err(Answer::bad_request("Unknown agent"));
+            return Err(CallError::invalid("Unknown agent"));
         }
         out.persist.push(RegistryOp::DeactivateAgent(SlaveId { value: id.into() }));
         self.set_deactivated(id, true, out);

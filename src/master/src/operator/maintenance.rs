@@ -5,14 +5,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use protos::mesos::internal::{Registry, ShutdownMessage};
+use protos::mesos::internal::ShutdownMessage;
 use protos::mesos::maintenance::Schedule;
 use protos::mesos::{MachineId, machine_info::Mode};
 
-use crate::io::{Answer, Outbox, Output};
+use crate::io::{CallError, Outbox, Output};
 use crate::master::Master;
 use crate::registry::{RegistryOp, without};
-use crate::state::{Agent, AgentKey, Machine, MachineKey};
+use crate::state::{Agent, AgentKey, Machine, MachineKey, Maintenance};
 use crate::validate::{self, machine_text};
 
 /// Why the agents of a machine that goes down are removed.
@@ -20,8 +20,8 @@ const DOWN: &str = "Operator initiated 'Machine DOWN'";
 
 impl Master {
     /// The schedule takes the place of the one before. New machines drain, those that are not listed any more are up.
-    pub(crate) fn update_schedule(&mut self, schedule: Schedule, out: &mut Outbox) -> Result<(), Answer> {
-        validate::schedule(&schedule, &self.maintenance.machines).map_err(Answer::bad_request)?;
+    pub(crate) fn update_schedule(&mut self, schedule: Schedule, out: &mut Outbox) -> Result<(), CallError> {
+        validate::schedule(&schedule, &self.maintenance.machines).map_err(CallError::invalid)?;
         out.persist.push(RegistryOp::UpdateMaintenanceSchedule(schedule.clone()));
         let mut machines = BTreeMap::new();
         for window in &schedule.windows {
@@ -34,9 +34,11 @@ impl Master {
         }
         let before = std::mem::replace(&mut self.maintenance.machines, Arc::new(machines));
         self.maintenance.schedule = Some(Arc::new(schedule));
-        for key in self.agents_that(|_, machine| before.contains_key(machine) || self.is_scheduled(machine)) {
+        for key in
+            self.agents_that(|_, machine| before.contains_key(machine) || self.maintenance.machine(machine).is_some())
+        {
             let unavailability = self.agent(key).and_then(|agent| {
-                self.maintenance.machine(&self.machine_of(agent)).and_then(|machine| machine.unavailability)
+                self.maintenance.machine(&MachineKey::of_agent(agent)).and_then(|machine| machine.unavailability)
             });
             self.set_unavailability(key, unavailability, out);
         }
@@ -44,8 +46,9 @@ impl Master {
     }
 
     /// Draining machines go down: their agents are told to end, and are removed with all that runs there.
-    pub(crate) fn start_maintenance(&mut self, ids: &[MachineId], out: &mut Outbox) -> Result<(), Answer> {
-        let keys = self.machines_in(ids, Mode::Draining, "is not in DRAINING mode and cannot be brought down")?;
+    pub(crate) fn start_maintenance(&mut self, ids: &[MachineId], out: &mut Outbox) -> Result<(), CallError> {
+        let keys =
+            machines_in(&self.maintenance, ids, Mode::Draining, "is not in DRAINING mode and cannot be brought down")?;
         out.persist.push(RegistryOp::StartMaintenance(ids.to_vec()));
         let machines = Arc::make_mut(&mut self.maintenance.machines);
         for (_, machine) in machines.iter_mut().filter(|(key, _)| keys.contains(key)) {
@@ -61,8 +64,8 @@ impl Master {
     }
 
     /// Machines that are down are up again, and leave the schedule.
-    pub(crate) fn stop_maintenance(&mut self, ids: &[MachineId], out: &mut Outbox) -> Result<(), Answer> {
-        let keys = self.machines_in(ids, Mode::Down, "is not in DOWN mode and cannot be brought up")?;
+    pub(crate) fn stop_maintenance(&mut self, ids: &[MachineId], out: &mut Outbox) -> Result<(), CallError> {
+        let keys = machines_in(&self.maintenance, ids, Mode::Down, "is not in DOWN mode and cannot be brought up")?;
         out.persist.push(RegistryOp::StopMaintenance(ids.to_vec()));
         Arc::make_mut(&mut self.maintenance.machines).retain(|key, _| !keys.contains(key));
         if let Some(schedule) = &mut self.maintenance.schedule {
@@ -73,57 +76,34 @@ impl Master {
         Ok(())
     }
 
-    /// The machines that a call names, if all of them are in `mode`.
-    fn machines_in(&self, ids: &[MachineId], mode: Mode, words: &str) -> Result<BTreeSet<MachineKey>, Answer> {
-        validate::machines(ids).map_err(Answer::bad_request)?;
-        for id in ids {
-            let machine = self.maintenance.machine(&MachineKey::from(id));
-            let why = match machine {
-                None => "is not part of a maintenance schedule",
-                Some(machine) if machine.mode != mode => words,
-                Some(_) => continue,
-            };
-            return Err(Answer::bad_request(format!("Machine '{}' {why}", machine_text(id))));
-        }
-        Ok(ids.iter().map(MachineKey::from).collect())
-    }
-
-    fn is_scheduled(&self, machine: &MachineKey) -> bool {
-        self.maintenance.machine(machine).is_some()
-    }
-
     fn agents_that(&self, wanted: impl Fn(&Agent, &MachineKey) -> bool) -> Vec<AgentKey> {
-        let found = self.agents.iter().filter(|(_, agent)| wanted(agent, &self.machine_of(agent)));
+        let found = self.agents.iter().filter(|(_, agent)| wanted(agent, &MachineKey::of_agent(agent)));
         found.map(|(key, _)| key).collect()
-    }
-
-    /// Whether an agent's machine is down: it must not register.
-    pub(crate) fn is_down(&self, hostname: &str, pid: &base::Pid) -> bool {
-        let key = MachineKey::new(hostname, &pid.address().ip().to_string());
-        self.maintenance.machine(&key).is_some_and(|machine| machine.mode == Mode::Down)
-    }
-
-    /// Tells an agent on a machine that is down to end.
-    pub(crate) fn refuse_down(&self, hostname: &str, pid: &base::Pid, out: &mut Outbox) {
-        out.warn(format!("Refusing the agent at {pid} ({hostname}): its machine is down"));
-        out.push(Output::send(pid, ShutdownMessage { message: Some("Machine is `DOWN`".to_owned()) }));
     }
 
     /// The machine in the schedule that an agent is on, in the words of an answer.
     pub(crate) fn scheduled_machine(&self, agent: &Agent) -> Option<String> {
-        let machine = self.maintenance.machine(&self.machine_of(agent))?;
+        let machine = self.maintenance.machine(&MachineKey::of_agent(agent))?;
         Some(format!("{} ({})", machine.id.hostname(), machine.id.ip()))
     }
+}
 
-    /// Takes over what the masters before have scheduled.
-    pub(crate) fn recover_maintenance(&mut self, registry: &Registry) {
-        let list = registry.machines.iter().flat_map(|list| &list.machines);
-        let machines = list.filter(|machine| machine.info.mode() != Mode::Up).map(|machine| {
-            let info = &machine.info;
-            let row = Machine { id: info.id.clone(), mode: info.mode(), unavailability: info.unavailability };
-            (MachineKey::from(&info.id), row)
-        });
-        self.maintenance.machines = Arc::new(machines.collect());
-        self.maintenance.schedule = registry.schedules.first().cloned().map(Arc::new);
+/// The machines that a call names, if all of them are in `mode`.
+fn machines_in(
+    maintenance: &Maintenance,
+    ids: &[MachineId],
+    mode: Mode,
+    words: &str,
+) -> Result<BTreeSet<MachineKey>, CallError> {
+    validate::machines(ids).map_err(CallError::invalid)?;
+    for id in ids {
+        let machine = maintenance.machine(&MachineKey::from(id));
+        let why = match machine {
+            None => "is not part of a maintenance schedule",
+            Some(machine) if machine.mode != mode => words,
+            Some(_) => continue,
+        };
+        return Err(CallError::invalid(format!("Machine '{}' {why}", machine_text(id))));
     }
+    Ok(ids.iter().map(MachineKey::from).collect())
 }

@@ -2,16 +2,16 @@
 
 use base::AgentId;
 
-use crate::io::{Answer, Outbox};
+use crate::io::{CallError, ErrorKind, Outbox};
 use crate::master::Master;
 
 impl Master {
     /// Once more for one that is gone is no error.
-    pub(crate) fn mark_agent_gone(&mut self, id: &str, out: &mut Outbox) -> Result<(), Answer> {
+    pub(crate) fn mark_agent_gone(&mut self, id: &str, out: &mut Outbox) -> Result<(), CallError> {
         if self.absent.is_gone(id) {
             return Ok(());
         }
-        let unknown = || Answer::status(404, format!("Agent '{id}' not found"));
+        let unknown = || CallError::new(ErrorKind::NotFound, format!("Agent '{id}' not found"));
         if !self.is_known_agent(id) {
             return Err(unknown());
         }

@@ -21,7 +21,7 @@ use authorizer::Action;
 use cores::RequestId;
 use protos::mesos::master::{Call, call::Type};
 
-use crate::io::{Answer, Outbox, Output};
+use crate::io::{CallError, Done, ErrorKind, Outbox, Output};
 use crate::master::Master;
 
 impl Master {
@@ -37,14 +37,14 @@ impl Master {
         let call = match resources::operation_of(kind, call) {
             Ok((agent, operation)) => {
                 let result = self.operate_on(&agent, &operation, who, out);
-                out.push(Output::respond(request, result.map_or_else(|answer| answer, |()| Answer::accepted())));
+                out.push(Output::respond(request, result.map(|()| Done::Accepted)));
                 return;
             }
             Err(call) => *call,
         };
         for action in guards(&call) {
-            if let Err(answer) = self.authorize(who, *action, None, out) {
-                out.push(Output::respond(request, answer));
+            if let Err(error) = self.authorize(who, *action, None, out) {
+                out.push(Output::respond(request, Err(error)));
                 return;
             }
         }
@@ -68,9 +68,11 @@ impl Master {
             }
             Type::StartMaintenance => self.start_maintenance(&call.start_maintenance.unwrap_or_default().machines, out),
             Type::StopMaintenance => self.stop_maintenance(&call.stop_maintenance.unwrap_or_default().machines, out),
-            _ => Err(Answer::status(501, format!("{} is not implemented yet", kind.as_str_name()))),
+            _ => {
+                Err(CallError::new(ErrorKind::Unimplemented, format!("{} is not implemented yet", kind.as_str_name())))
+            }
         };
-        out.push(Output::respond(request, result.map_or_else(|answer| answer, |()| Answer::ok())));
+        out.push(Output::respond(request, result.map(|()| Done::Complete)));
     }
 }
 

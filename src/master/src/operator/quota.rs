@@ -6,14 +6,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use allocator::Quota;
+use allocator::{Allocator, Quota};
 use authorizer::Action;
 use protos::mesos::internal::Registry;
 use protos::mesos::master::call::UpdateQuota;
 use protos::mesos::quota::{QuotaConfig, QuotaRequest};
 use resources::{Quantities, Role};
 
-use crate::io::{Answer, Outbox};
+use crate::io::{CallError, ErrorKind, Outbox};
 use crate::master::Master;
 use crate::registry::RegistryOp;
 use crate::state::OfferKey;
@@ -32,21 +32,21 @@ impl Master {
         call: UpdateQuota,
         who: Option<&str>,
         out: &mut Outbox,
-    ) -> Result<(), Answer> {
+    ) -> Result<(), CallError> {
         let mut updates = Quotas::new();
         for config in &call.quota_configs {
-            let (role, quota) = validate::quota_config(config, &self.config).map_err(Answer::bad_request)?;
+            let (role, quota) = validate::quota_config(config, &self.config).map_err(CallError::invalid)?;
             updates.insert(role, quota);
         }
-        let invalid = |why: String| Answer::bad_request(format!("Invalid QuotaConfig: {why}"));
+        let invalid = |why: String| CallError::invalid(format!("Invalid QuotaConfig: {why}"));
         if !call.force() {
-            self.check_consumed(&updates).map_err(invalid)?;
+            check_consumed(self.allocation.allocator(), &updates).map_err(invalid)?;
         }
         let mut all = Quotas::clone(&self.quotas);
         all.extend(updates.clone());
         check_hierarchy(&all).map_err(invalid)?;
         if !call.force() {
-            self.check_capacity(&all).map_err(|(guaranteed, capacity)| {
+            check_capacity(self.allocation.allocator(), &all).map_err(|(guaranteed, capacity)| {
                 invalid(format!(
                     "total quota guarantees '{guaranteed}' exceed cluster capacity '{capacity}' (use 'force' flag to \
                      bypass this check)"
@@ -73,9 +73,9 @@ impl Master {
         request: &QuotaRequest,
         who: Option<&str>,
         out: &mut Outbox,
-    ) -> Result<(), Answer> {
-        let (role, quota) = validate::quota_request(request, &self.config).map_err(Answer::bad_request)?;
-        let refused = |why: String| Answer::bad_request(format!("Failed to validate set quota request: {why}"));
+    ) -> Result<(), CallError> {
+        let (role, quota) = validate::quota_request(request, &self.config).map_err(CallError::invalid)?;
+        let refused = |why: String| CallError::invalid(format!("Failed to validate set quota request: {why}"));
         if self.quotas.contains_key(&role) {
             return Err(refused(format!("Cannot set quota for role '{role}' which already has quota")));
         }
@@ -83,15 +83,15 @@ impl Master {
         all.insert(role.clone(), quota.clone());
         check_hierarchy(&all).map_err(refused)?;
         if role.parent().is_some() {
-            return Err(Answer::bad_request(format!("Setting quota on nested role '{role}' is not supported yet")));
+            return Err(CallError::invalid(format!("Setting quota on nested role '{role}' is not supported yet")));
         }
         if !request.force() {
-            self.check_capacity(&all).map_err(|(guaranteed, capacity)| {
+            check_capacity(self.allocation.allocator(), &all).map_err(|(guaranteed, capacity)| {
                 let why = format!(
                     "Quota guarantees overcommit the cluster (use 'force' to bypass this check): Total quota guarantees \
                      '{guaranteed}' exceed cluster capacity '{capacity}'"
                 );
-                Answer::status(409, why)
+                CallError::new(ErrorKind::Conflict, why)
             })?;
         }
         self.authorize(who, Action::UpdateQuota, Some(role.as_str()), out)?;
@@ -100,8 +100,8 @@ impl Master {
     }
 
     /// A role without quota is answered; Mesos's master does not survive the call.
-    pub(crate) fn remove_quota(&mut self, role: &str, who: Option<&str>, out: &mut Outbox) -> Result<(), Answer> {
-        let refused = |why: String| Answer::bad_request(format!("Failed to remove quota: {why}"));
+    pub(crate) fn remove_quota(&mut self, role: &str, who: Option<&str>, out: &mut Outbox) -> Result<(), CallError> {
+        let refused = |why: String| CallError::invalid(format!("Failed to remove quota: {why}"));
         if self.config.roles.as_ref().is_some_and(|allowed| !allowed.contains(role)) {
             return Err(refused(format!("Unknown role '{role}'")));
         }
@@ -149,33 +149,6 @@ impl Master {
         }
     }
 
-    fn check_consumed(&self, updates: &Quotas) -> Result<(), String> {
-        for (role, quota) in updates {
-            let consumed = self.allocation.allocator().role_view(role).map(|view| view.consumed).unwrap_or_default();
-            if !quota.limits.allows(&consumed) {
-                return Err(format!(
-                    "Role '{role}' is already consuming '{}'; this is more than the requested limits '{}' (use 'force' \
-                     flag to bypass this check)",
-                    amounts_text(consumed.iter()),
-                    amounts_text(quota.limits.iter())
-                ));
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether the registered agents, also those without a connection, have what all roles are guaranteed. If not: both.
-    fn check_capacity(&self, quotas: &Quotas) -> Result<(), (String, String)> {
-        let mut guaranteed = Quantities::new();
-        let top = quotas.iter().filter(|(role, _)| role.parent().is_none());
-        top.for_each(|(_, quota)| guaranteed += &quota.guarantees);
-        let there = self.allocation.allocator().capacity();
-        match there.contains(&guaranteed) {
-            true => Ok(()),
-            false => Err((amounts_text(guaranteed.iter()), amounts_text(there.iter()))),
-        }
-    }
-
     /// Takes over what the masters before have set; those before 1.9 wrote what is guaranteed and limited alike.
     pub(crate) fn recover_quotas(&mut self, registry: &Registry) {
         #[allow(deprecated)]
@@ -191,6 +164,34 @@ impl Master {
                 quotas.insert(role, quota);
             }
         }
+    }
+}
+
+/// Whether no role consumes more than its new limits.
+fn check_consumed(allocator: &Allocator, updates: &Quotas) -> Result<(), String> {
+    for (role, quota) in updates {
+        let consumed = allocator.role_view(role).map(|view| view.consumed).unwrap_or_default();
+        if !quota.limits.allows(&consumed) {
+            return Err(format!(
+                "Role '{role}' is already consuming '{}'; this is more than the requested limits '{}' (use 'force' \
+                 flag to bypass this check)",
+                amounts_text(consumed.iter()),
+                amounts_text(quota.limits.iter())
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Whether the registered agents, also those without a connection, have what all roles are guaranteed. If not: both.
+fn check_capacity(allocator: &Allocator, quotas: &Quotas) -> Result<(), (String, String)> {
+    let mut guaranteed = Quantities::new();
+    let top = quotas.iter().filter(|(role, _)| role.parent().is_none());
+    top.for_each(|(_, quota)| guaranteed += &quota.guarantees);
+    let there = allocator.capacity();
+    match there.contains(&guaranteed) {
+        true => Ok(()),
+        false => Err((amounts_text(guaranteed.iter()), amounts_text(there.iter()))),
     }
 }
 

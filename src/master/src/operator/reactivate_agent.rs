@@ -3,14 +3,14 @@
 use protos::mesos::{DrainState, SlaveId};
 
 use crate::agents::Standing;
-use crate::io::{Answer, Outbox};
+use crate::io::{CallError, Outbox};
 use crate::master::Master;
 use crate::registry::RegistryOp;
 
 impl Master {
-    pub(crate) fn reactivate_agent(&mut self, id: &str, out: &mut Outbox) -> Result<(), Answer> {
+    pub(crate) fn reactivate_agent(&mut self, id: &str, out: &mut Outbox) -> Result<(), CallError> {
         if !self.is_known_agent(id) {
-            return Err(Answer::bad_request("Unknown agent"));
+            return Err(CallError::invalid("Unknown agent"));
         }
         let key = self.agent_by_id(id);
         let agent = key.and_then(|key| self.agent(key));
@@ -19,10 +19,10 @@ impl Master {
             None => self.absent.standing(id).unwrap_or_default(),
         };
         if !deactivated {
-            return Err(Answer::bad_request("Agent is not deactivated"));
+            return Err(CallError::invalid("Agent is not deactivated"));
         }
         if drain.is_some_and(|drain| drain.state() == DrainState::Draining) {
-            return Err(Answer::bad_request("Agent is still in the DRAINING state"));
+            return Err(CallError::invalid("Agent is still in the DRAINING state"));
         }
         out.persist.push(RegistryOp::ReactivateAgent(SlaveId { value: id.into() }));
         self.absent.change_standing(id, |standing| standing.drain = None);

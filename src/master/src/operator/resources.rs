@@ -7,7 +7,7 @@ use protos::mesos::master::{Call, call};
 use protos::mesos::offer::{Operation, operation};
 use resources::{Conversion, Requester, Resources};
 
-use crate::io::{Answer, Outbox};
+use crate::io::{CallError, ErrorKind, Outbox};
 use crate::master::Master;
 use crate::operations::{agent_text, check, well_formed, without_allocations};
 use crate::state::{AgentKey, OfferKey};
@@ -66,8 +66,8 @@ impl Master {
         operation: &Operation,
         principal: Option<&str>,
         out: &mut Outbox,
-    ) -> Result<(), Answer> {
-        let unknown = || Answer::bad_request("No agent found with specified ID");
+    ) -> Result<(), CallError> {
+        let unknown = || CallError::invalid("No agent found with specified ID");
         let key = self.agent_by_id(agent_id).ok_or_else(unknown)?;
         let agent = self.agent(key).ok_or_else(unknown)?;
         let kind = operation.r#type();
@@ -76,13 +76,13 @@ impl Master {
                 operation::Type::Unreserve | operation::Type::Destroy => String::new(),
                 _ => format!(" on agent {}", agent_text(agent)),
             };
-            Answer::bad_request(format!("Invalid {} operation{place}: {why}", kind.as_str_name()))
+            CallError::invalid(format!("Invalid {} operation{place}: {why}", kind.as_str_name()))
         };
-        well_formed(operation).map_err(Answer::bad_request)?;
+        well_formed(operation).map_err(CallError::invalid)?;
         check(operation, Requester { principal, framework: None }, agent).map_err(invalid)?;
         if let Err(why) = self.authorize_operation(principal, operation) {
             out.warn(format!("Refusing a call of {}: {why}", principal.unwrap_or("somebody without a name")));
-            return Err(Answer::forbidden());
+            return Err(CallError::new(ErrorKind::Forbidden, ""));
         }
         let operation = without_allocations(operation);
         let conversions = resources::conversions(&operation).map_err(|why| invalid(why.to_string()))?;
@@ -92,15 +92,15 @@ impl Master {
     }
 
     /// Makes the allocator do the conversions, taking back the offers that stand against them: none if it would not help.
-    fn free_for(&mut self, key: AgentKey, conversions: &[Conversion], out: &mut Outbox) -> Result<(), Answer> {
-        let Some(agent) = self.agent(key).cloned() else { return Err(Answer::status(409, "")) };
+    fn free_for(&mut self, key: AgentKey, conversions: &[Conversion], out: &mut Outbox) -> Result<(), CallError> {
+        let Some(agent) = self.agent(key).cloned() else { return Err(CallError::new(ErrorKind::Conflict, "")) };
         if !agent.connected || self.agents.is_doubtful(key) {
             // Tasks that were given up with its connection may run all the same, and come back with it.
             let why = format!("Agent {} is not connected, and what it uses is not known for sure", agent.id);
-            return Err(Answer::status(409, why));
+            return Err(CallError::new(ErrorKind::Conflict, why));
         }
         let unused = &agent.total - &agent.used.unallocated();
-        unused.apply_conversions(conversions).map_err(|why| Answer::status(409, why.to_string()))?;
+        unused.apply_conversions(conversions).map_err(|why| CallError::new(ErrorKind::Conflict, why.to_string()))?;
         self.rescind_copies(key, conversions, out);
         let mut wanted = Resources::new();
         conversions.iter().for_each(|step| wanted += &step.consumed);
@@ -114,7 +114,9 @@ impl Master {
                 let offer = self.offers.get(*offer);
                 offer.is_some_and(|offer| &wanted - &offer.resources.unallocated() != wanted)
             };
-            let Some(at) = offers.iter().position(touches) else { return Err(Answer::status(409, refused)) };
+            let Some(at) = offers.iter().position(touches) else {
+                return Err(CallError::new(ErrorKind::Conflict, refused));
+            };
             let offer = offers.remove(at);
             self.rescind_offer(offer, out);
         }

@@ -1,9 +1,9 @@
 //! UPDATE_POLICIES, a call of tepui's own: policies of holding and refusal at run time.
 
 use allocator::policies::Policies;
-use cores::{Level, RequestId};
+use cores::RequestId;
 
-use crate::io::{Answer, Outbox, Output};
+use crate::io::{CallError, Done, Outbox, Output};
 use crate::master::Master;
 
 impl Master {
@@ -12,10 +12,10 @@ impl Master {
         let answer = match policies.check() {
             Ok(()) => {
                 self.allocation.set_policies(policies);
-                out.log(Level::Info, "The policies of holding and refusal were replaced by an operator".to_owned());
-                Answer::ok()
+                out.info("The policies of holding and refusal were replaced by an operator");
+                Ok(Done::Complete)
             }
-            Err(why) => Answer::bad_request(format!("Invalid policies: {why}")),
+            Err(why) => Err(CallError::invalid(format!("Invalid policies: {why}"))),
         };
         out.push(Output::respond(request, answer));
     }

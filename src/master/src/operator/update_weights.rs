@@ -4,7 +4,7 @@ use authorizer::Action;
 use protos::mesos::WeightInfo;
 use resources::Role;
 
-use crate::io::{Answer, Outbox};
+use crate::io::{CallError, Outbox};
 use crate::master::Master;
 use crate::registry::RegistryOp;
 
@@ -15,7 +15,7 @@ impl Master {
         weights: Vec<WeightInfo>,
         who: Option<&str>,
         out: &mut Outbox,
-    ) -> Result<(), Answer> {
+    ) -> Result<(), CallError> {
         let mut updates = Vec::with_capacity(weights.len());
         for info in weights {
             let role = info.role().trim().to_owned();
@@ -27,14 +27,14 @@ impl Master {
                 } else {
                     format!("Invalid role '{role}'")
                 };
-                return Err(Answer::bad_request(format!("{prefix}: {named}: {why}")));
+                return Err(CallError::invalid(format!("{prefix}: {named}: {why}")));
             }
             if self.config.roles.as_ref().is_some_and(|allowed| !allowed.contains(&role)) {
-                return Err(Answer::bad_request(format!("{prefix}: Unknown role '{role}'")));
+                return Err(CallError::invalid(format!("{prefix}: Unknown role '{role}'")));
             }
             if !(info.weight.is_finite() && info.weight > 0.0) {
                 let why = format!("Invalid weight '{}': Weights must be positive", info.weight);
-                return Err(Answer::bad_request(format!("{prefix} for role '{role}': {why}")));
+                return Err(CallError::invalid(format!("{prefix} for role '{role}': {why}")));
             }
             updates.push(WeightInfo { role: Some(role), weight: info.weight });
         }

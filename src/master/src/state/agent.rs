@@ -79,8 +79,6 @@ pub struct Agent {
     pub resource_version: Option<mesos::Uuid>,
     /// Its resource providers, by id.
     pub providers: BTreeMap<String, ResourceProvider>,
-    /// Operations that are not done with, by uuid.
-    pub operations: BTreeMap<Vec<u8>, Arc<mesos::Operation>>,
     /// Its executors, by framework; no framework without any.
     pub executors: BTreeMap<FrameworkKey, BTreeMap<ExecutorId, Arc<Executor>>>,
 }

@@ -5,9 +5,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use base::Pid;
+use protos::mesos::internal::Registry;
 use protos::mesos::machine_info::Mode;
 use protos::mesos::maintenance::Schedule;
 use protos::mesos::{MachineId, Unavailability};
+
+use super::Agent;
 
 /// Names a machine: two names are one if they differ only in the case of the host's.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,6 +24,18 @@ impl MachineKey {
     /// The machine of that host name and address; either may be empty.
     pub fn new(hostname: &str, ip: &str) -> MachineKey {
         MachineKey { hostname: hostname.to_lowercase(), ip: ip.to_owned() }
+    }
+}
+
+impl MachineKey {
+    /// The machine of the process with this pid on the host with this name.
+    pub(crate) fn of_process(hostname: &str, pid: &Pid) -> MachineKey {
+        MachineKey::new(hostname, &pid.address().ip().to_string())
+    }
+
+    /// The machine that an agent is on.
+    pub(crate) fn of_agent(agent: &Agent) -> MachineKey {
+        MachineKey::of_process(&agent.info.hostname, &agent.pid)
     }
 }
 
@@ -50,6 +66,25 @@ pub struct Maintenance {
 }
 
 impl Maintenance {
+    /// The maintenance that the masters before have scheduled.
+    pub(crate) fn recovered(registry: &Registry) -> Maintenance {
+        let list = registry.machines.iter().flat_map(|list| &list.machines);
+        let machines = list.filter(|machine| machine.info.mode() != Mode::Up).map(|machine| {
+            let info = &machine.info;
+            let row = Machine { id: info.id.clone(), mode: info.mode(), unavailability: info.unavailability };
+            (MachineKey::from(&info.id), row)
+        });
+        Maintenance {
+            machines: Arc::new(machines.collect()),
+            schedule: registry.schedules.first().cloned().map(Arc::new),
+        }
+    }
+
+    /// Whether a machine is down.
+    pub(crate) fn is_down(&self, key: &MachineKey) -> bool {
+        self.machine(key).is_some_and(|machine| machine.mode == Mode::Down)
+    }
+
     /// The machine, unless it is up.
     pub fn machine(&self, key: &MachineKey) -> Option<&Machine> {
         self.machines.get(key)

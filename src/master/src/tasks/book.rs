@@ -53,7 +53,7 @@ impl Master {
         let Some(row) = self.take_task(framework, task) else { return };
         let agent = row.agent;
         self.frameworks.complete_task(framework, row);
-        self.agents.check_drained(agent);
+        self.agents.check_drained(agent, &self.operations);
     }
 
     /// Makes a task unreachable, as its agent is.

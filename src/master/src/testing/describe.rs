@@ -5,7 +5,8 @@ use protos::mesos::{self, Resource};
 use resources::from_proto;
 
 use super::events;
-use crate::{Outgoing, Output, RegistryOp, Snapshot};
+use crate::record::code;
+use crate::{CallError, Done, Outgoing, Output, RegistryOp, Snapshot};
 
 /// Resources as text; `old:` before those in the form of before reservation refinement.
 pub(super) fn amounts(list: &[Resource]) -> String {
@@ -84,11 +85,15 @@ pub fn describe_output(output: &Output) -> String {
         ),
         Output::OperatorEvent { stream, event } => format!("event <stream {}> {}", stream.0, events::operator(event)),
         Output::CloseStream { stream } => format!("close <stream {}>", stream.0),
-        Output::Respond { answer, .. } | Output::Refuse { answer, .. } => {
-            format!("answer {} {}", answer.status, answer.text).trim_end().to_owned()
-        }
+        Output::Respond { answer, .. } => describe_answer(answer.as_ref()),
+        Output::Refuse { error, .. } => describe_answer(Err(error)),
         Output::Exit { reason } => format!("exit {reason}"),
     }
+}
+
+fn describe_answer(answer: Result<&Done, &CallError>) -> String {
+    let text = answer.err().map_or("", |error| &error.text);
+    format!("answer {} {text}", code(answer)).trim_end().to_owned()
 }
 
 fn outgoing(message: &Outgoing) -> String {

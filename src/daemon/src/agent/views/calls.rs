@@ -43,7 +43,7 @@ fn state(b: &mut Builder<'_, '_>, seen: &Seen) {
 }
 
 fn all(snapshot: &Snapshot) -> impl Iterator<Item = &Framework> {
-    snapshot.frameworks.values().chain(&snapshot.completed_frameworks).map(|framework| &**framework)
+    snapshot.frameworks.values().chain(&*snapshot.completed_frameworks).map(|framework| &**framework)
 }
 
 fn living(snapshot: &Snapshot) -> impl Iterator<Item = &Executor> {

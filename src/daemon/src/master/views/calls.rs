@@ -198,8 +198,7 @@ fn small(context: &Context, kind: Type) -> Response {
         }
         Type::GetOperations => {
             answer.set_type(response::Type::GetOperations);
-            let all = snapshot.agents.values().flat_map(|agent| agent.operations.values());
-            let visible = all.filter(|operation| sight.operation(&operation.info));
+            let visible = snapshot.operations.values().filter(|operation| sight.operation(&operation.info));
             answer.get_operations =
                 Some(response::GetOperations { operations: visible.map(|operation| (**operation).clone()).collect() });
         }

@@ -1,19 +1,16 @@
-//! What is on an agent: resources, tasks, executors, operations, resource providers.
+//! What is on an agent: resources, tasks, executors, resource providers.
 //!
 //! It keeps the sums `used` and `offered` in step with what it is told, and tells the allocator nothing.
 
 use std::sync::Arc;
 
 use base::{ExecutorId, TaskId};
-use protos::mesos::{self, OperationStatus};
+use protos::mesos;
 use resources::{Conversion, Resources};
 
 use super::Agents;
-use crate::operations::{is_final, provider_of, without_allocations};
+use crate::operations::{provider_of, without_allocations};
 use crate::state::{Agent, AgentKey, Executor, FrameworkKey, ResourceProvider, TaskKey};
-
-/// How many statuses of an operation are kept.
-const MAX_STATUSES: usize = 16;
 
 impl Agents {
     /// Counts resources as offered.
@@ -130,11 +127,6 @@ impl Agents {
         mine.flat_map(|(key, mine)| mine.keys().map(move |id| (key, id.clone()))).collect()
     }
 
-    /// Whether nothing runs on an agent and nothing waits for an acknowledgement.
-    pub(super) fn is_empty_agent(&self, key: AgentKey) -> bool {
-        self.tasks(key).next().is_none() && self.get(key).is_none_or(|agent| agent.operations.is_empty())
-    }
-
     pub(crate) fn set_total(&mut self, key: AgentKey, total: Resources) {
         if let Some(agent) = self.row(key) {
             agent.total = total;
@@ -160,70 +152,16 @@ impl Agents {
         agent.checkpointed = agent.total.to_checkpoint();
     }
 
-    /// Adds an operation until its end is acknowledged.
-    pub(crate) fn add_operation(&mut self, key: AgentKey, operation: mesos::Operation) {
+    /// Adds a resource provider, or replaces what is known of it.
+    pub(crate) fn set_provider(&mut self, key: AgentKey, id: String, provider: ResourceProvider) {
         if let Some(agent) = self.row(key) {
-            agent.operations.insert(operation.uuid.value.clone(), Arc::new(operation));
+            agent.providers.insert(id, provider);
         }
     }
 
-    /// Adds those of the operations on `provider`, or on the agent's own resources, that are not known.
-    pub(crate) fn adopt_operations(&mut self, key: AgentKey, provider: Option<&str>, listed: Vec<mesos::Operation>) {
-        let Some(agent) = self.row(key) else { return };
-        for operation in listed.into_iter().filter(|operation| provider_of(&operation.info) == provider) {
-            agent.operations.entry(operation.uuid.value.clone()).or_insert_with(|| Arc::new(operation));
-        }
-    }
-
-    /// Takes a status of an operation in.
-    pub(crate) fn update_operation(
-        &mut self,
-        key: AgentKey,
-        uuid: &[u8],
-        status: &OperationStatus,
-        latest: &OperationStatus,
-    ) {
-        let Some(operation) = self.row(key).and_then(|agent| agent.operations.get_mut(uuid)) else { return };
-        let operation = Arc::make_mut(operation);
-        operation.latest_status = latest.clone();
-        operation.statuses.push(status.clone());
-        // A status that is repeated is kept once, and of too many the last ones.
-        operation.statuses.dedup();
-        if operation.statuses.len() > MAX_STATUSES {
-            operation.statuses.remove(0);
-        }
-    }
-
-    /// Takes an operation out: its end is acknowledged, or nothing acknowledges it.
-    pub(crate) fn remove_operation(&mut self, key: AgentKey, uuid: &[u8]) {
-        if let Some(agent) = self.row(key) {
-            agent.operations.remove(uuid);
-        }
-        self.check_drained(key);
-    }
-
-    /// Adds a resource provider, or replaces what is known of it. Operations that are open, and not among those that have
-    /// `ended`, are not in its total yet.
-    pub(crate) fn set_provider(
-        &mut self,
-        key: AgentKey,
-        id: String,
-        mut provider: ResourceProvider,
-        ended: &[Vec<u8>],
-    ) {
-        let Some(agent) = self.row(key) else { return };
-        let open = agent.operations.values().filter(|known| {
-            let is_open = !is_final(known.latest_status.state()) && !ended.contains(&known.uuid.value);
-            is_open && provider_of(&known.info) == Some(&id)
-        });
-        provider.undone = open.map(|known| known.uuid.value.clone()).collect();
-        agent.providers.insert(id, provider);
-    }
-
-    /// Takes a resource provider out with its operations.
+    /// Removes a resource provider.
     pub(crate) fn remove_provider(&mut self, key: AgentKey, id: &str) -> Option<&Agent> {
         let agent = self.row(key)?;
-        agent.operations.retain(|_, operation| provider_of(&operation.info) != Some(id));
         agent.providers.remove(id);
         Some(agent)
     }

@@ -15,6 +15,7 @@ use rustc_hash::FxHashMap;
 
 use self::liveness::Liveness;
 use super::Arrival;
+use crate::operations::Operations;
 use crate::state::{Agent, AgentKey, FrameworkKey, TaskKey};
 use crate::table::Table;
 use crate::timers::Timers;
@@ -221,18 +222,23 @@ impl Agents {
     }
 
     /// Notes whether a draining agent is empty. What follows waits for the end of the input.
-    pub(crate) fn check_drained(&mut self, key: AgentKey) {
+    pub(crate) fn check_drained(&mut self, key: AgentKey, operations: &Operations) {
         let draining = self.get(key).is_some_and(|agent| agent.is_draining());
-        if draining && self.is_empty_agent(key) {
+        if draining && self.is_empty_agent(key, operations) {
             self.drained.push(key);
         }
     }
 
-    /// Takes the draining agents that have become empty, and are still, and notes that they are drained.
-    pub(crate) fn take_drained(&mut self) -> Vec<Arc<Agent>> {
+    /// Whether nothing runs on an agent and nothing waits for an acknowledgement.
+    fn is_empty_agent(&self, key: AgentKey, operations: &Operations) -> bool {
+        self.tasks(key).next().is_none() && operations.on_agent(key).next().is_none()
+    }
+
+    /// Returns the draining agents that have become empty, and are still, and marks them as drained.
+    pub(crate) fn take_drained(&mut self, operations: &Operations) -> Vec<Arc<Agent>> {
         let mut drained = Vec::new();
         for key in std::mem::take(&mut self.drained) {
-            if self.is_empty_agent(key)
+            if self.is_empty_agent(key, operations)
                 && self.get(key).is_some_and(|agent| agent.is_draining())
                 && let Some(drain) = self.row(key).and_then(|agent| agent.drain.as_mut())
             {

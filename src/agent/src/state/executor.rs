@@ -10,10 +10,10 @@ use cores::{RequestId, StreamId, TimerKey};
 use protos::mesos::internal::RegisterExecutorMessage;
 use protos::mesos::{self as pb, executor};
 
+use super::container::{ContainerName, VolumeLink};
+use super::status::Verdict;
 use crate::config::MAX_COMPLETED_TASKS_PER_EXECUTOR;
-use crate::container::{ContainerName, VolumeLink};
 use crate::disk::paths;
-use crate::status::Verdict;
 
 /// How far an executor has got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

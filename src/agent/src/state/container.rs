@@ -8,7 +8,7 @@ use std::sync::Arc;
 use base::{ContainerId, IdError};
 use protos::mesos as pb;
 
-use crate::limits::Limits;
+use super::limits::Limits;
 
 /// A container's name: its id, and before it those of its parents, joined by dots.
 ///

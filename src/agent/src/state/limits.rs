@@ -6,9 +6,7 @@ use std::collections::BTreeMap;
 
 use protos::mesos as pb;
 
-use crate::agent::Agent;
-use crate::executor::{Executor, Queued};
-use crate::output::{Outbox, Output};
+use super::executor::{Executor, Queued};
 
 /// The most that a container may use. `None`: what it holds is what counts; infinity: all that there is.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -53,21 +51,6 @@ impl Executor {
             Some(requested(&self.info.resources, name) + tasks.iter().map(of_task).sum::<f64>())
         };
         Limits { cpus: sum("cpus", quotas), mem: sum("mem", true) }
-    }
-}
-
-impl Agent {
-    /// Tells what a running container may use now that its tasks have changed.
-    pub(crate) fn resize(&self, framework: &str, executor: &str, out: &mut Outbox) {
-        let Some(executor) = self.executor(framework, executor).filter(|_| self.config.resizes) else { return };
-        // The executor of a command task ends with its only task.
-        if !executor.generated_for_command_task {
-            out.outputs.push(Output::Resize {
-                container: executor.container.clone(),
-                resources: executor.resources(),
-                limits: executor.limits(self.config.cpu_quotas),
-            });
-        }
     }
 }
 

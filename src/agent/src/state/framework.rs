@@ -8,8 +8,8 @@ use std::sync::Arc;
 use base::{ExecutorId, FrameworkId, Pid, TaskId};
 use protos::mesos as pb;
 
-use crate::executor::Executor;
-use crate::launch::Launch;
+use super::executor::Executor;
+use super::launch::Launch;
 
 /// Whether a framework may still launch tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

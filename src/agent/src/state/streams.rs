@@ -12,7 +12,7 @@ use base::{FrameworkId, TaskId, Time};
 use protos::mesos::internal::{StatusUpdate, StatusUpdateRecord};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::status::is_terminal;
+use super::status::is_terminal;
 
 /// The first wait before an update is sent again.
 const RETRY_MIN: Duration = Duration::from_secs(10);

@@ -1,0 +1,33 @@
+//! Directories of agents, frameworks, executors and runs, by their ids.
+
+use base::{AgentId, ExecutorId, FrameworkId};
+
+use super::paths;
+
+/// A directory below the work directory and below its `meta` directory.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Folder {
+    /// An older run of an executor.
+    Run(FrameworkId, ExecutorId, String),
+    /// An executor with its runs.
+    Executor(FrameworkId, ExecutorId),
+    /// A framework with its executors.
+    Framework(FrameworkId),
+    /// The sandbox of a container that is no executor's, by its path below the work folder.
+    Sandbox(String),
+    /// An agent of another id.
+    Agent(String),
+}
+
+impl Folder {
+    /// Path relative to the work directory and to its `meta` directory.
+    pub(crate) fn path(&self, agent: &AgentId) -> String {
+        match self {
+            Folder::Run(framework, executor, run) => paths::run(agent, framework, executor, run),
+            Folder::Executor(framework, executor) => paths::executor(agent, framework, executor),
+            Folder::Framework(framework) => paths::framework(agent, framework),
+            Folder::Sandbox(path) => path.clone(),
+            Folder::Agent(id) => format!("slaves/{id}"),
+        }
+    }
+}

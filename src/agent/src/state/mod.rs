@@ -1,0 +1,31 @@
+//! What an agent knows: tables with private fields, which keep their indices in step, and their rows.
+//!
+//! Rows are shared with snapshots and copied when they change. What changes them is in the file of each message and call.
+
+mod container;
+mod executor;
+mod framework;
+mod frameworks;
+mod launch;
+mod limits;
+mod nested;
+mod operations;
+mod status;
+mod streams;
+mod task;
+mod trouble;
+
+pub use container::{ContainerName, ContainerSpec, Ours, Prepare, Session, VolumeLink};
+pub(crate) use executor::Early;
+pub use executor::{Executor, ExecutorLink, ExecutorState, Queued};
+pub use framework::{Framework, FrameworkState};
+pub(crate) use frameworks::Frameworks;
+pub(crate) use launch::{Launch, LaunchError};
+pub use limits::Limits;
+pub(crate) use nested::{Nested, Wait};
+pub(crate) use operations::Operations;
+pub use status::is_terminal;
+pub(crate) use status::{Verdict, is_capable, loss, update_of};
+pub(crate) use streams::{Acknowledged, Received, Streams};
+pub(crate) use task::{note_status, task_for, task_of};
+pub(crate) use trouble::Trouble;

@@ -1,0 +1,69 @@
+//! Changes of a running container when its tasks change: what it may use, and which volumes it sees.
+//!
+//! The shell carries them out.
+
+use protos::mesos as pb;
+
+use crate::agent::Agent;
+use crate::output::{Outbox, Output};
+use crate::state::{ContainerName, Prepare, VolumeLink};
+use crate::volumes::volumes;
+
+impl Agent {
+    /// Tells what a running container may use now that its tasks have changed.
+    pub(crate) fn resize(&self, framework: &str, executor: &str, out: &mut Outbox) {
+        let Some(executor) = self.executor(framework, executor).filter(|_| self.config.resizes) else { return };
+        // The executor of a command task ends with its only task.
+        if !executor.generated_for_command_task {
+            out.outputs.push(Output::Resize {
+                container: executor.container.clone(),
+                resources: executor.resources(),
+                limits: executor.limits(self.config.cpu_quotas),
+            });
+        }
+    }
+
+    /// The volumes that a container is to see, with what is done to them first: a volume belongs to the user who uses
+    /// it, but one that others use too is left as it is.
+    pub(crate) fn volume_links(&self, container: &ContainerName, resources: &[pb::Resource]) -> Vec<VolumeLink> {
+        let of = |(mut link, shared): (VolumeLink, bool)| {
+            if shared && self.is_used_elsewhere(&link.folder, container) {
+                link.prepare = Prepare::Leave;
+            }
+            link
+        };
+        volumes(&self.config.work_dir, resources.iter()).into_iter().map(of).collect()
+    }
+
+    fn is_used_elsewhere(&self, folder: &str, container: &ContainerName) -> bool {
+        let mut executors = self.frameworks.executors();
+        executors.any(|other| other.container != *container && other.volumes.iter().any(|link| link.folder == folder))
+    }
+
+    /// Lets a running container see the volumes of the tasks that it has now, and no others.
+    pub(crate) fn update_volumes(&mut self, framework: &str, executor: &str, out: &mut Outbox) {
+        let Some(known) = self.executor(framework, executor) else { return };
+        if known.volumes.is_empty() && !known.uses_volumes() {
+            return;
+        }
+        let links = self.volume_links(&known.container, &known.resources());
+        let same = |a: &VolumeLink, b: &VolumeLink| (&a.seen, &a.folder) == (&b.seen, &b.folder);
+        let without = |links: &[VolumeLink], others: &[VolumeLink]| -> Vec<VolumeLink> {
+            links.iter().filter(|link| !others.iter().any(|other| same(link, other))).cloned().collect()
+        };
+        let (appear, vanish) = (without(&links, &known.volumes), without(&known.volumes, &links));
+        if appear.is_empty() && vanish.is_empty() {
+            return;
+        }
+        out.outputs.push(Output::LinkVolumes {
+            container: known.container.clone(),
+            sandbox: known.directory.to_string(),
+            user: known.user.clone(),
+            appear,
+            vanish,
+        });
+        if let Some(known) = self.executor_mut(framework, executor) {
+            known.volumes = links;
+        }
+    }
+}
