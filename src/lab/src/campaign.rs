@@ -138,11 +138,11 @@ impl Campaign {
 
     /// What can be run and is hardly meant, with file, line and reason, of all points of the sweep; each once.
     #[must_use]
-    pub fn doubts(&self, file: &Path) -> Vec<ScenarioError> {
+    pub fn warnings(&self, file: &Path) -> Vec<ScenarioError> {
         let mut all: Vec<ScenarioError> = Vec::new();
-        for doubt in self.points.iter().flat_map(|point| point.scenario.doubts(&self.text, file, &self.in_traces)) {
-            if !all.contains(&doubt) {
-                all.push(doubt);
+        for warning in self.points.iter().flat_map(|point| point.scenario.warnings(&self.text, file, &self.in_traces)) {
+            if !all.contains(&warning) {
+                all.push(warning);
             }
         }
         all

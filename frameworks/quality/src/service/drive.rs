@@ -1,4 +1,4 @@
-//! The driver of one job: hands shards to its workers, folds what comes back, reports every iteration, and knows when the
+//! The driver of one job: pool shards to its workers, folds what comes back, reports every iteration, and knows when the
 //! job is over.
 //!
 //! How many workers it has is decided elsewhere; it works with those that are there.
@@ -12,10 +12,10 @@ use tokio::sync::mpsc;
 
 use super::clock::now;
 use super::files::{Checkpoint, Record, SavedModel};
-use super::hands::{Hands, encoded};
-use super::hub::Event;
+use super::listener::Event;
 use super::work::tell_end;
 use super::worker::chain;
+use super::worker_pool::{WorkerPool, encoded};
 use crate::frame::ToWorker;
 use crate::job::Job;
 use crate::learn::{LearnError, Learner, Round, Shape};
@@ -56,7 +56,7 @@ pub(super) struct Drive {
     /// Away only while a thread folds with it.
     learner: Option<Learner>,
     events: mpsc::Receiver<Event>,
-    hands: Hands,
+    pool: WorkerPool,
     setup: Arc<Vec<u8>>,
     /// The newest losses.
     losses: Vec<f64>,
@@ -84,14 +84,14 @@ struct Measure {
 }
 
 impl Measure {
-    fn start(hands: &Hands) -> Measure {
-        let idle_since = hands.is_empty().then(now);
+    fn start(pool: &WorkerPool) -> Measure {
+        let idle_since = pool.is_empty().then(now);
         Measure { began: now(), rounds: 0, workers: 0, micros: 0, idle: Duration::ZERO, idle_since }
     }
 
     /// Notes whether there are workers: a time without any is not part of an iteration.
-    fn look(&mut self, hands: &Hands) {
-        match (hands.is_empty(), self.idle_since) {
+    fn look(&mut self, pool: &WorkerPool) {
+        match (pool.is_empty(), self.idle_since) {
             (true, None) => self.idle_since = Some(now()),
             (false, Some(since)) => {
                 self.idle += since.elapsed();
@@ -118,7 +118,7 @@ impl Drive {
             learner: Some(Learner::new(&job.algorithm, shape)?),
             setup: encoded(&ToWorker::Setup { job: text, shape }),
             events,
-            hands: Hands::default(),
+            pool: WorkerPool::default(),
             losses: Vec::new(),
             iterations: 0,
             last: None,
@@ -127,7 +127,7 @@ impl Drive {
             written: now(),
             largest_change: 0.0,
             still: 0,
-            measure: Measure::start(&Hands::default()),
+            measure: Measure::start(&WorkerPool::default()),
             common,
             job,
             shape,
@@ -158,11 +158,11 @@ impl Drive {
         {
             outcome = Outcome::Failed(format!("the model could not be kept: {why}"));
         }
-        let told = tell_end(&self.common, &self.job.name, outcome, self.hands.tasks()).await;
+        let told = tell_end(&self.common, &self.job.name, outcome, self.pool.tasks()).await;
         if let Some(Answer::Directive(directive)) = &told {
-            self.hands.dismiss(directive);
+            self.pool.dismiss(directive);
         }
-        self.hands.dismiss_all();
+        self.pool.dismiss_all();
         if told.is_some()
             && let Some(path) = self.checkpoint_path()
             && let Err(error) = std::fs::remove_file(&path)
@@ -178,12 +178,12 @@ impl Drive {
                 Some(learner) => learner.parameters(),
                 None => return Outcome::Failed("the training's state is lost".to_owned()),
             };
-            self.hands.start(self.job.shards, parameters);
+            self.pool.start(self.job.shards, parameters);
             if let Some(outcome) = self.collect().await {
                 return outcome;
             }
             self.measure.rounds += 1;
-            self.measure.workers += self.hands.computed();
+            self.measure.workers += self.pool.computed();
             let round = match self.fold().await {
                 Ok(round) => round,
                 Err(why) => return Outcome::Failed(why),
@@ -199,7 +199,7 @@ impl Drive {
     /// Waits until all shards of the round are there.
     async fn collect(&mut self) -> Option<Outcome> {
         let (mut progress, mut looked) = (now(), now());
-        while !self.hands.is_complete() {
+        while !self.pool.is_complete() {
             let outcome = self.deadline();
             if outcome.is_some() {
                 return outcome;
@@ -211,7 +211,7 @@ impl Drive {
                         progress = now();
                     }
                     let outcome = self.on_event(event);
-                    self.measure.look(&self.hands);
+                    self.measure.look(&self.pool);
                     if outcome.is_some() {
                         return outcome;
                     }
@@ -249,22 +249,22 @@ impl Drive {
     fn on_event(&mut self, event: Event) -> Option<Outcome> {
         match event {
             Event::Joined { connection, task, cores, frames } => {
-                self.hands.join(connection, task, cores, frames);
-                self.hands.set_up(connection, &self.setup);
-                self.hands.hand_out();
+                self.pool.join(connection, task, cores, frames);
+                self.pool.set_up(connection, &self.setup);
+                self.pool.hand_out();
             }
             Event::Partial { connection, round, shard, micros, values } => {
-                if self.hands.take(connection, round, shard, values) {
+                if self.pool.take(connection, round, shard, values) {
                     self.measure.micros = self.measure.micros.saturating_add(micros);
                 }
             }
             Event::Gone { connection } => {
-                if self.hands.drop_one(connection).is_some() {
-                    self.hands.hand_out();
+                if self.pool.drop_one(connection).is_some() {
+                    self.pool.hand_out();
                 }
             }
             Event::Failed { connection, why } => {
-                let task = self.hands.drop_one(connection).map_or_else(String::new, |h| h.task);
+                let task = self.pool.drop_one(connection).map_or_else(String::new, |h| h.task);
                 return Some(Outcome::Failed(format!("worker {task}: {why}")));
             }
             Event::Stop => return Some(Outcome::Stopped),
@@ -273,27 +273,27 @@ impl Drive {
     }
 
     fn drop_late(&mut self) {
-        for connection in self.hands.late() {
-            if let Some(hand) = self.hands.drop_one(connection) {
+        for connection in self.pool.late() {
+            if let Some(hand) = self.pool.drop_one(connection) {
                 tracing::warn!(job = self.job.name, task = hand.task, "a worker is silent; others do its work");
             }
         }
-        self.hands.hand_out();
+        self.pool.hand_out();
     }
 
     /// Once in a while: who could go, and whether the scheduler has given the job up.
     async fn look_around(&mut self) -> Option<Outcome> {
         // Nobody goes in the middle of an iteration while there is work.
-        let free = if self.hands.late().is_empty() { self.hands.tasks() } else { Vec::new() };
+        let free = if self.pool.late().is_empty() { self.pool.tasks() } else { Vec::new() };
         let directive = self.report(Progress { job: self.job.name.clone(), free, ..Progress::default() }).await;
-        self.hands.dismiss(&directive);
+        self.pool.dismiss(&directive);
         directive.give_up.map(Outcome::Failed)
     }
 
     /// Folds on a thread that may take its time.
     async fn fold(&mut self) -> Result<Round, String> {
         let Some(mut learner) = self.learner.take() else { return Err("the training's state is lost".to_owned()) };
-        let results = self.hands.results();
+        let results = self.pool.results();
         let folded = tokio::task::spawn_blocking(move || {
             let round = learner.fold(&results);
             (learner, round)
@@ -304,7 +304,7 @@ impl Drive {
     }
 
     async fn iteration_done(&mut self, loss: f64, accuracy: Option<f64>) -> Option<Outcome> {
-        let fresh = Measure::start(&self.hands);
+        let fresh = Measure::start(&self.pool);
         let measure = std::mem::replace(&mut self.measure, fresh);
         let iteration = Iteration {
             number: self.iterations,
@@ -321,10 +321,10 @@ impl Drive {
             record.lock().unwrap_or_else(PoisonError::into_inner).add(&self.job, seconds, &iteration);
         }
         self.note(loss);
-        let (job, free) = (self.job.name.clone(), self.hands.tasks());
+        let (job, free) = (self.job.name.clone(), self.pool.tasks());
         let directive = self.report(Progress { job, earlier: None, iteration: Some(iteration), free }).await;
-        self.hands.dismiss(&directive);
-        self.measure.look(&self.hands);
+        self.pool.dismiss(&directive);
+        self.measure.look(&self.pool);
         let over = self.is_over(&iteration).map(Outcome::Finished).or_else(|| self.deadline());
         if over.is_some() {
             return over;

@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 
 use super::clock::now;
 use super::drive::{Common, Drive};
-use super::hub::{EVENTS_MAX, Event};
+use super::listener::{EVENTS_MAX, Event};
 use crate::frame::{ToWorker, decode};
 use crate::job::{Job, Prepared, parse};
 use crate::learn::{Local, Memory, partial};

@@ -4,19 +4,19 @@
 
 mod api;
 mod clock;
+mod dataset_cache;
 mod drive;
 #[cfg(test)]
 mod endings;
 mod error;
 mod files;
-mod hands;
-mod hub;
+mod listener;
 pub mod plot;
-mod shelf;
 #[cfg(test)]
 mod tests;
 mod work;
 pub mod worker;
+mod worker_pool;
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ use crate::job::Job;
 use crate::scheduler::{Answer, Quality, Question, Settings, State, Status, Worker};
 use drive::Common;
 use files::Record;
-use hub::{Desks, Event, Hub};
+use listener::{Desks, Event, Listener};
 use work::{Taken, Work};
 
 pub use error::Error;
@@ -122,7 +122,7 @@ impl Drop for Task {
 #[derive(Debug)]
 pub(crate) struct Inner {
     work: Work,
-    _hub: Hub,
+    _listener: Listener,
     /// Jobs that wait for their time, and drivers.
     tasks: Mutex<Vec<Task>>,
 }
@@ -136,7 +136,7 @@ impl Service {
         let desks = Desks::default();
         let port = options.state_dir.as_ref().map(|folder| folder.join("driver-port"));
         let (ready, is_ready) = watch::channel(false);
-        let hub = listen(options.worker_address, port.as_deref(), &desks, &is_ready).await?;
+        let listener = listen(options.worker_address, port.as_deref(), &desks, &is_ready).await?;
         let (requester, requests) = sdk::requests();
         options.driver.nudge = Some(requester.nudge());
         let settings = Settings {
@@ -145,7 +145,7 @@ impl Service {
             workers_max: options.workers_max,
             worker: Worker {
                 command: options.worker_command,
-                driver: hub.address().to_string(),
+                driver: listener.address().to_string(),
                 cores: options.worker_cores.max(1),
                 mem: options.worker_mem.max(1),
                 pace: options.pace,
@@ -161,7 +161,7 @@ impl Service {
             record: record.map(|r| Arc::new(Mutex::new(r))),
         };
         let (tell, ended) = watch::channel(None);
-        let inner = Arc::new(Inner { work: Work::new(common, desks), _hub: hub, tasks: Mutex::default() });
+        let inner = Arc::new(Inner { work: Work::new(common, desks), _listener: listener, tasks: Mutex::default() });
         let api = sdk::driver::api::serve(options.listen, Arc::new(api::Front(inner.clone())))
             .map_err(Error::io(format!("cannot listen on {}", options.listen)))?;
         let scheduler = Quality::new(settings, requests);
@@ -267,21 +267,21 @@ async fn listen(
     kept: Option<&Path>,
     desks: &Desks,
     ready: &watch::Receiver<bool>,
-) -> Result<Hub, Error> {
+) -> Result<Listener, Error> {
     let known = kept.and_then(|path| std::fs::read_to_string(path).ok()).and_then(|t| t.trim().parse::<u16>().ok());
     if let Some(port) = known {
-        match Hub::start(SocketAddr::new(address, port), desks.clone(), ready.clone()).await {
-            Ok(hub) => return Ok(hub),
+        match Listener::start(SocketAddr::new(address, port), desks.clone(), ready.clone()).await {
+            Ok(listener) => return Ok(listener),
             Err(error) => {
                 tracing::warn!(error = %worker::chain(&error), "workers of before will not find their driver")
             }
         }
     }
-    let hub = Hub::start(SocketAddr::new(address, 0), desks.clone(), ready.clone()).await?;
+    let listener = Listener::start(SocketAddr::new(address, 0), desks.clone(), ready.clone()).await?;
     if let Some(path) = kept {
-        files::replace(path, hub.address().port().to_string().as_bytes())?;
+        files::replace(path, listener.address().port().to_string().as_bytes())?;
     }
-    Ok(hub)
+    Ok(listener)
 }
 
 impl Inner {
@@ -323,7 +323,7 @@ impl Inner {
     }
 
     pub(crate) async fn stop_job(&self, name: &str) -> Result<(), Error> {
-        let desk = hub::lock(&self.work.desks).get(name).cloned();
+        let desk = listener::lock(&self.work.desks).get(name).cloned();
         let told = match desk {
             Some(desk) => desk.events.send(Event::Stop).await.is_ok(),
             None => false,

@@ -10,7 +10,7 @@ use tokio::sync::{Semaphore, mpsc};
 
 use super::drive::{Common, Drive};
 use super::error::Error;
-use super::hub::{self, Desk, Desks, EVENTS_MAX, Event};
+use super::listener::{self, Desk, Desks, EVENTS_MAX, Event};
 use super::worker::{self, chain};
 use crate::job::Job;
 use crate::learn::Shape;
@@ -103,7 +103,7 @@ impl Work {
 
     /// Opens a desk for a job, unless there is one.
     fn open(&self, name: &str, token: &str) -> Option<mpsc::Receiver<Event>> {
-        let mut desks = hub::lock(&self.desks);
+        let mut desks = listener::lock(&self.desks);
         if desks.contains_key(name) {
             return None;
         }
@@ -113,7 +113,7 @@ impl Work {
     }
 
     fn close(&self, name: &str) {
-        hub::lock(&self.desks).remove(name);
+        listener::lock(&self.desks).remove(name);
     }
 
     /// Waits for a job's time, drives it to its end, and closes its desk.

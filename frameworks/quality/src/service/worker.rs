@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::clock::now;
+use super::dataset_cache::{DatasetCache, File};
 use super::error::Error;
-use super::shelf::{File, Shelf};
 use crate::frame::{self, LENGTH_MAX, ToDriver, ToWorker, VERSION};
 use crate::job::{Job, Prepared, Source};
 use crate::learn::{Data, Memory, Shape, partial};
@@ -48,12 +48,12 @@ pub struct WorkerOptions {
 /// The driver stayed away, or refused it; or the data cannot be had.
 pub fn run(options: &WorkerOptions, mut told: impl FnMut(&str)) -> Result<(), Error> {
     let mut options = options.clone();
-    let (mut bench, mut shelf) = (None, Shelf::new(options.keep));
+    let (mut bench, mut cache) = (None, DatasetCache::new(options.keep));
     let mut last_heard = now();
     told(&options.job);
     loop {
         let failure = match connect(&options.driver) {
-            Ok(stream) => match serve(&options, &stream, (&mut bench, &mut shelf), &mut last_heard) {
+            Ok(stream) => match serve(&options, &stream, (&mut bench, &mut cache), &mut last_heard) {
                 Ok(Next::End) => return Ok(()),
                 Ok(Next::Job { job, token }) => {
                     // What it has of the old job makes room before it gets anything of the new one; but for its file, if
@@ -136,7 +136,7 @@ enum Next {
 fn serve(
     options: &WorkerOptions,
     stream: &TcpStream,
-    (bench, shelf): (&mut Option<Bench>, &mut Shelf),
+    (bench, cache): (&mut Option<Bench>, &mut DatasetCache),
     last_heard: &mut Instant,
 ) -> Result<Next, Error> {
     let hello = ToDriver::Hello {
@@ -159,7 +159,7 @@ fn serve(
             ToWorker::Refused { why } => return Err(Error::Refused(why)),
             ToWorker::Setup { job, shape } => {
                 if bench.as_ref().is_none_or(|b| b.text != job || b.shape != shape) {
-                    *bench = Some(Bench::new(job, shape, shelf)?);
+                    *bench = Some(Bench::new(job, shape, cache)?);
                 }
             }
             ToWorker::Compute { round, shards, parameters } => {
@@ -203,10 +203,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Bench {
-    fn new(text: String, shape: Shape, shelf: &mut Shelf) -> Result<Bench, Error> {
+    fn new(text: String, shape: Shape, cache: &mut DatasetCache) -> Result<Bench, Error> {
         let job: Job =
             serde_json::from_str(&text).map_err(|e| Error::Refused(format!("the job cannot be read: {e}")))?;
-        let prepared = prepare(&job, Some(shelf))?;
+        let prepared = prepare(&job, Some(cache))?;
         if prepared.shape() != shape {
             return Err(Error::Refused("the data file is not the one that the scheduler has read".to_owned()));
         }
@@ -264,15 +264,15 @@ impl Bench {
     }
 }
 
-/// Looks at a job's data; takes its file, if it has one, from the shelf, or reads it.
-pub(super) fn prepare(job: &Job, shelf: Option<&mut Shelf>) -> Result<Prepared, Error> {
+/// Looks at a job's data; takes its file, if it has one, from the cache, or reads it.
+pub(super) fn prepare(job: &Job, cache: Option<&mut DatasetCache>) -> Result<Prepared, Error> {
     let failed = |source| Error::Data { job: job.name.clone(), source };
     let Source::File { path, format, label } = &job.data else {
         return job.data.prepare(&job.algorithm, None).map_err(failed);
     };
     let file = File::new(path, *format, *label, job.algorithm.classifies());
-    let input = match shelf {
-        Some(shelf) => shelf.get(file),
+    let input = match cache {
+        Some(cache) => cache.get(file),
         None => file.read().map(Arc::new),
     };
     job.data.prepare_read(&job.algorithm, input.map_err(failed)?).map_err(|error| failed(error.into()))

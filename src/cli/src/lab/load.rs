@@ -89,7 +89,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let scenario = Scenario::read(&text, file).with_context(|| format!("no such load can be made:\n{text}"))?;
     if args.place.master.is_none() {
         args.place.check(&text, file, 1.0).with_context(|| format!("no such load can be made:\n{text}"))?;
-        scenario.doubts(&text, file, &Traces::default()).iter().for_each(|doubt| stdio::err!("tepui: {doubt}"));
+        scenario.warnings(&text, file, &Traces::default()).iter().for_each(|warning| stdio::err!("tepui: {warning}"));
     }
     let interrupted = AtomicBool::new(false);
     let line = Line::new(&plan, args.json);

@@ -110,7 +110,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let campaign = Campaign::new(&text, &args.scenario, &folder, args.seeds, super::bundled::CATALOG)?;
     // A real cluster's agents are its own, whatever the scenario says.
     if args.place.master.is_none() {
-        campaign.doubts(&args.scenario).iter().for_each(|doubt| stdio::err!("tepui: {doubt}"));
+        campaign.warnings(&args.scenario).iter().for_each(|warning| stdio::err!("tepui: {warning}"));
     }
     let threads = args.threads.unwrap_or_else(|| available_parallelism().map_or(1, usize::from)).min(campaign.runs());
     let threads = if args.live { 1 } else { threads };

@@ -3,7 +3,7 @@
 //! The laboratory lies below the frameworks and knows none of them. Whoever runs it hands in a [`Catalog`]; a framework's
 //! scheduler in it is the one that runs live. What is modelled is what its tasks do.
 
-mod diary;
+mod events;
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -16,7 +16,7 @@ use toml::Table;
 pub use crate::scenario::{Broken, JobKind};
 use crate::seeds::Seed;
 use crate::users::Inbox;
-pub use diary::{Diary, Entry, Word};
+pub use events::{Diary, Entry, Word};
 
 /// A kind of framework that scenarios can name.
 pub trait Bundled: Sync {

@@ -3,9 +3,9 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::judge::Broken;
+use super::checker::Broken;
 use super::plan::Plan;
-use super::play::play;
+use super::run::play;
 use super::shrink::shrink;
 
 /// What a campaign has seen.

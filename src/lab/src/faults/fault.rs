@@ -7,8 +7,8 @@ use crate::seeds::Seed;
 use crate::span::show_span;
 use crate::world::{Doom, Moment, Observer, Process, Refusal, World};
 
-use super::dice::Dice;
 use super::operate::Action;
+use super::rng::FaultRng;
 
 /// A fault, and when it happens.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,28 +72,28 @@ pub(super) const LONG_PAUSE: Duration = Duration::from_secs(900);
 impl Fault {
     /// The fault of this place in the tree of seeds, within `horizon`, in a cluster of so many agents and schedulers.
     pub fn draw(seed: Seed, horizon: Duration, agents: usize, schedulers: usize) -> Fault {
-        let mut dice = Dice::new(seed);
-        let at = Duration::from_millis(dice.within(0, horizon.as_millis() as u64));
-        let agent = dice.below(agents as u64) as usize;
-        let who = dice.below(schedulers as u64) as usize;
-        let pick = dice.below(16) as usize;
+        let mut rng = FaultRng::new(seed);
+        let at = Duration::from_millis(rng.within(0, horizon.as_millis() as u64));
+        let agent = rng.below(agents as u64) as usize;
+        let who = rng.below(schedulers as u64) as usize;
+        let pick = rng.below(16) as usize;
         let some = [Process::Agent(agent), Process::Scheduler(who)];
         let any = [Process::Master, Process::Agent(agent), Process::Agent(agent), Process::Scheduler(who)];
-        let span = if dice.chance(8) { dice.span(LONG_PAUSE) } else { dice.span(PAUSE) };
-        let durable = dice.below(8) as u32;
-        let arrives = dice.chance(50);
-        let doom = |dice: &mut Dice| Doom {
-            moment: if dice.chance(60) { Moment::Writing(durable) } else { Moment::After(durable) },
+        let span = if rng.chance(8) { rng.span(LONG_PAUSE) } else { rng.span(PAUSE) };
+        let durable = rng.below(8) as u32;
+        let arrives = rng.chance(50);
+        let doom = |rng: &mut FaultRng| Doom {
+            moment: if rng.chance(60) { Moment::Writing(durable) } else { Moment::After(durable) },
             away: span,
         };
-        let kind = match dice.below(132) {
+        let kind = match rng.below(132) {
             125.. => {
-                let lasts = Duration::from_millis(dice.within(200, 20_000));
+                let lasts = Duration::from_millis(rng.within(200, 20_000));
                 Kind::Depose { lasts, away: span.min(lasts), durable, arrives }
             }
-            100..125 => Kind::Operate(Action::draw(&mut dice, agent)),
-            0..16 => Kind::Crash { process: dice.pick(&any), away: span, durable, arrives },
-            16..34 => Kind::Doom { process: dice.pick(&any), doom: doom(&mut dice) },
+            100..125 => Kind::Operate(Action::draw(&mut rng, agent)),
+            0..16 => Kind::Crash { process: rng.pick(&any), away: span, durable, arrives },
+            16..34 => Kind::Doom { process: rng.pick(&any), doom: doom(&mut rng) },
             34..40 => Kind::FailOver { away: span, durable, arrives },
             40..45 => Kind::Reboot { agent, away: span, durable },
             45 => Kind::KillAll { agent, away: span, durable },
@@ -101,15 +101,15 @@ impl Fault {
             54..58 => Kind::CutExecutor { agent, pick },
             58..61 => Kind::FailContainers { agent, containers: 1 + durable % 3 },
             61..64 => Kind::CutOneWay { agent, to_master: arrives },
-            64..70 => Kind::Cut { process: dice.pick(&some) },
-            70..79 => Kind::Part { process: dice.pick(&some), span },
-            79..82 => Kind::StallOneWay { process: dice.pick(&some), span, to_master: arrives },
-            82..86 => Kind::Stall { process: dice.pick(&some), span },
+            64..70 => Kind::Cut { process: rng.pick(&some) },
+            70..79 => Kind::Part { process: rng.pick(&some), span },
+            79..82 => Kind::StallOneWay { process: rng.pick(&some), span, to_master: arrives },
+            82..86 => Kind::Stall { process: rng.pick(&some), span },
             86..93 => {
-                let by = dice.span(Duration::from_secs(5));
-                Kind::SlowDisk { process: dice.pick(&any[..3]), span: span * 4, by }
+                let by = rng.span(Duration::from_secs(5));
+                Kind::SlowDisk { process: rng.pick(&any[..3]), span: span * 4, by }
             }
-            _ => Kind::Drift { process: dice.pick(&any), drift: dice.within(0, 100_000) as i32 - 50_000 },
+            _ => Kind::Drift { process: rng.pick(&any), drift: rng.within(0, 100_000) as i32 - 50_000 },
         };
         Fault { at, kind }
     }

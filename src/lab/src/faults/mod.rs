@@ -4,30 +4,30 @@
 //! which rule was broken first, if any; [`shrink`] makes a plan smaller that breaks one. [`campaign`] does so for many
 //! seeds on several threads. The docs (`docs/lab-guide.md`) list what goes wrong and what is checked.
 
-mod books;
 mod campaign;
-mod dice;
+mod checker;
+mod convergence;
 mod fault;
-mod judge;
+mod invariants;
 mod log;
 mod operate;
+mod operator_checks;
 mod plan;
-mod play;
-mod promises;
 mod refusals;
-mod rest;
+mod rng;
+mod run;
 mod shrink;
-mod slots;
+mod volume_slots;
 mod volumes;
 mod worker;
 
 pub use campaign::{Finding, Summary, campaign, examine};
+pub use checker::Broken;
 pub use fault::{Fault, Kind};
-pub use judge::Broken;
 pub use log::LEGEND;
 pub use operate::Action;
 pub use plan::{AgentPlan, FrameworkPlan, Plan};
-pub use play::{Played, play};
+pub use run::{Played, play};
 pub use shrink::shrink;
 
 #[cfg(test)]

@@ -11,8 +11,8 @@ use protos::mesos::value::Scalar;
 use protos::mesos::{FrameworkId, SlaveId, WeightInfo};
 use resources::{Amount, Format, Name, Resource, Resources, Role, parse_text};
 
-use super::dice::Dice;
 use super::plan::Plan;
+use super::rng::FaultRng;
 use crate::world::{Observer, World};
 
 /// The role that may be limited.
@@ -46,11 +46,11 @@ pub enum Action {
 
 impl Action {
     /// One of them, in a cluster of so many agents of which `agent` is one.
-    pub(super) fn draw(dice: &mut Dice, agent: usize) -> Action {
-        let role = dice.pick(&[LIMITED, GUARANTEED]);
-        let cpus = if dice.chance(30) { None } else { Some(dice.within(0, 4)) };
-        match dice.below(100) {
-            0..12 => Action::Weight { role, tenths: dice.within(1, 50) as u32 },
+    pub(super) fn draw(rng: &mut FaultRng, agent: usize) -> Action {
+        let role = rng.pick(&[LIMITED, GUARANTEED]);
+        let cpus = if rng.chance(30) { None } else { Some(rng.within(0, 4)) };
+        match rng.below(100) {
+            0..12 => Action::Weight { role, tenths: rng.within(1, 50) as u32 },
             12..26 => Action::Limit { cpus },
             26..38 => Action::Guarantee { cpus },
             38..58 => Action::Drain { agent },

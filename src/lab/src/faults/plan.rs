@@ -7,9 +7,9 @@ use resources::{Role, parse_text};
 use sdk::v1::FrameworkInfo;
 use sdk::v1::framework_info::{Capability, capability};
 
-use super::dice::Dice;
 use super::fault::{Fault, Kind};
 use super::refusals;
+use super::rng::FaultRng;
 use crate::dist::Dist;
 use crate::seeds::Seed;
 use crate::world::{AgentSpec, Model};
@@ -114,34 +114,34 @@ impl Plan {
     /// The plan of a seed.
     pub fn draw(seed: u64) -> Plan {
         let root = Seed::root(seed).child("faults");
-        let mut dice = Dice::new(root.child("cluster"));
-        let agents: Vec<AgentPlan> = (0..dice.within(1, 4)).map(|_| AgentPlan::draw(&mut dice)).collect();
-        let count = dice.within(1, 4) as usize;
+        let mut rng = FaultRng::new(root.child("cluster"));
+        let agents: Vec<AgentPlan> = (0..rng.within(1, 4)).map(|_| AgentPlan::draw(&mut rng)).collect();
+        let count = rng.within(1, 4) as usize;
         let mut frameworks: Vec<FrameworkPlan> =
-            (0..count).map(|n| FrameworkPlan::draw(&mut Dice::new(root.nth("framework", n)))).collect();
+            (0..count).map(|n| FrameworkPlan::draw(&mut FaultRng::new(root.nth("framework", n)))).collect();
         let cpus: u64 = agents.iter().map(|agent| agent.cpus).sum();
-        let limit = dice.chance(40).then(|| dice.within(1, 4));
-        let guarantee = dice.chance(30).then(|| dice.within(1, cpus / 2));
+        let limit = rng.chance(40).then(|| rng.within(1, 4));
+        let guarantee = rng.chance(30).then(|| rng.within(1, cpus / 2));
         leave_room(&mut frameworks, cpus - guarantee.unwrap_or(0), limit.is_some());
-        let horizon = Duration::from_secs(dice.within(20, HORIZON.as_secs()));
-        let faults = dice.within(1, 14) as usize;
+        let horizon = Duration::from_secs(rng.within(20, HORIZON.as_secs()));
+        let faults = rng.within(1, 14) as usize;
         let mut faults: Vec<Fault> =
             (0..faults).map(|n| Fault::draw(root.nth("fault", n), horizon, agents.len(), frameworks.len())).collect();
         let starts: Vec<Duration> = frameworks.iter().map(|framework| framework.start).collect();
         faults.extend(refusals::draw(root.child("refusals"), agents.len(), &starts));
         faults.sort_by_key(|fault| fault.at);
-        let latency = match dice.below(3) {
+        let latency = match rng.below(3) {
             0 => Dist::Constant(Duration::from_micros(300)),
-            1 => Dist::Exponential(Duration::from_millis(dice.within(1, 40))),
-            _ => Dist::LogNormal(Duration::from_millis(dice.within(1, 10)), 2.0),
+            1 => Dist::Exponential(Duration::from_millis(rng.within(1, 40))),
+            _ => Dist::LogNormal(Duration::from_millis(rng.within(1, 10)), 2.0),
         };
         let clocks = 1 + agents.len() + frameworks.len();
         Plan {
             seed,
-            ahead: (0..clocks).map(|_| dice.span(Duration::from_secs(600))).collect(),
+            ahead: (0..clocks).map(|_| rng.span(Duration::from_secs(600))).collect(),
             limit,
             guarantee,
-            impatient: dice.chance(40),
+            impatient: rng.chance(40),
             agents,
             frameworks,
             latency,
@@ -195,9 +195,9 @@ impl Plan {
 }
 
 impl AgentPlan {
-    fn draw(dice: &mut Dice) -> AgentPlan {
-        let cpus = dice.within(2, 6);
-        let reserved = match dice.below(4) {
+    fn draw(rng: &mut FaultRng) -> AgentPlan {
+        let cpus = rng.within(2, 6);
+        let reserved = match rng.below(4) {
             0 => ";cpus(a):1;mem(a):256",
             1 => ";cpus(b):1;mem(b):256",
             _ => "",
@@ -207,39 +207,39 @@ impl AgentPlan {
 }
 
 impl FrameworkPlan {
-    fn draw(dice: &mut Dice) -> FrameworkPlan {
-        let plan = FrameworkPlan::draw_any(dice);
+    fn draw(rng: &mut FaultRng) -> FrameworkPlan {
+        let plan = FrameworkPlan::draw_any(rng);
         // Who waits for a volume is offered things for minutes, which should not take millions of events.
         let refuse = if plan.volumes > 0 { plan.refuse.max(Duration::from_millis(300)) } else { plan.refuse };
         FrameworkPlan { refuse, ..plan }
     }
 
-    fn draw_any(dice: &mut Dice) -> FrameworkPlan {
+    fn draw_any(rng: &mut FaultRng) -> FrameworkPlan {
         let seconds = Duration::from_secs;
-        let role = dice.pick(&ROLES);
+        let role = rng.pick(&ROLES);
         FrameworkPlan {
             role,
-            checkpoint: dice.chance(75),
-            aware: dice.chance(60),
-            failover: if dice.chance(15) { seconds(dice.within(5, 300)) } else { WEEK },
-            start: dice.span(seconds(30)),
-            tasks: dice.within(1, 12) as u32,
-            services: if dice.chance(40) { dice.within(1, 2) as u32 } else { 0 },
-            longest: dice.span(seconds(90)),
-            at_once: dice.within(1, 4) as usize,
-            hold: if dice.chance(40) { dice.span(seconds(5)) } else { Duration::ZERO },
-            refuse: dice.span(seconds(20)),
-            suppress: dice.chance(40),
-            kills: if dice.chance(50) { 15 } else { 0 },
-            late: if dice.chance(50) { 25 } else { 0 },
-            wrong: if dice.chance(30) { 10 } else { 0 },
-            quits: dice.chance(12).then(|| seconds(dice.within(5, 200))),
-            tears_down: dice.chance(70),
-            groups: if dice.chance(35) { 60 } else { 0 },
+            checkpoint: rng.chance(75),
+            aware: rng.chance(60),
+            failover: if rng.chance(15) { seconds(rng.within(5, 300)) } else { WEEK },
+            start: rng.span(seconds(30)),
+            tasks: rng.within(1, 12) as u32,
+            services: if rng.chance(40) { rng.within(1, 2) as u32 } else { 0 },
+            longest: rng.span(seconds(90)),
+            at_once: rng.within(1, 4) as usize,
+            hold: if rng.chance(40) { rng.span(seconds(5)) } else { Duration::ZERO },
+            refuse: rng.span(seconds(20)),
+            suppress: rng.chance(40),
+            kills: if rng.chance(50) { 15 } else { 0 },
+            late: if rng.chance(50) { 25 } else { 0 },
+            wrong: if rng.chance(30) { 10 } else { 0 },
+            quits: rng.chance(12).then(|| seconds(rng.within(5, 200))),
+            tears_down: rng.chance(70),
+            groups: if rng.chance(35) { 60 } else { 0 },
             // Nothing can be reserved to all.
-            volumes: if dice.chance(40) && role != "*" { dice.within(1, 2) as u32 } else { 0 },
-            shared: dice.chance(40),
-            changes: if dice.chance(60) { 40 } else { 0 },
+            volumes: if rng.chance(40) && role != "*" { rng.within(1, 2) as u32 } else { 0 },
+            shared: rng.chance(40),
+            changes: if rng.chance(60) { 40 } else { 0 },
         }
     }
 

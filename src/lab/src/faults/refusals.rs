@@ -4,8 +4,8 @@
 
 use std::time::Duration;
 
-use super::dice::Dice;
 use super::fault::{Fault, Kind, LONG_PAUSE};
+use super::rng::FaultRng;
 use crate::seeds::Seed;
 use crate::world::{DiskError, Process, Refusal};
 
@@ -19,25 +19,24 @@ const BUSY: Duration = Duration::from_secs(30);
 
 /// The disks of this place in the tree of seeds that refuse, in a cluster of so many agents, whose frameworks begin then.
 pub(super) fn draw(seed: Seed, agents: usize, starts: &[Duration]) -> Vec<Fault> {
-    let mut dice = Dice::new(seed);
+    let mut rng = FaultRng::new(seed);
     let mut faults = Vec::new();
-    if !dice.chance(SEEDS) {
+    if !rng.chance(SEEDS) {
         return faults;
     }
-    for _ in 0..dice.within(1, 3) {
-        let begins = dice.pick(starts);
-        let at = begins + dice.span(BUSY);
-        let agent = dice.below(agents as u64) as usize;
-        let process = if dice.chance(75) { Process::Agent(agent) } else { Process::Master };
-        let span =
-            if dice.chance(15) { dice.span(LONG_PAUSE) } else { millis(dice.within(500, SPAN.as_millis() as u64)) };
-        let refusal = refusal(&mut dice, process);
+    for _ in 0..rng.within(1, 3) {
+        let begins = rng.pick(starts);
+        let at = begins + rng.span(BUSY);
+        let agent = rng.below(agents as u64) as usize;
+        let process = if rng.chance(75) { Process::Agent(agent) } else { Process::Master };
+        let span = if rng.chance(15) { rng.span(LONG_PAUSE) } else { millis(rng.within(500, SPAN.as_millis() as u64)) };
+        let refusal = refusal(&mut rng, process);
         faults.push(Fault { at, kind: Kind::RefuseWrites { process, refusal, span } });
         let mut crashes_within = span;
-        if process == Process::Agent(agent) && dice.chance(70) {
-            let span = millis(dice.within(500, 15_000));
+        if process == Process::Agent(agent) && rng.chance(70) {
+            let span = millis(rng.within(500, 15_000));
             crashes_within = span;
-            let kind = match dice.chance(50) {
+            let kind = match rng.chance(50) {
                 // What the agent says stays with it.
                 true => Kind::Part { process, span },
                 // Launches come on, because the master does not hear that it is to stop.
@@ -45,22 +44,22 @@ pub(super) fn draw(seed: Seed, agents: usize, starts: &[Duration]) -> Vec<Fault>
             };
             faults.push(Fault { at, kind });
         }
-        if dice.chance(60) {
-            let at = at + millis(dice.within(0, crashes_within.as_millis() as u64));
-            let (away, durable) = (dice.span(Duration::from_secs(20)), dice.below(8) as u32);
-            faults.push(Fault { at, kind: Kind::Crash { process, away, durable, arrives: dice.chance(50) } });
+        if rng.chance(60) {
+            let at = at + millis(rng.within(0, crashes_within.as_millis() as u64));
+            let (away, durable) = (rng.span(Duration::from_secs(20)), rng.below(8) as u32);
+            faults.push(Fault { at, kind: Kind::Crash { process, away, durable, arrives: rng.chance(50) } });
         }
     }
     faults
 }
 
-fn refusal(dice: &mut Dice, process: Process) -> Refusal {
+fn refusal(rng: &mut FaultRng, process: Process) -> Refusal {
     let errors = [DiskError::NoSpace, DiskError::Quota, DiskError::ReadOnly, DiskError::Io, DiskError::Descriptors];
     // A registry's file is open already.
-    let error = dice.pick(if process == Process::Master { &errors[..4] } else { &errors });
+    let error = rng.pick(if process == Process::Master { &errors[..4] } else { &errors });
     let is_full = matches!(error, DiskError::NoSpace | DiskError::Quota);
-    let room = (dice.chance(40) && is_full && process != Process::Master).then(|| dice.within(1, 3) as u32);
-    Refusal { error, room, partial: dice.below(8) as u32, reserve: dice.chance(50) }
+    let room = (rng.chance(40) && is_full && process != Process::Master).then(|| rng.within(1, 3) as u32);
+    Refusal { error, room, partial: rng.below(8) as u32, reserve: rng.chance(50) }
 }
 
 fn millis(millis: u64) -> Duration {

@@ -3,7 +3,7 @@
 //! Faults are left out (delta debugging), then made milder; then agents, frameworks and tasks are left out.
 
 use super::plan::Plan;
-use super::play::play;
+use super::run::play;
 use crate::world::Process;
 
 /// So many plans are tried at most.

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::play::play_with;
+use super::run::play_with;
 use super::shrink::shrink_by;
 use super::*;
 use crate::world::uuids::Uuids;

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use rustc_hash::FxHashMap;
 use sdk::v1::scheduler::Call;
 
-use super::judge::TaskName;
+use super::checker::TaskName;
 use crate::world::Note;
 
 /// A rule that does not hold, and how.

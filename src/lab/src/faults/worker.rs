@@ -1,6 +1,6 @@
 //! The frameworks of a campaign: each has work to do, keeps a book of it in its state, and ends when all is done.
 //!
-//! What it believes is shown in its [`View`], for the judge; it does not look into anybody else's mind.
+//! What it believes is shown in its [`View`], for the checker; it does not look into anybody else's mind.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -12,9 +12,9 @@ use resources::{Resources, Role, parse_text};
 use sdk::v1::{ExecutorId, ExecutorInfo, FrameworkId, Offer, TaskInfo, TaskState, TaskStatus, executor_info};
 use sdk::{Calls, Event, Packer, Scheduler, is_terminal};
 
-use super::dice::Dice;
 use super::plan::FrameworkPlan;
-use super::slots::{self, Slot};
+use super::rng::FaultRng;
+use super::volume_slots::{self, Slot};
 
 mod volumes;
 
@@ -57,7 +57,7 @@ pub(super) struct Worker {
     /// Its number among the frameworks.
     who: usize,
     view: Rc<RefCell<View>>,
-    dice: Dice,
+    rng: FaultRng,
     needs: Resources,
     jobs: Vec<Job>,
     slots: Vec<Slot>,
@@ -82,13 +82,13 @@ fn read_id(id: &str) -> Option<(usize, u32)> {
 
 impl Worker {
     /// A scheduler whose process has just started.
-    pub fn new(plan: Rc<FrameworkPlan>, who: usize, view: Rc<RefCell<View>>, dice: Dice) -> Worker {
+    pub fn new(plan: Rc<FrameworkPlan>, who: usize, view: Rc<RefCell<View>>, rng: FaultRng) -> Worker {
         let jobs = vec![Job::default(); (plan.tasks + plan.services) as usize];
         Worker {
             who,
             slots: vec![Slot::default(); plan.volumes as usize],
             view,
-            dice,
+            rng,
             needs: parse_text("cpus:1;mem:64", &Role::star()).unwrap_or_default(),
             jobs,
             held: Vec::new(),
@@ -108,7 +108,7 @@ impl Worker {
 
     fn restored(&mut self, own: &BTreeMap<String, Vec<u8>>, now: Time, calls: &Calls) {
         for (n, slot) in self.slots.iter_mut().enumerate() {
-            let saved = own.get(&slots::key(n)).and_then(|bytes| Slot::from_bytes(bytes, now));
+            let saved = own.get(&volume_slots::key(n)).and_then(|bytes| Slot::from_bytes(bytes, now));
             *slot = saved.unwrap_or_default();
         }
         for (n, job) in self.jobs.iter_mut().enumerate() {
@@ -127,10 +127,10 @@ impl Worker {
     }
 
     fn updated(&mut self, status: &TaskStatus, now: Time, calls: &mut Calls) {
-        if self.plan.late > 0 && status.uuid.is_some() && self.dice.chance(self.plan.late) {
+        if self.plan.late > 0 && status.uuid.is_some() && self.rng.chance(self.plan.late) {
             calls.hold_acknowledgement();
             self.owed.push(status.clone());
-            let pays = now + self.dice.span(Duration::from_secs(15));
+            let pays = now + self.rng.span(Duration::from_secs(15));
             self.pays.get_or_insert(pays);
         }
         let (id, state) = (&status.task_id.value, status.state());
@@ -164,7 +164,7 @@ impl Worker {
         if done {
             self.change_volume(n, calls);
         }
-        if state == TaskState::TaskRunning && !service && self.plan.kills > 0 && self.dice.chance(self.plan.kills) {
+        if state == TaskState::TaskRunning && !service && self.plan.kills > 0 && self.rng.chance(self.plan.kills) {
             calls.kill(id, None);
         }
     }
@@ -291,7 +291,7 @@ impl Worker {
         if !self.slots.is_empty() {
             self.use_volumes(now, calls);
         }
-        if self.plan.groups > 0 && self.dice.chance(self.plan.groups) {
+        if self.plan.groups > 0 && self.rng.chance(self.plan.groups) {
             self.launch_group(calls);
         }
         let mut packer = Packer::new(std::mem::take(&mut self.held));
@@ -300,7 +300,7 @@ impl Worker {
             let attempt = self.jobs[n].attempt + 1;
             let id = task_id(n, attempt);
             let mut task = sdk::task::shell(&id, &self.command(n), &self.needs);
-            if attempt == 1 && self.plan.wrong > 0 && self.dice.chance(self.plan.wrong) {
+            if attempt == 1 && self.plan.wrong > 0 && self.rng.chance(self.plan.wrong) {
                 task.command = None;
             }
             if packer.place(task).is_err() {

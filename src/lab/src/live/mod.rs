@@ -4,12 +4,12 @@
 //! is given tells the scenario's time, which runs `speed` times as fast as the real one.
 
 mod check;
-mod dress;
 mod pace;
-mod stage;
+mod session;
+mod translate;
 mod watch;
 
 pub use check::{MOST_AGENTS, MOST_FRAMEWORKS, MOST_TASKS, check};
 pub use pace::{Pace, sped};
-pub use stage::{Player, Setting, Stage};
+pub use session::{Player, Session, Setting};
 pub use watch::{Control, Watched};

@@ -9,7 +9,7 @@ use std::time::Duration;
 use base::Time;
 use sdk::{Calls, Event, Scheduler};
 
-use super::dress::Dress;
+use super::translate::Translator;
 use crate::measure::Recorder;
 use crate::world::Observer;
 
@@ -48,7 +48,7 @@ pub struct Watched {
     pub(super) inner: Box<dyn Scheduler>,
     pub(super) books: Rc<RefCell<Recorder>>,
     pub(super) clock: Clock,
-    pub(super) dress: Dress,
+    pub(super) translator: Translator,
     pub(super) control: Rc<Control>,
 }
 
@@ -98,7 +98,7 @@ impl Scheduler for Watched {
         self.hear(&event, now);
         let (before, wake) = (calls.made().len(), calls.wake().take());
         self.inner.on_event(event, now, calls);
-        let speed = self.dress.pace.speed;
+        let speed = self.translator.pace.speed;
         let until =
             |then: Time| real + Duration::try_from_secs_f64(then.since(now).as_secs_f64() / speed).unwrap_or(NEVER);
         let own = calls.wake().take().map(until);
@@ -106,7 +106,7 @@ impl Scheduler for Watched {
         let mut books = self.books.borrow_mut();
         for call in &mut calls.made()[before..] {
             books.called(self.who, call, now);
-            self.dress.call(call);
+            self.translator.call(call);
         }
     }
 }

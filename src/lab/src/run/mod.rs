@@ -1,9 +1,9 @@
 //! A run: a scenario with one seed, from the first event to the outcome.
 
-mod course;
+mod faults;
 mod sampler;
 mod source;
-mod trouble;
+mod timeline;
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,9 +15,9 @@ use crate::measure::{Outcome, Recorder};
 use crate::scenario::{Prepared, Scenario, ScenarioError, prepare, quotas};
 use crate::seeds::Seed;
 use crate::world::{BEGIN, Setup, World};
-pub(crate) use course::Course;
+use faults::Troubles;
 pub(crate) use sampler::Head;
-use trouble::Troubles;
+pub(crate) use timeline::Timeline;
 
 /// Strips of a Gantt chart that a run keeps.
 pub(crate) const STRIPS: usize = 20_000;
@@ -37,20 +37,20 @@ pub fn run(
     let Prepared { setup, frameworks } = prepare(scenario, root, folder)?;
     let total = total_of(&setup);
     let recorder = Recorder::new(frameworks.len(), STRIPS, total.clone());
-    let mut course = Course::new(scenario, frameworks, total);
+    let mut timeline = Timeline::new(scenario, frameworks, total);
     let mut world = World::new(setup, root.child("world"), recorder);
     set_quotas(scenario, &mut world);
     let end = scenario.duration.0;
     let mut troubles = Troubles::new(scenario, root.child("faults"));
-    while let Some(at) = course.next_at() {
+    while let Some(at) = timeline.next_at() {
         while let Some(fault) = troubles.next_at().filter(|fault| *fault <= at) {
             world.run_until(BEGIN + fault);
             troubles.strike(fault, &mut world);
         }
         world.run_until(BEGIN + at);
-        let step = course.step(at, world.observer());
+        let step = timeline.step(at, world.observer());
         step.submitted.into_iter().for_each(|who| world.nudge(who));
-        if course.is_over() || step.looked && !progress(at.as_secs_f64() / end.as_secs_f64()) {
+        if timeline.is_over() || step.looked && !progress(at.as_secs_f64() / end.as_secs_f64()) {
             break;
         }
     }
@@ -61,10 +61,10 @@ pub fn run(
         digest: format!("{digest:016x}"),
         events,
         seconds: world.now().since(BEGIN).as_secs_f64(),
-        done: course.is_done(),
+        done: timeline.is_done(),
         live: None,
     };
-    Ok(course.outcome(head, &world.into_observer()))
+    Ok(timeline.outcome(head, &world.into_observer()))
 }
 
 /// All that a world's agents have.

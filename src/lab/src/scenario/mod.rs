@@ -1,10 +1,9 @@
 //! Scenarios: what a laboratory run consists of, read from TOML.
 //!
-//! `schema.rs` is the file's form, `check.rs` its rules, `doubts.rs` what they allow and is hardly meant, `jobs.rs` makes the
+//! `schema.rs` is the file's form, `check.rs` its rules, `warnings.rs` what they allow and is hardly meant, `jobs.rs` makes the
 //! jobs that arrive, `sweep.rs` varies fields. A scenario is refused whole, with file, line and rule, before anything runs.
 
 mod check;
-mod doubts;
 mod error;
 mod faults;
 mod jobs;
@@ -12,6 +11,7 @@ mod schema;
 mod setup;
 mod sweep;
 mod trace;
+mod warnings;
 
 pub(crate) use check::MOST_REPETITIONS;
 pub use error::{Broken, ScenarioError};
@@ -41,9 +41,9 @@ impl Scenario {
     /// What can be run and is hardly meant, with file, line and reason: tasks for which there is no room anywhere. `traces`
     /// are those that it names.
     #[must_use]
-    pub fn doubts(&self, text: &str, file: &Path, traces: &Traces) -> Vec<ScenarioError> {
+    pub fn warnings(&self, text: &str, file: &Path, traces: &Traces) -> Vec<ScenarioError> {
         let folder = file.parent().unwrap_or(Path::new("."));
-        doubts::doubts(self, folder, traces).into_iter().map(|doubt| doubt.at(file, text)).collect()
+        warnings::warnings(self, folder, traces).into_iter().map(|doubt| doubt.at(file, text)).collect()
     }
 
     /// The same, whose frameworks can be those of a catalog. Whether they are right is for [`check_bundled`] to say.

@@ -20,7 +20,7 @@ use super::jobs::Arrivals;
 use super::schema::{AgentGroup, ConductPart, Framework, JobKind, Scenario, ScriptPart};
 use crate::bundled::{Desk, Diary, Kind, Measure, Part, Ready};
 use crate::seeds::Seed;
-use crate::users::{Conduct, Inbox, Script, Step, User};
+use crate::users::{Behaviour, Inbox, Script, Step, User};
 use crate::world::{AgentSpec, FrameworkSpec, Model, Setup};
 
 /// A scenario that is ready to run.
@@ -248,7 +248,7 @@ fn info_of(part: &Framework, name: &str) -> FrameworkInfo {
     }
 }
 
-fn conduct_of(framework: &Framework) -> Conduct {
+fn conduct_of(framework: &Framework) -> Behaviour {
     changed(&framework.conduct, framework.like.unwrap_or_default().conduct())
 }
 
@@ -265,9 +265,9 @@ fn steps_of(framework: &Framework) -> Vec<Step> {
 }
 
 /// A conduct of which parts are different.
-fn changed(part: &ConductPart, like: Conduct) -> Conduct {
+fn changed(part: &ConductPart, like: Behaviour) -> Behaviour {
     let refuse = part.refuse.map(|span| span.0);
-    Conduct {
+    Behaviour {
         place: part.place.unwrap_or(like.place),
         hold: part.hold.clone().unwrap_or(like.hold),
         refuse: refuse.unwrap_or(like.refuse),

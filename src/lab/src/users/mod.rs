@@ -2,7 +2,7 @@
 //!
 //! A user is a scheduler like any other (`sdk::Scheduler`): it runs under virtual time and against a live master.
 
-mod conduct;
+mod behaviour;
 mod held;
 mod manager;
 mod script;
@@ -14,7 +14,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use base::numbered;
-pub use conduct::{Conduct, Place, Preset};
+pub use behaviour::{Behaviour, Place, Preset};
 pub use held::Needs;
 pub use manager::{Manager, Release};
 pub use script::{Deed, Script, Step};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use base::Time;
 
-use super::Conduct;
+use super::Behaviour;
 
 /// Something that a framework does once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
@@ -27,7 +27,7 @@ pub struct Step {
     /// When, after the framework's start.
     pub at: Duration,
     /// How it behaves from then on.
-    pub conduct: Conduct,
+    pub conduct: Behaviour,
     /// What it does then.
     pub deed: Option<Deed>,
 }

@@ -11,7 +11,7 @@ use sdk::{Calls, Event, Scheduler, is_terminal};
 
 use super::held::{Held, choose};
 use super::script::{Deed, Script, Step};
-use super::{Conduct, Inbox, Job, Needs, is_tried_again, task_id, task_number};
+use super::{Behaviour, Inbox, Job, Needs, is_tried_again, task_id, task_number};
 use crate::seeds::Rng;
 use crate::work::Work;
 
@@ -37,7 +37,7 @@ struct Pending {
 /// A framework that behaves as its conduct says.
 #[derive(Debug)]
 pub struct User {
-    conduct: Conduct,
+    conduct: Behaviour,
     inbox: Inbox,
     rng: Rng,
     waiting: VecDeque<Pending>,
@@ -58,7 +58,7 @@ pub struct User {
 
 impl User {
     /// A user that finds its work in `inbox`.
-    pub fn new(conduct: Conduct, inbox: Inbox, rng: Rng) -> User {
+    pub fn new(conduct: Behaviour, inbox: Inbox, rng: Rng) -> User {
         User {
             conduct,
             inbox,

@@ -179,8 +179,8 @@ impl<O: Observer> World<O> {
         written.drain(..).for_each(|op| op.apply(registry));
         let shown = self.master.clock.show(self.now);
         #[cfg(test)]
-        if let Some(tape) = &mut self.tape {
-            tape.begin(&info, &self.master.registry, seed, shown);
+        if let Some(recording) = &mut self.recording {
+            recording.begin(&info, &self.master.registry, seed, shown);
         }
         self.master.core = Some(Master::new(config, info, &self.master.registry, seed, shown));
         self.observer.noted(&Note::MasterStarts { life, place: self.master.place }, self.now);
@@ -269,12 +269,12 @@ impl<O: Observer> World<O> {
         let inputs = u32::try_from(inbox.len()).unwrap_or(u32::MAX);
         for input in inbox.drain(..) {
             #[cfg(test)]
-            self.tape.iter_mut().for_each(|tape| tape.input(&input));
+            self.recording.iter_mut().for_each(|recording| recording.input(&input));
             core.handle(input, shown, &mut out);
         }
         core.end_batch(shown, &mut out);
         #[cfg(test)]
-        self.tape.iter_mut().for_each(|tape| tape.end_batch(shown, &out));
+        self.recording.iter_mut().for_each(|recording| recording.end_batch(shown, &out));
         out.log.clear();
         self.master.inbox = inbox;
         #[cfg(test)]

@@ -22,10 +22,10 @@ mod network;
 mod note;
 mod queue;
 #[cfg(test)]
+pub(crate) mod recording;
+#[cfg(test)]
 mod sabotage;
 mod schedulers;
-#[cfg(test)]
-pub(crate) mod tape;
 #[cfg(test)]
 pub(crate) mod uuids;
 mod view;
@@ -143,7 +143,7 @@ pub struct World<O> {
     pub(crate) uuids: Option<std::rc::Rc<std::cell::RefCell<uuids::Uuids>>>,
     /// Where the master's inputs are recorded.
     #[cfg(test)]
-    pub(crate) tape: Option<tape::Tape>,
+    pub(crate) recording: Option<recording::Recording>,
     observer: O,
 }
 
@@ -178,7 +178,7 @@ impl<O: Observer> World<O> {
             #[cfg(test)]
             uuids: None,
             #[cfg(test)]
-            tape: None,
+            recording: None,
             observer,
             model: setup.model,
         };

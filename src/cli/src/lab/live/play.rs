@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ::lab::live::{Control, Pace, Player, Setting, Stage};
+use ::lab::live::{Control, Pace, Player, Session, Setting};
 use ::lab::measure::{Live, Outcome, Recorder};
 use ::lab::scenario::Scenario;
 use anyhow::{Result, bail};
@@ -151,13 +151,13 @@ async fn on_stage(
     let clock = move || pace.told(began.elapsed());
     let setting =
         Setting { scenario, seed, folder, total: place.total.clone(), pace, user: user(), clock: Rc::new(clock) };
-    let (mut stage, players) = Stage::new(setting)?;
+    let (mut session, players) = Session::new(setting)?;
     // What arrives with the first moment is there when the frameworks subscribe, as in a world.
-    stage.step(Duration::ZERO);
+    session.step(Duration::ZERO);
     let members: Vec<Member> = players.into_iter().map(|player| member(player, place, pace)).collect::<Result<_>>()?;
-    let result = perform(&mut stage, &members, pace, &clock, look).await;
+    let result = perform(&mut session, &members, pace, &clock, look).await;
     let end = clock().min(scenario.duration.0);
-    let books = Books::of(&stage.books());
+    let books = Books::of(&session.books());
     let left = leave(&members).await;
     result?;
     let refused = members.iter().map(|member| member.control.refused());
@@ -169,7 +169,7 @@ async fn on_stage(
         master: place.foreign.then(|| place.reader.master.clone()),
         refused,
     };
-    Ok(Played { outcome: stage.outcome(end, live), books, left })
+    Ok(Played { outcome: session.outcome(end, live), books, left })
 }
 
 #[expect(clippy::disallowed_methods, reason = "a live run takes real time")]
@@ -200,24 +200,24 @@ async fn drive(scheduler: impl Scheduler, options: Options, start: Duration, dri
 
 /// Lets things happen at their time, until there is an end.
 async fn perform(
-    stage: &mut Stage,
+    session: &mut Session,
     members: &[Member],
     pace: Pace,
     clock: &dyn Fn() -> Duration,
     look: &mut dyn FnMut(&Glance<'_>) -> bool,
 ) -> Result<()> {
-    while let Some(next) = stage.next_at() {
+    while let Some(next) = session.next_at() {
         let passed = clock();
         if next <= passed {
-            stage.step(passed).into_iter().for_each(|who| members[who].nudge.notify_one());
+            session.step(passed).into_iter().for_each(|who| members[who].nudge.notify_one());
         }
         if let Some((name, why)) = members.iter().find_map(|member| Some((&member.name, member.ended()?))) {
             bail!("the framework {name} cannot go on: {why}");
         }
-        if stage.is_over() || !look(&Glance { now: passed, books: &stage.books() }) {
+        if session.is_over() || !look(&Glance { now: passed, books: &session.books() }) {
             break;
         }
-        let next = stage.next_at().map_or(Duration::ZERO, |next| pace.real(next.saturating_sub(clock())));
+        let next = session.next_at().map_or(Duration::ZERO, |next| pace.real(next.saturating_sub(clock())));
         tokio::time::sleep(next.min(LOOK)).await;
     }
     Ok(())

@@ -6,7 +6,7 @@ use sdk::v1::offer::{Operation, operation};
 use sdk::v1::{Offer, TaskInfo};
 use sdk::{Calls, task};
 
-use super::super::slots::{self, GIVEN_UP, IDLE, Slot};
+use super::super::volume_slots::{self, GIVEN_UP, IDLE, Slot};
 use super::{Worker, task_id};
 
 impl Worker {
@@ -33,7 +33,7 @@ impl Worker {
         let mut left = task::from_v1(&offer.resources).unwrap_or_default().unallocated();
         let (mut operations, mut tasks) = (Vec::new(), Vec::new());
         for volume in &left.persistent_volumes() {
-            let Some((slot, attempt)) = slots::read_id(self.who, volume) else { continue };
+            let Some((slot, attempt)) = volume_slots::read_id(self.who, volume) else { continue };
             let Some(known) = self.slots.get(slot).copied() else { continue };
             let present = attempt == known.attempt;
             let useless = known.idle.is_some_and(|since| since + IDLE <= now);
@@ -47,10 +47,10 @@ impl Worker {
                 if present {
                     self.put(slot, Slot { live: false, idle: None, ..known }, calls);
                 }
-                operations.extend(slots::unmake(role, volume));
+                operations.extend(volume_slots::unmake(role, volume));
             }
         }
-        let size = slots::reserved(role);
+        let size = volume_slots::reserved(role);
         let is_free =
             |disk: &&Resource| *disk.name() == Name::Disk && disk.disk().is_none() && disk.amount() >= size.amount();
         let kept = |disk: &&Resource| disk.is_dynamically_reserved() && disk.reservation_role() == Some(role);
@@ -63,13 +63,14 @@ impl Worker {
             (Some(slot), kept) if room && (kept.is_some() || plain) => {
                 let attempt = self.slots[slot].attempt + 1;
                 self.put(slot, Slot { attempt, live: true, seen: Some(now), idle: None }, calls);
-                let volume = slots::volume(role, &slots::volume_id(self.who, slot, attempt), self.plan.shared);
-                operations.extend(slots::make(role, volume.clone(), kept.is_some()));
-                if self.dice.chance(50) {
+                let volume =
+                    volume_slots::volume(role, &volume_slots::volume_id(self.who, slot, attempt), self.plan.shared);
+                operations.extend(volume_slots::make(role, volume.clone(), kept.is_some()));
+                if self.rng.chance(50) {
                     tasks.extend(self.tasks(role, slot, &volume, &mut left, calls));
                 }
             }
-            (None, Some(kept)) => operations.push(slots::free(role, &kept)),
+            (None, Some(kept)) => operations.push(volume_slots::free(role, &kept)),
             _ => {}
         }
         operations.extend(launch(offer, tasks));
@@ -117,7 +118,7 @@ impl Worker {
     /// A piece of work is done: now and then its volume is not used any more, and the next one is another.
     pub(super) fn change_volume(&mut self, job: usize, calls: &mut Calls) {
         let Some(slot) = self.slot_of(job) else { return };
-        if self.dice.chance(self.plan.changes) {
+        if self.rng.chance(self.plan.changes) {
             let known = self.slots[slot];
             self.put(slot, Slot { attempt: known.attempt + 1, live: false, idle: None, ..known }, calls);
         }
@@ -144,7 +145,7 @@ impl Worker {
     fn put(&mut self, slot: usize, new: Slot, calls: &mut Calls) {
         let old = std::mem::replace(&mut self.slots[slot], new);
         if (old.attempt, old.live) != (new.attempt, new.live) {
-            calls.save(&slots::key(slot), new.to_bytes());
+            calls.save(&volume_slots::key(slot), new.to_bytes());
         }
     }
 }

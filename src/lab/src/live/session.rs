@@ -10,10 +10,10 @@ use resources::Quantities;
 use sdk::v1::FrameworkInfo;
 
 use super::Pace;
-use super::dress::Dress;
+use super::translate::Translator;
 use super::watch::{Control, Watched};
 use crate::measure::{Live, Outcome, Recorder};
-use crate::run::{Course, Head, STRIPS};
+use crate::run::{Head, STRIPS, Timeline};
 use crate::scenario::{Prepared, Scenario, ScenarioError, prepare};
 use crate::seeds::Seed;
 use crate::work::Mishaps;
@@ -54,19 +54,19 @@ pub struct Player {
 }
 
 /// See the module's text.
-pub struct Stage {
+pub struct Session {
     scenario: String,
     seed: u64,
-    course: Course,
+    timeline: Timeline,
     books: Rc<RefCell<Recorder>>,
 }
 
-impl Stage {
-    /// The stage and its frameworks.
+impl Session {
+    /// The session and its frameworks.
     ///
     /// # Errors
     /// A trace that cannot be used.
-    pub fn new(setting: Setting<'_>) -> Result<(Stage, Vec<Player>), ScenarioError> {
+    pub fn new(setting: Setting<'_>) -> Result<(Session, Vec<Player>), ScenarioError> {
         let root = Seed::root(setting.seed);
         let Prepared { setup, frameworks } = prepare(setting.scenario, root, setting.folder)?;
         let books = Rc::new(RefCell::new(Recorder::new(frameworks.len(), STRIPS, setting.total.clone())));
@@ -82,7 +82,7 @@ impl Stage {
                 inner: (spec.scheduler)(),
                 books: Rc::clone(&books),
                 clock: Rc::clone(&clock),
-                dress: Dress { pace: setting.pace, mishaps, seed },
+                translator: Translator { pace: setting.pace, mishaps, seed },
                 control: Rc::clone(&control),
             };
             let info =
@@ -90,23 +90,23 @@ impl Stage {
             Player { start: spec.start, info, scheduler, control }
         };
         let players = setup.frameworks.into_iter().enumerate().map(player).collect();
-        let course = Course::new(setting.scenario, frameworks, setting.total);
-        Ok((Stage { scenario: setting.scenario.name.clone(), seed: setting.seed, course, books }, players))
+        let timeline = Timeline::new(setting.scenario, frameworks, setting.total);
+        Ok((Session { scenario: setting.scenario.name.clone(), seed: setting.seed, timeline, books }, players))
     }
 
     /// When the next thing is due, in the scenario's time; none when that is over.
     pub fn next_at(&self) -> Option<Duration> {
-        self.course.next_at()
+        self.timeline.next_at()
     }
 
     /// Does what is due by now. The frameworks, by number, to be nudged because there is new work for them.
     pub fn step(&mut self, now: Duration) -> Vec<usize> {
-        self.course.step(now, &mut self.books.borrow_mut()).submitted
+        self.timeline.step(now, &mut self.books.borrow_mut()).submitted
     }
 
     /// All is done, and the scenario waits for nothing else.
     pub fn is_over(&self) -> bool {
-        self.course.is_over()
+        self.timeline.is_over()
     }
 
     /// The books as they are now.
@@ -123,10 +123,10 @@ impl Stage {
             digest: digest(&books),
             events: 0,
             seconds: now.as_secs_f64(),
-            done: self.course.is_done(),
+            done: self.timeline.is_done(),
             live: Some(live),
         };
-        self.course.outcome(head, &books)
+        self.timeline.outcome(head, &books)
     }
 }
 

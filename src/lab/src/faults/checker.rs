@@ -14,8 +14,8 @@ use sdk::v1::task_status::{Reason, Source};
 use sdk::v1::{TaskState as Told, TaskStatus};
 
 use super::log::{self, Log};
+use super::operator_checks::OperatorChecks;
 use super::plan::FrameworkPlan;
-use super::promises::Promises;
 use super::volumes::Volumes;
 use super::worker::View;
 use crate::world::{Note, Observer};
@@ -41,7 +41,7 @@ pub(super) struct Made {
     pub number: usize,
 }
 
-/// A framework as the judge knows it.
+/// A framework as the checker knows it.
 #[derive(Debug)]
 pub(super) struct Party {
     pub plan: Rc<FrameworkPlan>,
@@ -54,7 +54,7 @@ pub(super) struct Party {
 
 /// The one who looks on.
 #[derive(Debug)]
-pub(super) struct Judge {
+pub(super) struct Checker {
     pub parties: Vec<Party>,
     pub log: Log,
     pub broken: Option<Broken>,
@@ -74,7 +74,7 @@ pub(super) struct Judge {
     /// Tasks that came to agents which knew that their disk refuses.
     refused: FxHashSet<TaskName>,
     /// What operators were told.
-    pub promises: Promises,
+    pub operator_checks: OperatorChecks,
     /// Tasks that were launched together, and by whom.
     groups: Vec<(usize, Vec<String>)>,
     /// Who has had which framework id.
@@ -86,10 +86,10 @@ pub(super) struct Judge {
     pub updates: u64,
 }
 
-impl Judge {
-    pub fn new(parties: Vec<(Rc<FrameworkPlan>, Rc<RefCell<View>>)>, log: Log) -> Judge {
+impl Checker {
+    pub fn new(parties: Vec<(Rc<FrameworkPlan>, Rc<RefCell<View>>)>, log: Log) -> Checker {
         let party = |(plan, view)| Party { plan, view, ended: false, tasks: FxHashMap::default() };
-        Judge {
+        Checker {
             parties: parties.into_iter().map(party).collect(),
             log,
             broken: None,
@@ -103,7 +103,7 @@ impl Judge {
             strays: FxHashSet::default(),
             dropped: FxHashSet::default(),
             refused: FxHashSet::default(),
-            promises: Promises::default(),
+            operator_checks: OperatorChecks::default(),
             groups: Vec::new(),
             ids: FxHashMap::default(),
             hosts: FxHashMap::default(),
@@ -181,7 +181,7 @@ impl Judge {
     }
 }
 
-impl Judge {
+impl Checker {
     /// A disk that refuses ends no task that runs, and a task that is refused for it comes back with the reason.
     fn refusal(&mut self, who: usize, status: &TaskStatus) {
         let task = status.task_id.value.to_string();
@@ -197,7 +197,7 @@ impl Judge {
     }
 }
 
-impl Observer for Judge {
+impl Observer for Checker {
     fn told(&mut self, who: usize, event: &Event, now: Time) {
         if let Some(line) = log::told(who, event) {
             self.log.line(now, || line);
@@ -280,8 +280,8 @@ impl Observer for Judge {
             Note::TaskDropped { framework, task, .. } => {
                 self.dropped.insert(((*framework).to_owned(), (*task).to_owned()));
             }
-            Note::OperatorCalls { request, call } => self.promises.called(*request, call),
-            Note::OperatorAnswered { request, done } => self.promises.answered(*request, *done),
+            Note::OperatorCalls { request, call } => self.operator_checks.called(*request, call),
+            Note::OperatorAnswered { request, done } => self.operator_checks.answered(*request, *done),
             Note::UpdateConfirmed { uuid, .. } => self.confirmed.push(uuid.to_vec()),
             Note::AgentCannotStart { agent, why } => {
                 self.fail("what an agent wrote lets it start", || format!("agent {agent}: {why}"));

@@ -22,7 +22,7 @@ pub(crate) struct Step {
 }
 
 /// What comes to a run from outside.
-pub(crate) struct Course {
+pub(crate) struct Timeline {
     sources: Sources,
     sampler: Sampler,
     /// What bundled frameworks say of themselves, by framework.
@@ -36,16 +36,16 @@ pub(crate) struct Course {
     done: bool,
 }
 
-impl Course {
-    /// The course of a scenario on a cluster that has `total`.
-    pub fn new(scenario: &Scenario, frameworks: Vec<PreparedFramework>, total: Quantities) -> Course {
+impl Timeline {
+    /// The timeline of a scenario on a cluster that has `total`.
+    pub fn new(scenario: &Scenario, frameworks: Vec<PreparedFramework>, total: Quantities) -> Timeline {
         let sampler = Sampler::new(scenario, total.clone(), &frameworks);
         let mut edges = sampler.edges();
         edges.sort_unstable_by(|a, b| b.cmp(a));
         edges.dedup();
         let diaries = frameworks.iter().map(|framework| framework.diary.clone()).collect();
         let sources = Sources::new(scenario, frameworks, &total);
-        Course {
+        Timeline {
             sources,
             sampler,
             diaries,

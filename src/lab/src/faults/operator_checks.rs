@@ -32,7 +32,7 @@ struct Known {
 
 /// The memory of it.
 #[derive(Debug, Default)]
-pub(super) struct Promises(BTreeMap<What, Known>);
+pub(super) struct OperatorChecks(BTreeMap<What, Known>);
 
 fn thousandths(value: f64) -> i64 {
     (value * 1000.0).round() as i64
@@ -57,7 +57,7 @@ fn settings(call: &Call) -> Vec<(What, Option<i64>)> {
     all
 }
 
-impl Promises {
+impl OperatorChecks {
     /// An operator calls.
     pub fn called(&mut self, request: u64, call: &Call) {
         for (what, wanted) in settings(call) {

@@ -18,7 +18,7 @@ const MOST_NAMED: usize = 3;
 
 /// Kinds of jobs whose tasks no agent has room for, or whose role may never have enough; also those that only a trace or
 /// the file of a bundled framework names. One for each kind of the scenario.
-pub(super) fn doubts(scenario: &Scenario, folder: &Path, traces: &Traces) -> Vec<Broken> {
+pub(super) fn warnings(scenario: &Scenario, folder: &Path, traces: &Traces) -> Vec<Broken> {
     let mut all = Vec::new();
     for (n, framework) in scenario.frameworks.iter().enumerate() {
         // They could be read when the scenario was checked.
@@ -99,28 +99,28 @@ mod tests {
         needs = 'NEEDS'
     ";
 
-    fn doubts_in(text: &str, folder: &Path) -> Vec<String> {
+    fn warnings_in(text: &str, folder: &Path) -> Vec<String> {
         let scenario = Scenario::read(text, Path::new("x.toml")).unwrap();
         let traces = Traces::read(std::iter::once(&scenario), folder).unwrap();
-        scenario.doubts(text, Path::new("x.toml"), &traces).iter().map(ToString::to_string).collect()
+        scenario.warnings(text, Path::new("x.toml"), &traces).iter().map(ToString::to_string).collect()
     }
 
-    fn doubts(needs: &str) -> Vec<String> {
-        doubts_in(&BASE.replace("NEEDS", needs), Path::new("."))
+    fn warnings(needs: &str) -> Vec<String> {
+        warnings_in(&BASE.replace("NEEDS", needs), Path::new("."))
     }
 
     #[test]
     fn tasks_without_room_are_named_with_their_line() {
-        assert_eq!(doubts("cpus:4;mem:1000"), [""; 0]);
-        assert_eq!(doubts("cpus:6;mem:500"), [""; 0]);
+        assert_eq!(warnings("cpus:4;mem:1000"), [""; 0]);
+        assert_eq!(warnings("cpus:6;mem:500"), [""; 0]);
         assert_eq!(
-            doubts("cpus:5;mem:600"),
+            warnings("cpus:5;mem:600"),
             ["x.toml:17: frameworks.0.jobs.0.needs: no agent has cpus:5; mem:600 (they have cpus:4;mem:1000 or \
               cpus(a):8;mem:500): these tasks never run, and wait to the end"]
         );
-        assert_eq!(doubts("gpus:1").len(), 1);
+        assert_eq!(warnings("gpus:1").len(), 1);
         assert_eq!(
-            doubts("cpus:7"),
+            warnings("cpus:7"),
             [
                 "x.toml:17: frameworks.0.jobs.0.needs: the limit of the role 'a' is cpus:6, less than one task needs: these \
               tasks never run, and wait to the end"
@@ -130,13 +130,13 @@ mod tests {
 
     #[test]
     fn tasks_of_traces_are_looked_at_where_the_scenario_does_not_say_what_they_need() {
-        let folder = std::env::temp_dir().join(format!("tepui-doubts-{}", std::process::id()));
+        let folder = std::env::temp_dir().join(format!("tepui-warnings-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let rows = "submit_s,tasks,cpus,mem_mb,duration_s\n0,1,4,1000,1\n1,9,5,100,1\n2,1,5,600,1\n3,1,6,400,1\n";
         std::fs::write(folder.join("jobs.csv"), rows).unwrap();
         let of_trace = |rest: &str| {
             let text = BASE.replace("at = '0s'\n        time = '1s'\n        needs = 'NEEDS'", rest);
-            doubts_in(&text, &folder)
+            warnings_in(&text, &folder)
         };
         assert_eq!(
             of_trace("trace = 'jobs.csv'"),

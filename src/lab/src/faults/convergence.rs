@@ -1,6 +1,6 @@
 //! What must be true in the end, when nothing goes wrong any more: the world comes to rest, and everybody agrees.
 //!
-//! Each question answers with what is not so yet. What must hold at every instant is in `books.rs` and `judge.rs`.
+//! Each question answers with what is not so yet. What must hold at every instant is in `books.rs` and `checker.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,14 +9,14 @@ use master::Snapshot;
 use protos::mesos::SlaveInfo;
 use protos::mesos::internal::status_update_record::Type;
 
-use super::judge::{Judge, is_doubtful, is_over};
+use super::checker::{Checker, is_doubtful, is_over};
 use super::volumes::id_of;
 use crate::world::World;
 
 type Doubt = Result<(), String>;
 
 /// What is not at rest yet; with `finished`, what is still there although all have ended their work.
-pub(super) fn unrest(world: &mut World<Judge>, agents: usize, finished: bool) -> Doubt {
+pub(super) fn missing(world: &mut World<Checker>, agents: usize, finished: bool) -> Doubt {
     processes(world, agents)?;
     let Some(master) = world.master() else { return Err("no master leads".to_owned()) };
     let snapshot = master.snapshot();
@@ -41,7 +41,7 @@ pub(super) fn unrest(world: &mut World<Judge>, agents: usize, finished: bool) ->
 }
 
 /// All checkpoints are in place, and no agent says that its disk refuses.
-fn disks(world: &World<Judge>, agents: usize, snapshot: &Snapshot) -> Doubt {
+fn disks(world: &World<Checker>, agents: usize, snapshot: &Snapshot) -> Doubt {
     for agent in 0..agents {
         if let Some(trouble) = world.disk_trouble(agent) {
             return Err(format!("agent {agent}: {trouble}"));
@@ -54,7 +54,7 @@ fn disks(world: &World<Judge>, agents: usize, snapshot: &Snapshot) -> Doubt {
     }
 }
 
-fn processes(world: &mut World<Judge>, agents: usize) -> Doubt {
+fn processes(world: &mut World<Checker>, agents: usize) -> Doubt {
     for agent in 0..agents {
         match world.agent_view(agent).map(|view| view.state) {
             Some(AgentState::Running) => {}
@@ -73,7 +73,7 @@ fn processes(world: &mut World<Judge>, agents: usize) -> Doubt {
 }
 
 /// A scheduler has done its work.
-fn work(world: &mut World<Judge>, who: usize, finished: bool) -> Doubt {
+fn work(world: &mut World<Checker>, who: usize, finished: bool) -> Doubt {
     let party = &world.observer().parties[who];
     if party.ended {
         return Ok(());
@@ -92,7 +92,7 @@ fn work(world: &mut World<Judge>, who: usize, finished: bool) -> Doubt {
 }
 
 /// What a scheduler believes, what the master says and what runs is the same.
-fn tasks(world: &mut World<Judge>, who: usize, snapshot: &Snapshot) -> Doubt {
+fn tasks(world: &mut World<Checker>, who: usize, snapshot: &Snapshot) -> Doubt {
     let party = &world.observer().parties[who];
     if party.ended {
         return Ok(());
@@ -117,7 +117,7 @@ fn tasks(world: &mut World<Judge>, who: usize, snapshot: &Snapshot) -> Doubt {
 
 /// What agents know of and what the master has in its books is the same. The end of a task that the master has as history waits at its
 /// agent for ever, if the framework that should acknowledge it has left unheard.
-fn agents_and_master(world: &mut World<Judge>, agents: usize, snapshot: &Snapshot) -> Doubt {
+fn agents_and_master(world: &mut World<Checker>, agents: usize, snapshot: &Snapshot) -> Doubt {
     let mut booked: BTreeMap<String, BTreeSet<(String, String)>> = BTreeMap::new();
     let mut waiting: BTreeSet<(String, String)> = BTreeSet::new();
     for framework in snapshot.frameworks.values() {
@@ -151,7 +151,7 @@ fn agents_and_master(world: &mut World<Judge>, agents: usize, snapshot: &Snapsho
 }
 
 /// Reservations and volumes are the same on the agents' disks, for the agents, and for the master.
-fn reservations(world: &mut World<Judge>, agents: usize, snapshot: &Snapshot) -> Doubt {
+fn reservations(world: &mut World<Checker>, agents: usize, snapshot: &Snapshot) -> Doubt {
     for n in 0..agents {
         let folders: BTreeSet<String> = world.agent_volumes(n).map(|folder| id_of(folder).to_owned()).collect();
         let Some(view) = world.agent_view(n) else { continue };
@@ -171,7 +171,7 @@ fn reservations(world: &mut World<Judge>, agents: usize, snapshot: &Snapshot) ->
 }
 
 /// Nothing runs of frameworks that the master knows to have ended.
-fn ended_frameworks(world: &World<Judge>, snapshot: &Snapshot) -> Doubt {
+fn ended_frameworks(world: &World<Checker>, snapshot: &Snapshot) -> Doubt {
     let ended: BTreeSet<&str> = snapshot.completed.values().map(|framework| framework.id.as_str()).collect();
     match world.living().find(|executor| ended.contains(executor.framework)) {
         Some(executor) => {
@@ -183,7 +183,7 @@ fn ended_frameworks(world: &World<Judge>, snapshot: &Snapshot) -> Doubt {
 
 /// What agents have written down is acknowledged, but for frameworks that have left, and for tasks that an agent gave up because
 /// a master had removed their framework: the masters after it may not know of that, and take the framework in again.
-fn acknowledged(world: &mut World<Judge>, agents: usize) -> Doubt {
+fn acknowledged(world: &mut World<Checker>, agents: usize) -> Doubt {
     let parties = world.observer().parties.iter();
     let present = parties.filter(|party| !party.ended).filter_map(|party| party.view.borrow().id.clone());
     let present: BTreeSet<String> = present.collect();
@@ -210,13 +210,13 @@ fn acknowledged(world: &mut World<Judge>, agents: usize) -> Doubt {
 }
 
 /// What agents have said is safe has come to the schedulers, with the same exceptions.
-fn confirmed(world: &mut World<Judge>) -> Doubt {
-    let judge = world.observer();
-    for uuid in &judge.confirmed {
-        let Some(made) = judge.made.get(uuid).filter(|made| !judge.dropped.contains(&made.task)) else { continue };
-        let owner = judge.parties.iter().find(|party| party.view.borrow().id.as_ref() == Some(&made.task.0));
+fn confirmed(world: &mut World<Checker>) -> Doubt {
+    let checker = world.observer();
+    for uuid in &checker.confirmed {
+        let Some(made) = checker.made.get(uuid).filter(|made| !checker.dropped.contains(&made.task)) else { continue };
+        let owner = checker.parties.iter().find(|party| party.view.borrow().id.as_ref() == Some(&made.task.0));
         let Some(party) = owner.filter(|party| !party.ended && party.plan.checkpoint) else { continue };
-        let seen = judge.expected.get(&made.task).copied().unwrap_or_default();
+        let seen = checker.expected.get(&made.task).copied().unwrap_or_default();
         if seen <= made.number {
             let name = &party.plan.role;
             return Err(format!("update {} of {:?} (role {name}) was safe, and is not told", made.number, made.task));
@@ -226,7 +226,7 @@ fn confirmed(world: &mut World<Judge>) -> Doubt {
 }
 
 /// Nothing is left of those who have ended their work.
-fn empty(world: &World<Judge>, snapshot: &Snapshot) -> Doubt {
+fn empty(world: &World<Checker>, snapshot: &Snapshot) -> Doubt {
     let left: BTreeSet<&str> = snapshot.frameworks.values().map(|framework| framework.id.as_str()).collect();
     let mut present = BTreeSet::new();
     for framework in snapshot.frameworks.values().filter(|framework| framework.connected()) {

@@ -8,11 +8,11 @@ use crate::seeds::{Rng, Seed};
 
 /// A generator with the questions that plans ask.
 #[derive(Clone, Debug)]
-pub(super) struct Dice(Rng);
+pub(super) struct FaultRng(Rng);
 
-impl Dice {
-    pub fn new(seed: Seed) -> Dice {
-        Dice(seed.rng())
+impl FaultRng {
+    pub fn new(seed: Seed) -> FaultRng {
+        FaultRng(seed.rng())
     }
 
     /// A number less than `end`.

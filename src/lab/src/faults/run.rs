@@ -8,13 +8,13 @@ use protos::mesos::master::{Call, call};
 use protos::mesos::quota::QuotaConfig;
 use protos::mesos::value::Scalar;
 
-use super::books::Books;
-use super::dice::Dice;
-use super::judge::{Broken, Judge};
+use super::checker::{Broken, Checker};
+use super::convergence;
+use super::invariants::Invariants;
 use super::log::Log;
 use super::operate;
 use super::plan::Plan;
-use super::rest;
+use super::rng::FaultRng;
 use super::worker::{View, Worker};
 use crate::world::{BEGIN, FrameworkSpec, Process, Setup, World};
 
@@ -46,8 +46,8 @@ pub struct Played {
 
 /// A plan that is being played.
 struct Play {
-    world: World<Judge>,
-    books: Books,
+    world: World<Checker>,
+    books: Invariants,
 }
 
 /// Plays a plan to its end, or to the first rule that is broken.
@@ -56,46 +56,46 @@ pub fn play(plan: &Plan, keep_log: bool) -> Played {
 }
 
 /// The same, after `prepare` has done something to the world.
-pub(super) fn play_with(plan: &Plan, keep_log: bool, prepare: impl FnOnce(&mut World<Judge>)) -> Played {
-    let mut play = Play { world: world(plan, keep_log), books: Books::new(plan) };
+pub(super) fn play_with(plan: &Plan, keep_log: bool, prepare: impl FnOnce(&mut World<Checker>)) -> Played {
+    let mut play = Play { world: world(plan, keep_log), books: Invariants::new(plan) };
     prepare(&mut play.world);
     if let Err(broken) = play.run(plan) {
-        let judge = play.world.observer();
-        judge.broken.get_or_insert(broken);
+        let checker = play.world.observer();
+        checker.broken.get_or_insert(broken);
     }
     let (digest, events, now) = (play.world.digest(), play.world.events(), play.world.now());
-    let mut judge = play.world.into_observer();
-    if let Some(broken) = judge.broken.clone() {
-        judge.log.line(now, || format!("BROKEN {broken}"));
+    let mut checker = play.world.into_observer();
+    if let Some(broken) = checker.broken.clone() {
+        checker.log.line(now, || format!("BROKEN {broken}"));
     }
     Played {
-        broken: judge.broken,
+        broken: checker.broken,
         digest,
         events,
-        tasks: judge.tasks,
-        updates: judge.updates,
+        tasks: checker.tasks,
+        updates: checker.updates,
         time: now.since(BEGIN),
-        log: judge.log.into_lines(),
+        log: checker.log.into_lines(),
     }
 }
 
-fn world(plan: &Plan, keep_log: bool) -> World<Judge> {
+fn world(plan: &Plan, keep_log: bool) -> World<Checker> {
     let root = plan.root();
     let (mut frameworks, mut parties) = (Vec::new(), Vec::new());
     for (n, part) in plan.frameworks.iter().enumerate() {
         let (part, view) = (Rc::new(part.clone()), Rc::new(RefCell::new(View::default())));
         parties.push((Rc::clone(&part), Rc::clone(&view)));
         let (info, start) = (part.info(n), part.start);
-        let dice = Dice::new(root.nth("worker", n));
+        let rng = FaultRng::new(root.nth("worker", n));
         frameworks.push(FrameworkSpec {
             info,
-            scheduler: Box::new(move || Box::new(Worker::new(Rc::clone(&part), n, Rc::clone(&view), dice.clone()))),
+            scheduler: Box::new(move || Box::new(Worker::new(Rc::clone(&part), n, Rc::clone(&view), rng.clone()))),
             keeps: true,
             start,
         });
     }
     let setup = Setup { master: plan.config(), agents: plan.specs(), frameworks, model: plan.model() };
-    let mut world = World::new(setup, root, Judge::new(parties, Log::new(keep_log)));
+    let mut world = World::new(setup, root, Checker::new(parties, Log::new(keep_log)));
     let agents = (0..plan.agents.len()).map(Process::Agent);
     let schedulers = (0..plan.frameworks.len()).map(Process::Scheduler);
     for (process, ahead) in [Process::Master].into_iter().chain(agents).chain(schedulers).zip(&plan.ahead) {
@@ -163,7 +163,7 @@ impl Play {
             let at = self.world.now() + LOOK;
             self.until(at.since(BEGIN))?;
             let calm = match settling {
-                0 => rest::unrest(&mut self.world, plan.agents.len(), finished),
+                0 => convergence::missing(&mut self.world, plan.agents.len(), finished),
                 calls => Err(format!("operators have set {calls} things right")),
             };
             let Err(text) = calm else { return Ok(()) };

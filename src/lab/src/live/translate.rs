@@ -12,14 +12,14 @@ use crate::work::{Mishaps, WORK};
 
 /// How the calls of one framework are changed.
 #[derive(Debug)]
-pub(super) struct Dress {
+pub(super) struct Translator {
     pub pace: Pace,
     pub mishaps: Mishaps,
     /// Where the mishaps of its tasks are drawn.
     pub seed: Seed,
 }
 
-impl Dress {
+impl Translator {
     /// Changes what is counted in the scenario's time.
     pub fn call(&self, call: &mut Call) {
         if let Some(decline) = &mut call.decline {
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn tasks_take_their_time_at_the_runs_pace() {
-        let mut dress = Dress {
+        let mut translator = Translator {
             pace: Pace { speed: 10.0, burn: false },
             mishaps: Mishaps { failures: 0.0, stragglers: 1.0, straggling: 2.0 },
             seed: Seed::root(1),
@@ -80,16 +80,16 @@ mod tests {
             labels: Some(sdk::task::labels([(WORK, "15s")])),
             ..TaskInfo::default()
         };
-        let dressed = |dress: &Dress| {
+        let dressed = |translator: &Translator| {
             let mut task = task.clone();
-            dress.task(&mut task);
+            translator.task(&mut task);
             task.command.unwrap()
         };
-        assert_eq!(dressed(&dress).arguments, ["sleep", "3.000"]);
-        dress.mishaps = Mishaps { failures: 1.0, ..Mishaps::default() };
-        let failing = dressed(&dress).value.unwrap();
+        assert_eq!(dressed(&translator).arguments, ["sleep", "3.000"]);
+        translator.mishaps = Mishaps { failures: 1.0, ..Mishaps::default() };
+        let failing = dressed(&translator).value.unwrap();
         assert!(failing.starts_with("sleep ") && failing.ends_with("; exit 1"), "{failing}");
-        (dress.mishaps, dress.pace.burn) = (Mishaps::default(), true);
-        assert_eq!(dressed(&dress).value.unwrap(), "timeout 1.500 sh -c 'while :; do :; done'; exit 0");
+        (translator.mishaps, translator.pace.burn) = (Mishaps::default(), true);
+        assert_eq!(dressed(&translator).value.unwrap(), "timeout 1.500 sh -c 'while :; do :; done'; exit 0");
     }
 }

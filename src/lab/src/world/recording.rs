@@ -8,15 +8,15 @@ use protos::mesos::internal::Registry;
 
 /// A recording in memory.
 #[derive(Default)]
-pub(crate) struct Tape {
+pub(crate) struct Recording {
     recorder: Recorder,
     pub bytes: Vec<u8>,
 }
 
-impl Tape {
+impl Recording {
     pub fn begin(&mut self, info: &MasterInfo, registry: &Registry, seed: u64, start: Time) {
         let head = Head { flags: Vec::new(), info: info.clone(), registry: registry.clone(), seed, start };
-        *self = Tape { recorder: Recorder::default(), bytes: MAGIC.to_vec() };
+        *self = Recording { recorder: Recorder::default(), bytes: MAGIC.to_vec() };
         self.frame(&head.frame());
     }
 

@@ -21,7 +21,7 @@ pub enum Place {
 
 /// A framework's conduct.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Conduct {
+pub struct Behaviour {
     /// Where tasks are placed.
     pub place: Place,
     /// For how long an offer that is of no use is kept before it is declined.
@@ -50,10 +50,10 @@ pub struct Conduct {
     pub hoard: bool,
 }
 
-impl Default for Conduct {
+impl Default for Behaviour {
     /// Takes what it can use at once, and gives everything else back for Mesos's five seconds.
-    fn default() -> Conduct {
-        Conduct {
+    fn default() -> Behaviour {
+        Behaviour {
             place: Place::First,
             hold: Dist::ZERO,
             refuse: Duration::from_secs(5),
@@ -75,7 +75,7 @@ impl Default for Conduct {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Preset {
-    /// [`Conduct::default`].
+    /// [`Behaviour::default`].
     #[default]
     Plain,
     /// Answers at once, refuses for two minutes, forgets its refusals when an app comes.
@@ -110,11 +110,11 @@ impl Preset {
     }
 
     /// What it does.
-    pub fn conduct(self) -> Conduct {
-        let plain = Conduct::default();
+    pub fn conduct(self) -> Behaviour {
+        let plain = Behaviour::default();
         match self {
             Preset::Plain => plain,
-            Preset::Marathon => Conduct {
+            Preset::Marathon => Behaviour {
                 refuse: Duration::from_secs(120),
                 refuse_idle: Duration::from_secs(120),
                 think: Duration::from_millis(20),
@@ -122,22 +122,24 @@ impl Preset {
                 revive: true,
                 ..plain
             },
-            Preset::Aurora => Conduct {
+            Preset::Aurora => Behaviour {
                 hold: Dist::Uniform(Duration::from_secs(300), Duration::from_secs(360)),
                 attempt: 5,
                 think: Duration::from_millis(25),
                 ..plain
             },
-            Preset::Spark => Conduct { refuse_idle: Duration::from_secs(120), ..plain },
-            Preset::Scylla => Conduct {
+            Preset::Spark => Behaviour { refuse_idle: Duration::from_secs(120), ..plain },
+            Preset::Scylla => Behaviour {
                 place: Place::Pack,
                 refuse: Duration::from_secs(1),
                 refuse_idle: Duration::from_secs(1),
                 ..plain
             },
-            Preset::Hoarder => Conduct { hoard: true, ..plain },
-            Preset::Greedy => Conduct { refuse: Duration::from_secs(1), refuse_idle: Duration::from_secs(1), ..plain },
-            Preset::Slow => Conduct {
+            Preset::Hoarder => Behaviour { hoard: true, ..plain },
+            Preset::Greedy => {
+                Behaviour { refuse: Duration::from_secs(1), refuse_idle: Duration::from_secs(1), ..plain }
+            }
+            Preset::Slow => Behaviour {
                 think: Duration::from_secs(10),
                 think_per_task: Duration::from_millis(10),
                 job_at_a_time: true,

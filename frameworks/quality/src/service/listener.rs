@@ -57,26 +57,30 @@ pub(super) fn lock(desks: &Desks) -> MutexGuard<'_, BTreeMap<String, Desk>> {
 
 /// The listening socket; closed when this is dropped.
 #[derive(Debug)]
-pub(super) struct Hub {
+pub(super) struct Listener {
     address: SocketAddr,
     task: AbortHandle,
 }
 
-impl Drop for Hub {
+impl Drop for Listener {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-impl Hub {
+impl Listener {
     /// Listens at an address; port 0 takes any free one. Workers wait until `ready`: until then a job of before a restart
     /// may not have its driver yet.
-    pub(super) async fn start(address: SocketAddr, desks: Desks, ready: watch::Receiver<bool>) -> Result<Hub, Error> {
+    pub(super) async fn start(
+        address: SocketAddr,
+        desks: Desks,
+        ready: watch::Receiver<bool>,
+    ) -> Result<Listener, Error> {
         let failed = || Error::io(format!("cannot listen for workers on {address}"));
         let listener = TcpListener::bind(address).await.map_err(failed())?;
         let address = listener.local_addr().map_err(failed())?;
         let task = tokio::spawn(accept(listener, desks, ready)).abort_handle();
-        Ok(Hub { address, task })
+        Ok(Listener { address, task })
     }
 
     pub(super) fn address(&self) -> SocketAddr {

@@ -21,7 +21,7 @@ pub(super) struct Hand {
 
 /// All of them, and their round.
 #[derive(Debug, Default)]
-pub(super) struct Hands {
+pub(super) struct WorkerPool {
     connected: BTreeMap<u64, Hand>,
     round: u64,
     /// Who has computed something of the round.
@@ -31,7 +31,7 @@ pub(super) struct Hands {
     parameters: Vec<f64>,
 }
 
-impl Hands {
+impl WorkerPool {
     pub(super) fn join(&mut self, connection: u64, task: String, cores: u32, frames: mpsc::Sender<Arc<Vec<u8>>>) {
         // A worker that comes back has lost its old connection, also if that was not noticed yet.
         let old: Vec<u64> = self.connected.iter().filter(|(_, h)| h.task == task).map(|(c, _)| *c).collect();
@@ -190,9 +190,9 @@ mod tests {
 
     type Frames = mpsc::Receiver<Arc<Vec<u8>>>;
 
-    fn joined(hands: &mut Hands, connection: u64, cores: u32) -> Frames {
+    fn joined(pool: &mut WorkerPool, connection: u64, cores: u32) -> Frames {
         let (sender, receiver) = mpsc::channel(8);
-        hands.join(connection, format!("t{connection}"), cores, sender);
+        pool.join(connection, format!("t{connection}"), cores, sender);
         receiver
     }
 
@@ -206,43 +206,43 @@ mod tests {
 
     #[test]
     fn shards_of_a_worker_that_dies_are_done_by_the_others_and_count_once() {
-        let mut hands = Hands::default();
-        let (mut one, mut two) = (joined(&mut hands, 1, 1), joined(&mut hands, 2, 2));
-        hands.start(6, vec![1.0]);
+        let mut pool = WorkerPool::default();
+        let (mut one, mut two) = (joined(&mut pool, 1, 1), joined(&mut pool, 2, 2));
+        pool.start(6, vec![1.0]);
         assert_eq!((shards(&mut one), shards(&mut two)), (vec![0, 1], vec![2, 3, 4, 5]));
-        assert!(hands.take(2, 1, 2, vec![2.0]));
-        assert!(hands.drop_one(2).is_some());
-        hands.hand_out();
+        assert!(pool.take(2, 1, 2, vec![2.0]));
+        assert!(pool.drop_one(2).is_some());
+        pool.hand_out();
         // It has not done its own yet, but nobody else is there.
         assert_eq!(shards(&mut one), [3, 4, 5]);
         // One that comes when all shards are given away has no part in the round.
-        let mut three = joined(&mut hands, 3, 1);
-        hands.hand_out();
+        let mut three = joined(&mut pool, 3, 1);
+        pool.hand_out();
         assert_eq!(shards(&mut three), Vec::<u32>::new());
         for shard in [0, 1, 3, 4, 5] {
-            assert!(!hands.is_complete());
-            assert!(hands.take(1, 1, shard, vec![f64::from(shard)]));
+            assert!(!pool.is_complete());
+            assert!(pool.take(1, 1, shard, vec![f64::from(shard)]));
         }
-        assert!(hands.is_complete());
-        assert_eq!(hands.computed(), 2, "the one that died, too");
-        assert!(!hands.take(2, 1, 3, vec![99.0]), "what comes twice");
-        assert!(!hands.take(1, 0, 3, vec![99.0]), "what is of another round");
-        assert!(!hands.take(1, 1, 77, vec![99.0]), "what is of no shard");
-        let results = hands.results();
+        assert!(pool.is_complete());
+        assert_eq!(pool.computed(), 2, "the one that died, too");
+        assert!(!pool.take(2, 1, 3, vec![99.0]), "what comes twice");
+        assert!(!pool.take(1, 0, 3, vec![99.0]), "what is of another round");
+        assert!(!pool.take(1, 1, 77, vec![99.0]), "what is of no shard");
+        let results = pool.results();
         assert_eq!(results, (0..6).map(|s| vec![f64::from(s)]).collect::<Vec<_>>());
     }
 
     #[test]
     fn a_round_without_workers_waits_for_one() {
-        let mut hands = Hands::default();
-        hands.start(3, vec![1.0]);
-        assert!(!hands.is_complete());
-        let mut frames = joined(&mut hands, 1, 1);
-        hands.hand_out();
+        let mut pool = WorkerPool::default();
+        pool.start(3, vec![1.0]);
+        assert!(!pool.is_complete());
+        let mut frames = joined(&mut pool, 1, 1);
+        pool.hand_out();
         assert_eq!(shards(&mut frames), [0, 1, 2]);
         drop(frames);
-        assert_eq!(hands.late(), [1]);
-        hands.start(3, vec![1.0]);
-        assert!(hands.is_empty(), "who cannot be told is dropped");
+        assert_eq!(pool.late(), [1]);
+        pool.start(3, vec![1.0]);
+        assert!(pool.is_empty(), "who cannot be told is dropped");
     }
 }

@@ -12,7 +12,7 @@ use crate::job::SourceError;
 
 /// The files.
 #[derive(Debug)]
-pub(super) struct Shelf {
+pub(super) struct DatasetCache {
     most: u64,
     /// The one that was used last is the last.
     files: Vec<(File, Arc<Input>)>,
@@ -41,13 +41,13 @@ impl File {
     }
 }
 
-impl Shelf {
-    /// A shelf for so many bytes.
-    pub(super) fn new(most: u64) -> Shelf {
-        Shelf { most, files: Vec::new() }
+impl DatasetCache {
+    /// A cache for so many bytes.
+    pub(super) fn new(most: u64) -> DatasetCache {
+        DatasetCache { most, files: Vec::new() }
     }
 
-    /// What is in a file: from the shelf, if it is there and the file has not changed; else it is read and put there.
+    /// What is in a file: from the cache, if it is there and the file has not changed; else it is read and put there.
     pub(super) fn get(&mut self, mut file: File) -> Result<Arc<Input>, SourceError> {
         let metadata = fs::metadata(Path::new(&file.path)).ok();
         file.version = metadata.and_then(|m| Some((m.len(), m.modified().ok()?)));
@@ -83,25 +83,25 @@ mod tests {
 
     #[test]
     fn a_file_is_read_once_unless_it_changes_or_is_too_large() {
-        let path = std::env::temp_dir().join(format!("quality-shelf-{}.csv", std::process::id()));
+        let path = std::env::temp_dir().join(format!("quality-cache-{}.csv", std::process::id()));
         let other = path.with_extension("2.csv");
         fs::write(&path, "1,2\n3,4\n").unwrap();
         fs::write(&other, "1,2\n3,4\n").unwrap();
         let file = |path: &Path| File::new(&path.display().to_string(), Format::Csv, Label::Last, false);
         // A file is 32 bytes: two features and two labels.
-        let mut shelf = Shelf::new(40);
-        let first = shelf.get(file(&path)).unwrap();
-        assert!(Arc::ptr_eq(&first, &shelf.get(file(&path)).unwrap()));
+        let mut cache = DatasetCache::new(40);
+        let first = cache.get(file(&path)).unwrap();
+        assert!(Arc::ptr_eq(&first, &cache.get(file(&path)).unwrap()));
         let classes = File { classify: true, ..file(&path) };
-        assert_eq!(shelf.get(classes).unwrap().classes, ["2", "4"], "read in another way it is another");
-        assert!(!Arc::ptr_eq(&first, &shelf.get(file(&path)).unwrap()), "there is room for one");
+        assert_eq!(cache.get(classes).unwrap().classes, ["2", "4"], "read in another way it is another");
+        assert!(!Arc::ptr_eq(&first, &cache.get(file(&path)).unwrap()), "there is room for one");
         fs::write(&path, "1,2\n3,5\n7,8\n").unwrap();
-        assert_eq!(shelf.get(file(&path)).unwrap().data.labels, [2.0, 5.0, 8.0]);
-        assert!(shelf.files.is_empty(), "it has become too large");
-        shelf.get(file(&other)).unwrap();
-        assert_eq!(shelf.files.len(), 1);
+        assert_eq!(cache.get(file(&path)).unwrap().data.labels, [2.0, 5.0, 8.0]);
+        assert!(cache.files.is_empty(), "it has become too large");
+        cache.get(file(&other)).unwrap();
+        assert_eq!(cache.files.len(), 1);
         fs::remove_file(&path).unwrap();
-        assert!(shelf.get(file(&path)).is_err());
+        assert!(cache.get(file(&path)).is_err());
         fs::remove_file(&other).unwrap();
     }
 }

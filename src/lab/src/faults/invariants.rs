@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 use master::{Master, Snapshot, invariants};
 use resources::{Name, Resource, Resources, Role};
 
-use super::judge::{Broken, Judge};
+use super::checker::{Broken, Checker};
 use super::operate::LIMITED;
 use super::plan::Plan;
 use crate::world::World;
 
 /// The checker of a run.
 #[derive(Debug)]
-pub(super) struct Books {
+pub(super) struct Invariants {
     /// Batches that have been looked at.
     seen: u64,
     /// The offers of this master below that number have been looked at.
@@ -30,14 +30,14 @@ fn broken(rule: &'static str, text: String) -> Result<(), Broken> {
     Err(Broken { rule, text })
 }
 
-impl Books {
-    pub fn new(plan: &Plan) -> Books {
+impl Invariants {
+    pub fn new(plan: &Plan) -> Invariants {
         let reserved = plan.specs().into_iter().map(|agent| (agent.hostname, reserved(&agent.resources)));
-        Books { seen: 0, offers: (String::new(), 0), limit: None, kept: 0, reserved: reserved.collect() }
+        Invariants { seen: 0, offers: (String::new(), 0), limit: None, kept: 0, reserved: reserved.collect() }
     }
 
     /// Looks at the books if anything was written into them.
-    pub fn check(&mut self, world: &mut World<Judge>) -> Result<(), Broken> {
+    pub fn check(&mut self, world: &mut World<Checker>) -> Result<(), Broken> {
         if self.seen == world.batches() {
             return Ok(());
         }
@@ -50,7 +50,7 @@ impl Books {
         let Some(master) = world.master() else { return Ok(()) };
         let snapshot = master.snapshot();
         agree(master, &snapshot, &left)?;
-        if let Err(text) = world.observer().promises.check(&snapshot) {
+        if let Err(text) = world.observer().operator_checks.check(&snapshot) {
             return broken("what operators were told is done stays done", text);
         }
         for agent in snapshot.agents.values() {
