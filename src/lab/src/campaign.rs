@@ -1,7 +1,7 @@
-//! Many runs: every point of a sweep with every seed, on several threads, with results that survive an interruption.
+//! Runs every point of a sweep with every seed, on several threads. Results survive an interruption.
 //!
-//! Each finished run is a file; started again, what is there already is not run again. The folder of a scenario that
-//! has changed since, or that reads a file which has, is begun anew.
+//! Each finished run is a file, and is not run again. If the scenario or a file that it reads has changed, the
+//! directory is started anew.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};

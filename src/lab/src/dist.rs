@@ -1,7 +1,7 @@
-//! Distributions of times, as a scenario writes them: `5s`, `exponential 23s`, `uniform 1s 10s`, `lognormal 20s 1.2`,
-//! `pareto 10s 1.5`, `normal 30s 10s`.
+//! Distributions of durations in scenarios: `5s`, `exponential 23s`, `uniform 1s 10s`, `lognormal 20s 1.2`, `pareto 10s
+//! 1.5`, `normal 30s 10s`.
 //!
-//! It knows nothing of what the times are for.
+//! It does not know what the durations are for.
 
 use std::fmt;
 use std::str::FromStr;

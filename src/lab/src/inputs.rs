@@ -1,6 +1,6 @@
-//! What the files hold that a scenario reads (traces, job files, profiles), in a few bytes: whether they have changed since.
+//! Fingerprints of the files that a scenario reads (traces, job files, profiles), to detect changes.
 //!
-//! It does not know what they mean.
+//! It does not interpret them.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

@@ -1,10 +1,10 @@
-//! A recorded master once more: the same inputs at the same times, step by step, through the same core.
+//! Replays a recorded master: the same inputs at the same times, step by step, through the same core.
 //!
-//! Under the settings that it had, every batch must lead to what it led to then. Under other policies a second core runs
-//! beside it, and what the two come to is held against each other. It reads no clock.
+//! With the recorded settings every batch must have the recorded outcome. With other policies a second core runs beside
+//! it, and the results are compared. It reads no clock.
 //!
-//! Who takes offers in a recording names them by the numbers that they had then. The second master is told the offers that
-//! the same framework holds of the same agents there; a call that names none of those is not made, and counted.
+//! A recorded call names offers by their ids at that time. The second master receives the ids of the offers that the
+//! same framework holds of the same agents there. A call without such an offer is skipped and counted.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};

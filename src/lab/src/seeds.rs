@@ -1,7 +1,7 @@
-//! A tree of seeds: every part of a world draws from a generator of its own, named by its place in the tree.
+//! A tree of seeds: each part of a world has a generator of its own, named by its place in the tree.
 //!
-//! One more draw in one place does not shift the numbers of any other, so two runs that differ in one policy see the
-//! same arrivals, the same durations and the same failures. It draws nothing itself.
+//! One more draw in one place does not change the numbers of another. Two runs that differ in one policy have the same
+//! arrivals, durations and failures. This module draws nothing itself.
 
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::SeedableRng;

@@ -1,4 +1,4 @@
-//! Durations as scenarios write them: `250ms`, `5s`, `10m`, `2h`, `1d`, and all that the daemons' flags take (`5secs`).
+//! Durations in scenarios: `250ms`, `5s`, `10m`, `2h`, `1d`, and the forms of the daemons' flags (`5secs`).
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
-//! What a task does with its time, as far as a laboratory cares: read from its labels or its command.
+//! What a task does in the laboratory, read from its labels or its command.
 //!
-//! A task that says nothing of it runs until it is killed.
+//! A task without such a description runs until it is killed.
 
 use std::time::Duration;
 

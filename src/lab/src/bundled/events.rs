@@ -1,6 +1,6 @@
-//! What a bundled framework says of itself: what becomes of jobs that are no single task, and how well it does.
+//! Events that a bundled framework reports to a run: progress of its jobs and its quality measures.
 //!
-//! It is written in the midst of a run and read at the next look at the books.
+//! They are written during a run and read by the next sample.
 
 use std::cell::RefCell;
 use std::mem;

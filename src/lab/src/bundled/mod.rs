@@ -1,7 +1,7 @@
-//! Frameworks that a scenario names and that are built elsewhere: what they must offer to take part, and what they are given.
+//! The interface between the laboratory and bundled frameworks: what a framework provides to take part in a scenario.
 //!
-//! The laboratory lies below the frameworks and knows none of them. Whoever runs it hands in a [`Catalog`]; a framework's
-//! scheduler in it is the one that runs live. What is modelled is what its tasks do.
+//! The laboratory does not depend on the frameworks. Its caller passes a [`Catalog`]. A framework's scheduler is the
+//! one that runs live; its tasks are modelled.
 
 mod events;
 

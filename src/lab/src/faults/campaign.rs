@@ -1,4 +1,4 @@
-//! Many seeds, on several threads.
+//! Runs many seeds of a fault campaign on several threads.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,6 +1,7 @@
-//! Who looks on and remembers: all that has been started, made, told and promised, and the first rule that was broken.
+//! Observer of a fault campaign: records launches, updates, operations and acknowledgements, and reports the first rule
+//! that is broken.
 //!
-//! What must hold of the master's books is in `books.rs`, what must hold in the end in `rest.rs`.
+//! Rules about the master's state are in `invariants.rs`, rules about the end of a run in `convergence.rs`.
 
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -1,6 +1,6 @@
-//! What must be true in the end, when nothing goes wrong any more: the world comes to rest, and everybody agrees.
+//! Rules for the end of a run, after all faults: the state converges, and master, agents and schedulers agree.
 //!
-//! Each question answers with what is not so yet. What must hold at every instant is in `books.rs` and `checker.rs`.
+//! Each check returns what does not hold yet. Rules that hold at every instant are in `invariants.rs` and `checker.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
 

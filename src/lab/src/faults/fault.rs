@@ -1,4 +1,4 @@
-//! The faults of a plan: what each does to a world, and its line in a log.
+//! The faults of a plan: their effect on a world, and their lines in a log.
 
 use std::fmt;
 use std::time::Duration;

@@ -1,6 +1,6 @@
-//! What must hold of the master's books whenever it has handled something.
+//! Invariants of the master's state, checked after every batch.
 //!
-//! It looks at one instant; what was before is known only by the number of the last offer.
+//! A check sees one instant. Of earlier ones it knows only the number of the last offer.
 
 use std::collections::BTreeMap;
 

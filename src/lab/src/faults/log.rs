@@ -1,6 +1,6 @@
-//! The event log of a run: a line for each event, for a person to read.
+//! Event log of a run: one line for each event, for people.
 //!
-//! It says what happened, not why it is wrong.
+//! It records what happened, not why it is wrong.
 
 use std::fmt;
 use std::fmt::Write as _;

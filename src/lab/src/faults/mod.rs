@@ -1,8 +1,8 @@
-//! Fault campaigns: random small clusters in which much goes wrong, and rules that must hold all the same.
+//! Fault campaigns: random small clusters with many faults, and rules that hold nevertheless.
 //!
-//! A seed stands for a [`Plan`]: a cluster, its work, and a list of faults, each at its time. [`play`] plays it and says
-//! which rule was broken first, if any; [`shrink`] makes a plan smaller that breaks one. [`campaign`] does so for many
-//! seeds on several threads. The docs (`docs/lab-guide.md`) list what goes wrong and what is checked.
+//! A seed determines a [`Plan`]: a cluster, its work, and a list of faults with their times. [`play`] runs it and
+//! returns the first rule that was broken; [`shrink`] finds a smaller plan that breaks the same rule. [`campaign`] runs
+//! many seeds on several threads. `docs/lab-guide.md` lists the faults and the rules.
 
 mod campaign;
 mod checker;

@@ -1,6 +1,6 @@
-//! What operators do to a cluster while other things go wrong, and how they set it right in the end.
+//! Operator calls of a fault campaign, and the calls that restore the cluster at its end.
 //!
-//! Their calls go to whichever master leads; what is lost with it is lost, as with a person who does not look at the answer.
+//! They go to the leading master. A call that is lost with a master is not repeated.
 
 use std::fmt;
 

@@ -1,6 +1,7 @@
-//! What operators were told is done: quotas and weights are as they were set last, whichever master leads.
+//! Checks that acknowledged operator calls are in effect: quotas and weights have the values set last, whichever master
+//! leads.
 //!
-//! A call without an answer may have been carried out or not; then nothing is known of what it was about until the next answer.
+//! A call without an answer may have had an effect or not; its object is not checked until the next answer.
 
 use std::collections::BTreeMap;
 

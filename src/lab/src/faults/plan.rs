@@ -1,4 +1,4 @@
-//! A plan: the cluster, its work, and the faults that a seed stands for.
+//! The plan of a seed: the cluster, its work, and the faults.
 
 use std::time::Duration;
 

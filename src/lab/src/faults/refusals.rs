@@ -1,6 +1,6 @@
-//! Draws the disks of a plan that refuse writes, and what else happens to their processes meanwhile.
+//! Draws the disks of a plan that refuse writes, and other faults of the same processes meanwhile.
 //!
-//! They have a branch of their own in the tree of seeds: the other faults of a seed do not depend on them.
+//! They have their own branch in the tree of seeds, so the other faults of a seed do not depend on them.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Draws for plans and for workers' whims. It draws; what the draws are for is others' business.
+//! Random draws for plans and for the decisions of workers.
 
 use std::time::Duration;
 

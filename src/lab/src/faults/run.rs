@@ -1,4 +1,4 @@
-//! The playing of a plan: its world, its faults in their time, the healing, and the judgement.
+//! Runs a plan: builds its world, injects the faults at their times, ends them, and checks the rules.
 
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -1,6 +1,7 @@
-//! From a plan that breaks a rule to a smaller one that breaks the same rule.
+//! Shrinks a plan that breaks a rule to a smaller one that breaks the same rule.
 //!
-//! Faults are left out (delta debugging), then made milder; then agents, frameworks and tasks are left out.
+//! First it leaves faults out (delta debugging), then it makes them milder, then it leaves agents, frameworks and tasks
+//! out.
 
 use super::plan::Plan;
 use super::run::play;

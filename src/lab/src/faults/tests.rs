@@ -1,4 +1,4 @@
-//! Campaigns find nothing wrong in some seeds, are the same twice, and do find what is broken on purpose.
+//! Campaigns break no rule for some seeds, are deterministic, and detect deliberate defects.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;

@@ -1,7 +1,8 @@
-//! The persistent volumes of a campaign's frameworks: each has places for some, and makes, uses and destroys what is there.
+//! The persistent volumes of a campaign's frameworks: each framework has slots for some, and creates, uses and destroys
+//! their volumes.
 //!
-//! A place is filled by one volume after another, each with an id of its own. What has become of a volume is known only
-//! by what is offered: what was asked for may be lost on the way, and what was given up may be there after all.
+//! A slot holds one volume after another, each with its own id. The state of a volume is known only from offers: a
+//! request may be lost, and a volume that was given up may exist.
 
 use std::time::Duration;
 

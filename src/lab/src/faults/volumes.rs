@@ -1,6 +1,6 @@
-//! What must hold of persistent volumes, and the memory that it takes to tell: who wanted each, where it is, what is in it.
+//! Rules about persistent volumes, and the records that they need: the owner, the agent and the content of each.
 //!
-//! It sees what schedulers and operators ask for, and what happens on the agents' disks.
+//! It sees the requests of schedulers and operators, and the agents' disks.
 
 use std::collections::BTreeSet;
 

@@ -1,6 +1,6 @@
-//! The frameworks of a campaign: each has work to do, keeps a book of it in its state, and ends when all is done.
+//! The frameworks of a campaign: each has work, records it in its state, and ends when all is done.
 //!
-//! What it believes is shown in its [`View`], for the checker; it does not look into anybody else's mind.
+//! Its [`View`] shows what it knows to the checker.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! What of a scenario a real cluster cannot do: refused before anything runs, or left out where that harms nobody.
+//! Rejects what a real cluster cannot do of a scenario, or leaves it out where that is harmless.
 
 use std::path::Path;
 use std::time::Duration;

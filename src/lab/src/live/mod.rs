@@ -1,7 +1,8 @@
-//! A scenario on a real cluster: the same frameworks, arrivals and books as in a world, at the pace of a real clock.
+//! Runs a scenario on a real cluster: the same frameworks, arrivals and records as in a world, at the pace of a real
+//! clock.
 //!
-//! What starts a cluster, connects the schedulers to it and waits is elsewhere: here is no clock and no socket. The clock that
-//! is given tells the scenario's time, which runs `speed` times as fast as the real one.
+//! The caller starts a cluster, connects the schedulers and waits; this module has no clock and no socket. The caller's
+//! clock gives the scenario's time, which passes `speed` times as fast as real time.
 
 mod check;
 mod pace;

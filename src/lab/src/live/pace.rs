@@ -1,4 +1,4 @@
-//! How fast a scenario's time passes, and policies at that pace.
+//! The speed of a scenario's time, and policies scaled to it.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A run on a real cluster, but for the cluster: frameworks to be connected, jobs that arrive, books, and the outcome.
+//! A run on a real cluster, without the cluster: frameworks, arriving jobs, records and the outcome.
 
 use std::cell::{Cell, Ref, RefCell};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What a modelled scheduler calls, as a real cluster is to get it: refusals and tasks at the pace of the run.
+//! Scales the calls of a modelled scheduler to a real cluster: refusals and tasks at the pace of the run.
 
 use std::time::Duration;
 

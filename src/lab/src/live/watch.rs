@@ -1,5 +1,5 @@
-//! A modelled scheduler as a real driver runs it: it lives in the scenario's time, the books see what passes, and it leaves
-//! the master when it is told to.
+//! Adapts a modelled scheduler to a real driver: it runs in the scenario's time, is recorded, and disconnects on
+//! request.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;

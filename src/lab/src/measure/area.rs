@@ -1,4 +1,4 @@
-//! Integrals over time of what changes in steps: exact, however short the steps are.
+//! Exact integrals over time of step functions.
 
 /// A value over time, and its integral. Times are seconds since the beginning, and never go back.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -1,7 +1,7 @@
-//! How fairly a window of a run was: the three measures of unfairness of papers.md 2.1, and Jain's index.
+//! Fairness of a window of a run: the three measures of unfairness of papers.md 2.1, and Jain's index.
 //!
-//! S is a framework's mean dominant share in use, F its mean fair share: what water-filling over the demand of the
-//! moment would give it. Only moments count at which at least two frameworks want something and not all of it is there.
+//! S is a framework's mean dominant share in use, F its mean fair share: what water-filling over the current demand
+//! would give it. Only instants count at which at least two frameworks want more than there is.
 
 use serde::{Deserialize, Serialize};
 

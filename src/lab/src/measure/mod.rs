@@ -1,6 +1,6 @@
-//! What is measured in a run: tasks from submission to their end, offers, and shares over time.
+//! Measurements of a run: tasks from submission to their end, offers, and shares over time.
 //!
-//! It looks on; nothing that runs depends on it.
+//! They do not influence the run.
 
 mod area;
 mod fairness;

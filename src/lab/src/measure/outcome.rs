@@ -1,4 +1,4 @@
-//! What came out of a run.
+//! The results of a run.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,5 +1,5 @@
-//! The books of a bundled framework, beside those of every framework: which of its tasks are which, what nobody submitted, and
-//! what it measures of itself.
+//! Records of a bundled framework beside those of every framework: the kinds of its tasks, tasks that no job submitted,
+//! and its own measures.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Who looks on in a world: the books of tasks and offers, as schedulers saw them.
+//! Observer that records task and offer metrics of a simulation.
 
 use base::{Text, Time};
 use resources::{Amount, Name, Quantities};

@@ -1,4 +1,4 @@
-//! Summaries of numbers: mean, percentiles, and what repetitions say about a mean.
+//! Summary statistics: mean, percentiles, and confidence intervals over repetitions.
 
 use serde::{Deserialize, Serialize};
 

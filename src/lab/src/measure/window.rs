@@ -1,5 +1,4 @@
-//! What is summed up in a window: shares, what is used and what is offered exactly, over all its time; and beside what would
-//! be fair, at the moments at which that is worked out.
+//! Sums over a window: shares, use and offers exactly, and fair shares at the instants at which they are computed.
 
 use super::area::Areas;
 use super::fairness::{Sums, Unfairness};

@@ -1,4 +1,4 @@
-//! Two sets of runs side by side: what is different, and whether chance could be why.
+//! Compares two sets of runs: the differences, and whether they are significant.
 
 use std::collections::BTreeMap;
 

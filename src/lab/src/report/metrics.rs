@@ -1,4 +1,4 @@
-//! The numbers of an outcome by name, so that runs can be put side by side.
+//! The numbers of an outcome by name.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What a researcher reads of runs: numbers by name, CSV, JSON, and one HTML page that stands by itself.
+//! Reports of runs: numbers by name, CSV, JSON, and one self-contained HTML page.
 
 mod compare;
 mod html;

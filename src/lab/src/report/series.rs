@@ -1,4 +1,4 @@
-//! CSV for other programs: a line for each run, and what changed over time.
+//! CSV files: one line for each run, and time series.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

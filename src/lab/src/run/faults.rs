@@ -1,4 +1,4 @@
-//! Makes the faults of a scenario happen, each at its time.
+//! Injects the faults of a scenario at their times.
 
 use std::time::Duration;
 

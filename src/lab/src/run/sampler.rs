@@ -1,4 +1,4 @@
-//! Looking at the books at regular moments, and summing up at the end.
+//! Samples the records at regular times, and summarises them at the end.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
-//! Where the work of a run comes from: arrivals, job after job, through a queue manager if there is one.
+//! The work of a run: arrivals job after job, through a queue manager if there is one.
 //!
-//! It knows when what arrives, and hands it over; what becomes of it is the frameworks' business.
+//! It decides when a job arrives; frameworks decide what happens to it.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -1,4 +1,4 @@
-//! Whole runs of small scenarios, and scenarios that are refused.
+//! Runs of small scenarios, and scenarios that are rejected.
 
 use super::*;
 

@@ -1,6 +1,6 @@
-//! What comes to a run from outside, in the order of time: jobs arrive, windows begin and end, the books are looked at.
+//! External events of a run in the order of time: arrivals, starts and ends of windows, samples.
 //!
-//! It is the same for a world and for a real cluster, and knows neither.
+//! It serves worlds and real clusters, and does not depend on either.
 
 use std::time::Duration;
 

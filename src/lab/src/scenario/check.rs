@@ -1,4 +1,4 @@
-//! The rules of a scenario, beyond the types of its fields.
+//! Rules of a scenario beyond the types of its fields.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What is wrong with a scenario, and where.
+//! Errors of a scenario, with their place.
 
 use std::path::{Path, PathBuf};
 

@@ -1,6 +1,6 @@
-//! What goes wrong in a scenario because it says so: the table `[[faults]]`, and its rules.
+//! The table `[[faults]]` of a scenario, and its rules.
 //!
-//! It says what and when; `run/trouble.rs` makes it happen.
+//! `run/faults.rs` injects the faults.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
-//! The jobs that arrive at a framework: when, how many tasks, how long each.
+//! Jobs that arrive at a framework: arrival time, number of tasks, durations.
 //!
-//! Every kind draws from a branch of its own, one for arrivals, one for sizes, one for times.
+//! Each kind has its own branches of the seed for arrivals, sizes and durations.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,7 +1,8 @@
-//! Scenarios: what a laboratory run consists of, read from TOML.
+//! Scenarios: the description of a laboratory run, read from TOML.
 //!
-//! `schema.rs` is the file's form, `check.rs` its rules, `warnings.rs` what they allow and is hardly meant, `jobs.rs` makes the
-//! jobs that arrive, `sweep.rs` varies fields. A scenario is refused whole, with file, line and rule, before anything runs.
+//! `schema.rs` is the form of the file, `check.rs` has its rules, `warnings.rs` reports what is valid but probably not
+//! intended, `jobs.rs` generates jobs, `sweep.rs` varies fields. An invalid scenario is rejected with file, line and
+//! rule before anything runs.
 
 mod check;
 mod error;

@@ -1,4 +1,4 @@
-//! A scenario's file, field by field. What the fields may say beyond their types is in `check.rs`.
+//! The fields of a scenario file. Rules beyond their types are in `check.rs`.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! From a scenario and a seed to a world that can run.
+//! Builds a world from a scenario and a seed.
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, VecDeque};

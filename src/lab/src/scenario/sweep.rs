@@ -1,4 +1,4 @@
-//! Varying fields of a scenario: every combination of the values that its `[sweep]` names is a point. Fields joined by `+` get the
+//! Varies fields of a scenario: each combination of the values in `[sweep]` is a point. Fields joined by `+` have the
 //! same value.
 
 use std::path::Path;

@@ -1,6 +1,6 @@
-//! What a scenario may well say and hardly means: tasks for which there is no room anywhere, so that their jobs never end.
+//! Warnings about a valid scenario that is probably not intended: tasks that fit nowhere, so that their jobs never end.
 //!
-//! Nothing is refused for it: work that waits for ever is something to study, too.
+//! Such a scenario runs: work that waits forever can be studied, too.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! How a framework treats offers: what it places where, how long it thinks, holds and refuses.
+//! How a framework treats offers: placement, think time, holding and refusal.
 //!
 //! The presets have the documented timings of real frameworks (papers.md 2.1).
 

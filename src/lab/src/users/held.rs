@@ -1,4 +1,4 @@
-//! Offers at hand, as a modelled user sees them: scalars only, which is all that its tasks need.
+//! Offers that a modelled user holds, as scalars, which its tasks need.
 
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
-//! A queue manager in front of frameworks that share a cluster, after Tromino (Saha et al., UCC 2018): it knows what waits
-//! as well as what runs, and releases tasks to their frameworks one by one, only as many as there is room for.
+//! A queue manager in front of frameworks that share a cluster, after Tromino (Saha et al., UCC 2018): it knows waiting
+//! and running tasks, and releases tasks to their frameworks one by one, as many as there is room for.
 //!
-//! Shares are dominant shares: of what a framework's released tasks need (`running`, DS in the paper) and of what waits here
-//! (`waiting`, DDS). The paper's policies are known by name; how the third one combines the two is ours (papers.md 2.3). It
-//! talks to nobody: whoever owns it asks what to release, and when.
+//! Shares are dominant shares: of the released tasks (`running`, DS in the paper) and of the waiting tasks (`waiting`,
+//! DDS). The policies have the paper's names; how the third one combines both shares is tepui's choice (papers.md 2.3).
+//! Its caller asks what to release and when.
 
 use std::collections::VecDeque;
 

@@ -1,6 +1,6 @@
-//! Modelled users: jobs that are submitted to frameworks, and frameworks that behave as their conduct says.
+//! Modelled users: jobs that are submitted to frameworks, and frameworks that follow their behaviour.
 //!
-//! A user is a scheduler like any other (`sdk::Scheduler`): it runs under virtual time and against a live master.
+//! A user is an `sdk::Scheduler`: it runs under virtual time and against a live master.
 
 mod behaviour;
 mod held;

@@ -1,4 +1,4 @@
-//! What a modelled framework does because its scenario says so, at which time after its start.
+//! Actions of a modelled framework that its scenario lists, with times after its start.
 
 use std::collections::VecDeque;
 use std::time::Duration;

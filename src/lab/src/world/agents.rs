@@ -1,4 +1,4 @@
-//! An agent's process: its core, its disk, and the carrying out of what it says.
+//! An agent's process: its core, its disk, and the execution of its outputs.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{Ipv4Addr, SocketAddrV4};

@@ -1,7 +1,7 @@
-//! How an agent's checkpoints get onto its disk: what the disk refuses is tried again, and the agent is told.
+//! Writes of an agent's checkpoints to its disk: refused writes are repeated, and the agent is notified.
 //!
-//! What is written where is decided by `store::Checkpoints`, what the agent is told by `store::Health`, as in the daemon;
-//! here are their times.
+//! `store::Checkpoints` decides where something is written and `store::Health` what the agent is told, as in the
+//! daemon. This module has the times.
 
 use std::borrow::Cow;
 use std::time::Duration;

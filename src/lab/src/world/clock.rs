@@ -1,6 +1,6 @@
-//! The clocks of a world's processes: none shows exactly what the others show, and none goes back.
+//! The clocks of a world's processes: they differ from each other, and none goes back.
 //!
-//! It reads no clock of the machine.
+//! It does not read the machine's clock.
 
 use std::time::Duration;
 

@@ -1,7 +1,8 @@
 //! Converts events of the scheduler API from v0 to v1, and calls from v1 to v0.
 //!
-//! Frequent messages (updates, plain offers, acknowledgements, launches of plain tasks) are moved field by field: encoding them
-//! would take much of the laboratory's time. All others are encoded and decoded by [`protos::evolve`], with the same result.
+//! Frequent messages (updates, plain offers, acknowledgements, launches of plain tasks) are converted field by field:
+//! encoding them would take much of the laboratory's time. All others are encoded and decoded by [`protos::evolve`],
+//! with the same result.
 
 use prost::Message;
 use protos::evolve::{devolve, evolve};

@@ -1,8 +1,8 @@
-//! A master that does not lead any more and does not know it: cut off from the coordinator, it goes on with whoever has
-//! not heard of the next one, until it finds out.
+//! A master that no longer leads and does not know it: cut off from ZooKeeper, it serves the processes that have not
+//! detected the next leader, until it finds out.
 //!
-//! It is a master like the other: while something happens to it, it takes the place of the one that leads, with its own
-//! connections. It writes nothing into the registry, so what waits for a write is never seen.
+//! While something happens to it, it takes the place of the leading master, with its own connections. It writes nothing
+//! to the registry, so outputs that wait for a write never happen.
 
 use std::time::Duration;
 

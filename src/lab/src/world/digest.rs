@@ -1,7 +1,7 @@
-//! A hash over all that is said to schedulers: what tells two runs apart.
+//! Hash over all messages to schedulers; it tells two runs apart.
 //!
-//! Events that pass by the million are taken in field by field, as they are in memory; everything else as it would be
-//! written. It is a hash for comparing, not for secrets.
+//! Frequent events are hashed field by field, in memory; all others as they are encoded. It is not a cryptographic
+//! hash.
 
 use prost::Message;
 use protos::mesos::{Offer, Resource, TaskStatus, resource::AllocationInfo, scheduler::Event, value::Scalar};

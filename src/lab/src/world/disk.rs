@@ -1,6 +1,6 @@
-//! An agent's modelled disk: the checkpoints in place, the journal, and how the disk refuses writes for a while.
+//! An agent's modelled disk: the checkpoints in place, the journals, and the refusal of writes for a while.
 //!
-//! What is written where, and what the agent is told, is decided by `store::Checkpoints`, as in the daemon.
+//! `store::Checkpoints` decides where something is written and what the agent is told, as in the daemon.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,6 +1,6 @@
-//! Which tasks an agent gives up because a master has told it that their framework is over: nobody waits for their updates.
+//! Tasks that an agent drops because a master has shut their framework down: no scheduler waits for their updates.
 //!
-//! It looks at the agent before and after the message, so a message that the agent does not obey is none.
+//! It compares the agent before and after the message, so a message that the agent ignores drops nothing.
 
 use agent::{Agent, FrameworkState, Incoming, Input, Queued};
 use base::{FrameworkId, Time};

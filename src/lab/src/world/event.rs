@@ -1,4 +1,4 @@
-//! What can happen in a world. What it does is in the file of the process that it is for.
+//! Events of a world. Their effects are in the file of the process that receives them.
 
 use std::sync::Arc;
 

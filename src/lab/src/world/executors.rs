@@ -1,7 +1,7 @@
-//! Modelled processes: command executors, each with one task, which speak the executor API of version 1.
+//! Modelled processes: command executors, each with one task, which use the executor API v1.
 //!
-//! They outlive their agent's process, look for it again, and repeat what it has not confirmed, as real ones do. The
-//! default executor of task groups runs all tasks that it is given in the same way.
+//! They outlive their agent's process, reconnect, and repeat unacknowledged updates, as real ones do. The default
+//! executor of task groups runs all of its tasks in the same way.
 
 use std::time::Duration;
 

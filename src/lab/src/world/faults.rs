@@ -1,7 +1,6 @@
-//! What goes wrong in a world because somebody wants it to: processes end, disks are slow, clocks drift, connections break,
-//! stall and part.
+//! Faults of a world: processes end, disks are slow, clocks drift, connections break, stall and partition.
 //!
-//! Whoever is at the other end notices in its own time, by broken connections and by silence.
+//! The peers detect them on their own, by broken connections and by timeouts.
 
 use std::time::Duration;
 

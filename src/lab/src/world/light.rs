@@ -1,7 +1,7 @@
-//! Agents of which only the outside is modelled: what a master sees of an agent that is always well.
+//! Agents of which only the interface to the master is modelled, without faults.
 //!
-//! They register, run tasks, and send updates one at a time until each is acknowledged. They have no executors, no
-//! checkpoints and no faults, so they are not pinged; worlds with faults use the real cores.
+//! They register, run tasks, and send updates one at a time until each is acknowledged. They have no executors,
+//! checkpoints and faults, and are not pinged. Worlds with faults use the real cores.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The master's process: its core, its registry, and the carrying out of what it says.
+//! The master's process: its core, its registry, and the execution of its outputs.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;

@@ -1,8 +1,7 @@
 //! A world: the real cores of a master, of agents and of schedulers, under a virtual clock.
 //!
-//! There is no second model of the master: what is modelled is what lies between the cores (networks, disks, processes).
-//! A run is determined by its set-up and its seed; [`World::digest`] tells two runs apart by everything that schedulers
-//! were told. It does not know scenarios or reports.
+//! Only what lies between the cores is modelled: networks, disks, processes. Set-up and seed determine a run;
+//! [`World::digest`] covers every message to a scheduler. This module does not know scenarios or reports.
 
 mod agents;
 mod checkpoints;

@@ -1,4 +1,4 @@
-//! How the modelled parts of a world behave: networks, disks, processes, and what the master's work costs.
+//! Parameters of the modelled parts of a world: networks, disks, processes, and the cost of the master's work.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
-//! Modelled connections: in order, delayed, and without loss or duplication while they hold, as TCP is.
+//! Modelled connections: in order, delayed, without loss or duplication while they last, as TCP.
 //!
-//! What is in flight when a connection breaks is lost; what is sent again after a break may arrive twice, which is how
-//! duplicates come about. Who is told of a break is the business of the processes at the ends.
+//! Data in flight is lost when a connection breaks. What is sent again after a break may arrive twice, which is how
+//! duplicates arise. The processes at both ends decide how a break is reported.
 
 use base::Time;
 

@@ -1,4 +1,4 @@
-//! What a world tells whoever looks on, beside what passes between schedulers and the master.
+//! Events of a world for its observer, beside the messages between schedulers and the master.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! The queue of what will happen: by time, and in the order of scheduling where times are equal.
+//! The event queue: by time, and in the order of scheduling at equal times.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};

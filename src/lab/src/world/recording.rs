@@ -1,4 +1,4 @@
-//! A recording of a world's master, as the live one makes it: for tests of what plays it.
+//! Recording of a world's master in the format of the live one, for tests of the replay.
 
 use base::Time;
 use master::record::{Head, MAGIC, Recorder, outcome};

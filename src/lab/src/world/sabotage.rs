@@ -1,6 +1,6 @@
-//! What tests break on purpose, to see whether a fault campaign notices: each thing as code with a fault would do it.
+//! Deliberate defects for tests, which show that a fault campaign detects them.
 //!
-//! The places where it is done ask here; nothing of it is in a build that is no test.
+//! The places of the defects call this module; test builds alone contain it.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Worlds of three agents and two frameworks: their tasks run, the same in every run of a seed, through faults too.
+//! Worlds of three agents and two frameworks: their tasks run, equally in every run of a seed, and through faults.
 
 use std::collections::BTreeMap;
 

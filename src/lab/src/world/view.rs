@@ -1,4 +1,4 @@
-//! What there is in a world, for whoever judges it.
+//! Read access to the state of a world, for checkers.
 
 use std::sync::Arc;
 

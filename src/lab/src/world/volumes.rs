@@ -1,6 +1,6 @@
-//! Persistent volumes on an agent's disk: directories that are made and destroyed as its core says, in order.
+//! Persistent volumes on an agent's disk: directories that are created and destroyed as its core says, in order.
 //!
-//! A disk that refuses is asked again until it does what it must, as in the daemon.
+//! An operation that the disk refuses is repeated until it succeeds, as in the daemon.
 
 use std::collections::BTreeSet;
 use std::collections::btree_map::Entry;

@@ -1,6 +1,7 @@
-//! A process's durable writes: one at a time, what has come meanwhile together in the next, and what was said only after.
+//! Durable writes of a process: one at a time; everything that arrives meanwhile is in the next one, and outputs wait
+//! for their write.
 //!
-//! It is how the daemons' writing threads go about it. What a process ends in the midst of is lost, but for a part.
+//! The daemons' writing threads work the same way. A write that a crash interrupts is lost, or partly done.
 
 use std::collections::VecDeque;
 use std::time::Duration;

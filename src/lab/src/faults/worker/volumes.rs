@@ -1,4 +1,4 @@
-//! What a worker does with offers for the sake of its volumes. The messages are in `slots.rs`.
+//! How a worker uses offers for its volumes. The messages are in `volume_slots.rs`.
 
 use base::Time;
 use resources::{Name, Reservation, Resource, Resources, Role};

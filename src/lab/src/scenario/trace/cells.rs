@@ -1,4 +1,4 @@
-//! The cells of a line of a trace, and how they are read. Every error names the column, by number and name, and the rule.
+//! The cells of a line of a trace. Every error names the column, by number and name, and the rule.
 
 use std::time::Duration;
 

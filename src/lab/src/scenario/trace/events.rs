@@ -1,5 +1,5 @@
-//! Google's traces of 2011 (`task_events`) and 2019 (`instance_events`): what happened to each task, event by event. A job
-//! here is a task from its submission on, as long as it ran; one that was evicted and submitted again is another one.
+//! Google's traces of 2011 (`task_events`) and 2019 (`instance_events`): the events of each task. A job is one
+//! execution of a task from its submission; a task that is evicted and submitted again is another job.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;

@@ -1,9 +1,9 @@
-//! Traces of jobs in CSV: what others have published, as it is, or our own. The shapes are in `shape.rs`, what job a line is
-//! in `rows.rs`.
+//! Traces of jobs in CSV: published ones as they are, and tepui's own. `shape.rs` has the columns, `rows.rs` the jobs
+//! of lines.
 //!
-//! Columns that a header names may come in any order, with others between them; a file without a header has all columns of its
-//! shape, in its order. A file with a bad row is refused whole, with row, column and rule. Rows of which nothing can be
-//! run (nothing is asked for, or no end is known) are left out. Traces of others begin with their first job, and may be in any order.
+//! Columns with a header may have any order, with others between them; a file without a header has all columns of its
+//! shape, in order. A file with an invalid row is rejected with row, column and rule. Rows that cannot be run (no
+//! resources, or no known end) are left out. Published traces start with their first job, and may have any order.
 
 mod cells;
 mod events;

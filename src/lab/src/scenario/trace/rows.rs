@@ -1,4 +1,4 @@
-//! What job a line of a trace is.
+//! The job of a line of a trace.
 
 use std::time::Duration;
 

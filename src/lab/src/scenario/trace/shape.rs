@@ -1,5 +1,5 @@
-//! The shapes of traces: their columns, how a file's shape is told, and what the scenario must say. What job a line is, is in
-//! `rows.rs`.
+//! The shapes of traces: their columns, the detection of a file's shape, and the settings that the scenario must have.
+//! The job of a line is in `rows.rs`.
 
 use super::Told;
 

@@ -1,4 +1,4 @@
-//! Each shape, read from a few handmade lines; and what is wrong with a file, told by row, column and rule.
+//! Each shape, read from a few lines, and errors with row, column and rule.
 
 use super::cells::moment;
 use super::*;
