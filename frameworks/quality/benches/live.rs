@@ -1,8 +1,8 @@
-//! The sixteen jobs of `policies.rs` on a real cluster, with real workers: a master, two agents of four cores, the
+//! The sixteen jobs of `policies.rs` on a real cluster with real workers: a master, two agents of four cores, and the
 //! framework's own command, once with slaq and once with fair. Takes about five minutes.
 //!
-//! A worker is held to 400,000 numbers a second, so that eight of them are worth eight equal cores also on a machine that
-//! has fewer: what is compared is the policies, not the machine's scheduler.
+//! A worker computes at most 400,000 numbers a second, so that eight workers equal eight cores also on a machine with
+//! fewer cores. The benchmark compares the policies, not the machine's scheduler.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark prints what it has measured")]
 #![forbid(unsafe_code)]

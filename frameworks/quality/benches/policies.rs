@@ -1,9 +1,9 @@
-//! Is it worth it? Sixteen real trainings share eight slots under each policy: how much is left to learn, on average over
-//! the run, and how long until nine tenths are learnt.
+//! Compares the policies: sixteen real trainings share eight slots under each, and the benchmark prints the mean
+//! remaining loss over the run and the time until nine tenths are learnt.
 //!
-//! The losses are those of real trainings, computed here: they do not depend on who computes what. Time is virtual: a
-//! slot looks at 400,000 numbers a second, and a round has 10 ms of overhead, so that a slot is worth the same on every
-//! machine. `live.rs` runs the same jobs with real workers on a real cluster.
+//! The losses are those of real trainings, computed here; they do not depend on the placement. Time is virtual: a slot
+//! processes 400,000 numbers a second, and a round has 10 ms of overhead, so that results are equal on every machine.
+//! `live.rs` runs the same jobs on a real cluster.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it has measured")]
 #![forbid(unsafe_code)]

@@ -1,4 +1,5 @@
-//! How well is a loss ten iterations ahead predicted? And how long does a decision take for 4,000 jobs and 16,000 cores?
+//! Measures the error of losses predicted ten iterations ahead, and the time of a decision for 4,000 jobs and 16,000
+//! cores.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it has measured")]
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]

@@ -1,6 +1,6 @@
-//! What a job's driver and its workers tell each other: frames in binary, each with its length before it.
+//! Messages between a job's driver and its workers: binary frames, each after its length.
 //!
-//! It opens no connection. A frame that is too long, or that cannot be read, ends the connection that it came over.
+//! This module opens no connection. A frame that is too long or invalid ends its connection.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};

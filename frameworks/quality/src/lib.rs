@@ -1,16 +1,16 @@
-//! Machine learning that trains by the quality it gains: a framework after SLAQ (SoCC'17).
+//! Machine learning scheduled by quality: a framework after SLAQ (SoCC'17).
 //!
-//! - [`learn`]: algorithms that train over parts of their data, and the models that come out.
-//! - [`job`], [`input`]: what a user wants trained, and from what data.
-//! - [`predict`]: what a job will gain, from the losses that it reports.
-//! - [`allocate`]: who gets how many cores.
-//! - [`replay`]: policies over losses that are known already, in virtual time.
-//! - [`scheduler`]: jobs in, worker tasks out.
-//! - [`modelled`]: the scheduler with drivers and workers that are modelled, for laboratories.
-//! - [`frame`]: what a job's driver and its workers tell each other.
+//! - [`learn`]: data-parallel algorithms and their models.
+//! - [`job`], [`input`]: training jobs and their data.
+//! - [`predict`]: the progress that is expected of a job, from the losses that it reports.
+//! - [`allocate`]: policies that share out the cores.
+//! - [`replay`]: policies over recorded losses, in virtual time.
+//! - [`scheduler`]: the scheduler, from jobs to worker tasks.
+//! - [`modelled`]: the scheduler with modelled drivers and workers, for the laboratory.
+//! - [`frame`]: the protocol of a job's driver and its workers.
 //! - `service` (feature `service`): all of it live, with drivers, workers, files and an HTTP API.
 //!
-//! Without that feature nothing here does I/O, reads a clock or draws an unseeded number.
+//! Without that feature this crate does no I/O, reads no clock and draws no unseeded number.
 #![forbid(unsafe_code)]
 
 pub mod allocate;

@@ -1,8 +1,8 @@
-//! The framework with drivers and workers that are modelled: what `service` does with processes and sockets, over trainings
-//! whose losses are known already, in virtual time.
+//! The framework with modelled drivers and workers: what `service` does with processes and sockets, over trainings with
+//! recorded losses, in virtual time.
 //!
-//! Who gets how many workers is the scheduler's decision, as live; here is only how long iterations take with the workers that
-//! there are ([`Curve::seconds`]), and what is told the scheduler of them. Nothing is trained.
+//! The scheduler decides the numbers of workers, as it does live. This module computes how long iterations take with
+//! them ([`Curve::seconds`]), and reports that to the scheduler. It trains nothing.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;

@@ -1,8 +1,8 @@
-//! Policies over the losses of trainings that are known already, in virtual time: epochs, whole iterations, and cores that
-//! all work at one pace. What a training loses does not depend on who computes which shard, so the losses are those that
-//! it would have under any policy; only when each iteration ends is modelled.
+//! Applies policies to trainings with recorded losses, in virtual time: epochs, whole iterations, and cores of equal
+//! speed. The placement does not influence losses, so the recorded ones are valid under every policy; only the times of
+//! iterations are modelled.
 //!
-//! It decides nothing: [`decide`] does, on what [`Forecaster`]s have seen so far. It trains nothing either.
+//! [`decide`] makes the decisions, from what the [`Forecaster`]s have seen so far. Nothing is trained.
 
 use crate::allocate::{Bid, Policy, decide};
 use crate::predict::{Forecaster, Outlook};

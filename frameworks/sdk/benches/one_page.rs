@@ -1,9 +1,8 @@
-//! Does the library cost anything? 1,000 times `true` on one agent with cpus:64, launched by a scheduler that speaks the
-//! wire itself (as in benches/tasks.rs) and by a one-page scheduler on the sdk, and the two rates.
+//! Measures the overhead of the library: 1,000 times `true` on one agent with cpus:64, launched by a scheduler that
+//! uses the wire directly (as in benches/tasks.rs) and by a small scheduler on the SDK.
 //!
-//! Each has a run that does not count, to warm up; then they take turns in the order ABBA, so that a machine that gets
-//! slower (or a disk that gets fuller) favours neither. The medians count. CPU time is this process's own, which is the
-//! scheduler's side: masters and agents are processes of their own.
+//! Each warms up with a run that does not count; then they alternate in the order ABBA, so that a machine that becomes
+//! slower favours neither. The medians count. CPU time is that of this process, which is the scheduler's side.
 //!
 //! Run with `cargo xtask bench one_page`; `--quick` runs 200 tasks, `--rounds=N` repeats ABBA, `--state` keeps state.
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]

@@ -1,6 +1,6 @@
-//! What a scheduler can do: calls to the master, collected while it handles an event and sent afterwards.
+//! Calls of a scheduler to the master, collected while it handles an event and sent afterwards.
 //!
-//! It sends nothing itself, and it does not check what only the master can know.
+//! It sends nothing itself, and does not check what only the master can know.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
-//! What can happen to a scheduler.
+//! Events of a scheduler.
 //!
-//! The wire's `Event` is one message with a type and many optional parts; here each kind carries exactly its own.
+//! The wire's `Event` is one message with a type and many optional parts; here each kind has exactly its own.
 
 use std::collections::BTreeMap;
 

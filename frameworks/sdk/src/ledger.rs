@@ -1,7 +1,7 @@
-//! The task ledger: every task that the framework has, and what is known of it.
+//! The task ledger: every task of the framework with its last known state.
 //!
-//! A task enters when it is launched, or when an update names it (after a restart of the scheduler). It leaves after
-//! its last update. It does not decide what to do about a task.
+//! A task is added when it is launched, or when an update names it after a restart of the scheduler. It is removed
+//! after its last update. The ledger does not decide what to do about a task.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;

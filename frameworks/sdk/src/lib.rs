@@ -1,19 +1,19 @@
-//! What a framework developer depends on: schedulers without I/O, and the driver that runs them.
+//! The SDK for framework developers: schedulers without I/O, and the driver that runs them.
 //!
-//! A scheduler is a value with one method, [`Scheduler::on_event`]: it is told what happened and at what time, and
-//! says what to do through [`Calls`]. It opens no socket, starts no thread and reads no clock, so the same value runs
-//! against a master over HTTP (`driver::run`) and under virtual time.
+//! A scheduler is a value with one method, [`Scheduler::on_event`]. It receives an event and the time, and answers
+//! through [`Calls`]. It opens no socket, starts no thread and reads no clock, so the same value runs against a master
+//! over HTTP (`driver::run`) and under virtual time.
 //!
-//! - [`Event`] is what can happen; [`Calls`] is what can be done about it.
-//! - [`Ledger`] (`calls.tasks()`) knows every task that the framework has, so that none is forgotten or doubled.
-//! - [`Packer`] puts tasks onto offers and gives the rest of the offers back; [`Need`] is for ports and attributes.
-//! - [`Restarts`] says when to start again what has ended.
-//! - [`Session`] is everything between the two that needs no I/O: subscribing, re-subscribing with back-off, watching
-//!   heartbeats, acknowledging, reconciling, and keeping what must survive a restart in a [`state::State`].
-//! - [`executor`] is the same for custom executors.
-//! - [`requests()`] is the way from the outside, such as an HTTP API, to a running scheduler and back.
+//! - [`Event`]: events of a scheduler. [`Calls`]: its calls.
+//! - [`Ledger`] (`calls.tasks()`): every task of the framework, so that none is forgotten or launched twice.
+//! - [`Packer`]: packs tasks into offers and declines the rest. [`Need`]: ports and attributes.
+//! - [`Restarts`]: back-off for tasks that are started again.
+//! - [`Session`]: the protocol without I/O: it subscribes, subscribes again with back-off, watches heartbeats,
+//!   acknowledges, reconciles, and persists state in a [`state::State`].
+//! - [`executor`]: the same for custom executors.
+//! - [`requests()`]: a channel from an HTTP API or a command to a running scheduler and back.
 //!
-//! The messages are Mesos's own, of version 1: [`v1`]. This crate knows nothing of masters or agents beyond them.
+//! The messages are those of Mesos's v1 API: [`v1`].
 #![forbid(unsafe_code)]
 
 mod calls;

@@ -1,4 +1,4 @@
-//! Counters and gauges of a framework, in the text form of Prometheus. It serves them nowhere.
+//! Counters and gauges of a framework in Prometheus's text format. It does not serve them.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -1,7 +1,7 @@
-//! What a task needs beyond scalars: ports, attributes of the agent, revocable resources.
+//! Needs of a task beyond scalars: ports, attributes of the agent, revocable resources.
 //!
-//! A [`Need`] is matched against one [`Bin`] of a packer and says which resources to take; where to place the task is
-//! up to the packer and its score.
+//! A [`Need`] is matched against one [`Bin`] of a packer and selects its resources. The packer and its score choose the
+//! bin.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,6 +1,6 @@
-//! Putting tasks onto offers, and giving the rest of the offers back.
+//! Packs tasks into offers, and declines the rest.
 //!
-//! It finds room, first fit or by a score of the caller's; which task to place next is the caller's decision.
+//! It selects the first offer that fits, or the best by the caller's score. The caller chooses the order of tasks.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

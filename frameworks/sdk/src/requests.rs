@@ -1,8 +1,8 @@
-//! The way from the outside to a running scheduler and back: questions in, answers out.
+//! A channel from other threads to a running scheduler and back: requests in, answers out.
 //!
-//! An HTTP API, a command line or a test asks through a [`Requester`]; the scheduler takes what waits from its
-//! [`Requests`] when it hears [`Event::Wake`](crate::Event::Wake), and answers at once or later. It knows nothing of
-//! what is asked. The queue is limited; who asks while it is full is told so.
+//! An HTTP API, a command or a test asks through a [`Requester`]. The scheduler takes waiting requests from its
+//! [`Requests`] at [`Event::Wake`](crate::Event::Wake), and answers at once or later. The queue is limited; a request
+//! to a full queue fails.
 
 use std::collections::VecDeque;
 use std::fmt;

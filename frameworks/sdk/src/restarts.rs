@@ -1,7 +1,7 @@
-//! When to start again what has ended: back-off for each thing that is kept running.
+//! Back-off for tasks that are started again after their end.
 //!
-//! What ends soon after its start waits longer each time; what ran for a while begins with the first wait again. It
-//! starts nothing, and reads no clock.
+//! A task that ends soon after its start waits longer each time; after a long run it starts with the first wait again.
+//! This module starts nothing, and reads no clock.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,6 +1,6 @@
-//! What a session keeps over restarts, as entries of a store: the framework's id, the ledger, the scheduler's own.
+//! State that a session persists, as entries of a store: the framework's id, the ledger, and the scheduler's own state.
 //!
-//! It says which entries mean what. It neither reads nor writes a store.
+//! It defines the entries; it does not read or write a store.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,12 +1,12 @@
-//! Everything between a scheduler and a master that needs no I/O.
+//! The protocol between a scheduler and a master, without I/O.
 //!
-//! A session subscribes, watches heartbeats, subscribes again with back-off and the framework's id, keeps the ledger,
-//! acknowledges updates and reconciles after a new subscription. Inputs and the time come in, outputs come out; a
-//! driver carries them out over HTTP, a laboratory under virtual time.
+//! A session subscribes, watches heartbeats, subscribes again with back-off and the framework's id, maintains the
+//! ledger, acknowledges updates, and reconciles after a new subscription. Inputs and the time come in, outputs come
+//! out. A driver carries them out over HTTP, the laboratory under virtual time.
 //!
-//! Where there is a store ([`Session::restore`]), outputs are a transaction: what must survive comes first, as
-//! [`Output::Save`], and only when that is durable may the calls after it be sent. So a scheduler that dies at any
-//! instant knows after its restart of every task that it may have launched, and hears of no update twice.
+//! With a store ([`Session::restore`]) outputs are a transaction: [`Output::Save`] comes first, and the calls after it
+//! may be sent only when it is durable. So a scheduler that is killed at any time knows after its restart every task
+//! that it may have launched, and handles no update twice.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

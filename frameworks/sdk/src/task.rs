@@ -1,6 +1,6 @@
-//! Making tasks: the parts of a `TaskInfo` that most tasks have.
+//! Builds tasks: the parts of a `TaskInfo` that most tasks have.
 //!
-//! A task made here names what it needs; a [`Packer`](crate::Packer) finds the resources and the agent.
+//! A task built here lists its needs; a [`Packer`](crate::Packer) selects resources and agent.
 
 use resources::Resources;
 

@@ -1,4 +1,4 @@
-//! A framework's own API: what its clients send and get. It knows nothing of schedulers.
+//! A framework's own API: requests and responses of its clients.
 #![forbid(unsafe_code)]
 
 use std::net::{Ipv4Addr, SocketAddr};

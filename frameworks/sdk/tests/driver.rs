@@ -1,6 +1,6 @@
-//! The driver against a master made for the test: what it sends, and what it does when the master misbehaves.
+//! The driver against a fake master: its calls, and its reaction to a master that misbehaves.
 //!
-//! The fake master speaks the scheduler API in protobuf and does what the test tells it. It has no agents.
+//! The fake master implements the scheduler API in protobuf, follows the test's instructions, and has no agents.
 #![forbid(unsafe_code)]
 
 mod fake;

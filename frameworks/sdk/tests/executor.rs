@@ -1,6 +1,6 @@
-//! The executor's driver against an agent made for the test, which says what it is told to and loses its connections.
+//! The executor's driver against a fake agent, which follows the test's instructions and loses its connections.
 //!
-//! The fake agent takes calls down and sends the events it is given. It has no containers and no master.
+//! The fake agent records calls and sends the events that it is given. It has no containers and no master.
 #![forbid(unsafe_code)]
 
 use std::net::{Ipv4Addr, SocketAddr};

@@ -1,4 +1,4 @@
-//! `zk://` against a ZooKeeper server made for the test, with one group, and against the fake masters in it.
+//! `zk://` with a fake ZooKeeper server that has one group with the fake masters.
 #![forbid(unsafe_code)]
 
 #[allow(dead_code, reason = "the driver's own test uses all of it")]

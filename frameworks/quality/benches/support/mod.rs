@@ -1,4 +1,4 @@
-//! What the benchmarks share: real trainings as loss curves, on slots that work at a fixed pace.
+//! Shared by the benchmarks: real trainings as loss curves, on slots of a fixed speed.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it has measured")]
 #![allow(dead_code, reason = "each benchmark uses its own part")]

@@ -1,4 +1,4 @@
-//! The work-conserving fair policy: what SLAQ is compared with.
+//! The work-conserving fair policy, the baseline of SLAQ.
 
 use super::{Bid, floors, raise};
 

@@ -1,6 +1,6 @@
-//! Who gets how many cores for the next epoch: pure functions, one a policy.
+//! Policies that share out the cores of the next epoch, as pure functions.
 //!
-//! They see a number of [`Bid`]s and a number of cores, and nothing of offers, tasks or time.
+//! They receive [`Bid`]s and a number of cores. They do not know offers, tasks or time.
 
 mod fair;
 mod slaq;

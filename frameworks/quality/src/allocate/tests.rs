@@ -1,9 +1,9 @@
 //! Invariants of every policy, over random jobs:
-//! - all together get no more than there is, and no job more than its ceiling;
-//! - with enough cores for that every job has a core, and its floor, but under the fair policy; with fewer no job waits
-//!   for ever;
+//! - all jobs together get no more cores than there are, and no job more than its ceiling;
+//! - if there are enough cores, every job has one, and its floor, except under the fair policy; otherwise no job
+//!   starves;
 //! - no core is left over while a job could use one;
-//! - with enough cores for that, one more takes none away from anybody under SLAQ.
+//! - if there are enough cores, an additional core takes none away from a job under SLAQ.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! CSV: a row a line, all rows as long as the first.
+//! CSV files: one row in a line, all rows of the same length.
 
 use ndarray::Array2;
 

@@ -1,4 +1,4 @@
-//! Labels as they stand in a file, and what they become: numbers, or the places of class names.
+//! Labels of a file, converted to numbers or to indices of class names.
 
 use super::{Breach, number, shortened};
 

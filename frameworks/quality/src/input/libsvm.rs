@@ -1,4 +1,4 @@
-//! LIBSVM's form: a label, then `column:value` for each feature that is not zero; columns count from 1 and rise.
+//! LIBSVM files: a label, then `column:value` for each nonzero feature; columns count from 1 and ascend.
 
 use super::labels::Labels;
 use super::{Breach, CELLS_MAX, COLUMNS_MAX, Input, number, shortened};

@@ -1,6 +1,6 @@
-//! Data files: CSV and LIBSVM text becomes data to learn from, or is refused with file, line and rule.
+//! Data files: converts CSV and LIBSVM text to training data, or rejects it with file, line and rule.
 //!
-//! It reads text that somebody else has read from a disk.
+//! It receives text; reading files is the caller's part.
 
 mod csv;
 mod labels;

@@ -1,4 +1,4 @@
-//! Files that are read, and files that are refused with their line and the rule.
+//! Valid files, and files that are rejected with line and rule.
 
 use super::*;
 

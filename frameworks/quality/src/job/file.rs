@@ -1,4 +1,4 @@
-//! Job files: TOML with a `[[job]]` for each job, taken whole or refused with file, line and rule.
+//! Job files: TOML with a `[[job]]` for each job. An invalid file is rejected as a whole, with file, line and rule.
 
 use serde::Deserialize;
 use toml::Spanned;

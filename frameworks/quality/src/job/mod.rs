@@ -1,6 +1,6 @@
-//! Training jobs: what a user wants trained, on what data, how well and until when.
+//! Training jobs: the algorithm, the data, the target quality and the deadline.
 //!
-//! A job says nothing of cores or machines except how many it could use.
+//! A job does not name cores or machines, except for the number of cores that it can use.
 
 mod file;
 mod source;

@@ -1,4 +1,4 @@
-//! Where a job's data comes from: a file, or a generator with a seed.
+//! The source of a job's data: a file, or a generator with a seed.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What can be learnt: the algorithms with their hyperparameters, and the rules that these keep.
+//! The algorithms with their hyperparameters and the rules of these.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! Data to learn from: rows of numbers with a label each, dense or sparse.
+//! Training data: rows of numbers, dense or sparse, each with a label.
 
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, Slice};
 

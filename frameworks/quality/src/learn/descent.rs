@@ -1,4 +1,4 @@
-//! Gradient descent that finds its step: a little longer after each success, half as long after a failure.
+//! Gradient descent with an adaptive step: a little longer after each success, half as long after a failure.
 
 use serde::{Deserialize, Serialize};
 

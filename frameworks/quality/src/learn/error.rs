@@ -1,4 +1,4 @@
-//! What can be wrong with data, parameters and models.
+//! Errors of data, parameters and models.
 
 /// Why something cannot be learnt or predicted.
 #[derive(Debug, thiserror::Error)]

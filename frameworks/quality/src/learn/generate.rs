@@ -1,4 +1,4 @@
-//! Data from a seed: each shard is made by itself, so that a worker makes only what it works on.
+//! Generates data from a seed. Each shard is generated separately, so a worker generates only its own.
 
 use std::collections::BTreeMap;
 

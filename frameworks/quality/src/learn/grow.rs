@@ -1,7 +1,7 @@
-//! One regression tree, grown level by level from histograms of gradients.
+//! Grows one regression tree level by level from histograms of gradients.
 //!
-//! A tree is a row of numbers, two a node: the feature that it looks at (-1 for a leaf), and the threshold or the leaf's
-//! value. The children of node i are 2i + 1, for values up to the threshold, and 2i + 2.
+//! A tree is an array of numbers, two for each node: the feature that is compared (-1 for a leaf), and the threshold or
+//! the leaf's value. The children of node i are 2i + 1, for values up to the threshold, and 2i + 2.
 
 /// A leaf's mark.
 const LEAF: f64 = -1.0;

@@ -1,4 +1,4 @@
-//! k-means: Lloyd's iterations from centres that k-means++ picks out of a sample.
+//! k-means: Lloyd's iterations from centres that k-means++ chooses in a sample.
 
 use ndarray::{Array2, ArrayView1, ArrayView2, Axis};
 use serde::{Deserialize, Serialize};

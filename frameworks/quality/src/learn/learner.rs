@@ -1,4 +1,4 @@
-//! A learner: what trains a model from the partial results of shards, whatever the algorithm.
+//! A learner: trains a model from the partial results of shards, for every algorithm.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! Linear models: least squares, logistic regression and the support vector machine differ in their loss only.
+//! Linear models: least squares, logistic regression and the support vector machine, which differ in their losses only.
 //!
 //! Features are scaled to mean 0 and deviation 1 by rewriting the weights, so that sparse data stays sparse.
 

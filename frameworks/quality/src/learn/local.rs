@@ -1,4 +1,4 @@
-//! Training in this process: every shard in turn. For tests, for small models, and to know where a training ends.
+//! Training within this process, shard after shard: for tests, for small models, and for reference results.
 
 use super::algorithm::{Algorithm, Shape};
 use super::data::Data;

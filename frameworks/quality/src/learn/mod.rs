@@ -1,11 +1,12 @@
-//! Algorithms that train data-parallel, and the models that come out.
+//! Data-parallel training algorithms, and their models.
 //!
-//! Data is cut into *shards*. Training goes in *rounds*: a [`Learner`] gives out [`parameters`](Learner::parameters),
-//! [`partial`] turns them and one shard into numbers (a gradient, a statistic, a histogram), and
-//! [`fold`](Learner::fold) takes the numbers of all shards in the shards' order and makes a step. Who computes which
-//! shard, and on how many machines, cannot change the outcome: sums are always taken in the same order.
+//! Data is divided into *shards*. Training runs in *rounds*: a [`Learner`] provides
+//! [`parameters`](Learner::parameters), [`partial`] computes numbers from them and one shard (a gradient, a statistic,
+//! a histogram), and [`fold`](Learner::fold) combines the numbers of all shards in the order of the shards and makes a
+//! step. The placement of shards and the number of machines do not influence the result: sums are always computed in
+//! the same order.
 //!
-//! This module opens no file and knows nothing of workers, jobs or cores.
+//! This module opens no file and does not know workers, jobs or cores.
 
 mod algorithm;
 mod data;

@@ -1,4 +1,4 @@
-//! Trained models, as they are kept: JSON with a version.
+//! Trained models in their stored form: JSON with a version.
 
 use serde::{Deserialize, Serialize};
 

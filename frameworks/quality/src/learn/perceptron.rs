@@ -1,4 +1,4 @@
-//! The multi-layer perceptron: its training by Adam over stripes of the data, and the classifier that comes out.
+//! The multi-layer perceptron: trained by Adam over stripes of the data, with a classifier as the result.
 
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Chance from a seed: the same numbers for the same seed on every machine.
+//! Pseudorandom numbers: the same for the same seed on every machine.
 
 use rand_distr::{Distribution, Gamma, StandardNormal, StandardUniform};
 use rand_pcg::Pcg64;

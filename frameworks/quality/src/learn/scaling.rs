@@ -1,4 +1,4 @@
-//! Mean and deviation of each feature: what makes features of different units comparable.
+//! Mean and deviation of each feature, which make features of different units comparable.
 
 use serde::{Deserialize, Serialize};
 

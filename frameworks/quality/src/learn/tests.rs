@@ -1,4 +1,4 @@
-//! Each algorithm reaches the optimum that is known from elsewhere, and the cut into shards does not matter.
+//! Each algorithm reaches a known optimum, independently of the division into shards.
 
 use super::*;
 

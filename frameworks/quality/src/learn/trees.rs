@@ -1,4 +1,5 @@
-//! Gradient-boosted trees: each tree is fitted to what the trees before it left over, by histograms that shards add up.
+//! Gradient-boosted trees: each tree is fitted to the residuals of the earlier ones, by histograms that are summed over
+//! shards.
 //!
 //! The formulas of gains and leaves are those of XGBoost (Chen and Guestrin, 2016).
 

@@ -1,4 +1,4 @@
-//! A whole life of trainings, on agents that start what they are given at once.
+//! Trainings from submission to end, on agents that start tasks at once.
 
 use std::cell::{RefCell, RefMut};
 use std::collections::BTreeSet;

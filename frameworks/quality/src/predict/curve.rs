@@ -1,4 +1,4 @@
-//! The two families of curves that losses of iterative algorithms follow (SLAQ, section 4.2).
+//! The two families of curves that the losses of iterative algorithms follow (SLAQ, section 4.2).
 
 use serde::{Deserialize, Serialize};
 

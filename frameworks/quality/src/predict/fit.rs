@@ -1,7 +1,7 @@
-//! Weighted least squares: the curve that a history of losses follows.
+//! Weighted least squares: fits a curve to a history of losses.
 //!
-//! For the loss at the end, which makes both families crooked, a grid is tried and its best place refined; what is left
-//! is a straight line or a parabola, and solved.
+//! Both families are nonlinear in the final loss only. It is searched on a grid and refined; the rest is a line or a
+//! parabola, and solved.
 
 use super::curve::{Curve, Family};
 

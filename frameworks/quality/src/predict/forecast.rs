@@ -1,4 +1,4 @@
-//! What is known of one job's progress, and what is expected of it.
+//! The recorded progress of one job, and its forecast.
 
 use std::collections::VecDeque;
 

@@ -1,7 +1,7 @@
-//! What a training job will gain: its loss curve is fitted and followed into the future (SLAQ, section 4).
+//! Predicts the progress of a training job: its loss curve is fitted and extrapolated (SLAQ, section 4).
 //!
-//! [`fit`] finds a curve through a history, [`TimeModel`] knows how long an iteration takes on so many cores, and a
-//! [`Forecaster`] keeps both for one job. Nothing here decides who gets cores.
+//! [`fit`] fits a curve to a history, [`TimeModel`] predicts how long an iteration takes on a number of cores, and a
+//! [`Forecaster`] has both for one job. This module does not share out cores.
 
 mod curve;
 mod fit;

@@ -1,4 +1,4 @@
-//! How long an iteration takes on a number of cores: its work is shared, its overhead is not.
+//! Duration of an iteration on a number of cores: the work is shared, the overhead is not.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! A job as the scheduler sees it: its workers, its progress, and what it bids for cores.
+//! A job in the scheduler: its workers, its progress, and its bid for cores.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! What the scheduler keeps for its next start: its jobs with their results and their workers, when it started first, and
-//! how often since.
+//! State that the scheduler persists: its jobs with their results and workers, the time of its first start, and the
+//! number of starts.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,9 +1,9 @@
-//! The scheduler: jobs in, worker tasks out. It knows how many workers each job has and should have, and nothing of what
-//! workers compute.
+//! The scheduler: turns jobs into worker tasks. It knows how many workers each job has and should have, and not what
+//! they compute.
 //!
-//! Once an epoch, and whenever a job comes or ends, the policy shares out the workers that the cluster has room for. A
-//! job that has too few gets more as soon as an offer has room; one that has too many is told which to let go at the end
-//! of its iteration, and to which other job. So a worker may work for several jobs in its life.
+//! Once an epoch, and whenever a job arrives or ends, the policy shares out the workers that the cluster has room for.
+//! A job with too few workers gets more as soon as an offer has room. A job with too many is told which ones to release
+//! at the end of its iteration, and to which job. So a worker may serve several jobs.
 
 mod entry;
 mod kept;

@@ -1,4 +1,4 @@
-//! Sharing out: how many workers each job should have, and which have to go.
+//! The plan of an epoch: the number of workers of each job, and the workers to release.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;

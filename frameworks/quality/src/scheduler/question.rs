@@ -1,4 +1,4 @@
-//! What the shell asks the scheduler and tells it: new jobs, their progress, their ends.
+//! Requests of the shell to the scheduler: new jobs, their progress, their ends.
 
 use serde::{Deserialize, Serialize};
 

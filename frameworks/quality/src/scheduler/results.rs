@@ -1,4 +1,4 @@
-//! What a job has come to so far: shown to its user, and kept over restarts of the scheduler.
+//! Results of a job so far: shown to its user, and persisted.
 
 use serde::{Deserialize, Serialize};
 

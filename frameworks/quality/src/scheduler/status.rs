@@ -1,4 +1,4 @@
-//! A snapshot of all jobs: what a table, a plot or a test wants to know.
+//! A snapshot of all jobs, for tables, plots and tests.
 
 use sdk::base::Time;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Worker tasks: how they are made and placed, and what their updates mean.
+//! Worker tasks: their creation and placement, and the meaning of their updates.
 
 use std::cmp::Reverse;
 use std::time::Duration;

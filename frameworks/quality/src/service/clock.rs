@@ -1,4 +1,4 @@
-//! The one place where the service reads the clock.
+//! The only place where the service reads the clock.
 
 use std::time::Instant;
 

@@ -1,6 +1,6 @@
-//! Data files that a worker has read, for when it comes back to a job that learns from one of them.
+//! Data files that a worker has read, for later jobs with the same data.
 //!
-//! It holds at most so many bytes of numbers, and forgets those first that were not used for longest.
+//! It holds a limited number of bytes, and drops the least recently used file first.
 
 use std::fs;
 use std::path::Path;

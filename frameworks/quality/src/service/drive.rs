@@ -1,7 +1,7 @@
-//! The driver of one job: pool shards to its workers, folds what comes back, reports every iteration, and knows when the
-//! job is over.
+//! The driver of one job: distributes shards to its workers, combines their results, reports every iteration, and
+//! detects the end of the job.
 //!
-//! How many workers it has is decided elsewhere; it works with those that are there.
+//! The scheduler decides the number of workers; the driver works with those that are connected.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};

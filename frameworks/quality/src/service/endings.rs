@@ -1,5 +1,5 @@
-//! How a driver ends its job: by its loss, its accuracy, its deadline, a loss that stands still, its iterations, and a loss
-//! that is no number. Its worker computes in the same process.
+//! Tests of a job's end: by its loss, its accuracy, its deadline, a constant loss, its iterations, and a loss that is
+//! not a number. The worker computes in the same process.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What can keep the service from doing its work.
+//! Errors of the service.
 
 use std::io;
 

@@ -1,6 +1,6 @@
 //! Files of the service: checkpoints of jobs, trained models, and the record of all iterations.
 //!
-//! A file is there whole or as it was before: it is written beside its place and then moved there.
+//! A file is replaced as a whole: it is written under a temporary name and renamed.
 
 use std::fs;
 use std::io::Write;

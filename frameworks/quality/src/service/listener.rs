@@ -1,6 +1,6 @@
-//! Where workers connect: finds out which job a connection belongs to and hands it to that job's driver.
+//! Accepts the connections of workers, and passes each to the driver of its job.
 //!
-//! It reads and writes frames and knows nothing of what they are for.
+//! It reads and writes frames without interpreting them.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -1,6 +1,6 @@
-//! The framework live: the scheduler on a master, a driver for each job, workers that connect, files and an HTTP API.
+//! The live framework: the scheduler on a master, a driver for each job, connected workers, files and an HTTP API.
 //!
-//! It decides nothing about cores or models; it carries what others decide.
+//! It carries out decisions, and makes none about cores or models.
 
 mod api;
 mod clock;

@@ -1,4 +1,4 @@
-//! Losses and cores over time as one SVG picture.
+//! Plot of losses and cores over time, as SVG.
 
 use plot::{Line, Lines};
 

@@ -1,4 +1,4 @@
-//! Files that come back or are refused, a worker whose driver is gone, and a picture.
+//! Files that are restored or rejected, a worker without its driver, and the plot.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};

@@ -1,6 +1,7 @@
-//! A job's way from its submission to its driver: its data is looked at, its name is taken, its time is waited for.
+//! Steps of a job from its submission to its driver: its data is checked, its name is reserved, its start time is
+//! awaited.
 //!
-//! It trains nothing and decides nothing; files are read on threads that may take their time.
+//! Files are read on threads that may block. This module trains nothing.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,6 +1,6 @@
-//! A worker: the process of a task. It connects to its job's driver and computes the shards that it is told to.
+//! A worker: the process of a task. It connects to its job's driver and computes the shards that it is assigned.
 //!
-//! When the driver is gone it waits for it to come back, for a while; then it ends. It decides nothing.
+//! Without its driver it waits for some time, and then ends.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};

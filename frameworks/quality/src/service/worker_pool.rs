@@ -1,6 +1,6 @@
-//! The workers of a job that are connected, and the round that they compute: who has which shard, and what is there.
+//! The connected workers of a job, and the current round: the assignment of shards, and the results.
 //!
-//! A shard's result counts once, whoever sent it first; a shard whose worker is gone is given to another.
+//! The first result of a shard counts. A shard whose worker has disconnected is assigned to another.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,6 +1,6 @@
-//! A small way to serve a framework's own API: JSON in and out, and streams of events, on the house's HTTP server.
+//! Serves a framework's own HTTP API: JSON requests and responses, and event streams.
 //!
-//! It knows no framework: one function answers a [`Call`]. Errors are JSON, too: `{"error": "what, and the rule"}`.
+//! One function answers each [`Call`]. Errors are JSON, too: `{"error": "what, and the rule"}`.
 
 use std::io;
 use std::net::SocketAddr;

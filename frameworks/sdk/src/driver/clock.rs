@@ -1,4 +1,4 @@
-//! The system's clock as values that never go back. Nothing else of this crate reads it.
+//! The system's clock as monotonic values. No other module of this crate reads it.
 
 use std::time::{Instant, SystemTime};
 

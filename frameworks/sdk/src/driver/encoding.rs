@@ -1,4 +1,4 @@
-//! The two forms in which a master takes calls and sends events.
+//! The two encodings of calls and events: JSON and protobuf.
 
 use bytes::Bytes;
 use prost::Message;

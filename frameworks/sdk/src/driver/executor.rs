@@ -1,7 +1,7 @@
 //! Runs a custom executor against its agent over HTTP.
 //!
-//! It carries out what an [`executor::Session`](crate::executor::Session) wants and decides nothing itself. Calls are
-//! made one after the other; events wait meanwhile.
+//! It carries out the outputs of an [`executor::Session`](crate::executor::Session). Calls are made one after the
+//! other; events wait meanwhile.
 
 use std::sync::Arc;
 

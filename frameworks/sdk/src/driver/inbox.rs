@@ -1,4 +1,4 @@
-//! What the driver's tasks tell it. News from tasks that were closed meanwhile are dropped.
+//! Reports of the driver's tasks to it. Reports of tasks that have been closed are dropped.
 
 use std::convert::Infallible;
 

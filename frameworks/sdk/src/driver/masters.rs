@@ -1,4 +1,4 @@
-//! Which master to try: the one that took us in last, then each that was named, in turn.
+//! The order in which masters are tried: the last one that accepted the subscription, then the others in turn.
 
 use std::str::FromStr;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Runs a scheduler against a master over HTTP.
 //!
-//! It carries out what a [`Session`] wants and decides nothing itself, except which of several masters to try next.
-//! One task reads the event stream, one sends the calls in their order, and the scheduler runs where [`run`] is awaited.
+//! It carries out the outputs of a [`Session`], and decides only which of several masters to try next. One task reads
+//! the event stream, one sends the calls in order, and the scheduler runs where [`run`] is awaited.
 
 pub mod api;
 mod clock;

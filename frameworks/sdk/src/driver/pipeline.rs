@@ -1,7 +1,8 @@
-//! One connection on which calls go out without waiting for the answers to those before, which come in the same order.
+//! One connection on which calls are pipelined: a call does not wait for the responses to earlier ones, which arrive in
+//! the same order.
 //!
-//! A scheduler calls often: each update wants an acknowledgement. To wait for an answer each time would make the way to
-//! the master and back the limit, so this does what Mesos's own library does. It knows no calls, only their bytes.
+//! A scheduler calls often, since each update needs an acknowledgement. Waiting for each response would limit it to one
+//! call in a round trip. Mesos's own library pipelines as well. This module does not interpret the calls.
 
 use std::io;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The store beside the driver: its calls block, so they are made on a thread that may wait.
+//! The store of the driver. Its calls block, so they run on a thread of their own.
 
 use std::collections::BTreeMap;
 

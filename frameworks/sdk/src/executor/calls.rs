@@ -1,4 +1,4 @@
-//! What an executor can do: status updates and messages, collected while it handles an event and sent afterwards.
+//! Calls of an executor: status updates and messages, collected while it handles an event and sent afterwards.
 
 use base::Time;
 

@@ -1,4 +1,4 @@
-//! What an agent tells an executor through its environment (wire facts libprocess.md 14).
+//! Environment variables by which an agent configures an executor (wire facts libprocess.md 14).
 
 use std::time::Duration;
 

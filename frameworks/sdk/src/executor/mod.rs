@@ -1,11 +1,10 @@
 //! Custom executors without I/O: launches and kills in, status updates out.
 //!
-//! An executor is a value with one method, [`Executor::on_event`], just like a scheduler. How it carries tasks out is
-//! its own affair: threads, child processes, coroutines. They tell it through a queue of its own (such as
-//! [`requests`](crate::requests())) and a nudge.
+//! An executor is a value with one method, [`Executor::on_event`], like a scheduler. It may run tasks in threads, child
+//! processes or coroutines, which report through a queue (such as [`requests`](crate::requests())) and a wake-up.
 //!
-//! [`Session`] is everything between the two that needs no I/O: subscribing, subscribing again with what the agent has
-//! not confirmed, numbering updates and repeating them, the end with its grace period. `driver::executor` runs it
+//! [`Session`] does everything between executor and agent that needs no I/O: it subscribes, subscribes again with
+//! unacknowledged updates, numbers updates and repeats them, and ends with a grace period. `driver::executor` runs it
 //! against an agent.
 
 mod calls;

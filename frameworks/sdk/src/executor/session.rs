@@ -1,7 +1,7 @@
-//! Everything between an executor and its agent that needs no I/O.
+//! The protocol between an executor and its agent, without I/O.
 //!
-//! Inputs and the time come in, outputs come out. Updates are kept until the agent confirms them, tasks until it has
-//! confirmed their first update; both are told with every new subscription (wire facts http.md 8).
+//! Inputs and the time come in, outputs come out. Updates are kept until the agent acknowledges them, tasks until it
+//! has acknowledged their first update; every new subscription lists both (wire facts http.md 8).
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Packing by hand-made offers.
+//! Packing of constructed offers.
 
 use resources::{Name, Resource, Value};
 

@@ -1,11 +1,11 @@
-//! A scheduler that is killed at any boundary between two outputs, and started again with what was saved.
+//! A scheduler that is killed between any two outputs, and restarted with what was saved.
 //!
-//! Invariants, whatever happens on the way:
-//! - every job finishes, and finishes once: no two of its tasks run to their end;
-//! - the scheduler hears of each end exactly once, over all its lives.
+//! Invariants:
+//! - every job finishes exactly once: no two of its tasks run to their end;
+//! - the scheduler handles each end exactly once, over all restarts.
 //!
-//! The cluster here is one agent's worth of truth: a task runs from its launch to its end, each update is repeated until
-//! it is acknowledged, and reconciliation is answered as by a master that knows all agents.
+//! The cluster is a model of one agent: a task runs from its launch to its end, each update is repeated until it is
+//! acknowledged, and reconciliation is answered as by a master that knows all agents.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! How a session ends by its scheduler's wish: torn down, which needs a master, or failed, which needs nobody.
+//! The end of a session at its scheduler's request: teardown, which needs a master, or failure, which does not.
 
 use std::time::Duration;
 

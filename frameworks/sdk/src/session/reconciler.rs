@@ -1,8 +1,8 @@
-//! When to ask the master what became of tasks, and about which: the plan of reconciliation.
+//! The schedule of reconciliation: when to ask the master about which tasks.
 //!
-//! After a subscription every task of the ledger is asked about, with growing waits until each has been heard of: a
-//! master that has just been elected answers nothing of agents that it has not heard from. Later all are asked about
-//! from time to time, in turn by name and as a whole: the latter finds tasks that the ledger lacks. It sends nothing.
+//! After a subscription it asks about every task of the ledger, with growing waits until each has an answer: a newly
+//! elected master answers nothing about agents that have not reregistered. Later it asks about all tasks from time to
+//! time, in turn by name, and implicitly, which finds tasks that the ledger lacks. It sends nothing.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Scripted sessions: what a scheduler hears, and what goes out, call by call.
+//! Scripted sessions: events in, calls out.
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What a session counts. The names are part of what users see: they are listed in docs/framework-guide.md.
+//! Metrics of a session. docs/framework-guide.md lists their names.
 
 use crate::v1::TaskState;
 use crate::v1::scheduler::Call;

@@ -1,4 +1,4 @@
-//! A store in one file, kept whole over crashes by an embedded storage engine.
+//! A store in one file, kept consistent over crashes by an embedded storage engine.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

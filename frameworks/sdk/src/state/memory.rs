@@ -1,4 +1,4 @@
-//! A store that is gone with its process: for tests, and for laboratories that restart schedulers within one process.
+//! A store in memory, for tests, and for laboratories that restart schedulers within one process.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,6 +1,6 @@
-//! Where a framework keeps what must survive its scheduler: the trait, and a store in memory.
+//! State that must survive a scheduler's process: the trait, and a store in memory.
 //!
-//! A store knows keys and bytes, and nothing of what they mean. The one on disk is `File` (feature `state`).
+//! A store contains keys and bytes without interpreting them. The one on disk is `File` (feature `state`).
 
 #[cfg(feature = "state")]
 mod file;

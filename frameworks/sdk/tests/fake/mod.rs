@@ -1,4 +1,5 @@
-//! A master for tests of the driver: it takes calls down, answers as it was told, and sends the events it is given.
+//! A fake master for tests of the driver: it records calls, answers as instructed, and sends the events that it is
+//! given.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};

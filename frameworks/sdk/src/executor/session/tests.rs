@@ -1,4 +1,4 @@
-//! Scripted sessions of an executor: what it hears, and what goes out, call by call.
+//! Scripted sessions of an executor: events in, calls out.
 
 use super::*;
 use crate::executor::Recovery;

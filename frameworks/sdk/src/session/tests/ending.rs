@@ -1,4 +1,4 @@
-//! How sessions end: torn down with and without a connection, and failed.
+//! Ends of sessions: teardown with and without a connection, and failure.
 
 use super::*;
 

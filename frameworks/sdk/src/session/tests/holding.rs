@@ -1,4 +1,5 @@
-//! Acknowledgements that a scheduler keeps back: no repetition of the update gets one, and none is lost over a restart.
+//! Acknowledgements that a scheduler withholds: no repetition of the update is acknowledged, and none is lost over a
+//! restart.
 
 use super::*;
 
