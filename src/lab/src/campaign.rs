@@ -15,7 +15,7 @@ use crate::report;
 use crate::run::run;
 use crate::scenario::{MOST_REPETITIONS, Point, Scenario, ScenarioError, Traces, check_bundled, points};
 
-/// Why a campaign did not come to its end.
+/// Reasons for an incomplete campaign.
 #[derive(Debug, thiserror::Error)]
 pub enum CampaignError {
     /// The scenario, or one of its points.
@@ -26,7 +26,7 @@ pub enum CampaignError {
     File {
         /// Which file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         #[source]
         source: std::io::Error,
     },
@@ -35,7 +35,7 @@ pub enum CampaignError {
     Result {
         /// Which file.
         path: PathBuf,
-        /// What the reader says.
+        /// The reader's error.
         #[source]
         source: serde_json::Error,
     },
@@ -63,19 +63,20 @@ pub struct Campaign {
     points: Vec<Point>,
     /// Point and seed of each run.
     runs: Vec<(usize, u64)>,
-    /// In which way it is run, beside what the scenario says.
+    /// Mode of the run, beside the scenario.
     way: String,
     /// What the files hold that it reads.
     inputs: String,
 }
 
-/// How a run is made: a scenario, a seed, the folder of its traces, and who hears what part of it is over and may stop it.
+/// Performs a run: a scenario, a seed, the directory of its traces, and a callback that receives the progress and may
+/// stop it.
 pub type Runner<'a> =
     dyn Fn(&Scenario, u64, &Path, &mut dyn FnMut(f64) -> bool) -> Result<Outcome, CampaignError> + Sync + 'a;
 
-/// What the threads of a campaign tell.
+/// Progress of a campaign's threads.
 pub trait Progress: Sync {
-    /// A run has come this far: 0 to 1. False stops everything.
+    /// A run has reached this part, 0 to 1. Returning `false` stops everything.
     fn run_is(&self, thread: usize, part: f64) -> bool;
     /// A run is finished, or was found finished.
     fn finished(&self, outcome: &Outcome);
@@ -243,7 +244,7 @@ impl Campaign {
         read_outcome(&path)
     }
 
-    /// Makes the folder ready: results of another scenario go, and of the same one with other files.
+    /// Prepares the directory: results of another scenario, or of the same one with other files, are deleted.
     fn open(&self) -> Result<(), CampaignError> {
         let runs = self.folder.join("runs");
         let known = self.folder.join("scenario.toml");
@@ -261,7 +262,7 @@ impl Campaign {
     }
 }
 
-/// Writes the results and the report of a single run that is no part of a campaign, in the place of what was in the folder.
+/// Writes the results and the report of a single run, replacing the content of the directory.
 ///
 /// # Errors
 /// A file that cannot be written.
@@ -308,10 +309,10 @@ fn read_outcome(path: &Path) -> Result<Outcome, CampaignError> {
     serde_json::from_str(&text).map_err(|source| CampaignError::Result { path: path.to_owned(), source })
 }
 
-/// What is in a campaign's folder: its finished runs by points, with the swept values of each, and the scenario's text.
+/// Reads a campaign's directory: its finished runs by points, with the swept values of each, and the scenario's text.
 ///
 /// # Errors
-/// The folder cannot be read, or holds something else.
+/// The directory cannot be read, or contains something else.
 pub fn read_results(folder: &Path) -> Result<(Results, String), CampaignError> {
     let known = folder.join("scenario.toml");
     let text = std::fs::read_to_string(&known).map_err(|source| CampaignError::File { path: known.clone(), source })?;
@@ -325,7 +326,7 @@ pub fn read_results(folder: &Path) -> Result<(Results, String), CampaignError> {
     Ok((results, text))
 }
 
-/// The runs in a campaign's folder, with the numbers of their points, in the order of points and seeds.
+/// The runs in a campaign's directory, with the numbers of their points, in the order of points and seeds.
 fn read_runs(folder: &Path) -> Result<Vec<(usize, Outcome)>, CampaignError> {
     let runs = folder.join("runs");
     let broken = |source| CampaignError::File { path: runs.clone(), source };

@@ -12,8 +12,8 @@ use sha2::{Digest, Sha256};
 
 use crate::scenario::ScenarioError;
 
-/// A line for each file, which TOML takes for a comment: its name as seen from `folder`, and a digest of what it holds. Of a
-/// folder, all files in it count.
+/// Returns a line for each file, as a TOML comment: its name relative to `folder`, and a digest of its content. A
+/// directory counts with all of its files.
 ///
 /// # Errors
 /// A file that cannot be read.

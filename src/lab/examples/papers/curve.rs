@@ -5,7 +5,8 @@ use plot::{Line, Lines};
 use crate::row::Row;
 use crate::{Failed, columns, find, words};
 
-/// The picture that a block wants: `AXIS := 1 | 2 | 4; TITLE = NUMBER; ...`. A point without a number on the axis is a dashed line across.
+/// The plot that a block describes: `AXIS := 1 | 2 | 4; TITLE = NUMBER; ...`. A point without a number on the axis is a
+/// dashed line across.
 pub fn lines(scenario: &str, rows: &[Row], wanted: &str) -> Result<Lines, Failed> {
     let columns = columns(wanted)?;
     let [(axis, places), titles @ ..] = columns.as_slice() else { return Err("a curve has an axis".into()) };

@@ -40,7 +40,7 @@ use training::Training;
 
 type Failed = Box<dyn std::error::Error>;
 
-/// Nobody looks at bars here; a line for each scenario is printed when it is done.
+/// Draws no progress bars; a line is printed for each finished scenario.
 struct Silent;
 
 impl Progress for Silent {
@@ -50,7 +50,7 @@ impl Progress for Silent {
     fn finished(&self, _: &Outcome) {}
 }
 
-/// What a page wants to show.
+/// A block of a page.
 struct Block {
     kind: String,
     scenario: String,
@@ -84,7 +84,7 @@ impl Shelf {
     }
 }
 
-/// Runs a scenario: in the laboratory's world, or, where it says `replay`, as a replay of a framework's policies alone.
+/// Runs a scenario in the laboratory's world, or with `replay` as a replay of a framework's policies alone.
 fn rows(name: &str, file: &Path, text: &str) -> Result<Vec<Row>, Failed> {
     let folder = Path::new("lab/papers");
     let table: toml::Table = toml::from_str(text)?;
@@ -100,7 +100,7 @@ fn rows(name: &str, file: &Path, text: &str) -> Result<Vec<Row>, Failed> {
     }
 }
 
-/// A number as a reader wants it: three digits that matter.
+/// A number with three significant digits.
 fn number(value: f64) -> String {
     match value.abs() {
         size if size.is_nan() => "–".to_owned(),
@@ -211,7 +211,7 @@ fn drawn(lines: &Lines, name: &str) -> Result<String, Failed> {
     Ok(format!("![{}]({file})\n", lines.title.replace(['[', ']'], "")))
 }
 
-/// The page with its blocks written anew; none if it has no blocks that are wanted.
+/// The page with its blocks written again; `None` if no block is selected.
 fn filled(text: &str, filters: &[String], shelf: &mut Shelf) -> Result<Option<String>, Failed> {
     let wanted = |name: &str| filters.is_empty() || filters.iter().any(|filter| name.contains(filter.as_str()));
     let (mut new, mut any) = (String::new(), false);

@@ -51,7 +51,7 @@ struct Group {
     count: usize,
     /// Of these kinds.
     kinds: Vec<String>,
-    /// The part of them that can wait for as long as `patient` says.
+    /// The part of them that can be delayed by up to `patient`.
     tolerant: f64,
     patient: [f64; 2],
     /// The lag goals of the others.
@@ -213,7 +213,7 @@ impl Sums {
 }
 
 impl Query<'_> {
-    /// A step goes by: the stream brings as many seconds, and the cores look at as many as they can.
+    /// One step: the stream delivers that many seconds, and the cores process as many as they can.
     fn live(&mut self, step: f64, sums: &mut Sums) {
         let point = &self.points[self.share.point];
         let looked = (step * self.share.cores / point.cores).min(self.lag + step);
@@ -244,7 +244,7 @@ impl Group {
     }
 }
 
-/// All profiles of a folder, with the kind that their names end with.
+/// All profiles of a directory, with the kinds at the ends of their names.
 fn read(folder: &Path, times: f64) -> Result<Vec<(String, Vec<Point>)>, Failed> {
     let mut files: Vec<_> = std::fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<Result<_, Failed>>()?;
     files.retain(|file| file.extension().is_some_and(|extension| extension == "json"));

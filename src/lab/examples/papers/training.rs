@@ -37,7 +37,7 @@ pub struct Training {
     shards: u32,
     /// How uneven the work of iterations is from job to job: the standard deviation of its logarithm.
     spread: f64,
-    /// What the jobs want over what there is, while they arrive: a row for each.
+    /// Demand of the jobs over the capacity while they arrive: one row for each.
     load: Vec<f64>,
 }
 

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use base::Time;
 use resources::Quantities;
 
-/// Something that a framework says.
+/// An event of a framework.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Word {
     /// The job whose first task has this number is worked on.
@@ -24,7 +24,7 @@ pub enum Word {
     Found(usize, f64),
 }
 
-/// A word, and when it was said.
+/// An event with its time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
     /// When.
@@ -33,7 +33,7 @@ pub struct Entry {
     pub word: Word,
 }
 
-/// What one framework says, in the order of time. Clones write into the same one.
+/// Events of one framework, in the order of time. Clones share the list.
 #[derive(Clone, Debug, Default)]
 pub struct Diary(Rc<RefCell<Vec<Entry>>>);
 

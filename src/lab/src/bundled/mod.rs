@@ -23,10 +23,10 @@ pub trait Bundled: Sync {
     /// Its name in scenarios.
     fn name(&self) -> &'static str;
 
-    /// Reads what a scenario says of one.
+    /// Reads a scenario's table of one framework.
     ///
     /// # Errors
-    /// The first field that breaks a rule; its way begins at the framework: `options.policy`, `jobs.0.time`.
+    /// The first field that breaks a rule; its path starts at the framework: `options.policy`, `jobs.0.time`.
     fn read(&self, part: Part<'_>) -> Result<Box<dyn Ready>, Broken>;
 
     /// Why it does not take part in runs on real clusters, and what to do instead; none if it does.
@@ -35,7 +35,7 @@ pub trait Bundled: Sync {
     }
 }
 
-/// What a scenario says of a bundled framework.
+/// A scenario's description of a bundled framework.
 #[derive(Clone, Copy, Debug)]
 pub struct Part<'a> {
     /// Its `options`.
@@ -49,7 +49,7 @@ pub struct Part<'a> {
 }
 
 impl Part<'_> {
-    /// The file or folder that a scenario names so; it counts as read.
+    /// The file or directory that a scenario names; it counts as read.
     pub fn file(&self, name: &str) -> PathBuf {
         let file = self.folder.join(name);
         self.files.borrow_mut().insert(file.clone());
@@ -67,7 +67,7 @@ pub trait Ready {
         &[]
     }
 
-    /// Its scheduler. It finds its jobs at the desk when it hears `Event::Wake`.
+    /// Its scheduler. It takes its jobs from the desk at `Event::Wake`.
     fn scheduler(&self, desk: Desk) -> Box<dyn Scheduler>;
 }
 
@@ -132,7 +132,7 @@ impl Catalog {
     /// The bundled framework of this name.
     ///
     /// # Errors
-    /// There is none; the rule names those that there are.
+    /// An unknown name; the rule lists the known ones.
     pub fn find(self, name: &str) -> Result<&'static dyn Bundled, Broken> {
         let unknown = || {
             let known: Vec<&str> = self.0.iter().map(|one| one.name()).collect();
@@ -143,10 +143,10 @@ impl Catalog {
     }
 }
 
-/// Options as a type that has a default for each. What is wrong is told of the option itself.
+/// Options as a type with a default for each.
 ///
 /// # Errors
-/// An option that there is not, or a value that does not go; the way to it begins with `path`.
+/// An unknown option or an invalid value; its path starts with `path`.
 pub fn options<T: serde::de::DeserializeOwned>(path: &str, table: &Table) -> Result<T, Broken> {
     let broken = |at: String, why: &toml::de::Error| Broken::new(at, why.message().trim().replace('\n', ", "));
     for (name, value) in table {

@@ -19,7 +19,7 @@ pub struct Summary {
     pub events: u64,
     /// Tasks that were started.
     pub tasks: u64,
-    /// Updates that schedulers were told.
+    /// Updates that schedulers received.
     pub updates: u64,
     /// Faults that struck.
     pub faults: u64,
@@ -42,8 +42,8 @@ impl Summary {
     }
 }
 
-/// Plays `seeds` seeds from `first` on with `threads` threads, until `most` of them have broken a rule. `progress` hears
-/// of each seed that was played, on any thread, and ends the campaign by answering false.
+/// Runs `seeds` seeds from `first` on `threads` threads, until `most` of them have broken a rule. `progress` is called
+/// after each seed, on any thread; returning `false` ends the campaign.
 pub fn campaign(first: u64, seeds: u64, threads: usize, most: usize, progress: &(dyn Fn() -> bool + Sync)) -> Summary {
     let next = AtomicU64::new(0);
     let total = Mutex::new(Summary::default());

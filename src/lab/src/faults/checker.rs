@@ -49,11 +49,11 @@ pub(super) struct Party {
     pub view: Rc<RefCell<View>>,
     /// Its session is over.
     pub ended: bool,
-    /// The tasks that it has launched, and the last state that it was told of each.
+    /// The tasks that it has launched, with the last state that it received for each.
     tasks: FxHashMap<String, Option<Told>>,
 }
 
-/// The one who looks on.
+/// The observer.
 #[derive(Debug)]
 pub(super) struct Checker {
     pub parties: Vec<Party>,
@@ -64,19 +64,19 @@ pub(super) struct Checker {
     counts: FxHashMap<TaskName, usize>,
     /// The number of the next update of a task that its scheduler should see.
     pub expected: FxHashMap<TaskName, usize>,
-    /// Updates that agents have said are safe, in that order.
+    /// Updates that agents have confirmed to executors, in order.
     pub confirmed: Vec<Vec<u8>>,
     offers: FxHashMap<String, usize>,
     volumes: Volumes,
     /// Tasks that came from masters which their agents had left.
     strays: FxHashSet<TaskName>,
-    /// Tasks that agents have given up because a master said that their framework was over.
+    /// Tasks that agents have dropped because a master has shut their framework down.
     pub dropped: FxHashSet<TaskName>,
     /// Tasks that came to agents which knew that their disk refuses.
     refused: FxHashSet<TaskName>,
-    /// What operators were told.
+    /// Acknowledged operator calls.
     pub operator_checks: OperatorChecks,
-    /// Tasks that were launched together, and by whom.
+    /// Task groups, with their schedulers.
     groups: Vec<(usize, Vec<String>)>,
     /// Who has had which framework id.
     ids: FxHashMap<String, usize>,
@@ -291,7 +291,7 @@ impl Observer for Checker {
             Note::SchedulerEnds { who, ending } => {
                 let party = &mut self.parties[*who as usize];
                 party.ended = true;
-                // A framework that was away for longer than it said is removed for good.
+                // A framework that was disconnected for longer than its failover timeout is removed.
                 let patient = party.plan.failover.as_secs() > 3600;
                 if patient && **ending != Ending::Stopped {
                     self.fail("a framework is kept", || format!("scheduler {who}: {ending:?}"));
@@ -310,7 +310,7 @@ impl Observer for Checker {
     }
 }
 
-/// Whether a state is told of a task that may or may not be there.
+/// Whether a state leaves open whether the task exists.
 pub(super) fn is_doubtful(state: Told) -> bool {
     matches!(state, Told::TaskUnreachable | Told::TaskUnknown)
 }

@@ -40,7 +40,7 @@ pub(super) fn missing(world: &mut World<Checker>, agents: usize, finished: bool)
     if finished { empty(world, &snapshot) } else { Ok(()) }
 }
 
-/// All checkpoints are in place, and no agent says that its disk refuses.
+/// All checkpoints are in place, and no agent reports that its disk refuses writes.
 fn disks(world: &World<Checker>, agents: usize, snapshot: &Snapshot) -> Doubt {
     for agent in 0..agents {
         if let Some(trouble) = world.disk_trouble(agent) {
@@ -91,7 +91,7 @@ fn work(world: &mut World<Checker>, who: usize, finished: bool) -> Doubt {
     Ok(())
 }
 
-/// What a scheduler believes, what the master says and what runs is the same.
+/// The states of the scheduler, the master and the running processes are equal.
 fn tasks(world: &mut World<Checker>, who: usize, snapshot: &Snapshot) -> Doubt {
     let party = &world.observer().parties[who];
     if party.ended {
@@ -115,8 +115,8 @@ fn tasks(world: &mut World<Checker>, who: usize, snapshot: &Snapshot) -> Doubt {
     Ok(())
 }
 
-/// What agents know of and what the master has in its books is the same. The end of a task that the master has as history waits at its
-/// agent for ever, if the framework that should acknowledge it has left unheard.
+/// Agents and the master have the same tasks. The end of a task in the master's history waits at its agent forever if
+/// the framework that should acknowledge it has left without a connection.
 fn agents_and_master(world: &mut World<Checker>, agents: usize, snapshot: &Snapshot) -> Doubt {
     let mut booked: BTreeMap<String, BTreeSet<(String, String)>> = BTreeMap::new();
     let mut waiting: BTreeSet<(String, String)> = BTreeSet::new();
@@ -209,7 +209,7 @@ fn acknowledged(world: &mut World<Checker>, agents: usize) -> Doubt {
     Ok(())
 }
 
-/// What agents have said is safe has come to the schedulers, with the same exceptions.
+/// Updates that agents have confirmed have reached the schedulers, with the same exceptions.
 fn confirmed(world: &mut World<Checker>) -> Doubt {
     let checker = world.observer();
     for uuid in &checker.confirmed {
@@ -225,7 +225,7 @@ fn confirmed(world: &mut World<Checker>) -> Doubt {
     Ok(())
 }
 
-/// Nothing is left of those who have ended their work.
+/// Nothing is left of frameworks that have finished.
 fn empty(world: &World<Checker>, snapshot: &Snapshot) -> Doubt {
     let left: BTreeSet<&str> = snapshot.frameworks.values().map(|framework| framework.id.as_str()).collect();
     let mut present = BTreeSet::new();
@@ -238,7 +238,7 @@ fn empty(world: &World<Checker>, snapshot: &Snapshot) -> Doubt {
         }
     }
     for agent in snapshot.agents.values() {
-        // Of a framework that has left without being heard, its tasks are kept for its next scheduler.
+        // The tasks of a framework that has left without a connection are kept for its next scheduler.
         let theirs = snapshot.frameworks.values().filter(|framework| !framework.connected());
         if theirs.map(|framework| framework.tasks.len()).sum::<usize>() > 0 {
             continue;

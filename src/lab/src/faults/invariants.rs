@@ -19,7 +19,7 @@ pub(super) struct Invariants {
     seen: u64,
     /// The offers of this master below that number have been looked at.
     offers: (String, u64),
-    /// The limit when the books were last looked at, and what was reserved to the role then, in thousandths of a CPU.
+    /// The limit at the last check, and the reservations of the role then, in thousandths of a CPU.
     limit: Option<i64>,
     kept: i64,
     /// What is reserved by flags on each agent's host.
@@ -36,7 +36,7 @@ impl Invariants {
         Invariants { seen: 0, offers: (String::new(), 0), limit: None, kept: 0, reserved: reserved.collect() }
     }
 
-    /// Looks at the books if anything was written into them.
+    /// Checks the master's state if it has changed.
     pub fn check(&mut self, world: &mut World<Checker>) -> Result<(), Broken> {
         if self.seen == world.batches() {
             return Ok(());
@@ -102,14 +102,15 @@ impl Invariants {
     }
 }
 
-/// The books of a master agree with each other, and no more is taken than is there.
+/// The tables of a master agree with each other, and allocations do not exceed the total.
 fn agree(master: &Master, snapshot: &Snapshot, left: &[String]) -> Result<(), Broken> {
     if let Err(text) = invariants::check_invariants(master) {
         return broken("all books agree", text);
     }
     for agent in snapshot.agents.values() {
-        // An agent that comes back without a volume or a reservation, because the operation was lost on the way, has not got the
-        // tasks either that were to use it; its master is about to hear that. What is shared may be taken many times.
+        // An agent that reregisters without a volume or a reservation, because the operation was lost, does not have
+        // the tasks either that were to use it; its master is about to learn that. Shared resources may be allocated
+        // many times.
         let made = |resource: &Resource| resource.is_persistent_volume() || resource.is_dynamically_reserved();
         let is_there = |resource: &Resource| !made(resource) || agent.total.contains_resource(resource);
         let offered = agent.offered.unallocated();
@@ -148,7 +149,7 @@ fn is_plain_cpu(resource: &Resource) -> bool {
     *resource.name() == Name::Cpus && resource.is_unreserved()
 }
 
-/// Whether a taken resource is taken by whom it is reserved for, if it is.
+/// Whether an allocated resource belongs to the role that it is reserved for, if any.
 fn is_kept(resource: &Resource) -> bool {
     let role: Option<&Role> = resource.allocation();
     resource.reservation_role().is_none_or(|kept| role.is_some_and(|role| role.is_same_or_subrole_of(kept)))

@@ -18,7 +18,7 @@ seconds after the beginning, then who:
   sched N < what a scheduler is told         sched N > what it calls
   task ids are tJOB.ATTEMPT; updates made by executors have numbers (#N) by which they are found again";
 
-/// The lines; none are kept unless somebody wants them.
+/// The lines; empty unless the log is kept.
 #[derive(Debug, Default)]
 pub(super) struct Log {
     lines: Option<Vec<String>>,
@@ -48,7 +48,7 @@ fn number(uuid: &[u8]) -> u64 {
     uuid.last_chunk::<8>().map_or(0, |tail| u64::from_be_bytes(*tail) & (u64::MAX >> 2))
 }
 
-/// The line of what a scheduler is told; none for what is of no interest.
+/// The line of an event of a scheduler; `None` for events that are not logged.
 pub(super) fn told(who: usize, event: &Event) -> Option<String> {
     let mut line = format!("sched {who} <  ");
     match event.r#type() {

@@ -20,13 +20,13 @@ pub(super) const LIMITED: &str = "a";
 /// The role that may be guaranteed something.
 pub(super) const GUARANTEED: &str = "b";
 
-/// Something that an operator wants.
+/// An operator call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "agents are numbers, CPUs whole ones, and the rest is what the calls name so")]
 pub enum Action {
     /// A role's weight, in tenths.
     Weight { role: &'static str, tenths: u32 },
-    /// The most CPUs of role `a`; no limit if there is none.
+    /// Limit of role `a` in CPUs, or none.
     Limit { cpus: Option<u64> },
     /// What role `b` is guaranteed.
     Guarantee { cpus: Option<u64> },
@@ -164,7 +164,7 @@ pub(super) fn dynamic(resources: &Resources) -> Resources {
     resources.filter(|resource| resource.is_dynamically_reserved() && !resource.is_persistent_volume())
 }
 
-/// The volumes of an agent that nobody uses.
+/// The volumes of an agent that no task uses.
 fn idle_volumes(agent: &master::Agent) -> Resources {
     let used = agent.used.persistent_volumes();
     let id = |volume: &Resource| volume.disk().and_then(|disk| disk.persistence_id()).map(str::to_owned);

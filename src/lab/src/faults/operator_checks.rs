@@ -25,7 +25,7 @@ enum What {
 struct Known {
     /// The last call about it.
     last: u64,
-    /// What that call says, in thousandths; none: nothing is set.
+    /// The value of that call, in thousandths; `None`: not set.
     wanted: Option<i64>,
     /// That call was answered with success.
     done: bool,

@@ -78,7 +78,7 @@ pub struct FrameworkPlan {
     pub hold: Duration,
     /// How long a refusal lasts.
     pub refuse: Duration,
-    /// Whether it says when it wants no offers.
+    /// Whether it suppresses offers when it needs none.
     pub suppress: bool,
     /// Percent of tasks that it kills once they run.
     pub kills: u64,
@@ -243,7 +243,7 @@ impl FrameworkPlan {
         }
     }
 
-    /// What it says of itself.
+    /// Its `FrameworkInfo`.
     pub fn info(&self, n: usize) -> FrameworkInfo {
         let mut kinds = vec![capability::Type::MultiRole, capability::Type::ReservationRefinement];
         if self.aware {

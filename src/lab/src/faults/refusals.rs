@@ -37,9 +37,9 @@ pub(super) fn draw(seed: Seed, agents: usize, starts: &[Duration]) -> Vec<Fault>
             let span = millis(rng.within(500, 15_000));
             crashes_within = span;
             let kind = match rng.chance(50) {
-                // What the agent says stays with it.
+                // Messages of the agent do not leave it.
                 true => Kind::Part { process, span },
-                // Launches come on, because the master does not hear that it is to stop.
+                // Launches still arrive, because the master does not learn that the agent is unhealthy.
                 false => Kind::StallOneWay { process, span, to_master: true },
             };
             faults.push(Fault { at, kind });

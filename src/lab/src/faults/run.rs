@@ -18,9 +18,9 @@ use super::rng::FaultRng;
 use super::worker::{View, Worker};
 use crate::world::{BEGIN, FrameworkSpec, Process, Setup, World};
 
-/// So many events mean that a world does not come to rest.
+/// More events than this mean that a world does not converge.
 const MOST_EVENTS: u64 = 500_000;
-/// A world has come to rest so long after the last fault.
+/// Time after the last fault by which a world must have converged.
 const REST: Duration = Duration::from_secs(2 * 3600);
 /// How often it is looked at whether it has.
 const LOOK: Duration = Duration::from_secs(10);
@@ -30,17 +30,17 @@ const LOOK: Duration = Duration::from_secs(10);
 pub struct Played {
     /// The first rule that was broken.
     pub broken: Option<Broken>,
-    /// A hash over all that schedulers were told.
+    /// Hash over all messages to schedulers.
     pub digest: u64,
     /// Events that happened.
     pub events: u64,
     /// Tasks that were started.
     pub tasks: u64,
-    /// Updates that schedulers were told.
+    /// Updates that schedulers received.
     pub updates: u64,
     /// The virtual time that passed.
     pub time: Duration,
-    /// A line for each event, if they were wanted.
+    /// A line for each event, if the log is kept.
     pub log: Vec<String>,
 }
 
@@ -126,14 +126,14 @@ impl Play {
         self.rest(plan, true)
     }
 
-    /// Lets all happen until so long after the beginning, and looks at each event.
+    /// Runs until this time after the start, and checks each event.
     fn until(&mut self, after: Duration) -> Result<(), Broken> {
         let end = BEGIN + after;
         while self.world.next_at().is_some_and(|at| at <= end) {
             self.world.step();
             self.check()?;
         }
-        // The clock goes on to there.
+        // Advances the clock.
         self.world.run_until(end);
         Ok(())
     }

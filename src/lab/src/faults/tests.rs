@@ -11,7 +11,7 @@ use super::*;
 use crate::world::uuids::Uuids;
 use crate::world::{DiskError, Process, Sabotage};
 
-/// So many seeds are played where nobody says otherwise. The release binary plays many more in `cargo xtask test`.
+/// Seeds that are run by default. `cargo xtask test` runs many more with the release binary.
 const SEEDS: u64 = 12;
 
 fn number(name: &str) -> Option<u64> {
@@ -55,7 +55,7 @@ fn every_uuid_on_every_wire_is_one() {
     }
 }
 
-/// What some of a few seeds must have in their logs; else the campaign has come to nothing.
+/// Lines that the logs of a few seeds must contain; otherwise the campaign does not reach far enough.
 const REACHED: [&str; 29] = [
     "from a master that it has left",
     "TASK_FINISHED",
@@ -105,7 +105,7 @@ fn seeds_reach_far_and_are_the_same_twice() {
 
 /// In so many plans a sabotage must show as what it is.
 const PLANS: u64 = 300;
-/// What is broken on purpose, and what the rule that is to notice says then.
+/// The deliberate defects, and the text of the rule that detects each.
 const SABOTAGES: [(Sabotage, &str); 40] = [
     (Sabotage::Acknowledgements, "tasks to do"),
     (Sabotage::Agents, "ids are given once: agent"),
@@ -157,7 +157,7 @@ fn what_is_broken_on_purpose_is_found() {
     let deposes = |plan: &Plan| plan.faults.iter().any(|fault| matches!(fault.kind, Kind::Depose { .. }));
     let quits =
         |plan: &Plan| plan.frameworks.iter().any(|framework| framework.quits.is_some() && framework.services > 0);
-    // An agent ends while its disk is full and nothing that it says arrives: only its journal has what it wrote last.
+    // An agent ends while its disk is full and none of its messages arrive: only its journal has what it wrote last.
     let ends_unheard = |plan: &Plan| {
         let unheard = plan.faults.iter().filter_map(|fault| match fault.kind {
             Kind::Part { process: Process::Agent(agent), span } => Some((agent, fault.at, span)),
@@ -205,7 +205,7 @@ fn what_is_broken_on_purpose_is_found() {
     let (next, unnoticed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || {
         while let Some((sabotage, rule)) = SABOTAGES.get(next.fetch_add(1, Ordering::Relaxed)).copied() {
-            // One alone, for whoever works on its rule.
+            // A single one, to work on its rule.
             if std::env::var("FAULTS_SABOTAGE").is_ok_and(|name| name != format!("{sabotage:?}")) {
                 continue;
             }

@@ -65,7 +65,7 @@ pub(super) fn read_id(who: usize, volume: &Resource) -> Option<(usize, u32)> {
     Some((slot.parse().ok()?, attempt.parse().ok()?))
 }
 
-/// Reserved disk for one volume, allocated to nobody.
+/// Reserved, unallocated disk for one volume.
 pub(super) fn reserved(role: &Role) -> Resource {
     let disk = Resource::scalar(Name::Disk, Amount::from_f64(SIZE));
     disk.with_reservations(&[Reservation::dynamic(role.clone(), None, None)])

@@ -18,7 +18,7 @@ type Fault = Option<(&'static str, String)>;
 struct Volume {
     /// Somebody has asked for its end.
     unwanted: bool,
-    /// Its agent and folder, while it is there.
+    /// Its agent and directory, while it exists.
     place: Option<(u32, String)>,
     /// It was there, and is no more.
     gone: bool,
@@ -45,9 +45,9 @@ impl Volumes {
         }
     }
 
-    /// Something has happened; the rule that it breaks.
+    /// Handles an event. Returns the rule that it breaks.
     ///
-    /// `is_kept` tells whether a framework's tasks outlive their connections.
+    /// `is_kept` returns whether a framework's tasks outlive its connections.
     pub fn noted(&mut self, note: &Note<'_>, is_kept: &dyn Fn(&str) -> bool) -> Fault {
         match note {
             Note::OperatorCalls { call, .. } => {
@@ -123,7 +123,7 @@ impl Volumes {
     }
 }
 
-/// The id of the volume that lies in a folder.
+/// The id of the volume in a directory.
 pub(super) fn id_of(folder: &str) -> &str {
     folder.rsplit_once('/').map_or(folder, |(_, id)| id)
 }

@@ -18,10 +18,10 @@ use super::volume_slots::{self, Slot};
 
 mod volumes;
 
-/// A task that nobody knows of for that long is given up, and its work is done by another one.
+/// Time after which a task that neither agent nor master knows is given up, and its work is done by another one.
 const GIVEN_UP: Duration = Duration::from_secs(20 * 60);
 
-/// What a scheduler believes, and what it is told from outside.
+/// The scheduler's knowledge, and requests from outside.
 #[derive(Debug, Default)]
 pub(super) struct View {
     /// The framework's id.
@@ -229,7 +229,7 @@ impl Worker {
         }
     }
 
-    /// Takes tasks for gone that nobody has known for long.
+    /// Gives up tasks that have been unknown for long.
     fn give_up(&mut self, now: Time) {
         let finish = self.view.borrow().finish;
         let tasks = self.plan.tasks as usize;

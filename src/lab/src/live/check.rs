@@ -19,11 +19,12 @@ pub const MOST_TASKS: u64 = 2_000;
 /// How long a run may take.
 const LONGEST: Duration = Duration::from_secs(86_400);
 
-/// Checks that a scenario, with all points of its sweep, can be played. `own` says whether a cluster is started for it; else it is
-/// another one, which has its own agents and settings; `catalog` has the bundled frameworks. In words, what is left out.
+/// Checks that a scenario, with all points of its sweep, can run on a real cluster. `own` is true if a cluster is
+/// started for it; otherwise it is an existing one with its own agents and settings. `catalog` has the bundled
+/// frameworks. Returns descriptions of what is left out.
 ///
 /// # Errors
-/// The first thing that cannot be done, with file, line and rule.
+/// The first item that is impossible, with file, line and rule.
 pub fn check(text: &str, file: &Path, pace: Pace, own: bool, catalog: Catalog) -> Result<Vec<String>, ScenarioError> {
     let (mut points, folder) = (points(text, file)?, file.parent().unwrap_or(Path::new(".")));
     for point in &mut points {

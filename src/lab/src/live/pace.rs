@@ -14,7 +14,7 @@ pub struct Pace {
 }
 
 impl Default for Pace {
-    /// As the scenario says, and tasks that sleep.
+    /// The scenario's pace, with tasks that sleep.
     fn default() -> Pace {
         Pace { speed: 1.0, burn: false }
     }
@@ -26,7 +26,7 @@ impl Pace {
         if self.speed == 1.0 {
             return span;
         }
-        // What is too long to be told stays as it is.
+        // A duration that overflows stays unscaled.
         Duration::try_from_secs_f64(span.as_secs_f64() / self.speed).unwrap_or(span)
     }
 

@@ -45,7 +45,7 @@ pub struct Setting<'a> {
 pub struct Player {
     /// When it subscribes, in the scenario's time.
     pub start: Duration,
-    /// What it says of itself.
+    /// Its `FrameworkInfo`.
     pub info: FrameworkInfo,
     /// How it behaves.
     pub scheduler: Watched,
@@ -109,7 +109,7 @@ impl Session {
         self.timeline.is_over()
     }
 
-    /// The books as they are now.
+    /// The current records.
     pub fn books(&self) -> Ref<'_, Recorder> {
         self.books.borrow()
     }

@@ -16,7 +16,7 @@ use crate::world::Observer;
 /// Tells the scenario's time.
 pub(super) type Clock = Rc<dyn Fn() -> Time>;
 
-/// What is said to a framework, and known of it, while its driver has it.
+/// Shared state of a framework and its driver.
 #[derive(Debug, Default)]
 pub struct Control {
     leaves: Cell<bool>,
@@ -26,7 +26,7 @@ pub struct Control {
 }
 
 impl Control {
-    /// It is to end its tasks and leave the master, as soon as it hears of anything.
+    /// It must kill its tasks and disconnect at its next event.
     pub fn leave(&self) {
         self.leaves.set(true);
     }

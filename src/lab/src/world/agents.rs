@@ -44,7 +44,7 @@ impl AgentSpec {
         AgentSpec { hostname: hostname.to_owned(), resources, attributes: Vec::new(), domain: None }
     }
 
-    /// What it says of itself.
+    /// Its `SlaveInfo`.
     pub(super) fn info(&self) -> SlaveInfo {
         SlaveInfo {
             hostname: self.hostname.clone(),
@@ -72,7 +72,7 @@ pub(super) struct AgentHost {
     pub boots: u32,
     /// Its checkpoints and their disk.
     pub keeper: Keeper,
-    /// The folders of persistent volumes, and which tasks have written into each.
+    /// The directories of persistent volumes, with the tasks that have written into each.
     pub volumes: BTreeMap<String, BTreeSet<String>>,
     /// Changes of volumes that the disk has not taken yet, in order, and the wait before the next try.
     pub volume_changes: VecDeque<VolumeChange>,
@@ -231,7 +231,7 @@ impl<O: Observer> World<O> {
         }
         let mut config = Config::new(host.pid(), "/w");
         config.boot_id = format!("boot-{}", host.boots);
-        // Nobody looks at what has ended.
+        // No reader needs completed executors.
         config.max_completed_executors_per_framework = 0;
         let (seed, now) = (host.seed.nth("life", host.life as usize).number(), host.clock.show(self.now));
         let mut out = Outbox::default();
@@ -299,7 +299,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Tells who looks on of a task that comes from a master which its agent has left.
+    /// Reports a task to the observer that comes from a master which its agent has left.
     fn note_stray(&mut self, agent: u32, input: &Input) {
         let Input::Message { from, message } = input else { return };
         if self.deposed.is_none() || self.agents[agent as usize].linked.as_ref().is_none_or(|pid| pid == from) {
@@ -406,7 +406,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Begins the next write, if there is one and none goes on; when it is done.
+    /// Starts the next write unless one is in progress. Returns the time at which it is done.
     pub(super) fn agent_writes(&mut self, agent: u32) -> Option<Time> {
         let host = &mut self.agents[agent as usize];
         let (writes, life) = (host.writer.begin()?, host.life);
@@ -418,7 +418,7 @@ impl<O: Observer> World<O> {
         Some(until)
     }
 
-    /// The process ends where its doom says.
+    /// Ends the process at the point of its doom.
     pub(super) fn agent_dies(&mut self, agent: u32, life: u32, doom: Doom) {
         if self.agents[agent as usize].life == life {
             let durable = if let Moment::Writing(durable) = doom.moment { durable } else { 0 };
@@ -495,7 +495,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// An agent's libprocess message goes on its way.
+    /// Sends an agent's libprocess message.
     pub(super) fn send_to_master(&mut self, agent: u32, message: Message, ready: Time) {
         #[cfg(test)]
         let mut message = message;
@@ -527,7 +527,7 @@ impl<O: Observer> World<O> {
         self.deposed.as_ref().is_some_and(|other| other.host.address() == pid.address())
     }
 
-    /// An agent hears that the master to which it was connected is gone.
+    /// Notifies an agent that its connection to the master has broken.
     fn link_ends(&mut self, agent: u32) {
         let host = &mut self.agents[agent as usize];
         if let Some(pid) = host.linked.take() {

@@ -24,7 +24,7 @@ pub(super) struct Keeper {
     /// The disk is looked after when this event happens.
     tends: bool,
     tend_waits: Waits,
-    /// The core has been told that checkpoints fail, and has handled that.
+    /// The core has handled the report that checkpoints fail.
     pub told: bool,
 }
 
@@ -145,7 +145,7 @@ impl<O: Observer> World<O> {
         true
     }
 
-    /// The disk has refused something: it is looked after, and the core is told.
+    /// Handles a refused write: starts the background work, and notifies the core.
     fn agent_disk_fails(&mut self, agent: u32, trouble: &Trouble) {
         let host = &mut self.agents[agent as usize];
         let (life, is_news) = (host.life, host.keeper.health.fails(trouble));

@@ -9,7 +9,7 @@ use base::Time;
 /// Parts of a million.
 const MILLION: i128 = 1_000_000;
 
-/// What a process takes for the time, as a function of the world's.
+/// A process's clock, as a function of the world's time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clock {
     /// Since then it goes as it goes now.
@@ -21,7 +21,7 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// A clock that shows the world's time.
+    /// A clock that equals the world's.
     pub fn exact() -> Clock {
         Clock { since: super::BEGIN, shown: super::BEGIN, drift: 0 }
     }

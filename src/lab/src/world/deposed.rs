@@ -30,9 +30,9 @@ impl Deposed {
 }
 
 impl<O: Observer> World<O> {
-    /// Another master is elected and leads after `away`, elsewhere, with the same registry; the one before finds out only
-    /// after `lasts`. Agents and schedulers hear of it each in its time, within `lasts`. Of what it was writing,
-    /// `durable` batches are, modulo how many there were; what follows from them is still said if `arrives`.
+    /// Another master is elected elsewhere with the same registry and leads after `away`; the former one finds out
+    /// after `lasts`. Agents and schedulers detect the new leader within `lasts`. Of its pending writes, `durable`
+    /// batches are durable, modulo their number; the outputs that follow them are still sent if `arrives`.
     pub fn depose_master(&mut self, lasts: Duration, away: Duration, durable: u32, arrives: bool) {
         if self.master.core.is_none() || self.deposed.is_some() {
             return self.fail_master_over(away, durable, arrives);
@@ -105,7 +105,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// A scheduler hears who leads; it leaves the master that does not.
+    /// A scheduler detects the leading master, and leaves another one.
     pub(super) fn scheduler_detects(&mut self, who: u32) {
         let host = &mut self.schedulers[who as usize];
         host.detects = Time::EPOCH;

@@ -172,7 +172,7 @@ impl Digest {
         let (words, rest) = bytes.as_chunks::<8>();
         words.iter().for_each(|word| self.word(u64::from_le_bytes(*word)));
         let tail = rest.iter().fold(0, |tail, byte| (tail << 8) | u64::from(*byte));
-        // The length tells texts apart that continue each other, and one that is empty from none.
+        // The length distinguishes concatenated texts, and an empty text from none.
         self.word(tail ^ ((bytes.len() as u64) << 56));
     }
 

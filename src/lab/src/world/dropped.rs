@@ -7,7 +7,7 @@ use base::{FrameworkId, Time};
 
 use super::{Note, Observer};
 
-/// A framework that is about to be told over, and its tasks that the agent has.
+/// A framework that is about to be shut down, with its tasks on the agent.
 #[derive(Debug)]
 pub(super) struct Dropped {
     framework: FrameworkId,
@@ -29,7 +29,7 @@ impl Dropped {
         Some(Dropped { framework: framework.id.clone(), tasks })
     }
 
-    /// Tells whoever looks on, if the agent has obeyed.
+    /// Notifies the observer if the agent has dropped the tasks.
     pub fn tell(self, number: u32, agent: &mut Agent, observer: &mut impl Observer, now: Time) {
         let known = agent.snapshot();
         if known.frameworks.get(&self.framework).is_some_and(|kept| kept.state == FrameworkState::Running) {

@@ -6,13 +6,13 @@ use base::Time;
 use cores::Outbox;
 use protos::mesos::{TaskInfo, TaskState, executor, scheduler};
 
-/// An event in the queue. Each names the life, connection or serial number that it was meant for; what is over by then
-/// hears nothing of it.
+/// An event in the queue. Each names the life, connection or serial number of its receiver; an event for an earlier one
+/// is dropped.
 #[derive(Debug)]
 pub(crate) enum Event {
-    /// An input has come to the master, over this connection if there is one.
+    /// An input arrives at the master, over this connection if there is one.
     Master { life: u32, over: Option<Over>, input: master::Input },
-    /// The master is free to handle what has come.
+    /// The master handles the inputs that have arrived.
     MasterBatch { life: u32 },
     /// What the master wrote first is durable.
     MasterWritten { life: u32 },
@@ -20,9 +20,9 @@ pub(crate) enum Event {
     MasterWake { life: u32 },
     /// The master's process starts.
     StartMaster,
-    /// An input has come to an agent, over its connection with the master if `epoch` names one.
+    /// An input arrives at an agent, over its connection with the master if `epoch` names one.
     Agent { agent: u32, life: u32, epoch: Option<u32>, input: agent::Input },
-    /// An agent handles what has come.
+    /// An agent handles the inputs that have arrived.
     AgentBatch { agent: u32, life: u32 },
     /// What an agent wrote first is durable.
     AgentWritten { agent: u32, life: u32 },
@@ -34,7 +34,7 @@ pub(crate) enum Event {
     AgentWake { agent: u32, life: u32 },
     /// An agent's process starts.
     StartAgent(u32),
-    /// A message has come to an agent of which only the outside is modelled.
+    /// A message arrives at a light agent.
     Light { agent: u32, epoch: u32, message: master::Outgoing },
     /// A task of such an agent gets into a state.
     LightTask { agent: u32, task: u32, serial: u64, state: TaskState },
@@ -44,23 +44,23 @@ pub(crate) enum Event {
     MasterDies { life: u32, doom: Doom },
     /// A master that was deposed finds out.
     FindsOut { life: u32 },
-    /// A scheduler asks who leads.
+    /// A scheduler detects the leading master.
     SchedulerDetects(u32),
-    /// An agent asks who leads.
+    /// An agent detects the leading master.
     Detect { agent: u32, life: u32 },
     /// Between an agent and the master everything arrives again.
     AgentRejoined(u32),
     /// The same between a scheduler and the master.
     SchedulerRejoined(u32),
-    /// Something has come over a scheduler's connection.
+    /// Data arrives over a scheduler's connection.
     Scheduler { who: u32, connection: u64, what: ToScheduler },
-    /// A scheduler's session looks at the time.
+    /// Wake-up of a scheduler's session.
     SchedulerWake { who: u32, life: u32 },
-    /// Somebody outside wants a scheduler to look around.
+    /// An external wake-up of a scheduler.
     Nudge { who: u32, life: u32 },
     /// A scheduler's process starts.
     StartScheduler(u32),
-    /// Something has come to an executor.
+    /// A message arrives at an executor.
     Executor { executor: u32, serial: u64, what: ToExecutor },
 }
 
@@ -127,7 +127,7 @@ pub enum Moment {
     After(u32),
 }
 
-/// What comes to a scheduler.
+/// Data for a scheduler.
 #[derive(Debug)]
 pub(crate) enum ToScheduler {
     /// An event of its stream.
@@ -138,7 +138,7 @@ pub(crate) enum ToScheduler {
     Closed,
 }
 
-/// What comes to an executor.
+/// A message for an executor.
 #[derive(Debug)]
 pub(crate) enum ToExecutor {
     /// Its process runs; an agent of that life has started it.
@@ -151,7 +151,7 @@ pub(crate) enum ToExecutor {
     Refused { connection: u64 },
     /// A connection is gone.
     Closed { connection: u64 },
-    /// Its task ends by itself, in this state.
+    /// Its task ends in this state.
     TaskEnds(TaskState),
     /// The process ends with this wait status.
     Exit(i32),

@@ -172,7 +172,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// A process ends, and whoever watches it is told.
+    /// Ends a process, and notifies its agent.
     pub(super) fn end_executor(&mut self, executor: u32, status: i32) {
         let Some(entry) = self.executors.try_remove(executor as usize) else { return };
         let note = Note::ExecutorEnds { agent: entry.agent, framework: &entry.framework, id: &entry.id, status };
@@ -219,7 +219,7 @@ impl<O: Observer> World<O> {
         self.agent_later(agent, later, Input::ExecutorStreamClosed { stream: StreamId(connection) });
     }
 
-    /// Something for an executor goes on its way.
+    /// Sends a message to an executor.
     pub(super) fn tell_executor(&mut self, executor: u32, what: ToExecutor) {
         // Both are on one machine: no modelled latency.
         if let Some(entry) = self.executors.get_mut(executor as usize)
@@ -322,7 +322,7 @@ impl<O: Observer> World<O> {
         self.queue.push(at, Event::Executor { executor, serial, what: ToExecutor::Subscribe });
     }
 
-    /// An event of its stream has come to an executor.
+    /// Handles an event of an executor's stream.
     fn executor_event(&mut self, executor: u32, said: Said) {
         match said.r#type() {
             event::Type::Subscribed => {

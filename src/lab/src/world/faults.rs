@@ -12,7 +12,7 @@ use super::{Observer, World};
 
 /// The wait status of a process that signal 9 has ended.
 const KILLED: i32 = 9;
-/// The longest that it takes until an agent hears of another master.
+/// Longest time until an agent detects another master.
 pub(super) const DETECTION: Duration = Duration::from_millis(2000);
 
 /// A process of a world.
@@ -32,14 +32,14 @@ impl<O: Observer> World<O> {
         self.crash_master_so(away, 0, false);
     }
 
-    /// The same. `durable` says how much of what it was writing is; what it has sent still arrives if `arrives`.
+    /// The same. `durable` gives the part of its pending writes that is durable; sent data still arrives if `arrives`.
     pub fn crash_master_so(&mut self, away: Duration, durable: u32, arrives: bool) {
         self.stop_master(durable, arrives);
         self.queue.push(self.now + away, Event::StartMaster);
     }
 
-    /// The master's process ends without a word, and after `away` another one leads, elsewhere, with the same registry.
-    /// The agents hear of it each in its time.
+    /// The master's process ends without closing connections, and after `away` another one leads elsewhere with the
+    /// same registry. Each agent detects it on its own.
     pub fn fail_master_over(&mut self, away: Duration, durable: u32, arrives: bool) {
         self.stop_master(durable, arrives);
         self.master.moves_on();
@@ -51,7 +51,7 @@ impl<O: Observer> World<O> {
         self.everybody_detects(DETECTION);
     }
 
-    /// Every agent hears in its time who leads.
+    /// All agents detect the leading master within this time.
     pub(super) fn everybody_detects(&mut self, within: Duration) {
         self.master.moved = true;
         for agent in 0..self.agents.len() {
@@ -66,7 +66,7 @@ impl<O: Observer> World<O> {
             return;
         }
         let master = self.master.core.is_some().then(|| self.master.pid());
-        // Whoever knows of none hears of the next one.
+        // An agent without a master detects the next one.
         self.master.moved |= master.is_none();
         self.agent_input(agent, agent::Input::Detected { master });
     }
@@ -76,7 +76,7 @@ impl<O: Observer> World<O> {
         self.crash_agent_so(agent, away, 0, false);
     }
 
-    /// The same. `durable` says how much of what it was writing is; what it has sent still arrives if `arrives`.
+    /// The same. `durable` gives the part of its pending writes that is durable; sent data still arrives if `arrives`.
     pub fn crash_agent_so(&mut self, agent: usize, away: Duration, durable: u32, arrives: bool) {
         self.stop_agent(agent as u32, durable, arrives);
         self.queue.push(self.now + away, Event::StartAgent(agent as u32));
@@ -105,7 +105,7 @@ impl<O: Observer> World<O> {
         self.queue.push(self.now + away, Event::StartScheduler(who as u32));
     }
 
-    /// A process ends in its next batch that has something to do, where `doom` says.
+    /// Ends a process in its next batch with effects, at the point of `doom`.
     pub fn doom(&mut self, process: Process, doom: Doom) {
         match process {
             Process::Master => self.master.doom = Some(doom),
@@ -169,7 +169,7 @@ impl<O: Observer> World<O> {
         self.agents[agent].failing = containers;
     }
 
-    /// The connections between an agent and the master break; both ends are told.
+    /// Breaks the connections between an agent and the master; both ends are notified.
     pub fn cut_agent(&mut self, agent: usize) {
         self.with_each_master(|world| {
             world.break_to_master(agent as u32);
@@ -183,7 +183,7 @@ impl<O: Observer> World<O> {
         self.as_deposed(act);
     }
 
-    /// Of the connections between an agent and the master the one in this direction breaks; both ends of it are told.
+    /// Breaks the connection between an agent and the master in one direction; both ends of it are notified.
     pub fn cut_agent_one_way(&mut self, agent: usize, to_master: bool) {
         self.with_each_master(|world| match to_master {
             true => world.break_to_master(agent as u32),
@@ -191,7 +191,7 @@ impl<O: Observer> World<O> {
         });
     }
 
-    /// What is said in one direction between an agent or a scheduler and the master arrives after `until`.
+    /// Delays messages in one direction between an agent or a scheduler and the master until `until`.
     pub fn stall_one_way(&mut self, process: Process, until: Time, to_master: bool) {
         self.with_each_master(|world| match (process, to_master) {
             (Process::Agent(agent), true) => world.agents[agent].to_master.stall(until),
@@ -231,7 +231,7 @@ impl<O: Observer> World<O> {
         });
     }
 
-    /// A scheduler's connections break; both ends are told.
+    /// Breaks a scheduler's connections; both ends are notified.
     pub fn cut_framework(&mut self, who: usize) {
         self.with_each_master(|world| {
             if world.schedulers[who].at == world.master.life {
@@ -259,8 +259,8 @@ impl<O: Observer> World<O> {
         });
     }
 
-    /// Nothing is doomed, slow or apart any more: all that is said from now on arrives in its time. What was lost in a
-    /// partition shows now. Who has been deposed finds out.
+    /// Ends all faults: everything that is sent from now on arrives in time. Losses in a partition become visible now,
+    /// and a deposed master finds out.
     pub fn heal(&mut self) {
         self.as_deposed(|world| world.stop_master(0, true));
         self.master.doom = None;

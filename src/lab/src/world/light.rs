@@ -190,7 +190,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// A framework is over: its tasks end, and nobody wants to hear of it.
+    /// Ends the tasks of a framework that has been removed; no updates are sent.
     fn light_framework_ends(&mut self, agent: u32, framework: &pb::FrameworkId) {
         let Some(light) = &mut self.agents[agent as usize].light else { return };
         let tasks = &self.light_tasks;

@@ -191,7 +191,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Something has come, unless the process or the connection that it was for is gone.
+    /// Handles an arrival, unless its process or connection is gone.
     pub(super) fn master_arrival(&mut self, life: u32, over: Option<Over>, input: Input) {
         let lost = |over: Over| match over {
             Over::Agent(agent, epoch) => !self.agents[agent as usize].to_master.carries(epoch),
@@ -254,7 +254,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// All that has come is handled together, as the daemon does; what follows is visible once it is durable.
+    /// Handles all inputs that have arrived together, as the daemon does; outputs follow when the batch is durable.
     pub(super) fn master_batch(&mut self, life: u32) {
         if self.master.life != life {
             return;
@@ -311,7 +311,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Begins the next write, if there is one and none goes on; when it is done.
+    /// Starts the next write unless one is in progress. Returns the time at which it is done.
     fn master_writes(&mut self, from: Time) -> Option<Time> {
         let writes = self.master.writer.begin()?;
         let mut until = from;
@@ -365,7 +365,7 @@ impl<O: Observer> World<O> {
         true
     }
 
-    /// The process ends where its doom says.
+    /// Ends the process at the point of its doom.
     pub(super) fn master_dies(&mut self, life: u32, doom: Doom) {
         if self.master.life == life {
             let durable = if let Moment::Writing(durable) = doom.moment { durable } else { 0 };

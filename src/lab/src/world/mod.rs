@@ -65,13 +65,13 @@ pub const BEGIN: Time = Time::from_secs(1_000_000_000);
 /// Longer than any world lasts.
 const NEVER: Duration = Duration::from_secs(100 * 365 * 86_400);
 
-/// Who looks on: it sees what passes between schedulers and the master, and changes nothing.
+/// Observer of a world: it sees the messages between schedulers and the master, and changes nothing.
 pub trait Observer {
-    /// A scheduler has been told this.
+    /// A scheduler has received this event.
     fn told(&mut self, who: usize, event: &sdk::v1::scheduler::Event, now: Time);
     /// A scheduler has made this call; it is on its way.
     fn called(&mut self, who: usize, call: &sdk::v1::scheduler::Call, now: Time);
-    /// A task runs on an agent, whether anybody knows it or not.
+    /// A task runs on an agent, whether or not the master knows it.
     fn started(&mut self, framework: &str, task: &str, now: Time);
     /// It does not run any more.
     fn ended(&mut self, framework: &str, task: &str, now: Time);
@@ -88,7 +88,7 @@ impl Observer for () {
 
 /// A framework of a world.
 pub struct FrameworkSpec {
-    /// What it says of itself.
+    /// Its `FrameworkInfo`.
     pub info: FrameworkInfo,
     /// Makes its scheduler, once for each start of its process.
     pub scheduler: Box<dyn FnMut() -> Box<dyn Scheduler>>,
@@ -131,7 +131,7 @@ pub struct World<O> {
     /// Batches that the master has handled.
     batches: u64,
     digest: Digest,
-    /// Memory for what a session wants.
+    /// Buffer for the outputs of a session.
     wanted: Vec<sdk::Output>,
     /// Memory for what an agent's batch leads to; empty between batches.
     agent_out: agent::Outbox,
@@ -206,7 +206,7 @@ impl<O: Observer> World<O> {
         self.events
     }
 
-    /// A hash over all that has been said to schedulers, and when: equal runs have equal digests.
+    /// Hash over all messages to schedulers with their times: equal runs have equal digests.
     pub fn digest(&self) -> u64 {
         self.digest.value()
     }
@@ -216,17 +216,17 @@ impl<O: Observer> World<O> {
         self.master.core.as_mut()
     }
 
-    /// Who looks on.
+    /// The observer.
     pub fn observer(&mut self) -> &mut O {
         &mut self.observer
     }
 
-    /// Ends the world, and gives back who looked on.
+    /// Ends the world, and returns the observer.
     pub fn into_observer(self) -> O {
         self.observer
     }
 
-    /// Makes a scheduler look around: it hears `Event::Wake` now.
+    /// Wakes a scheduler: it receives `Event::Wake` now.
     pub fn nudge(&mut self, who: usize) {
         if let Some(host) = self.schedulers.get(who) {
             let life = host.life;
@@ -247,7 +247,7 @@ impl<O: Observer> World<O> {
         self.now = self.now.max(end);
     }
 
-    /// The next event happens. False if there is none.
+    /// Executes the next event. `false` if there is none.
     pub fn step(&mut self) -> bool {
         let Some((at, event)) = self.queue.pop() else { return false };
         self.go_on(at, event);

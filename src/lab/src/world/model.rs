@@ -37,8 +37,8 @@ pub struct Model {
     pub straggling: f64,
     /// How much of an agent is real.
     pub fidelity: Fidelity,
-    /// Whether agents are started again after they have ended. If not, what they write takes its time and is not kept: only a
-    /// start reads it. (One that ends by itself nevertheless comes back with an empty disk.)
+    /// Whether agents are restarted after they have ended. If not, their writes take time and are not kept, since only
+    /// a start reads them. (An agent that ends on its own nevertheless restarts, with an empty disk.)
     pub restarts: bool,
 }
 

@@ -16,7 +16,7 @@ pub struct Lane {
     stalled: Time,
     /// Nothing sent before this arrives at all.
     parted: Time,
-    /// Something was sent that does not arrive, and no end has been told.
+    /// Data was sent that does not arrive, and the break has not been reported.
     lost: bool,
 }
 

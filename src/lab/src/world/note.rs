@@ -30,9 +30,9 @@ pub enum Note<'a> {
     AgentStartRefused { agent: u32, why: &'a str },
     /// The disk refuses what an agent writes, in place and aside; it is tried again.
     WriteRefused { agent: u32 },
-    /// An agent is told that its disk refuses checkpoints.
+    /// An agent is notified that its disk refuses checkpoints.
     CheckpointsFail { agent: u32, why: &'a str },
-    /// An agent is told that its disk is well again.
+    /// An agent is notified that its disk accepts writes again.
     CheckpointsWork { agent: u32 },
     /// An agent that knows that its disk refuses checkpoints is given a task.
     TaskForFailingDisk { agent: u32, framework: &'a str, task: &'a str },
@@ -40,7 +40,7 @@ pub enum Note<'a> {
     RegistryRefused { why: &'a str },
     /// An agent is given a task by a master that it has left for another one.
     TaskStray { agent: u32, framework: &'a str, task: &'a str },
-    /// An agent has been told that a framework is over, and gives up this task of its with all its updates.
+    /// An agent drops a task with all of its updates because its framework was shut down.
     TaskDropped { agent: u32, framework: &'a str, task: &'a str },
     /// A scheduler's process starts.
     SchedulerStarts { who: u32 },
@@ -48,23 +48,24 @@ pub enum Note<'a> {
     SchedulerStops { who: u32 },
     /// A session is over.
     SchedulerEnds { who: u32, ending: &'a Ending },
-    /// A scheduler hears that a call was not taken.
+    /// A scheduler's call was rejected.
     CallRefused { who: u32, call: &'a Call, why: &'a str },
     /// An executor's process ends with this wait status.
     ExecutorEnds { agent: u32, framework: &'a str, id: &'a str, status: i32 },
     /// An executor makes an update.
     UpdateMade { framework: &'a str, task: &'a str, state: TaskState, uuid: &'a [u8] },
-    /// An executor hears that an update of its is safe.
+    /// An executor's update was acknowledged.
     UpdateConfirmed { framework: &'a str, uuid: &'a [u8] },
     /// An operator makes a call.
     OperatorCalls { request: u64, call: &'a protos::mesos::master::Call },
-    /// An operator hears whether that is done.
+    /// An operator's call was answered.
     OperatorAnswered { request: u64, done: bool },
-    /// A persistent volume's folder is made on an agent's disk.
+    /// A persistent volume's directory is created on an agent's disk.
     VolumeMade { agent: u32, folder: &'a str },
-    /// A persistent volume's folder goes with all that is in it.
+    /// A persistent volume's directory is deleted with its content.
     VolumeGone { agent: u32, folder: &'a str },
-    /// A task that starts looks into a volume of its. What is in it is who has written there; none if it sees no folder.
+    /// A starting task reads a volume of its own. The content names the tasks that have written there; `None` if the
+    /// directory is missing.
     VolumeUsed {
         agent: u32,
         framework: &'a str,

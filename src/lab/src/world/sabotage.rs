@@ -21,7 +21,7 @@ use super::{Note, Observer, World};
 /// What is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sabotage {
-    /// The master never hears of acknowledgements.
+    /// The master ignores acknowledgements.
     Acknowledgements,
     /// All agents are offered under the same id.
     Agents,
@@ -31,43 +31,43 @@ pub(crate) enum Sabotage {
     Checkpoints,
     /// What agents write down of their tasks is damaged.
     Damage,
-    /// Agents obey whoever speaks to them, also a master that does not lead any more.
+    /// Agents obey messages of every sender, also of a master that no longer leads.
     Deposed,
     /// Volumes are made on another agent, too.
     Doubles,
     /// Agents take executors for done once the end of their task is written down.
     Early,
-    /// Every fifth task is said to run once more when it has ended.
+    /// Every fifth task is reported as running once more after its end.
     Endings,
     /// Agents leave what is reserved by their flags out when they register again.
     Flags,
     /// Volumes go with their agent's process.
     Folders,
-    /// Agents go on as if what a disk refuses were written.
+    /// Agents behave as if refused writes had succeeded.
     FullDisks,
     /// A master gives up when agents are not there at once after its start.
     GivesUp,
     /// Of every fifth group the last task fails unseen.
     Groups,
-    /// All frameworks are told the same id.
+    /// All frameworks receive the same id.
     Ids,
     /// What is in the journal of checkpoints is not there for the next process.
     Journals,
-    /// Every fifth launch comes to its executor twice.
+    /// Every fifth launch reaches its executor twice.
     Launches,
     /// The allocator forgets quotas.
     Limits,
-    /// Tasks run on when their executors have said that they ended.
+    /// Tasks keep running after their executors have reported their end.
     Lingering,
     /// Executors do not see the volumes of their tasks.
     Links,
-    /// Every fifth message with offers comes to its scheduler twice.
+    /// Every fifth message with offers reaches its scheduler twice.
     Offers,
     /// Every fifth change of reservations and volumes never gets to its agent, over a connection that holds.
     Operations,
-    /// Every fifth update comes to another scheduler, too.
+    /// Every fifth update reaches another scheduler, too.
     Owners,
-    /// Agents never hear of acknowledgements.
+    /// Agents ignore acknowledgements.
     Receipts,
     /// What masters write down of quotas and weights is not there for the next one.
     Registry,
@@ -79,23 +79,23 @@ pub(crate) enum Sabotage {
     Room,
     /// Schedulers do not write anything down.
     Saves,
-    /// Agents never hear that a framework is over.
+    /// Agents ignore the shutdown of a framework.
     Shutdowns,
     /// What is reserved for one role is offered to another.
     Snatches,
-    /// Agents make volumes that nobody wanted.
+    /// Agents create volumes without a request.
     Strangers,
     /// Every fifth task never gets to its agent, over a connection that holds.
     Tasks,
-    /// How long frameworks want to be kept is lost on the way.
+    /// Failover timeouts are lost on the way.
     Times,
-    /// Agents never hear that their disk is well again.
+    /// Agents are not notified that their disk accepts writes again.
     Unhealed,
-    /// Agents never hear that their disk refuses.
+    /// Agents are not notified that their disk refuses writes.
     Untold,
-    /// Masters go on as if what the registry's disk refuses were written.
+    /// Masters behave as if refused writes of the registry had succeeded.
     Unwritten,
-    /// Every fifth update of a running task is acknowledged, and nobody has heard it.
+    /// Every fifth update of a running task is acknowledged without being delivered.
     Updates,
     /// What is in volumes does not outlive an agent's process.
     Volumes,
@@ -142,7 +142,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// The folders of volumes that go from an agent's disk, and that are made there.
+    /// The directories of volumes that are deleted from and created on an agent's disk.
     pub(super) fn spoil_folders(&mut self, agent: u32, gone: &[&str], new: &mut Vec<String>) {
         match self.sabotage {
             Some(Sabotage::Doubles) => {
@@ -161,7 +161,7 @@ impl<O: Observer> World<O> {
         if self.sabotage == Some(Sabotage::Links) { Vec::new() } else { links }
     }
 
-    /// A group of tasks that comes to an executor.
+    /// A group of tasks for an executor.
     pub(super) fn spoiled_group(&mut self, executor: u32, mut said: Said) -> Said {
         if self.spoils(Sabotage::Groups)
             && let Some(task) = said.launch_group.as_mut().and_then(|group| group.task_group.tasks.pop())
@@ -171,7 +171,7 @@ impl<O: Observer> World<O> {
         said
     }
 
-    /// What comes to an agent seems to come from the master that it follows.
+    /// Makes inputs of an agent appear to come from the master that it follows.
     pub(super) fn spoil_order(&self, agent: u32, input: &mut Input) {
         let Input::Message { from, .. } = input else { return };
         let follows = self.agents[agent as usize].linked.as_ref();
@@ -180,7 +180,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// What an agent says to a master.
+    /// A message of an agent to a master.
     pub(super) fn spoil_report(&self, message: &mut Message) {
         let Message::ReregisterSlave(message) = message else { return };
         let resources = &mut message.slave.resources;
@@ -210,7 +210,7 @@ impl<O: Observer> World<O> {
         self.spoils(Sabotage::Refusals).then_some(error)
     }
 
-    /// What a scheduler says of itself.
+    /// A scheduler's subscription.
     pub(super) fn spoiled_subscription(&self, call: &Call) -> Call {
         let mut call = call.clone();
         if let Some(subscribe) = call.subscribe.as_mut().filter(|_| self.sabotage == Some(Sabotage::Times)) {
@@ -219,7 +219,7 @@ impl<O: Observer> World<O> {
         call
     }
 
-    /// What comes to a scheduler over a connection; false if nobody notices it, though it is answered.
+    /// An event for a scheduler; `false` if it is dropped although it is answered.
     pub(super) fn spoil_event(&mut self, who: u32, connection: u64, event: &mut Arc<Event>) -> bool {
         if event.subscribed.is_some() && self.sabotage == Some(Sabotage::Ids) {
             let subscribed = Arc::make_mut(event).subscribed.as_mut();

@@ -158,7 +158,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Something has come over a connection, if it is still the present one.
+    /// Handles data of a connection, if it is still the current one.
     pub(super) fn scheduler_arrival(&mut self, who: u32, connection: u64, what: ToScheduler) {
         let host = &mut self.schedulers[who as usize];
         if host.connection != Some(connection) {
@@ -199,7 +199,7 @@ impl<O: Observer> World<O> {
         self.wanted = self.session_outputs(who, outputs);
     }
 
-    /// Does what a session wants, in its order; a doomed process gets only so far.
+    /// Executes the outputs of a session in order; a doomed process stops in between.
     fn session_outputs(&mut self, who: u32, mut outputs: Vec<Output>) -> Vec<Output> {
         let host = &mut self.schedulers[who as usize];
         let doom = if outputs.is_empty() { None } else { host.doom.take() };
@@ -377,7 +377,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Something for a scheduler goes on its way.
+    /// Sends data to a scheduler.
     pub(super) fn tell_scheduler(&mut self, who: u32, connection: u64, what: ToScheduler, ready: Time) {
         let delay = self.latency();
         let host = &mut self.schedulers[who as usize];

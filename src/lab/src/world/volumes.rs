@@ -20,7 +20,7 @@ pub(super) struct VolumeChange {
 }
 
 impl<O: Observer> World<O> {
-    /// An agent's core wants volumes changed.
+    /// An agent's core changes volumes.
     pub(super) fn change_volumes(&mut self, agent: u32, change: VolumeChange) {
         let host = &mut self.agents[agent as usize];
         host.volume_changes.push_back(change);

@@ -40,7 +40,7 @@ impl<P, O> Writer<P, O> {
         self.waiting.push_back(std::mem::take(out));
     }
 
-    /// Begins the next write if there is one and none goes on: whether there is something to write.
+    /// Starts the next write unless one is in progress. Returns whether there is something to write.
     pub fn begin(&mut self) -> Option<bool> {
         if self.busy > 0 || self.waiting.is_empty() {
             return None;
@@ -49,7 +49,7 @@ impl<P, O> Writer<P, O> {
         Some(self.writes())
     }
 
-    /// Whether the write that goes on is to make something durable.
+    /// Whether the write in progress has entries.
     pub fn writes(&self) -> bool {
         self.waiting.iter().take(self.busy).any(|batch| !batch.persist.is_empty())
     }
