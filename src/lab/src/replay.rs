@@ -23,7 +23,7 @@ pub enum ReplayError {
     /// It cannot be read.
     #[error("the recording cannot be read")]
     Read(#[from] io::Error),
-    /// It is none.
+    /// The file is not a recording.
     #[error("this is no recording of `tepui master --record`")]
     Foreign,
     /// A frame is damaged.
@@ -76,11 +76,11 @@ pub struct Replay {
     pub cut: bool,
     /// By framework: as it was, and under the other policies if there are any.
     pub frameworks: BTreeMap<String, (Deeds, Option<Deeds>)>,
-    /// Calls that the other master was not told, because it had made none of their offers.
+    /// Calls that the other master did not receive, because it had made none of their offers.
     pub dropped: u64,
 }
 
-/// Makes a master's settings of its flags, names and values; else says in words why it cannot.
+/// Builds a master's settings from its flags, by names and values, or returns the reason why it cannot.
 pub type Settings = dyn Fn(&[(String, String)]) -> Result<Config, String>;
 
 /// Plays a recording. `config` makes settings of flags, `policies` reads the text form in which policies were recorded; with
@@ -160,7 +160,7 @@ fn frame(recording: &mut dyn Read) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
-/// What a master did for whom.
+/// Passes a master's totals by framework to `put`.
 fn tell(core: &mut Master, mut put: impl FnMut(String, Deeds)) {
     let (snapshot, fairness) = (core.snapshot(), core.fairness());
     for framework in snapshot.frameworks.values().chain(snapshot.completed.values()) {

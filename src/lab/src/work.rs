@@ -10,11 +10,11 @@ use rand_distr::{Distribution, StandardUniform};
 use crate::seeds::Seed;
 use crate::span::{parse_span, show_span};
 
-/// The label that says how long a task works.
+/// Label with a task's duration.
 pub const WORK: &str = "lab.work";
-/// The label that says how a task ends: a status for exit(3).
+/// Label with a task's end: a status for exit(3).
 pub const EXIT: &str = "lab.exit";
-/// The label that says which of the submitted tasks one is, if its id does not: number and try, as `12.0`.
+/// Label with the number and the attempt of a submitted task, as `12.0`, if its id does not contain them.
 pub const TASK: &str = "lab.task";
 
 /// What a task does.
@@ -86,7 +86,7 @@ impl Mishaps {
     }
 }
 
-/// How long a command takes, if it is one that says so.
+/// Duration of a command that states one.
 fn command(command: &CommandInfo) -> Option<Duration> {
     let words: Vec<&str> = match command.shell() {
         true => command.value().split_whitespace().collect(),

@@ -89,7 +89,7 @@ impl Scheduler for Watched {
                 Event::Disconnected { .. } => self.control.subscribed.set(false),
                 _ => {}
             }
-            // Without a connection nobody would hear of it.
+            // A call without a connection would be lost.
             if self.control.subscribed() {
                 calls.teardown();
             }
@@ -111,5 +111,5 @@ impl Scheduler for Watched {
     }
 }
 
-/// "Never", for what is further away than can be told.
+/// A time that is never reached, for times that overflow.
 const NEVER: Duration = Duration::from_secs(10 * 365 * 86_400);

@@ -12,7 +12,7 @@ pub struct Outcome {
     pub scenario: String,
     /// The seed.
     pub seed: u64,
-    /// A hash over all that schedulers were told: equal runs have equal ones.
+    /// Hash over all messages to schedulers: equal runs have equal ones.
     pub digest: String,
     /// How many events happened.
     pub events: u64,
@@ -118,10 +118,10 @@ pub struct Series {
     pub utilisation: Vec<f64>,
     /// The part of the cluster in unanswered offers.
     pub offered: Vec<f64>,
-    /// The gap between the shares at that moment; 0 where nobody lacks anything.
+    /// The gap between the shares at that time; 0 without contention.
     #[serde(default)]
     pub gap: Vec<f64>,
-    /// Jain's index at that moment; 1 where nobody lacks anything.
+    /// Jain's index at that time; 1 without contention.
     #[serde(default)]
     pub jain: Vec<f64>,
     /// By framework: the first ones only, if there are many.

@@ -53,7 +53,7 @@ pub(super) struct Own {
 }
 
 impl Recorder {
-    /// A bundled framework says something.
+    /// Records an event of a bundled framework.
     pub(crate) fn said(&mut self, who: usize, entry: Entry) {
         let now = seconds(entry.at);
         let books = &mut self.books[who];

@@ -22,9 +22,9 @@ pub struct TaskRecord {
     pub submitted: f64,
     /// Its framework launched it, for the last time.
     pub launched: f64,
-    /// Its framework heard that it runs, for the first time.
+    /// Its framework received the first TASK_RUNNING.
     pub running: f64,
-    /// Its framework heard of its end.
+    /// Its framework received its terminal state.
     pub ended: f64,
     /// It ended well.
     pub finished: bool,
@@ -58,7 +58,7 @@ impl Again {
     }
 }
 
-/// The books of one framework.
+/// The records of one framework.
 #[derive(Debug, Default)]
 pub(super) struct Books {
     pub tasks: Vec<TaskRecord>,
@@ -88,7 +88,7 @@ pub(super) struct Books {
     pub own: Own,
 }
 
-/// The books of a world.
+/// The records of a world.
 #[derive(Debug, Default)]
 pub struct Recorder {
     pub(super) books: Vec<Books>,
@@ -161,7 +161,7 @@ impl Recorder {
             agent: 0,
         };
         books.tasks.extend((0..tasks).map(|_| task));
-        // A trace with more kinds than this shares the last one in the books of demand.
+        // Kinds beyond this number share the last one in the records of demand.
         let kind = u16::try_from(kind).unwrap_or(u16::MAX);
         books.kinds.extend((0..tasks).map(|_| kind));
         books.jobs.push(JobRecord { submitted, left: tasks, retries, ended: NOT_YET });
@@ -215,8 +215,8 @@ impl Recorder {
         }
     }
 
-    /// A task is launched once more under another id. If nobody has heard of the end of the one before, that one goes on beside it
-    /// as one that nobody submitted: its framework has given it up, with an agent that does not answer.
+    /// A task is launched again under another id. If the end of the former one was not reported, it stays in the
+    /// records as a task that no job submitted: its framework has given it up, with an unreachable agent.
     fn replaced(&mut self, who: usize, task: u64, id: &str) {
         let books = &mut self.books[who];
         let Some(before) = books.own.newest.insert(task, id.to_owned()) else { return };
@@ -253,7 +253,7 @@ impl Recorder {
         self.uses(who, &needs, Way::More, seconds(now));
     }
 
-    /// A framework hears of a task.
+    /// A framework receives a status.
     pub(crate) fn heard(&mut self, who: usize, status: &TaskStatus, now: Time) {
         let (id, state) = (&status.task_id.value, status.state());
         let own = &mut self.books[who].own;
@@ -467,7 +467,7 @@ impl Observer for Recorder {
     fn ended(&mut self, _: &str, _: &str, _: Time) {}
 }
 
-/// A framework's books at one moment.
+/// A framework's records at one time.
 #[derive(Clone, Debug)]
 pub struct FrameworkState {
     /// What its tasks use.
@@ -495,7 +495,7 @@ pub struct FrameworkState {
 }
 
 impl Recorder {
-    /// A framework's books now.
+    /// A framework's current records.
     pub fn state(&self, who: usize) -> FrameworkState {
         let books = &self.books[who];
         let answered = books.offers_accepted + books.offers_declined + books.offers_rescinded;

@@ -41,7 +41,7 @@ impl WindowSums {
         self.end.get_or_insert(areas);
     }
 
-    /// A moment: shares and targets by framework, and whether it matters who gets what.
+    /// Adds a sample: shares and targets by framework, and whether there is contention.
     pub fn add(&mut self, shares: &[f64], targets: &[f64], contended: bool) {
         self.moments += 1;
         for (at, (share, target)) in shares.iter().zip(targets).enumerate() {
@@ -81,7 +81,7 @@ impl WindowSums {
         self.targets.iter().map(|sum| sum / self.moments.max(1) as f64).collect()
     }
 
-    /// Means over the window's time; zeros if the run did not come to it.
+    /// Means over the window's time; zeros if the run did not reach it.
     fn means(&self, of: impl Fn(&Areas) -> &[f64]) -> Vec<f64> {
         let Some(end) = &self.end else { return Vec::new() };
         let Some(begin) = &self.begin else { return vec![0.0; of(end).len()] };

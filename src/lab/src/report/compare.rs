@@ -16,7 +16,7 @@ pub struct Pair {
     pub first: Spread,
     /// In the second.
     pub second: Spread,
-    /// The second's mean over the first's, minus 1; none if the first is 0 or there is none.
+    /// The second's mean over the first's, minus 1; `None` if the first is 0 or missing.
     pub change: Option<f64>,
     /// The mean of the differences, and half of its 95 % confidence interval: of the runs seed by seed if both have the same seeds
     /// (what chance does to one it does to the other, too), else of the two means.
@@ -153,7 +153,7 @@ mod tests {
         assert!(paired.clear && paired.difference.1 < 0.5 && paired.first.half > 20.0, "{paired:?}");
         let others: Vec<Outcome> = second.iter().map(|run| Outcome { seed: run.seed + 1, ..run.clone() }).collect();
         assert!(!wait(pairs(&first, &others)).clear);
-        // What nothing can be told of differs from nothing.
+        // An undefined mean differs from no mean.
         let started = pairs(&first, &second).into_iter().find(|pair| pair.name == "f.start.mean").unwrap();
         assert!(started.first.mean.is_nan() && !started.differs() && !started.clear, "{started:?}");
     }

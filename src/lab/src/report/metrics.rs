@@ -11,7 +11,7 @@ use crate::measure::{Outcome, Summary, mean_and_interval};
 pub struct Metric {
     /// Such as `a.wait.mean`, `whole.unfairness.gap`.
     pub name: String,
-    /// Its value; times are in seconds, shares are parts of 1. Not a number: nothing happened of which it could be told.
+    /// Its value; times in seconds, shares as parts of 1. NaN if there was nothing to measure.
     pub value: f64,
 }
 
@@ -87,7 +87,7 @@ const MOST: usize = 40;
 pub struct Spread {
     /// Its name.
     pub name: String,
-    /// The mean over the repetitions in which there is such a number; not a number if there are none.
+    /// The mean over the repetitions with a value; NaN if there are none.
     pub mean: f64,
     /// Half the width of the 95 % confidence interval of the mean.
     pub half: f64,
@@ -113,7 +113,7 @@ pub fn spreads(outcomes: &[Outcome]) -> Vec<Spread> {
     order.into_iter().map(spread).collect()
 }
 
-/// A number as a table has it; a dash if there is none.
+/// A number for a table; a dash for NaN.
 pub fn number(value: f64) -> String {
     match value.abs() {
         size if size.is_nan() => "–".to_owned(),

@@ -9,8 +9,8 @@ use crate::scenario::{FaultPart, Scenario, Trouble, Whom};
 use crate::seeds::{Rng, Seed};
 use crate::world::{Observer, Process, World};
 
-/// How soon a master notices that a scheduler's process or its own neighbours are gone is the world's business; what has
-/// been written of a batch when a process ends is drawn from so many parts.
+/// Granularity of the durable part of a batch when its process ends. The world decides how soon a master detects that a
+/// scheduler's process or its own peers are gone.
 const PARTS: u32 = 8;
 
 /// A fault that comes.
@@ -22,7 +22,7 @@ struct Coming {
 }
 
 impl Coming {
-    /// From one time to the next; false if there is none.
+    /// Advances to the next time; `false` if there is none.
     fn advance(&mut self) -> bool {
         if let Some(every) = self.part.every {
             self.at += every.0;
@@ -35,7 +35,7 @@ impl Coming {
         self.part.until.is_none_or(|until| self.at <= until.0)
     }
 
-    /// Some of the agents, drawn anew.
+    /// Draws some of the agents.
     fn draw(&mut self) -> Vec<usize> {
         let Whom::Agents(mut all) = self.whom.clone() else { return Vec::new() };
         let mut drawn = Vec::new();

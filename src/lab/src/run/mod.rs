@@ -22,8 +22,8 @@ pub(crate) use timeline::Timeline;
 /// Strips of a Gantt chart that a run keeps.
 pub(crate) const STRIPS: usize = 20_000;
 
-/// Runs a scenario with a seed. `progress` hears now and then what part of the virtual time has passed, and may stop the
-/// run by answering false.
+/// Runs a scenario with a seed. `progress` is called from time to time with the part of the virtual time that has
+/// passed, and may stop the run by returning `false`.
 ///
 /// # Errors
 /// A trace that cannot be used.
@@ -67,7 +67,7 @@ pub fn run(
     Ok(timeline.outcome(head, &world.into_observer()))
 }
 
-/// All that a world's agents have.
+/// Total resources of a world's agents.
 fn total_of(setup: &Setup) -> Quantities {
     let mut total = Quantities::new();
     setup.agents.iter().for_each(|agent| total += &agent.resources.quantities());
@@ -79,7 +79,7 @@ fn set_quotas(scenario: &Scenario, world: &mut World<Recorder>) {
     if configs.is_empty() {
         return;
     }
-    // Once the master leads; nobody has subscribed by then.
+    // Waits until the master leads; no framework has subscribed by then.
     world.run_until(BEGIN + Duration::from_millis(5));
     let update = call::UpdateQuota { force: Some(true), quota_configs: configs };
     world.operate(Call { r#type: Some(call::Type::UpdateQuota as i32), update_quota: Some(update), ..Call::default() });

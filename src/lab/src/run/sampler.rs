@@ -36,7 +36,7 @@ fn track(framework: &PreparedFramework) -> Track {
     Track { own: over_time.map(own).collect(), ..Track::default() }
 }
 
-/// Looks at the books.
+/// Samples the records.
 pub(super) struct Sampler {
     names: Vec<(String, String)>,
     weights: Vec<f64>,
@@ -84,7 +84,7 @@ impl Sampler {
         }
     }
 
-    /// Looks at the books now.
+    /// Takes a sample.
     pub fn sample(&mut self, at: Duration, recorder: &Recorder) {
         let states: Vec<FrameworkState> = (0..self.names.len()).map(|who| recorder.state(who)).collect();
         let competitors: Vec<Competitor> =
@@ -99,7 +99,7 @@ impl Sampler {
             offered += &state.held;
         }
         let wanting = competitors.iter().filter(|one| one.demand > 0.0).count();
-        // Somebody gets less than it could use: then it matters who.
+        // There is contention if a framework gets less than it could use.
         let short = targets.iter().zip(&competitors).any(|(target, one)| *target < one.demand - 1e-9);
         let contended = wanting >= 2 && short && demands > 0.0;
         for (window, sums) in &mut self.windows {
@@ -127,7 +127,7 @@ impl Sampler {
         }
     }
 
-    /// What a framework could use now, as the water-filling wants it.
+    /// A framework's demand, for water-filling.
     fn competitor(&self, state: &FrameworkState, weight: f64) -> Competitor {
         let mut wanted = state.used.clone();
         wanted += &state.waiting;

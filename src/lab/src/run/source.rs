@@ -124,8 +124,8 @@ impl Sources {
         }
     }
 
-    /// All that is due arrives, and the manager releases what it wants to, if it is time. The frameworks for which there is
-    /// new work.
+    /// Submits all due arrivals, and lets the manager release tasks if it is time. Returns the frameworks with new
+    /// work.
     pub fn submit(&mut self, books: &mut Recorder, at: Duration) -> Vec<usize> {
         let mut told = Vec::new();
         while self.due.peek().is_some_and(|Reverse((due, _))| *due <= at)
@@ -192,7 +192,7 @@ impl Sources {
     }
 }
 
-/// The job of an arrival, written into the books.
+/// The job of an arrival, added to the records.
 fn booked(recorder: &mut Recorder, who: usize, arrival: Arrival, now: Time) -> Job {
     let tasks = arrival.spans.len() as u32;
     let first = recorder.submit(who, &arrival.needs, tasks, arrival.retries, now);

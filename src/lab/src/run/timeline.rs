@@ -17,11 +17,11 @@ use crate::scenario::{PreparedFramework, Scenario};
 pub(crate) struct Step {
     /// The frameworks for which there is new work.
     pub submitted: Vec<usize>,
-    /// The books were looked at.
+    /// A sample was taken.
     pub looked: bool,
 }
 
-/// What comes to a run from outside.
+/// External events of a run.
 pub(crate) struct Timeline {
     sources: Sources,
     sampler: Sampler,
@@ -82,14 +82,14 @@ impl Timeline {
         step
     }
 
-    /// Takes what bundled frameworks have said of themselves into the books.
+    /// Adds the events of bundled frameworks to the records.
     fn read(&self, books: &mut Recorder) {
         for (who, diary) in self.diaries.iter().enumerate() {
             diary.take().into_iter().for_each(|entry| books.said(who, entry));
         }
     }
 
-    /// Every job has arrived and was done when the books were looked at last.
+    /// Every job has arrived, and was done at the last sample.
     pub fn is_done(&self) -> bool {
         self.done
     }

@@ -40,9 +40,9 @@ pub enum Trouble {
 pub struct FaultPart {
     /// What goes wrong.
     pub what: Trouble,
-    /// With whom: `master`, an agent by its host's name, a group of agents by its name, or a framework by its name.
+    /// Its target: `master`, an agent by its host name, a group of agents by its name, or a framework by its name.
     pub who: Option<String>,
-    /// How many agents of a group, drawn anew each time.
+    /// Number of agents of a group, drawn each time.
     #[serde(default = "one_small")]
     pub count: u32,
     /// Once, at this moment.
@@ -63,7 +63,7 @@ pub struct FaultPart {
     pub by: Option<Span>,
 }
 
-/// With whom something goes wrong.
+/// Target of a fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Whom {
     Master,
@@ -74,7 +74,7 @@ pub(crate) enum Whom {
 }
 
 impl FaultPart {
-    /// With whom it goes wrong; none if nobody has that name.
+    /// Resolves the target; `None` if the name is unknown.
     pub(crate) fn whom(&self, scenario: &Scenario) -> Option<Whom> {
         let Some(who) = self.who.as_deref() else {
             return (self.what == Trouble::Failover).then_some(Whom::Master);

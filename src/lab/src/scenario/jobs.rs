@@ -152,10 +152,10 @@ fn trace_key(kind: &JobKind) -> Option<TraceKey> {
 }
 
 impl Traces {
-    /// Reads every trace that the scenarios name, from beside `folder`, before anything runs.
+    /// Reads every trace that the scenarios name, relative to `folder`, before anything runs.
     ///
     /// # Errors
-    /// A trace that cannot be read, or a row of it that is wrong.
+    /// A trace that cannot be read, or an invalid row.
     pub fn read<'a>(scenarios: impl Iterator<Item = &'a Scenario>, folder: &Path) -> Result<Traces, ScenarioError> {
         let mut traces = Traces::default();
         let kinds = scenarios.flat_map(|scenario| &scenario.frameworks).flat_map(|framework| &framework.jobs);
@@ -183,10 +183,10 @@ impl Traces {
 }
 
 impl Arrivals {
-    /// The arrivals of this kind; traces are read from beside `folder`.
+    /// The arrivals of this kind; traces are read relative to `folder`.
     ///
     /// # Errors
-    /// A trace that cannot be read, or a row of it that is wrong.
+    /// A trace that cannot be read, or an invalid row.
     pub fn new(kind: &JobKind, seed: Seed, folder: &Path) -> Result<Arrivals, ScenarioError> {
         let rows = match &kind.trace {
             Some(file) => trace::read(&folder.join(file), kind)?,

@@ -109,7 +109,7 @@ impl MasterPart {
 pub struct ManagerPart {
     /// Whose task is released next.
     pub release: Release,
-    /// How often it looks at what is free.
+    /// Interval at which it checks what is free.
     #[serde(default = "second")]
     pub every: Span,
 }
@@ -192,10 +192,10 @@ pub struct Framework {
     pub start: Span,
     /// The bundled framework that it is. Then it behaves as that does, with its `options`.
     pub bundled: Option<String>,
-    /// What the bundled framework is told.
+    /// Options of the bundled framework.
     #[serde(default)]
     pub options: toml::Table,
-    /// The framework that it behaves like, if it is none; plain if unset.
+    /// The preset of its behaviour, unless it is a bundled framework; plain if unset.
     pub like: Option<Preset>,
     /// And what is different.
     #[serde(default)]
@@ -234,7 +234,7 @@ pub struct ConductPart {
     pub place: Option<Place>,
     /// For how long an offer of no use is kept.
     pub hold: Option<Dist>,
-    /// `refuse_seconds`, with work waiting and (unless `refuse_idle` says otherwise) without.
+    /// `refuse_seconds` while work waits and (unless `refuse_idle` is set) otherwise.
     pub refuse: Option<Span>,
     /// `refuse_seconds` when there is nothing to launch.
     pub refuse_idle: Option<Span>,
@@ -282,8 +282,8 @@ pub struct JobKind {
     pub amplitude: Option<f64>,
     /// One after another: the next one so long after the one before has ended.
     pub chain: Option<Span>,
-    /// A CSV file beside the scenario: `submit_s,tasks,cpus,mem_mb,duration_s`, or one of the public shapes. What `needs` and
-    /// `time` say counts for more than what it says.
+    /// A CSV file beside the scenario: `submit_s,tasks,cpus,mem_mb,duration_s`, or one of the public formats. `needs`
+    /// and `time` override it.
     pub trace: Option<String>,
     /// Which shape it has, if it has no header: `alibaba-2017`, `alibaba-2018`, `alibaba-gpu-2020`, `azure-vm`, `gavel` or
     /// `google-2011`.
@@ -312,7 +312,7 @@ pub struct JobKind {
     /// How often a task that fails is tried again.
     #[serde(default)]
     pub retries: u32,
-    /// What a bundled framework is told of them.
+    /// Description of the jobs for a bundled framework.
     #[serde(default)]
     pub options: toml::Table,
 }

@@ -25,9 +25,9 @@ use crate::world::{AgentSpec, FrameworkSpec, Model, Setup};
 
 /// A scenario that is ready to run.
 pub struct Prepared {
-    /// The world's parts.
+    /// The set-up of the world.
     pub setup: Setup,
-    /// The frameworks, in the order of the world's.
+    /// The frameworks, in the world's order.
     pub frameworks: Vec<PreparedFramework>,
 }
 
@@ -41,7 +41,7 @@ pub struct PreparedFramework {
     pub inbox: Inbox,
     /// Its jobs, by kind.
     pub arrivals: Vec<PreparedJobs>,
-    /// What it says of itself, if it is a bundled one.
+    /// Events of a bundled framework.
     pub diary: Diary,
     /// What it measures of itself.
     pub measures: &'static [Measure],
@@ -57,11 +57,11 @@ pub struct PreparedJobs {
     pub arrivals: Arrivals,
 }
 
-/// Whether what a scenario says of its bundled frameworks is right, and the files are there that it names; before anything
-/// runs. `text` is the scenario's, `file` its name. The files and folders that they read.
+/// Checks the bundled frameworks of a scenario and the files that they name, before anything runs. `text` is the
+/// scenario's, `file` its name. Returns the files and directories that they read.
 ///
 /// # Errors
-/// The first thing that is wrong, with file, line and rule.
+/// The first invalid field, with file, line and rule.
 pub fn check_bundled(scenario: &Scenario, text: &str, file: &Path) -> Result<BTreeSet<PathBuf>, ScenarioError> {
     let folder = file.parent().unwrap_or(Path::new("."));
     let files = RefCell::default();
@@ -100,10 +100,10 @@ pub(crate) fn kinds_of(scenario: &Scenario, part: &Framework, folder: &Path) -> 
     Ok(ready.map_or_else(|| Kind::each(part.jobs.iter()), |ready| ready.kinds()))
 }
 
-/// Makes a world out of a scenario. `folder` is where traces and other files are that it names.
+/// Builds a world from a scenario. `folder` has the traces and other files that it names.
 ///
 /// # Errors
-/// A trace that cannot be used, or a bundled framework that is not there any more as it was when it was checked.
+/// A trace that cannot be used, or a bundled framework whose files have changed since the check.
 pub fn prepare(scenario: &Scenario, seed: Seed, folder: &Path) -> Result<Prepared, ScenarioError> {
     // Checked when the scenario was read.
     let master = master_config(scenario).unwrap_or_default();
@@ -195,7 +195,7 @@ pub(super) fn master_config(scenario: &Scenario) -> Result<Config, Broken> {
         fair_sharing_excluded_resource_names: part.fair_sharing_excluded_resource_names.clone(),
         policies: part.policies.clone(),
         weights,
-        // Nobody looks at what has ended.
+        // No reader needs completed tasks.
         max_completed_tasks_per_framework: 0,
         ..default
     })
@@ -284,7 +284,7 @@ fn changed(part: &ConductPart, like: Behaviour) -> Behaviour {
     }
 }
 
-/// The quota of each role that has one, as the operator's call wants it.
+/// The quota of each role that has one, in the form of the operator's call.
 pub fn quotas(scenario: &Scenario) -> Vec<pb::quota::QuotaConfig> {
     let scalars = |text: &Option<String>| {
         let amounts = text.as_deref().and_then(|text| parse_quantities(text).ok()).unwrap_or_default();

@@ -42,7 +42,7 @@ pub struct Behaviour {
     pub attempt: usize,
     /// At most so many tasks are put on one offer.
     pub tasks_per_offer: usize,
-    /// Says that it wants no offers when it has nothing to launch.
+    /// Suppresses offers when it has nothing to launch.
     pub suppress: bool,
     /// Forgets its refusals when work comes.
     pub revive: bool,
@@ -82,13 +82,14 @@ pub enum Preset {
     Marathon,
     /// Holds offers for five to six minutes, refuses for five seconds, five tasks at a time.
     Aurora,
-    /// Refuses for two minutes once it has what it wants, and for five seconds before.
+    /// Refuses for two minutes once it has what it needs, and for five seconds before.
     Spark,
     /// Packs, answers at once, refuses for a second: the bin-packing policy of Scylla.
     Scylla,
     /// Keeps whatever it is offered.
     Hoarder,
-    /// Takes what it can use, and is asked again a second later about the rest: whoever has endless work takes all that others leave.
+    /// Accepts what it can use, and refuses the rest for a second: with endless work it takes all that other frameworks
+    /// leave.
     Greedy,
     /// Thinks for ten seconds and ten milliseconds a task about one job at a time: a service scheduler of Omega's simulator.
     Slow,

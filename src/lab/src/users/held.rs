@@ -21,7 +21,7 @@ pub(super) struct Held {
     pub role: Option<Text>,
     /// What is free in it and may be used without more ado: not reserved, not revocable.
     pub left: Quantities,
-    /// Being thought about, or thought about before: not one that has come since.
+    /// Part of the current decision or an earlier one; not an offer that has arrived since.
     pub seen: bool,
     /// It is given back then.
     pub until: Time,
@@ -71,7 +71,7 @@ impl Held {
     }
 }
 
-/// The offer that a task is placed on: `used` says how many tasks each has already.
+/// The offer on which a task is placed. `used` has the number of tasks on each.
 pub(super) fn choose(held: &[Held], used: &[usize], most: usize, needs: &Quantities, place: Place) -> Option<usize> {
     let mut found: Option<(usize, f64)> = None;
     for (at, offer) in held.iter().enumerate() {

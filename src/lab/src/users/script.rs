@@ -11,7 +11,7 @@ use super::Behaviour;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Deed {
-    /// Says that it wants no offers, whatever work comes, until it revives.
+    /// Suppresses offers until it revives, regardless of its work.
     Suppress,
     /// Wants offers again, and forgets its refusals.
     Revive,
@@ -36,7 +36,7 @@ pub struct Step {
 #[derive(Debug, Default)]
 pub struct Script {
     steps: VecDeque<Step>,
-    /// When the framework heard its first word.
+    /// Time of the framework's first event.
     born: Option<Time>,
 }
 

@@ -34,7 +34,7 @@ struct Pending {
     job: u64,
 }
 
-/// A framework that behaves as its conduct says.
+/// A framework that follows its behaviour.
 #[derive(Debug)]
 pub struct User {
     conduct: Behaviour,
@@ -47,10 +47,10 @@ pub struct User {
     decides: Option<Time>,
     /// How many tasks it is about.
     about: usize,
-    /// Work has come since it was last thought about what there is.
+    /// Work has arrived since the last decision.
     more: bool,
     suppressed: bool,
-    /// It wants no offers, because its script says so.
+    /// Offers are suppressed by its script.
     muted: bool,
     script: Script,
     jobs: u64,
@@ -76,7 +76,7 @@ impl User {
         }
     }
 
-    /// The same, which also does what a script says.
+    /// The same, with a script.
     #[must_use]
     pub fn with_script(self, script: Script) -> User {
         User { script, ..self }
@@ -85,7 +85,7 @@ impl User {
     /// A step of its script.
     fn perform(&mut self, step: Step, calls: &mut Calls) {
         self.conduct = step.conduct;
-        // It thinks anew, as it does from now on.
+        // Decides again with the new behaviour.
         (self.decides, self.more) = (None, true);
         match step.deed {
             Some(Deed::Suppress) => {
@@ -181,7 +181,7 @@ impl User {
         self.waiting.extend(order.into_iter().map(|(_, task)| task));
     }
 
-    /// How many tasks the next decision looks at.
+    /// Number of tasks that the next decision considers.
     fn looked_at(&self) -> usize {
         let of_job = match (self.conduct.job_at_a_time, self.waiting.front()) {
             (true, Some(first)) => self.waiting.iter().take_while(|task| task.job == first.job).count(),

@@ -63,16 +63,16 @@ impl Row {
     }
 }
 
-/// What a scenario says of a trace.
+/// A scenario's settings for a trace.
 #[derive(Debug, Default)]
 struct Told<'a> {
     /// The name of its shape, for files without a header.
     shape: Option<&'a str>,
     /// What shares of a machine are shares of.
     machine: Option<Quantities>,
-    /// Whether tasks need something else than the trace says.
+    /// Whether the scenario overrides the resources of tasks.
     needs: bool,
-    /// Whether tasks take other times than the trace says.
+    /// Whether the scenario overrides the durations of tasks.
     time: bool,
 }
 
@@ -87,10 +87,10 @@ impl Told<'_> {
 /// What is wrong with a line, and which.
 type Wrong = (usize, String);
 
-/// The jobs of a trace in the order of time, as this kind of jobs wants them.
+/// The jobs of a trace in the order of time, with this kind's settings.
 ///
 /// # Errors
-/// What is wrong, with row, column and rule.
+/// An invalid row, with row, column and rule.
 pub(super) fn read(file: &Path, kind: &JobKind) -> Result<Vec<Row>, ScenarioError> {
     let wrong = |line: usize, rule: String| ScenarioError { file: file.to_owned(), line, rule };
     let text = std::fs::read_to_string(file).map_err(|why| wrong(1, format!("cannot be read: {why}")))?;
@@ -165,7 +165,7 @@ fn plain_rows<'a>(
     Ok(read)
 }
 
-/// What has no end in the trace works until the last thing that it tells of.
+/// Tasks without an end in the trace run until its last event.
 fn last_to_the_end(rows: &mut [Row]) {
     let last = rows.iter().map(|row| row.submit + row.duration.unwrap_or_default()).max().unwrap_or_default();
     for row in rows {

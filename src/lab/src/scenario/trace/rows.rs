@@ -47,7 +47,7 @@ fn gpu_job(cells: &Cells<'_>, gpus: &str, submit: Duration) -> Result<Row, Wrong
     Ok(Row { gpus, duration: Some(cells.seconds("duration")?), ..Row::at(submit) })
 }
 
-/// A gang of so many tasks with a GPU each; how long they work is not told.
+/// A gang of that many tasks with a GPU each; the trace has no durations.
 fn gang(cells: &Cells<'_>, size: &str, submit: Duration) -> Result<Row, Wrong> {
     Ok(Row { tasks: cells.number(size, 1.0, MOST)? as u32, gpus: 1.0, gang: true, ..Row::at(submit) })
 }

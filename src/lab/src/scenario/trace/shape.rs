@@ -67,7 +67,7 @@ const SHAPES: [Shape; 17] = [
 pub(crate) const NAMES: [&str; 6] =
     ["alibaba-2017", "alibaba-2018", "alibaba-gpu-2020", "azure-vm", "gavel", "google-2011"];
 
-/// The shape that a first line tells, and where its columns are, if that is a header; else the one that is named.
+/// The shape that a header indicates, with the positions of its columns; without a header the named one.
 pub(super) fn find(first: &[&str], named: Option<&str>) -> Result<(Shape, Option<Vec<usize>>), String> {
     let place = |name: &&str| first.iter().position(|column| column == name);
     let places = |shape: &Shape| shape.columns().iter().map(place).collect::<Option<Vec<usize>>>();
@@ -194,7 +194,7 @@ impl Shape {
         }
     }
 
-    /// Whether the scenario says what the trace does not.
+    /// Whether the scenario sets what the trace lacks.
     pub fn accepts(self, told: &Told<'_>) -> Result<(), String> {
         let (cpus, mem) = told.machine();
         let rule = match self {
