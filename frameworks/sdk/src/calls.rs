@@ -18,7 +18,7 @@ use crate::v1::{
     offer::{Operation, operation},
 };
 
-/// For how long resources that a framework gave back are not offered to it again, unless it says otherwise.
+/// How long resources that a framework has declined are not offered to it again, by default.
 pub const DEFAULT_REFUSAL: Duration = Duration::from_secs(5);
 
 /// The calls that a scheduler makes while it handles one event, in their order.
@@ -116,14 +116,14 @@ impl Calls {
         self.push(Call { message: Some(Box::new(part)), ..of(call::Type::Message) });
     }
 
-    /// Keeps back the acknowledgement of the update that is being handled. Updates of that task stop until
-    /// [`acknowledge`](Calls::acknowledge) is called with it. The agent repeats the update meanwhile, also after a lost
-    /// connection, which this scheduler does not hear; one that is started anew before the acknowledgement does.
+    /// Withholds the acknowledgement of the update that is being handled. Updates of that task stop until
+    /// [`acknowledge`](Calls::acknowledge) is called with it. The agent repeats the update meanwhile; this scheduler
+    /// does not receive the repetitions, but a scheduler that is restarted before the acknowledgement does.
     pub fn hold_acknowledgement(&mut self) {
         self.hold_acknowledgement = true;
     }
 
-    /// Acknowledges an update whose acknowledgement was kept back. One that wants none is left alone.
+    /// Acknowledges an update whose acknowledgement was withheld. An update that needs none is ignored.
     pub fn acknowledge(&mut self, status: &TaskStatus) {
         if let Some(call) = acknowledgement(status) {
             self.ledger.release(&status.task_id.value, status.uuid());
@@ -131,9 +131,9 @@ impl Calls {
         }
     }
 
-    /// Takes a task out of the ledger without waiting for its end: one that was given up, and whose agent the master does
-    /// not know (`TASK_UNKNOWN`), so that nobody will ever tell of it. It is not killed, nor asked about any more. Should
-    /// it be heard of all the same, it enters the ledger again.
+    /// Removes a task from the ledger without waiting for its end: a task that was given up, and whose agent the master
+    /// does not know (`TASK_UNKNOWN`), so that no update will follow. It is neither killed nor reconciled. An update
+    /// that follows nevertheless adds it again.
     pub fn forget_task(&mut self, task_id: &str) {
         self.ledger.forget(task_id);
     }
@@ -190,8 +190,8 @@ impl Calls {
         self.saves.push(saved::own(key, None));
     }
 
-    /// Answers a request when what this event saves is durable, so that nobody is told of what a crash could take back. If
-    /// it cannot be written, who asked hears that the scheduler has ended.
+    /// Answers a request when the state saved by this event is durable, so that an answer never depends on something
+    /// that a crash could undo. If the state cannot be written, the request fails as if the scheduler had ended.
     pub fn answer<Q, A: Send + 'static>(&mut self, request: Request<Q, A>, answer: A) {
         self.answers.push(request.deferred(answer));
     }
@@ -201,29 +201,29 @@ impl Calls {
         self.wake = Some(self.wake.map_or(at, |w| w.min(at)));
     }
 
-    /// Ends the framework: the master kills its tasks and forgets it. The session ends too. Without a connection it
-    /// waits for one first, for 10 s at most; then it ends with [`Ending::Unreachable`], and the framework's tasks go on for
-    /// its failover timeout.
+    /// Ends the framework: the master kills its tasks and removes it. The session ends too. Without a connection it
+    /// waits for one, for 10 s at most; then it ends with [`Ending::Unreachable`], and the tasks keep running for the
+    /// failover timeout.
     pub fn teardown(&mut self) {
         self.push(of(call::Type::Teardown));
         self.stop();
     }
 
-    /// Ends the session and leaves the framework: its tasks go on for its failover timeout, and another session with
-    /// the framework's id can take over.
+    /// Ends the session without ending the framework: its tasks keep running for its failover timeout, and another
+    /// session with the framework's id can take over.
     pub fn stop(&mut self) {
         self.ending.get_or_insert(Ending::Stopped);
     }
 
-    /// Ends the session with [`Ending::State`], because what was kept cannot be used; `why` is in words. Nothing that was
-    /// called or saved is sent or written any more: tasks go on for the framework's failover timeout, and all that was
-    /// kept is as it was.
+    /// Ends the session with [`Ending::State`], because the persisted state cannot be used; `why` is the reason. No
+    /// further call is sent and nothing is written: tasks keep running for the failover timeout, and the persisted
+    /// state stays as it is.
     pub fn fail(&mut self, why: String) {
         self.ending = Some(Ending::State(why));
     }
 
-    /// The calls so far, in their order: for a scheduler that runs another one, to look at or change what that one calls.
-    /// Some may have been made before the event that is being handled.
+    /// The calls so far, in order: for a scheduler that wraps another one and inspects or changes its calls. Some may
+    /// have been made before the event that is being handled.
     pub fn made(&mut self) -> &mut [Call] {
         &mut self.queue
     }
@@ -253,7 +253,7 @@ pub(crate) fn of(kind: call::Type) -> Call {
     Call { r#type: Some(kind as i32), ..Default::default() }
 }
 
-/// The acknowledgement that an update wants, if it wants one.
+/// The acknowledgement of an update, if it needs one.
 pub(crate) fn acknowledgement(status: &TaskStatus) -> Option<Call> {
     let uuid = status.uuid.clone()?;
     let agent_id = status.agent_id.clone()?;

@@ -22,17 +22,17 @@ pub enum Event {
         framework_id: FrameworkId,
         /// The master that leads.
         master: Option<MasterInfo>,
-        /// Whether this session had been subscribed before. Offers from before are void, tasks go on.
+        /// Whether this session was subscribed before. Earlier offers are void, tasks keep running.
         again: bool,
     },
-    /// The connection is lost; the session subscribes again by itself. All offers held are void.
+    /// The connection is lost; the session subscribes again. All offers are void.
     Disconnected {
         /// Why, in words.
         why: String,
     },
     /// Resources to use or to give back; each until it is used, declined or rescinded.
     Offers(Vec<Offer>),
-    /// Resources that the operator wants back for a maintenance.
+    /// Requests of the operator to vacate resources for maintenance.
     InverseOffers(Vec<InverseOffer>),
     /// An offer is void.
     Rescinded(OfferId),
@@ -48,7 +48,7 @@ pub enum Event {
         agent_id: AgentId,
         /// Which executor.
         executor_id: ExecutorId,
-        /// What it says.
+        /// Its content.
         data: Vec<u8>,
     },
     /// An agent is lost. Updates for its tasks come of themselves.
@@ -74,13 +74,13 @@ pub enum Event {
         /// The master's words.
         message: String,
     },
-    /// The instant has come that was given to [`Calls::wake_at`](crate::Calls::wake_at).
+    /// The time given to [`Calls::wake_at`](crate::Calls::wake_at) has come, or another thread has woken the scheduler.
     Wake,
 }
 
 impl Event {
-    /// The scheduler's view of a wire event; `None` for heartbeats, for kinds that this library does not know, and for
-    /// events that lack their own part. `again` says whether the session was subscribed before.
+    /// Converts an event of the wire; `None` for heartbeats, for unknown kinds, and for events without their own part.
+    /// `again` is true if the session was subscribed before.
     pub fn from_wire(event: scheduler::Event, again: bool) -> Option<Event> {
         Some(match event.r#type() {
             Type::Subscribed => {

@@ -25,7 +25,7 @@ pub struct Entry {
     pub state: TaskState,
     /// When it entered the ledger.
     pub since: Time,
-    /// When `state` was heard first.
+    /// When `state` was first reported.
     pub changed: Time,
     /// The kill that the scheduler asked for; repeated after a new subscription until the task has ended.
     pub kill: Option<Option<KillPolicy>>,
@@ -34,7 +34,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// A task of which nothing has been heard.
+    /// A task without an update.
     fn new(agent_id: AgentId, now: Time) -> Entry {
         Entry { agent_id, state: TaskState::TaskStaging, since: now, changed: now, kill: None, uuid: Vec::new() }
     }
@@ -43,9 +43,9 @@ impl Entry {
 /// Every task of the framework that has not ended, by its id.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
-    /// Looked up with every update; wanted in order so seldom that it is put in order then.
+    /// Looked up with every update, and rarely listed in order, so it is sorted for that.
     live: FxHashMap<Arc<str>, Entry>,
-    /// Those of them that the scheduler wants to end.
+    /// Those of them that the scheduler has killed.
     killed: BTreeSet<Arc<str>>,
     /// The last update of each task that ended lately, by the task's id.
     ended: FxHashMap<Arc<str>, Ended>,
@@ -53,7 +53,7 @@ pub struct Ledger {
     ended_order: VecDeque<(u64, Arc<str>)>,
     /// The number of the task that ends next.
     ended_next: u64,
-    /// Whether somebody will ask for [`changes`](Ledger::changes).
+    /// Whether [`changes`](Ledger::changes) will be called.
     keeping: bool,
     /// Tasks that changed since they were asked for last.
     touched: BTreeSet<Arc<str>>,
@@ -61,7 +61,7 @@ pub struct Ledger {
     ended_unsaved: u64,
     /// The uuids of the updates whose acknowledgement the scheduler keeps back, by the task's id.
     held: BTreeMap<Arc<str>, Vec<u8>>,
-    /// Tasks whose end was acknowledged since changes were asked for last, long after it was heard.
+    /// Tasks whose end was acknowledged long after it was reported, since the last call of changes.
     ended_late: Vec<Arc<str>>,
     /// Nothing is remembered of what has ended.
     forgetful: bool,
@@ -73,7 +73,7 @@ pub(crate) struct Ended {
     /// Numbers only grow; the oldest are forgotten first.
     pub(crate) number: u64,
     pub(crate) state: TaskState,
-    /// Empty if the update wanted no acknowledgement.
+    /// Empty if the update needs no acknowledgement.
     pub(crate) uuid: Vec<u8>,
 }
 
@@ -81,8 +81,8 @@ pub(crate) struct Ended {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Novelty {
     New,
-    /// The same update again, because an acknowledgement was lost or is on its way; or one that says nothing new of a
-    /// task that has ended, such as the update that follows a reconciliation's answer.
+    /// The same update again, because its acknowledgement was lost or is under way; or an update without news about an
+    /// ended task, such as the one that follows a reconciliation.
     Repeated,
 }
 
@@ -121,7 +121,7 @@ impl Ledger {
         list.into_iter()
     }
 
-    /// The tasks that the scheduler wants to end, in the order of their ids.
+    /// The tasks that the scheduler has killed, in the order of their ids.
     pub(crate) fn killed(&self) -> impl Iterator<Item = (&str, &Entry)> {
         self.killed.iter().filter_map(|id| Some((&**id, self.live.get(id)?)))
     }
@@ -170,13 +170,13 @@ impl Ledger {
         id
     }
 
-    /// Takes a task out of which nothing more is expected: it was not launched after all, or nobody knows of it.
+    /// Removes a task without further updates: it was not launched after all, or neither master nor agent know it.
     pub(crate) fn forget(&mut self, task_id: &str) {
         self.held.remove(task_id);
         self.take(task_id);
     }
 
-    /// Notes that the scheduler wants a task to end.
+    /// Records that the scheduler has killed a task.
     pub(crate) fn kill(&mut self, task_id: &str, policy: Option<KillPolicy>) {
         let Some(id) = self.live.get_key_value(task_id).map(|(id, _)| Arc::clone(id)) else { return };
         self.touch(&id);
@@ -186,7 +186,7 @@ impl Ledger {
         }
     }
 
-    /// The scheduler keeps the acknowledgement of this update back: to who is started anew it is new again.
+    /// Records that the acknowledgement of this update is withheld: it is new to a restarted scheduler.
     pub(crate) fn hold(&mut self, task_id: &str, uuid: &[u8]) {
         let id = match self.live.get_key_value(task_id) {
             Some((id, _)) => Arc::clone(id),
@@ -248,7 +248,7 @@ impl Ledger {
         Novelty::New
     }
 
-    /// Whether this update says nothing new. A task that was taken for lost may return; no other ended task does.
+    /// Whether this update has no news. A lost task may return; no other ended task does.
     fn is_known(&self, id: &str, uuid: &[u8], state: TaskState) -> bool {
         let ended = self.ended.get(id);
         let is_same = |other: &[u8]| !uuid.is_empty() && other == uuid;

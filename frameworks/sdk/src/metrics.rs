@@ -10,7 +10,8 @@ const SERIES_MAX: usize = 10_000;
 /// Labels of a series: names and values.
 type Labels = Vec<(&'static str, String)>;
 
-/// Counters and gauges. Clones share them: one is given to the session in its settings, another to whoever serves them.
+/// Counters and gauges. Clones share them: one is given to the session in its settings, another to the server of
+/// metrics.
 #[derive(Clone, Debug)]
 pub struct Metrics(Option<Arc<Mutex<Series>>>);
 
@@ -36,7 +37,7 @@ struct Values {
 }
 
 impl Metrics {
-    /// Keeps nothing: for a session whose metrics nobody serves.
+    /// Counts nothing: for a session without metrics.
     pub fn off() -> Metrics {
         Metrics(None)
     }

@@ -48,7 +48,7 @@ impl Bin {
         &self.attributes
     }
 
-    /// The role that the resources are offered to, if the master says so.
+    /// The role that the resources are offered to, if the offer states it.
     pub fn role(&self) -> Option<&Role> {
         self.role.as_ref()
     }
@@ -140,11 +140,11 @@ impl Packer {
         &self.bins
     }
 
-    /// Places a task on the first agent that has room, and says which. The task's resources say what it needs; they
-    /// are replaced by those that it gets.
+    /// Places a task on the first agent with room, and returns the agent. The task's resources are its needs; they are
+    /// replaced by the selected ones.
     ///
     /// # Errors
-    /// Gives the task back when there is no room.
+    /// Returns the task if there is no room.
     pub fn place(&mut self, task: TaskInfo) -> Result<AgentId, Box<TaskInfo>> {
         self.place_by(task, |_| Some(0.0))
     }
@@ -172,11 +172,11 @@ impl Packer {
         Ok(self.bins[place].agent_id.clone())
     }
 
-    /// Places a task where `need` is met and `score` is highest, and says on which agent, with which ports. The task's
-    /// resources are replaced by those that it gets.
+    /// Places a task where `need` is met and `score` is highest, and returns the agent and the ports. The task's
+    /// resources are replaced by the selected ones.
     ///
     /// # Errors
-    /// Gives the task back when no agent will do.
+    /// Returns the task if no agent fits.
     pub fn place_need(
         &mut self,
         task: TaskInfo,

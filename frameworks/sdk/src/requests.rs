@@ -25,9 +25,9 @@ pub enum AskError {
     Gone,
 }
 
-/// Both ends: one to ask with, which can be cloned, and one for the scheduler.
+/// Creates both ends: a [`Requester`], which can be cloned, and the scheduler's [`Requests`].
 ///
-/// The driver must be told whom to wake: `options.nudge = Some(requester.nudge())`.
+/// The driver must know which notification wakes the scheduler: `options.nudge = Some(requester.nudge())`.
 pub fn requests<Q, A>() -> (Requester<Q, A>, Requests<Q, A>) {
     let shared = Arc::new(Mutex::new(Queue { waiting: VecDeque::new(), closed: false }));
     let requester = Requester {
@@ -53,17 +53,18 @@ struct Queue<Q, A> {
     closed: bool,
 }
 
-/// A question, and the duty to answer it. Dropped without an answer, it tells who asked [`AskError::Gone`].
+/// A question with the duty to answer it. If it is dropped without an answer, the requester receives
+/// [`AskError::Gone`].
 pub struct Request<Q, A> {
     /// What is asked.
     pub question: Q,
     slot: Reply<A>,
 }
 
-/// Where the answer will be: a future, and something to look at for who does not wait.
+/// The future answer; it can also be polled.
 pub struct Answer<A>(Arc<Mutex<Slot<A>>>);
 
-/// The answering side of a slot; tells of its own end.
+/// The answering side of a slot, which reports that it is dropped.
 struct Reply<A>(Arc<Mutex<Slot<A>>>);
 
 enum Slot<A> {
@@ -84,10 +85,10 @@ impl<Q, A> Requester<Q, A> {
         answer.await
     }
 
-    /// Asks by hand, as laboratories do; the scheduler must be told [`Event::Wake`](crate::Event::Wake) then.
+    /// Asks without waking the scheduler, as laboratories do; it must then receive [`Event::Wake`](crate::Event::Wake).
     ///
     /// # Errors
-    /// Too many questions wait already, or the scheduler has ended.
+    /// The queue is full, or the scheduler has ended.
     pub fn put(&self, question: Q) -> Result<Answer<A>, AskError> {
         put(&self.queue, question)
     }
@@ -109,10 +110,11 @@ impl<Q, A> Iterator for Requests<Q, A> {
 }
 
 impl<Q, A> Requests<Q, A> {
-    /// Asks by hand, as tests and laboratories do; the scheduler must be told [`Event::Wake`](crate::Event::Wake) then.
+    /// Asks without a requester, as tests and laboratories do; the scheduler must then receive
+    /// [`Event::Wake`](crate::Event::Wake).
     ///
     /// # Errors
-    /// Too many questions wait already.
+    /// The queue is full.
     pub fn put(&self, question: Q) -> Result<Answer<A>, AskError> {
         put(&self.0, question)
     }
@@ -132,8 +134,8 @@ fn put<Q, A>(queue: &Mutex<Queue<Q, A>>, question: Q) -> Result<Answer<A>, AskEr
 }
 
 impl<Q, A> Request<Q, A> {
-    /// Answers at once; nobody minds if who asked has gone away. What was saved in the same event may not be durable yet:
-    /// see [`Calls::answer`](crate::Calls::answer).
+    /// Answers at once. A requester that has gone away is ignored. State saved in the same event may not be durable
+    /// yet: see [`Calls::answer`](crate::Calls::answer).
     pub fn answer(self, answer: A) {
         self.slot.fill(Slot::Answered(answer));
     }
@@ -149,14 +151,14 @@ impl<Q, A> Request<Q, A> {
     }
 }
 
-/// The answer to a request, on its way to who asked. Dropped, it tells who asked [`AskError::Gone`].
+/// The answer to a request, on its way to the requester. If it is dropped, the requester receives [`AskError::Gone`].
 #[derive(Clone)]
 pub struct Deferred(Arc<Mutex<Option<Give>>>);
 
 type Give = Box<dyn FnOnce() + Send>;
 
 impl Deferred {
-    /// Lets who asked have the answer.
+    /// Delivers the answer.
     pub fn give(self) {
         let give = lock(&self.0).take();
         if let Some(give) = give {

@@ -17,7 +17,7 @@ pub struct RestartPolicy {
     pub factor: f64,
     /// The longest wait.
     pub longest: Duration,
-    /// What ran for this long is taken for healthy: its waits begin anew.
+    /// After a run of this length the waits start from the first one.
     pub healthy_after: Duration,
 }
 
@@ -51,7 +51,7 @@ impl Restarts {
         Restarts { policy, waiting: BTreeMap::new() }
     }
 
-    /// Something ended after it had run for `ran`; says when it may be started again.
+    /// Records an end after a run of `ran`. Returns when the next start is due.
     pub fn ended(&mut self, name: &str, ran: Duration, now: Time) -> Time {
         let before = self.waiting.get(name).map_or(0, |w| w.failures);
         let failures = if ran >= self.policy.healthy_after { 0 } else { before };
@@ -75,7 +75,7 @@ impl Restarts {
         self.waiting.values().map(|w| w.until).filter(|until| *until > now).min()
     }
 
-    /// Something is not to be kept running any more, or begins anew.
+    /// Forgets the back-off of this name.
     pub fn forget(&mut self, name: &str) {
         self.waiting.remove(name);
     }

@@ -22,7 +22,7 @@ const ENDED: &str = "sdk/ended/";
 /// What the scheduler itself keeps, by its keys.
 const OWN: &str = "own/";
 
-/// An entry of the store is not what its key says.
+/// An entry of the store does not fit its key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the saved entry '{key}' cannot be read: it is damaged, or of another version")]
 pub struct Damaged {

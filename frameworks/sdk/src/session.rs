@@ -32,7 +32,7 @@ mod watch;
 pub struct Settings {
     /// Who the framework is. With an id, the session takes over that framework.
     pub framework: FrameworkInfo,
-    /// Roles that want no offers at first.
+    /// Roles that are suppressed at first.
     pub suppressed_roles: Vec<String>,
     /// The first wait before a try to subscribe is repeated; it doubles each time. 250 ms by default.
     pub first_wait: Duration,
@@ -42,9 +42,9 @@ pub struct Settings {
     pub missed_heartbeats: u32,
     /// How often the master is asked what it knows of the tasks, in turn by name and as a whole. 15 min by default.
     pub reconcile_every: Duration,
-    /// Whether the last 10,000 tasks that ended are remembered, so that an update which comes once more is known to be old;
-    /// what comes again for a forgotten task is told again. Yes by default; where updates come once, as in some
-    /// laboratories, it only takes memory.
+    /// Whether the last 10,000 ended tasks are remembered, so that a repeated update is recognised; a repeated update
+    /// of a forgotten task is delivered again. Default: yes. Where updates arrive once, as in some laboratories, it
+    /// only takes memory.
     pub remember_ends: bool,
     /// Where the session counts what it does; a clone can be served.
     pub metrics: Metrics,
@@ -80,9 +80,9 @@ pub enum Input {
     MasterFound,
     /// A call was answered with an error. Its status and text, in words.
     Refused(Box<Call>, String),
-    /// The instant of [`Session::next_wake`] has come.
+    /// The time of [`Session::next_wake`] has come.
     Wake,
-    /// Somebody outside wants the scheduler to look around: it hears [`Event::Wake`].
+    /// An external wake-up: the scheduler receives [`Event::Wake`].
     Nudge,
 }
 
@@ -96,7 +96,7 @@ pub enum Output {
     Subscribe(Box<Call>),
     /// Send this call on the stream's subscription.
     Send(Box<Call>),
-    /// Let whoever asked have this answer: [`Deferred::give`].
+    /// Deliver this answer: [`Deferred::give`].
     Answer(Deferred),
     /// Close the stream, if there is one.
     Disconnect,
@@ -107,12 +107,12 @@ pub enum Output {
 /// How a session ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// The scheduler wanted it: [`Calls::stop`] or [`Calls::teardown`].
+    /// The scheduler called [`Calls::stop`] or [`Calls::teardown`].
     Stopped,
     /// The master refused the framework for good, in its words.
     Error(String),
-    /// No master took the framework in for as long as the driver was told to try, or none could be told that the framework
-    /// is to end; why the last try failed.
+    /// No master accepted the subscription within the time limit, or none could be told that the framework ends. The
+    /// text is the error of the last attempt.
     Unreachable(String),
     /// What must survive could not be read or written, so nothing more may be done. In words, why.
     State(String),
@@ -134,7 +134,7 @@ const SUBSCRIBE_TIMEOUT: Duration = Duration::from_secs(30);
 /// What Mesos uses, for a master that does not say.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
 
-/// What a master says of a framework that was removed (wire facts http.md 5).
+/// A master's message about a removed framework (wire facts http.md 5).
 const REMOVED: &str = "Framework has been removed";
 
 /// A scheduler with all that it needs except a connection.
@@ -152,7 +152,7 @@ pub struct Session<S> {
     keeping: bool,
     /// Whether the framework's id came from the store, and no master has confirmed it since.
     id_is_old: bool,
-    /// Until when a connection is waited for, only to tell a master that the framework is to end.
+    /// Deadline of the connection that is needed for a teardown.
     leaving: Option<Time>,
     reconciler: Reconciler,
 }
@@ -180,11 +180,11 @@ impl<S: Scheduler> Session<S> {
         }
     }
 
-    /// Takes up what an earlier session saved, before anything else, and saves from now on. The scheduler hears
-    /// [`Event::Restored`]. An id in the settings counts more than a saved one.
+    /// Restores what an earlier session saved, before anything else, and saves from now on. The scheduler receives
+    /// [`Event::Restored`]. An id in the settings takes precedence over a saved one.
     ///
     /// # Errors
-    /// An entry is damaged. Then nothing was taken up.
+    /// A damaged entry. Nothing is restored then.
     pub fn restore(
         &mut self,
         entries: BTreeMap<String, Vec<u8>>,
@@ -229,7 +229,7 @@ impl<S: Scheduler> Session<S> {
         }
     }
 
-    /// When the session wants [`Input::Wake`]; an earlier one does no harm.
+    /// When the session needs [`Input::Wake`]; an earlier one is harmless.
     pub fn next_wake(&self) -> Option<Time> {
         let own = match self.state {
             State::Waiting(at) => at,
@@ -353,8 +353,8 @@ impl<S: Scheduler> Session<S> {
         self.heartbeat = seconds.map_or(HEARTBEAT_INTERVAL, |s| Duration::from_secs_f64(s.min(3_600.0)));
     }
 
-    /// The master has removed the framework of the saved id, because its scheduler was away for longer than its failover
-    /// timeout: its tasks are gone, and it begins anew.
+    /// The master has removed the framework of the saved id, because its scheduler was away for longer than its
+    /// failover timeout: its tasks are gone, and it subscribes as a new framework.
     fn start_over(&mut self, now: Time, outputs: &mut Vec<Output>) {
         outputs.push(Output::Disconnect);
         self.framework_id = None;
@@ -384,7 +384,7 @@ impl<S: Scheduler> Session<S> {
         self.send(outputs);
     }
 
-    /// Asks about tasks that were not heard of, and repeats kills, when it is time to.
+    /// Reconciles tasks without an update, and repeats kills, when they are due.
     fn ask_again(&mut self, now: Time, outputs: &mut Vec<Output>) {
         let ledger = &self.calls.ledger;
         let names = || ledger.iter().map(|(id, _)| id.to_owned()).collect();
@@ -404,7 +404,7 @@ impl<S: Scheduler> Session<S> {
         self.calls.queue.extend(kills);
     }
 
-    /// The scheduler hears of an update once; it is acknowledged as often as it comes.
+    /// Delivers an update once, and acknowledges it each time that it arrives.
     fn update(&mut self, status: TaskStatus, now: Time, outputs: &mut Vec<Output>) {
         let acknowledgement = calls::acknowledgement(&status);
         self.reconciler.heard(&status.task_id.value, now);
@@ -450,8 +450,8 @@ impl<S: Scheduler> Session<S> {
         }
     }
 
-    /// Sends the calls that were made, enters the launches among them into the ledger, and ends if that is wanted.
-    /// Gives the calls back that were not sent because they would double a task; their offers are declined.
+    /// Sends the calls, adds their launches to the ledger, and ends the session if requested. Returns the calls that
+    /// were not sent because they would launch a task twice; their offers are declined.
     fn flush(&mut self, now: Time, outputs: &mut Vec<Output>) -> Vec<(Call, String)> {
         let ending = self.calls.ending.take();
         if let Some(failure @ Ending::State(_)) = ending {
@@ -507,8 +507,8 @@ impl<S: Scheduler> Session<S> {
         Ok(())
     }
 
-    /// Sends what is queued. Without a subscription nobody would take it: offers are void then, kills are repeated
-    /// after the next one, and updates come again.
+    /// Sends queued calls. Without a subscription they are dropped: offers are void then, kills are repeated after the
+    /// next subscription, and updates arrive again.
     fn send(&mut self, outputs: &mut Vec<Output>) {
         self.save(outputs);
         watch::tasks(&self.settings.metrics, self.calls.ledger.len());
@@ -546,14 +546,14 @@ impl<S: Scheduler> Session<S> {
     }
 }
 
-/// The kill to send once more for a task that the scheduler wants to end.
+/// The repeated kill of a task that the scheduler has killed.
 fn repeated_kill((task_id, entry): (&str, &crate::Entry)) -> Option<Call> {
     let policy = entry.kill?;
     let agent_id = Some(entry.agent_id.clone()).filter(|a| !a.value.is_empty());
     Some(calls::kill(task_id, agent_id, policy))
 }
 
-/// What the scheduler hears of a task whose framework was removed while it was away.
+/// The status of a task whose framework was removed while its scheduler was away.
 fn removed_with_its_framework(id: String, agent_id: AgentId) -> TaskStatus {
     TaskStatus {
         task_id: TaskId { value: id.into() },

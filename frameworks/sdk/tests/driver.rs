@@ -15,7 +15,7 @@ use sdk::v1::scheduler::{self, call, event::Type};
 use sdk::v1::{AgentId, FrameworkInfo, TaskId, TaskState, TaskStatus};
 use sdk::{Calls, Ending, Event, Scheduler};
 
-/// Does what a closure says.
+/// Calls a closure.
 struct With<F>(F);
 
 impl<F: FnMut(Event, &mut Calls)> Scheduler for With<F> {

@@ -20,7 +20,7 @@ use super::reader::chain;
 pub use wire::http::Response;
 pub use wire::http::{HeaderName, Method, StatusCode};
 
-/// How many bytes a request's body may have, unless [`serve_with`] says otherwise.
+/// Default limit of a request's body in bytes; [`serve_with`] takes another.
 pub const BODY_MAX: usize = 8 << 20;
 /// How many bytes of events may wait for a reader before it is cut off.
 const EVENTS_MAX: usize = 8 << 20;
@@ -33,7 +33,7 @@ pub trait Api: Send + Sync + 'static {
     fn answer(&self, call: Call) -> impl Future<Output = Response> + Send;
 }
 
-/// A request, as an API looks at it.
+/// A request to the API.
 #[derive(Debug)]
 pub struct Call {
     /// The method.
@@ -72,7 +72,7 @@ pub fn json(status: StatusCode, value: &impl Serialize) -> Response {
     }
 }
 
-/// An answer that says what is wrong.
+/// An error response.
 pub fn error(status: StatusCode, text: impl Into<String>) -> Response {
     let body = serde_json::json!({ "error": text.into() });
     with_status(status, body.to_string().into_bytes())
@@ -83,8 +83,8 @@ fn with_status(status: StatusCode, body: Vec<u8>) -> Response {
     Response::ok_json(body).with_status(status)
 }
 
-/// An answer that goes on: what is sent through the handle, until that is dropped. For server-sent events the type is
-/// `text/event-stream`, for JSON lines `application/x-ndjson`.
+/// A streaming response: everything that is sent through the handle, until it is dropped. The type of server-sent
+/// events is `text/event-stream`, that of JSON lines `application/x-ndjson`.
 pub fn events(content_type: &'static str) -> (Events, Response) {
     let (handle, response) = stream::open(content_type, EVENTS_MAX);
     (Events(handle), response)
@@ -146,10 +146,10 @@ impl Serving {
     }
 }
 
-/// Serves an API at an address; port 0 takes any free one. Needs a tokio runtime.
+/// Serves an API at an address; port 0 selects a free one. Needs a tokio runtime.
 ///
 /// # Errors
-/// The system's error: the address is in use, or is none of this machine's.
+/// The system's error: the address is in use, or is not one of this machine.
 pub fn serve<A: Api>(address: SocketAddr, api: Arc<A>) -> io::Result<Serving> {
     serve_with(address, api, BODY_MAX)
 }

@@ -34,7 +34,7 @@ impl Encoding {
         }
     }
 
-    /// An event from a record. In words, why it is none.
+    /// Decodes an event from a record. The error is a text.
     pub(super) fn decode(self, record: &Bytes) -> Result<Event, String> {
         match self {
             Encoding::Protobuf => protos::decode(record).map_err(|error| error.to_string()),

@@ -24,7 +24,7 @@ pub enum StartError {
     /// It was not started by an agent.
     #[error("this is an executor: an agent starts it")]
     Environment(#[from] EnvironmentError),
-    /// The agent's address is none.
+    /// The agent's address is invalid.
     #[error("MESOS_AGENT_ENDPOINT names no agent")]
     Agent(#[from] wire::client::ClientError),
 }
@@ -38,8 +38,8 @@ pub struct Finished<E> {
     pub ending: Ending,
 }
 
-/// Runs `executor` until it stops, with what the agent says in this process's environment. Each notification of `nudge`
-/// makes the executor hear [`Event::Wake`](crate::executor::Event::Wake). Needs a tokio runtime with time and I/O.
+/// Runs `executor` until it stops, with the settings in this process's environment. Each notification of `nudge` sends
+/// [`Event::Wake`](crate::executor::Event::Wake) to the executor. Needs a tokio runtime with time and I/O.
 ///
 /// # Errors
 /// The environment is not that of an executor.
@@ -48,10 +48,10 @@ pub async fn run<E: Executor>(executor: E, nudge: Arc<Notify>) -> Result<Finishe
     run_in(executor, environment, nudge).await
 }
 
-/// [`run`] with another environment than the process's own.
+/// [`run`] with another environment than that of the process.
 ///
 /// # Errors
-/// The agent's address is none.
+/// The agent's address is invalid.
 pub async fn run_in<E: Executor>(
     executor: E,
     environment: Environment,
@@ -105,8 +105,7 @@ impl<E: Executor> Driver<E> {
         self.session.handle(input, self.clock.now(), outputs);
     }
 
-    /// What a failed call leads to is done in its turn; the calls that were behind it are not sent any more, since the
-    /// next subscription tells what they would.
+    /// After a failed call the remaining calls are not sent: the next subscription contains what they would have said.
     async fn carry_out(&mut self, mut outputs: Vec<Output>) -> Option<Ending> {
         while !outputs.is_empty() {
             for output in std::mem::take(&mut outputs) {
@@ -146,7 +145,7 @@ impl<E: Executor> Driver<E> {
     }
 }
 
-/// An agent that recovers says so, and will take the executor in later; other refusals are for good.
+/// A recovering agent rejects the subscription for a while; other rejections are final.
 fn refused(status: StatusCode, text: &str) -> Input {
     let why = format!("{status}: {text}");
     match status {
@@ -155,7 +154,7 @@ fn refused(status: StatusCode, text: &str) -> Input {
     }
 }
 
-/// The next record; what is none is skipped.
+/// Returns the next event; invalid records are skipped.
 async fn next(records: &mut Option<Records>) -> Option<Input> {
     let Some(open) = records else { return std::future::pending().await };
     match open.next().await {

@@ -7,7 +7,7 @@ use wire::client::Address;
 
 use crate::v1::scheduler::{self, Call};
 
-/// One thing that a task tells.
+/// A report of a task.
 #[derive(Debug)]
 pub(super) enum News {
     /// The master answered SUBSCRIBE with a stream.
@@ -52,7 +52,7 @@ impl Inbox {
 }
 
 impl Mailbox {
-    /// A mailbox that holds so many news; who tells more waits.
+    /// A mailbox for that many reports; a sender waits while it is full.
     pub(super) fn new(waiting_max: usize) -> Mailbox {
         let (sender, receiver) = mpsc::channel(waiting_max);
         Mailbox { generation: 0, sender, receiver }
@@ -63,7 +63,7 @@ impl Mailbox {
         Inbox { generation: self.generation, sender: self.sender.clone() }
     }
 
-    /// Takes nothing in any more; who tells is not kept waiting.
+    /// Closes the mailbox; senders do not wait any more.
     pub(super) fn close(&mut self) {
         self.receiver.close();
     }

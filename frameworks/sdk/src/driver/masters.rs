@@ -17,7 +17,7 @@ pub enum MastersError {
     /// One of the parts is no address.
     #[error("'{0}' is not of the form <host>:<port>; give the master as for example 127.0.0.1:5050")]
     Address(String),
-    /// A ZooKeeper URL that is none.
+    /// An invalid ZooKeeper URL.
     #[cfg(feature = "zookeeper")]
     #[error(transparent)]
     ZooKeeperUrl(#[from] detector::UrlError),
@@ -26,13 +26,13 @@ pub enum MastersError {
     NoZooKeeper,
 }
 
-/// Why nobody knows where a master is.
+/// Reasons why no master is known.
 #[derive(Debug, thiserror::Error)]
 pub enum AddressesError {
     /// The text is wrong.
     #[error(transparent)]
     Text(#[from] MastersError),
-    /// ZooKeeper does not answer, or says nothing that can be understood.
+    /// ZooKeeper does not answer, or its answer is invalid.
     #[error("ZooKeeper at {servers} does not say who leads")]
     ZooKeeper {
         /// Which servers were asked.
@@ -52,12 +52,12 @@ pub enum AddressesError {
     },
 }
 
-/// Where masters can be asked now: what the text names, as in [`Options::new`](super::Options::new), or who leads by the
-/// ZooKeeper that it names, which is asked once and for so long at most. For programs that have a question and no
-/// framework.
+/// Returns the addresses of masters that a text names, as in [`Options::new`](super::Options::new), or that of the
+/// leading master in ZooKeeper, which is asked once and for this long at most. For programs that need a master without
+/// being frameworks.
 ///
 /// # Errors
-/// The text is wrong, or ZooKeeper knows no leader.
+/// The text is invalid, or ZooKeeper knows no leader.
 pub async fn addresses(masters: &str, within: Duration) -> Result<Vec<Address>, AddressesError> {
     let masters: Masters = masters.parse()?;
     #[cfg(feature = "zookeeper")]
@@ -139,7 +139,7 @@ impl Masters {
         Err(MastersError::NoZooKeeper)
     }
 
-    /// Begins to look for the leader, where somebody else knows it. Needs a runtime.
+    /// Starts the detection of the leading master, if the text needs it. Requires a runtime.
     pub(super) fn start(&mut self, seed: u64) {
         #[cfg(feature = "zookeeper")]
         if let Some(ZooKeeper::Url(url)) = &self.zookeeper {
@@ -149,14 +149,14 @@ impl Masters {
         let _ = seed;
     }
 
-    /// Returns when another master leads than before; says whether it is another one than that which took us in.
+    /// Returns when another master leads; `true` if it is not the one that accepted the subscription.
     pub(super) async fn changed(&mut self) -> bool {
         #[cfg(feature = "zookeeper")]
         if let Some(ZooKeeper::Watching(detector)) = &mut self.zookeeper {
             let leader = loop {
                 detector.changed().await;
                 match detector.known() {
-                    // Whoever led before may lead still, and says so himself if not.
+                    // The former leader may still lead, and answers accordingly.
                     Known::Nothing => {}
                     known => break known.leader().map(address),
                 }

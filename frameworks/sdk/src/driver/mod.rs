@@ -52,13 +52,13 @@ pub struct Options {
     pub settings: Settings,
     /// How messages are written.
     pub encoding: Encoding,
-    /// Principal and secret for HTTP Basic, if the master wants to know who calls.
+    /// Principal and secret for HTTP Basic authentication.
     pub credential: Option<(String, String)>,
     /// How long each master may take to answer SUBSCRIBE, before the next one is tried. 10 s by default.
     pub answer_within: Duration,
     /// How long to try for the first subscription; without it, for ever.
     pub give_up_after: Option<Duration>,
-    /// Each notification makes the scheduler hear [`Event::Wake`](crate::Event::Wake).
+    /// Each notification sends [`Event::Wake`](crate::Event::Wake) to the scheduler.
     pub nudge: Option<Arc<Notify>>,
     /// Where to keep what must survive a restart: the framework's id, the ledger, and what the scheduler saves.
     pub state: Option<Box<dyn State>>,
@@ -157,9 +157,9 @@ struct Driver<S> {
     masters: Masters,
     caller: Caller,
     nudge: Arc<Notify>,
-    /// What the reader tells; not looked at while too many calls wait to be sent.
+    /// Reports of the reader; not read while too many calls wait to be sent.
     stream_news: Mailbox,
-    /// What the sender tells.
+    /// Reports of the sender.
     call_news: Mailbox,
     /// The task that subscribes and reads the stream; ended when this is dropped.
     reader: Option<Task>,
@@ -239,7 +239,7 @@ impl<S: Scheduler> Driver<S> {
     /// First durable, then visible: writes what must survive, then does the rest.
     async fn carry_out_all(&mut self, outputs: Vec<Output>) -> Option<Ending> {
         let (mut changes, mut rest) = (Vec::new(), Vec::with_capacity(outputs.len()));
-        // What is saved after a teardown says that the framework is gone: that must not be written first.
+        // State saved after a teardown records that the framework is gone, and must not be written before it.
         let mut late = Vec::new();
         for output in outputs {
             match output {

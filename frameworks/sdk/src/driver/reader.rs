@@ -16,7 +16,7 @@ pub(super) const STREAM_ID: &str = "Mesos-Stream-Id";
 /// How often a master may send us on to another one. More than once means that they are changing just now.
 const REDIRECTS_MAX: usize = 3;
 
-/// Subscribes at the first of `masters` that takes `call`, and tells `inbox` of all that comes.
+/// Subscribes at the first of `masters` that accepts `call`, and passes all events to `inbox`.
 pub(super) fn start(masters: Vec<Address>, caller: Caller, call: &Call, inbox: Inbox) -> AbortHandle {
     let body = caller.encoding.encode(call);
     let task = async move {
@@ -32,12 +32,12 @@ pub(super) fn start(masters: Vec<Address>, caller: Caller, call: &Call, inbox: I
     tokio::spawn(task).abort_handle()
 }
 
-/// An ERROR event as the master would send it, for what it says by a status instead.
+/// The ERROR event that corresponds to an HTTP status of the master.
 pub(super) fn error_event(message: String) -> Event {
     Event { r#type: Some(event::Type::Error as i32), error: Some(event::Error { message }), ..Default::default() }
 }
 
-/// Tries the masters in turn. What failed is told of the last one.
+/// Tries the masters in turn. The error is that of the last one.
 async fn open(masters: &[Address], caller: &Caller, body: &Bytes) -> Result<(Stream, Records), News> {
     let mut news = News::Lost("there is no master to try".to_owned());
     for master in masters {
@@ -70,7 +70,7 @@ async fn open_one(master: &Address, caller: &Caller, body: &Bytes) -> Result<(St
     Err(News::Lost(format!("{master} and others name each other as the leader")))
 }
 
-/// What an answer other than a stream means: some pass, among them those of proxies and of who has too much to do.
+/// Classifies a response that is not a stream. Errors of proxies and overloaded servers are transient.
 fn refused(address: &Address, reply: &Reply) -> News {
     let why = format!("{address} answered SUBSCRIBE with {}: {}", reply.status, reply.text());
     let passes = reply.status.is_server_error() && reply.status != StatusCode::NOT_IMPLEMENTED;

@@ -54,7 +54,7 @@ impl Sender {
         Sender { queue: Some(queue), load, task }
     }
 
-    /// Queues a call. It is dropped if the task has ended: the loss of the connection is told by then.
+    /// Queues a call. It is dropped if the task has ended; the loss of the connection has been reported by then.
     pub(super) fn send(&self, call: Call) {
         // Counted first: the answer may come at once.
         self.load.waiting.fetch_add(1, Ordering::Relaxed);

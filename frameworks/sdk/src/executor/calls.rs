@@ -12,7 +12,7 @@ pub struct Calls {
     pub(super) stop: bool,
 }
 
-/// One thing that the executor says.
+/// A call of the executor.
 #[derive(Debug)]
 pub(super) enum Said {
     Update(Box<TaskStatus>),
@@ -20,7 +20,7 @@ pub(super) enum Said {
 }
 
 impl Calls {
-    /// A task has this state now. The scheduler hears of it, however often agent and connections fail.
+    /// Reports a task's state. The update is repeated until the scheduler has received it.
     pub fn update(&mut self, task_id: &TaskId, state: TaskState) {
         self.update_with(TaskStatus { task_id: task_id.clone(), state: state as i32, ..Default::default() });
     }

@@ -22,7 +22,7 @@ pub struct Environment {
     pub recovery: Option<Recovery>,
     /// How long a shutdown may take.
     pub shutdown_grace: Duration,
-    /// What the agent wants to see with every call, if it checks who calls.
+    /// Token that the agent requires with every call, if it authenticates executors.
     pub token: Option<String>,
 }
 

@@ -54,11 +54,11 @@ pub enum Event {
     },
     /// Tasks to run: one, or the tasks of a group, which are to start and end together.
     Launch(Vec<TaskInfo>),
-    /// A task is to end, with this long between a request and force if the framework says so.
+    /// A task must end, with a grace period between request and force if the framework sets one.
     Kill {
         /// Which.
         task_id: TaskId,
-        /// How long it may take to end by itself.
+        /// The grace period.
         grace: Option<Duration>,
     },
     /// The scheduler sends bytes.
@@ -73,7 +73,7 @@ pub enum Event {
         /// How long there is.
         grace: Duration,
     },
-    /// The instant has come that was given to [`Calls::wake_at`], or there was a nudge.
+    /// The time given to [`Calls::wake_at`] has come, or another thread has woken the executor.
     Wake,
 }
 

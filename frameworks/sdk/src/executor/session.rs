@@ -22,9 +22,9 @@ pub enum Input {
     Disconnected(String),
     /// The agent refused a call or the subscription for good, in its words.
     Refused(String),
-    /// The instant of [`Session::next_wake`] has come.
+    /// The time of [`Session::next_wake`] has come.
     Wake,
-    /// Somebody outside wants the executor to look around: it hears [`Event::Wake`].
+    /// An external wake-up: the executor receives [`Event::Wake`].
     Nudge,
 }
 
@@ -42,7 +42,7 @@ pub enum Output {
 /// How a session ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// The executor wanted it: [`Calls::stop`].
+    /// The executor called [`Calls::stop`].
     Stopped,
     /// The executor had not stopped when the grace period of a shutdown was over. What it left must be killed.
     Overdue,
@@ -62,9 +62,9 @@ enum State {
 
 /// How long the last updates may take to be confirmed after the executor stopped.
 const FAREWELL: Duration = Duration::from_secs(5);
-/// How often the agent hears of an idle executor (wire facts http.md 10).
+/// Interval of heartbeats of an idle executor (wire facts http.md 10).
 const HEARTBEAT: Duration = Duration::from_secs(30 * 60);
-/// How long to try for the first subscription, where the agent says nothing about it.
+/// Timeout of the first subscription, unless the agent sets one.
 const FIRST_TIMEOUT: Duration = Duration::from_secs(60);
 /// The first wait before a try to subscribe is repeated.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
@@ -125,7 +125,7 @@ impl<E: Executor> Session<E> {
         self.finish(now, outputs);
     }
 
-    /// When the session wants [`Input::Wake`]; an earlier one does no harm.
+    /// When the session needs [`Input::Wake`]; an earlier one is harmless.
     pub fn next_wake(&self) -> Option<Time> {
         let own = match self.state {
             State::Waiting(at) => at,
@@ -216,7 +216,7 @@ impl<E: Executor> Session<E> {
         }
     }
 
-    /// The executor is to end: because the agent says so, or because there is no agent any more.
+    /// Shuts the executor down, at the agent's request or because the agent is gone.
     fn shutdown(&mut self, now: Time, outputs: &mut Vec<Output>) {
         if !self.shut_down {
             self.shut_down = true;
@@ -233,7 +233,7 @@ impl<E: Executor> Session<E> {
                 Said::Update(status) => self.update(*status, now),
                 Said::Message(data) => Call { message: Some(call::Message { data }), ..self.call(call::Type::Message) },
             };
-            // Updates are told with the next subscription; messages may be lost.
+            // The next subscription lists the updates; messages may be lost.
             if self.state == State::Subscribed {
                 outputs.push(Output::Send(Box::new(call)));
             }

@@ -285,7 +285,7 @@ impl World {
         }
     }
 
-    /// Lets everything come to its end without further kills.
+    /// Runs to the end without further kills.
     fn settle(&mut self) {
         self.lives_for = None;
         for round in 0..200 {

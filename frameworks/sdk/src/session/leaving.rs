@@ -12,7 +12,7 @@ use crate::{Event, Scheduler, calls, saved};
 const LEAVING_MAX: Duration = Duration::from_secs(10);
 
 impl<S: Scheduler> Session<S> {
-    /// The framework is to be torn down, and there is no connection: a master must take it in once more to be told so.
+    /// A teardown without a connection: the framework must subscribe once more to send it.
     pub(super) fn leave(&mut self, now: Time, outputs: &mut Vec<Output>) {
         if self.framework_id.is_none() {
             return self.end(Ending::Stopped, outputs);
@@ -60,7 +60,7 @@ impl<S: Scheduler> Session<S> {
         self.save(outputs);
     }
 
-    /// The scheduler cannot go on with what was kept: nothing is sent, written or answered any more.
+    /// The persisted state is unusable: nothing is sent, written or answered any more.
     pub(super) fn fail(&mut self, ending: Ending, outputs: &mut Vec<Output>) {
         self.calls.queue.clear();
         self.calls.saves.clear();

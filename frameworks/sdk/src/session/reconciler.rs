@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use base::{Backoff, Time};
 
-/// The first wait before tasks that were not heard of are asked about once more.
+/// First wait before tasks without an answer are reconciled again.
 const FIRST_WAIT: Duration = Duration::from_secs(5);
 /// The longest such wait.
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
@@ -29,7 +29,7 @@ pub(super) enum Question {
 pub(super) struct Reconciler {
     every: Duration,
     backoff: Backoff,
-    /// Tasks that were asked about and not heard of since.
+    /// Tasks that were asked about and not answered.
     pending: BTreeSet<String>,
     ask_at: Time,
     kills_at: Time,
@@ -62,14 +62,14 @@ impl Reconciler {
         (self.ask_at, self.kills_at) = (Time::NEVER, Time::NEVER);
     }
 
-    /// The master said something about a task.
+    /// The master has reported a task.
     pub(super) fn heard(&mut self, task_id: &str, now: Time) {
         if self.pending.remove(task_id) && self.pending.is_empty() {
             self.ask_at = now + self.every;
         }
     }
 
-    /// When it wants to be asked next; `kills` says whether there are any to repeat.
+    /// When reconciliation is due next; `kills` is true if there are kills to repeat.
     pub(super) fn next_wake(&self, kills: bool) -> Time {
         if kills { self.ask_at.min(self.kills_at) } else { self.ask_at }
     }

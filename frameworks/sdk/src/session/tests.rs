@@ -12,7 +12,7 @@ use crate::v1::{AgentId, Offer, OfferId, TaskId, TaskInfo, TaskState};
 mod ending;
 mod holding;
 
-/// Keeps what it hears, and answers with the next of its prepared answers.
+/// Records events, and answers with the next prepared answer.
 #[derive(Default)]
 struct Script {
     heard: Vec<Event>,
@@ -57,7 +57,7 @@ impl Bench {
         outputs
     }
 
-    /// Lets time pass until the session wants to be woken, and wakes it.
+    /// Advances the time to the session's next wake-up, and wakes it.
     fn sleep(&mut self) -> Vec<Output> {
         self.now = self.session.next_wake().unwrap().max(self.now);
         self.put(Input::Wake)

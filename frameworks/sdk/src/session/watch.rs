@@ -22,7 +22,7 @@ pub(super) fn update(metrics: &Metrics, state: TaskState) {
     metrics.count("tepui_framework_updates_total", &[("state", state.as_str_name())], 1);
 }
 
-/// The scheduler hears of something; updates are counted by [`update`].
+/// Counts an event; [`update`] counts updates.
 pub(super) fn event(metrics: &Metrics, event: &Event) {
     match event {
         Event::Offers(offers) => metrics.count("tepui_framework_offers_total", &[], offers.len() as u64),

@@ -12,7 +12,7 @@ use super::{Change, State, StateError};
 const ENTRIES: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("framework");
 /// How much of the file is kept in memory, in bytes: it is read once, at start.
 const CACHE_BYTES: usize = 4 << 20;
-/// The file's name in the folder that [`File::open`] is given.
+/// Name of the file in the directory of [`File::open`].
 const NAME: &str = "framework.redb";
 
 /// Entries in one file.
@@ -23,10 +23,10 @@ pub struct File {
 }
 
 impl File {
-    /// Opens the store in `folder`, or makes both. Only one process can have it open.
+    /// Opens the store in `folder`, and creates both if they are missing. Only one process can open it at a time.
     ///
     /// # Errors
-    /// When the disk refuses, another process has it, or it is no such file.
+    /// An error of the disk, another process has it open, or the file is not a store.
     pub fn open(folder: &Path) -> Result<File, StateError> {
         let path = folder.join(NAME);
         // What a scheduler keeps may hold the variables of its tasks, and passwords among them.
@@ -42,7 +42,7 @@ impl File {
         Ok(File { path, database })
     }
 
-    /// Opens the store in `folder` if there is one.
+    /// Opens the store in `folder` if it exists.
     ///
     /// # Errors
     /// As [`open`](File::open).

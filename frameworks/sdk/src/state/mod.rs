@@ -42,7 +42,7 @@ pub struct StateError {
     pub action: &'static str,
     /// Where.
     pub place: String,
-    /// What the store says.
+    /// The store's error.
     pub source: Box<dyn std::error::Error + Send + Sync>,
 }
 

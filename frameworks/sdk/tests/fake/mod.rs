@@ -97,7 +97,7 @@ impl Fake {
         self.state.stream.lock().unwrap().take().unwrap().0.abort();
     }
 
-    /// Stops, and gives the address where nobody listens now.
+    /// Stops, and returns the address, which refuses connections now.
     pub async fn stop(self) -> String {
         let address = self.address();
         self.running.stop().await;
