@@ -19,12 +19,12 @@ const REGEX_BYTES_MAX: usize = 1 << 20;
 pub struct Constraint {
     /// The attribute's name, or `hostname`.
     pub field: String,
-    /// What it says.
+    /// Its condition.
     #[serde(flatten)]
     pub operator: Operator,
 }
 
-/// What a rule says of an attribute.
+/// The condition of a rule on an attribute.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "operator", content = "value", rename_all = "snake_case")]
 pub enum Operator {
@@ -38,8 +38,8 @@ pub enum Operator {
     Unique,
     /// All tasks of the job where the value is the same.
     Cluster,
-    /// As evenly over the values as can be. The number says how many values there are at least, so that the first
-    /// tasks do not all go to the one value that is offered first; without it, those that were seen.
+    /// As evenly over the values as possible. The number is the least number of values, so that the first tasks do not
+    /// all go to the value that is offered first; without it, the values seen so far count.
     GroupBy(Option<u32>),
     /// At most so many tasks of the job where the value is the same.
     MaxPer(u32),
@@ -114,7 +114,7 @@ fn compile(text: &str) -> Result<Regex, regex::Error> {
     RegexBuilder::new(&format!("^(?:{text})$")).size_limit(REGEX_BYTES_MAX).build()
 }
 
-/// The last line of the library's report says what is wrong; those before it draw where.
+/// The last line of the library's message, which states the error; the lines before it show its position.
 fn one_line(error: &regex::Error) -> String {
     let text = error.to_string();
     text.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
@@ -153,7 +153,7 @@ impl Place for BTreeMap<String, String> {
 #[derive(Clone, Debug, Default)]
 pub struct Checker {
     rules: Vec<(Constraint, Option<Regex>)>,
-    /// For each rule that looks at others: how many tasks have each value.
+    /// For each rule about other tasks: the number of tasks with each value.
     counts: Vec<BTreeMap<String, u32>>,
 }
 
@@ -173,7 +173,7 @@ impl Checker {
         self.rules.is_empty()
     }
 
-    /// Whether some rule looks at the job's other tasks.
+    /// Whether a rule depends on the job's other tasks.
     pub fn looks_at_others(&self) -> bool {
         self.rules.iter().any(|(c, _)| c.looks_at_others())
     }
@@ -216,12 +216,12 @@ impl Checker {
         self.broken_by_agent(place).or_else(|| self.broken_by_others(place))
     }
 
-    /// The first such rule among those that look at the agent alone.
+    /// The first broken rule among those that depend on the agent alone.
     pub fn broken_by_agent(&self, place: &impl Place) -> Option<&Constraint> {
         self.first_broken(place, false)
     }
 
-    /// The first such rule among those that look at the job's other tasks.
+    /// The first broken rule among those that depend on the job's other tasks.
     pub fn broken_by_others(&self, place: &impl Place) -> Option<&Constraint> {
         self.first_broken(place, true)
     }

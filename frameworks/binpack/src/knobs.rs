@@ -38,7 +38,7 @@ pub struct Knobs {
     pub refuse_rest: Duration,
     /// Whether to ask for no offers while nothing waits.
     pub suppress_idle: bool,
-    /// Whether to ask for offers anew when work comes; at most once in this time. `None`: never, refusals run out.
+    /// Shortest interval between revives when work arrives. `None`: never, refusals expire.
     #[serde(with = "seconds::optional")]
     pub revive_every: Option<Duration>,
     /// How fast waiting tasks are let at the offers. `None`: all at once.
@@ -94,8 +94,8 @@ pub enum Behaviour {
     /// Aurora: holds for 5 min (`-min_offer_hold_time`) and up to 1 min more (`-offer_hold_jitter_window`), refuses
     /// for 5 s (`-offer_filter_duration`), 40 attempts a second with 5 tasks each, first fit, no revive.
     Aurora,
-    /// Spark, coarse-grained: spreads its executors, answers at once, refuses for 5 s while it wants more and for 120 s
-    /// when it has all it wants (SPARK-13001), no suppress, no revive.
+    /// Spark, coarse-grained: spreads its executors, answers at once, refuses for 5 s while it needs more and for 120 s
+    /// when it has all it needs (SPARK-13001), no suppress, no revive.
     Spark,
 }
 

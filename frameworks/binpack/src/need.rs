@@ -1,6 +1,6 @@
-//! What a task needs, and what an offer has: five amounts side by side, so that comparing two is a few instructions.
+//! Needs of a task and room of an offer: five amounts side by side, so that a comparison takes a few instructions.
 //!
-//! It knows nothing of reservations or port numbers; those are looked at when a task is launched.
+//! Reservations and port numbers are resolved when a task is launched.
 
 use std::fmt;
 
@@ -76,7 +76,7 @@ impl Need {
     }
 }
 
-/// The amounts above nothing: `cpus 0.5, mem 64`; `nothing` if there are none.
+/// The positive amounts: `cpus 0.5, mem 64`; `nothing` if there are none.
 impl fmt::Display for Need {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let some: Vec<String> =

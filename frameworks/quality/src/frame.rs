@@ -11,10 +11,10 @@ use crate::learn::Shape;
 pub const VERSION: u32 = 2;
 /// The longest frame, in bytes.
 pub const LENGTH_MAX: usize = 256 << 20;
-/// The longest first frame of a connection, before anybody knows who sends it.
+/// Limit of the first frame of a connection, whose sender is unknown.
 pub const HELLO_MAX: usize = 4096;
 
-/// What a worker says.
+/// A message of a worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum ToDriver {
     /// The first frame.
@@ -48,7 +48,7 @@ pub enum ToDriver {
     },
 }
 
-/// What a driver says.
+/// A message of a driver.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum ToWorker {
     /// What the job is; the answer to a hello.
@@ -71,7 +71,7 @@ pub enum ToWorker {
     Ping,
     /// The job needs this worker no more.
     Leave,
-    /// The job needs this worker no more, but another one does: it is to connect anew and to work for that one.
+    /// The job does not need this worker any more, but another one does: it must connect to that job's driver.
     Move {
         /// Which job.
         job: String,
@@ -88,7 +88,7 @@ pub enum ToWorker {
 /// Why bytes are no frames.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
-    /// A frame says that it is longer than allowed.
+    /// A frame exceeds the limit.
     #[error("a frame of {0} bytes is longer than the {1} that are allowed")]
     TooLong(usize, usize),
     /// A frame's bytes mean nothing.
@@ -123,10 +123,10 @@ pub fn length(prefix: [u8; 4], most: usize) -> Result<usize, FrameError> {
     if length <= most { Ok(length) } else { Err(FrameError::TooLong(length, most)) }
 }
 
-/// The frame in these bytes, which follow its length.
+/// Decodes the bytes that follow a frame's length.
 ///
 /// # Errors
-/// They are none.
+/// The bytes are not such a frame.
 pub fn decode<F: DeserializeOwned>(bytes: &[u8]) -> Result<F, FrameError> {
     let unreadable = |error: postcard::Error| FrameError::Unreadable(error.to_string());
     let (frame, rest) = postcard::take_from_bytes(bytes).map_err(unreadable)?;

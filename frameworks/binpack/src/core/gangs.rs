@@ -7,7 +7,7 @@ use super::record::{Goal, Phase, Stop};
 use super::{Core, JobKey};
 
 impl Core {
-    /// Brings a gang nearer to what is wanted: ends the ranks that have no more use, starts all anew, or gives up.
+    /// Takes a gang one step closer to its goal: kills ranks that are no longer needed, restarts all, or gives up.
     pub(super) fn settle_gang(&mut self, serial: u64, now: Time, calls: &mut Calls) {
         let Some(record) = self.records.get(&serial) else { return };
         if record.head.goal == Goal::Stop {
@@ -122,7 +122,7 @@ impl Core {
         }
     }
 
-    /// All offers are void: nobody holds any.
+    /// All offers are void: no gang holds any.
     pub(super) fn forget_gathering(&mut self) {
         if let Some(record) = self.gathering.take().and_then(|serial| self.records.get_mut(&serial)) {
             record.head.gang.gather_until = None;

@@ -1,4 +1,4 @@
-//! Launching: what a task is told, and what the master is told of it.
+//! Launching: the environment of a task, and its `TaskInfo`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -137,7 +137,7 @@ fn environment(record: &Record, number: u32, job: &Job, place: &Place, gang: Opt
             all.push(("TEPUI_ADDRESSES".into(), list(addresses.iter())));
         }
     }
-    // What the job says comes last, and so wins.
+    // The job's own variables come last, and override the others.
     all.extend(job.env.iter().map(|(name, value)| (name.clone(), value.clone())));
     task::environment(all.iter().map(|(name, value)| (name.as_str(), value.as_str())))
 }

@@ -1,9 +1,9 @@
-//! The scheduler: jobs in, calls out. It does no I/O and reads no clock, so it runs on a cluster and in a laboratory.
+//! The scheduler: jobs in, calls out. It does no I/O and reads no clock, so it runs on a cluster and in the laboratory.
 //!
-//! One event changes what is known (`updates`, `requests`), then every job is brought nearer to what is wanted
-//! (`services`, `gangs`), then waiting tasks are placed on the offers at hand (`round`), and at last what changed is
-//! saved and the next wake-up is asked for. Where to place is decided in [`crate::place`], how to behave towards the
-//! cluster in [`Knobs`]. It knows no HTTP: who wants something of it makes a [`Request`].
+//! An event first changes the state (`updates`, `requests`), then every job moves closer to its goal (`services`,
+//! `gangs`), then waiting tasks are placed on the offers at hand (`round`), and finally changes are saved and the next
+//! wake-up is set. [`crate::place`] chooses places, [`Knobs`] defines the behaviour towards the cluster. Its interface
+//! is [`Request`]; HTTP is elsewhere.
 
 mod gangs;
 mod launch;
@@ -49,11 +49,11 @@ pub const TASKS_MAX: u64 = 1_000_000;
 pub const ENDED_MAX: usize = 1_000;
 /// How many tasks these may have had; the last job that ended is remembered in any case.
 pub const ENDED_TASKS_MAX: u64 = 200_000;
-/// A service with more tasks than this is large: to look at all of them after each update of one would take too long.
+/// A service with more tasks than this is large: to check all of them after each update would take too long.
 const LARGE: usize = 500;
 /// How often a large service is looked at.
 const LOOK: Duration = Duration::from_millis(50);
-/// How many happenings wait for somebody to take them; the oldest go first.
+/// Events that wait to be taken; the oldest are dropped.
 const HAPPENINGS_MAX: usize = 10_000;
 
 /// The bin-packing scheduler.
@@ -81,7 +81,7 @@ pub struct Core {
     unreachable: Silent,
     /// The gang that holds offers.
     gathering: Option<u64>,
-    /// Jobs that may not be as they are wanted.
+    /// Jobs that may not be at their goal.
     unsettled: BTreeSet<u64>,
     /// Large services, and when they may be looked at again.
     looked_at: BTreeMap<u64, Time>,
@@ -101,7 +101,7 @@ struct Pacing {
     until: Option<Time>,
 }
 
-/// What the master was told of this framework's wish for offers.
+/// The state of offers at the master: suppressed or revived.
 #[derive(Clone, Copy, Debug, Default)]
 struct Attention {
     subscribed: bool,
@@ -393,7 +393,7 @@ impl Scheduler for Core {
             Event::Subscribed { framework_id, .. } => {
                 self.framework_id = Some(framework_id.value.into());
                 self.offers = Offers::default();
-                // Agents that went meanwhile were not told of.
+                // Removals of agents meanwhile were not reported.
                 self.seen = Seen::default();
                 self.attention = Attention { subscribed: true, ..Attention::default() };
             }

@@ -162,7 +162,7 @@ pub(super) struct Offers {
 }
 
 impl Offers {
-    /// Takes an offer in, and says which room it is of; none if there are too many, or it cannot be read.
+    /// Adds an offer, and returns its room; `None` if there are too many, or it is invalid.
     pub(super) fn add(&mut self, offer: Offer, now: Time, knobs: &Knobs) -> Option<usize> {
         if self.rooms.len() >= OFFERS_MAX {
             return None;

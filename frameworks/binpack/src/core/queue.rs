@@ -70,7 +70,7 @@ impl Queue {
         }
     }
 
-    /// Lets the tasks go whose instant has come.
+    /// Releases the tasks that are due.
     pub(super) fn mature(&mut self, now: Time) {
         while let Some((_, key, number)) = self.delayed.first().copied().filter(|(at, _, _)| *at <= now) {
             self.delay_no_more(key, number);

@@ -27,7 +27,7 @@ const MESSAGE_MAX: usize = 400;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stage {
-    /// Launched; nothing was heard since.
+    /// Launched, without an update so far.
     Staging,
     /// The executor prepares it.
     Starting,
@@ -45,7 +45,7 @@ pub(super) enum Stop {
     Job,
     /// There are too many, or it is of an old version: it is not replaced.
     Surplus,
-    /// Somebody wants it replaced.
+    /// A replacement was requested.
     Replace,
     /// Another rank of the gang has failed.
     Gang,
@@ -68,7 +68,7 @@ pub(super) struct Live {
     pub(super) running: Option<Time>,
     #[serde(default)]
     pub(super) stopping: Option<Stop>,
-    /// The attributes of its agent that the job's constraints look at.
+    /// The attributes of its agent that the job's constraints use.
     #[serde(default)]
     pub(super) values: BTreeMap<String, String>,
 }
@@ -122,7 +122,7 @@ pub(super) struct Instance {
     #[serde(default)]
     pub(super) losses: u32,
     pub(super) phase: Phase,
-    /// Where it ran last, and what was said of it then.
+    /// Its last agent, and the message of its last end.
     #[serde(default)]
     pub(super) last: Option<Place>,
     #[serde(default)]
@@ -166,7 +166,7 @@ impl Instance {
         self.is_waiting() && self.attempts == 0
     }
 
-    /// Whether it does its work: it runs, nobody ends it, and its checks say nothing else.
+    /// Whether it works: it runs, it is not being killed, and its checks do not fail.
     pub(super) fn is_well(&self, has_check: bool) -> bool {
         self.live().is_some_and(|live| {
             live.stage == Stage::Running && live.stopping.is_none() && (!has_check || live.healthy == Some(true))
@@ -179,7 +179,7 @@ impl Instance {
     }
 }
 
-/// What is wanted of a job.
+/// The goal of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Goal {
@@ -199,7 +199,7 @@ pub enum Outcome {
     Stopped,
 }
 
-/// A job as it was wanted from some instant on.
+/// A version of a job, with the time at which it was submitted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Version {
     /// Counts from 1.
@@ -223,7 +223,7 @@ fn name_of_version(now: Time, before: Option<Time>) -> Time {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Gang {
-    /// A rank has ended badly: the others are ended, and then all begin anew or none.
+    /// A rank has failed: the others are killed, and then all restart or none.
     pub(super) broken: bool,
     /// No further attempt: a rank has failed in a way that cannot be mended.
     pub(super) hopeless: bool,
@@ -333,7 +333,7 @@ impl Record {
         record
     }
 
-    /// The wall clock may have been set back since the record was written: nobody waits longer than the job says.
+    /// The wall clock may have been set back since the record was written: no wait is longer than the job's rule.
     fn limit_waits(&mut self, now: Time) {
         let latest = now + self.job().restart.longest;
         for instance in self.instances.values_mut() {
@@ -352,7 +352,7 @@ impl Record {
         &self.head.versions
     }
 
-    /// The job as it is wanted now.
+    /// The current version of the job.
     pub(super) fn job(&self) -> &Arc<Job> {
         &self.current().job
     }
@@ -373,12 +373,12 @@ impl Record {
         self.head.outcome.is_some()
     }
 
-    /// Makes this the wanted version.
+    /// Makes this the current version.
     pub(super) fn add_version(&mut self, job: Job, now: Time) {
         self.push_version(Version { number: self.current().number + 1, since: now, job: Arc::new(job) });
     }
 
-    /// Changes how many tasks are wanted. It is noted beside the others, under the number of the version that goes on.
+    /// Changes the number of tasks. The version number stays.
     pub(super) fn set_count(&mut self, count: u32, now: Time) {
         let job = Arc::new(Job { count, ..(**self.job()).clone() });
         self.push_version(Version { number: self.current().number, since: now, job });

@@ -51,8 +51,8 @@ pub enum Request {
         /// The job's name.
         name: String,
     },
-    /// End this scheduler. With `teardown` the framework ends with all its tasks and everything that was kept of it;
-    /// without, tasks go on for the framework's failover timeout, and the next start with the same state has them.
+    /// End this scheduler. With `teardown` the framework ends with all of its tasks and state; without, tasks keep
+    /// running for the failover timeout, and the next start with the same state continues them.
     Leave {
         /// Whether everything ends.
         teardown: bool,
@@ -86,7 +86,7 @@ pub enum Reply {
 pub struct Submitted {
     /// Its name.
     pub name: String,
-    /// The version that is wanted now.
+    /// The current version.
     pub version: u64,
     /// What that means.
     pub taken: Taken,

@@ -16,7 +16,7 @@ use crate::constraint::Checker;
 use crate::job::{Job, Kind};
 use crate::place::{Placer, Policy, Rules};
 
-/// Work that comes so soon is waited for without telling the master that there is none.
+/// Work that is due within this time does not cause a suppress.
 const SOON: Duration = Duration::from_secs(2);
 
 /// Where graphics processors stand in a need.
@@ -87,7 +87,7 @@ impl Plan {
         self.put_in(need, check, true).or_else(|| self.put_in(need, check, false))
     }
 
-    /// Places one task, on rooms without graphics processors only if `plain` says so.
+    /// Places one task; with `plain`, only in rooms without GPUs.
     fn put_in(&mut self, need: &Need, check: &mut Check, plain: bool) -> Option<(usize, Taken)> {
         loop {
             let special = if plain { &self.special[..] } else { &[] };
@@ -120,7 +120,7 @@ impl Plan {
         Ok(done)
     }
 
-    /// Keeps the rooms that are of use to a gang: nobody else is placed there.
+    /// Reserves the rooms that a gang can use: no other task is placed there.
     fn keep(&mut self, need: &Need, check: &Check, until: Time) {
         for room in 0..self.rooms.len() {
             if need.fits(&self.placer.free()[room]) && check.allows(&self.sites[room], room) {
@@ -135,7 +135,7 @@ impl Plan {
 #[derive(Clone, Debug)]
 struct Check {
     checker: Checker,
-    /// Whether each room satisfies the rules that look at the agent alone; empty without rules.
+    /// Whether each room satisfies the rules about the agent alone; empty without rules.
     allowed: Vec<bool>,
 }
 
@@ -352,7 +352,7 @@ impl Core {
         if self.queue.is_empty() { self.knobs.refuse_idle } else { self.knobs.refuse }
     }
 
-    /// Tells the master whether offers are wanted.
+    /// Suppresses or revives offers as needed.
     pub(super) fn pay_attention(&mut self, now: Time, calls: &mut Calls) {
         let attention = &mut self.attention;
         if self.queue.is_empty() {
@@ -380,7 +380,7 @@ impl Core {
         }
     }
 
-    /// When the master may be asked again for offers that are wanted now.
+    /// When the next revive is allowed.
     pub(super) fn next_revive(&self) -> Option<Time> {
         let attention = &self.attention;
         let wanted = attention.suppressed || (attention.refused && self.queue.is_fresh());

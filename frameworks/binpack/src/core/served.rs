@@ -1,6 +1,6 @@
-//! The scheduler with a desk: whoever asks something from outside is answered when the scheduler is woken.
+//! A scheduler that answers requests from other threads when it is woken.
 //!
-//! It moves requests and happenings; it knows no HTTP.
+//! It passes requests and events on; HTTP is elsewhere.
 
 use base::Time;
 use sdk::{Calls, Event, Scheduler};
@@ -11,7 +11,7 @@ use super::{Core, Happening, Reply, Request, Unwanted};
 /// What a request is answered with.
 pub type Answer = Result<Reply, Unwanted>;
 
-/// A [`Core`] that answers requests, and tells what has happened.
+/// A [`Core`] that answers requests, and reports events.
 pub struct Served<F> {
     core: Core,
     desk: Requests<Request, Answer>,
@@ -19,7 +19,8 @@ pub struct Served<F> {
 }
 
 impl<F: FnMut(Happening)> Served<F> {
-    /// With the other end of the desk. `tell` hears what has happened, after each event.
+    /// Creates it with its requester. `tell` is called with the events that have occurred, after each event of the
+    /// scheduler.
     pub fn new(core: Core, tell: F) -> (Served<F>, Requester<Request, Answer>) {
         let (requester, desk) = requests();
         (Served { core, desk, tell }, requester)
@@ -44,7 +45,7 @@ impl<F: FnMut(Happening)> Scheduler for Served<F> {
             for mut request in self.desk.by_ref() {
                 let question = std::mem::replace(&mut request.question, Request::Status);
                 let answer = self.core.request(question, now, calls);
-                // Who was told that a job is taken can rely on it, whatever happens next.
+                // A confirmed job is durable.
                 calls.answer(request, answer);
             }
         }

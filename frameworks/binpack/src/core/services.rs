@@ -1,7 +1,7 @@
-//! Services: as many tasks as wanted, of the version that is wanted.
+//! Services: keeps the requested number of tasks of the current version running.
 //!
 //! A new version replaces the old one step by step, within the bounds of [`crate::job::Update`] (those of Marathon's
-//! `upgradeStrategy`): enough tasks stay well, and not too many run at once.
+//! `upgradeStrategy`): enough tasks stay healthy, and not too many run at once.
 
 use base::Time;
 use sdk::Calls;
@@ -47,7 +47,7 @@ fn least_well(record: &Record) -> usize {
 }
 
 impl Core {
-    /// Brings a service nearer to what is wanted.
+    /// Takes a service one step closer to its goal.
     pub(super) fn settle_service(&mut self, serial: u64, now: Time, calls: &mut Calls) {
         let Some(record) = self.records.get(&serial) else { return };
         if record.head.goal == Goal::Stop {
@@ -118,7 +118,7 @@ impl Core {
         let well_now = census.current.iter().filter(|(_, _, well, _)| *well).count();
         let well_old = census.old.iter().filter(|(_, well, _)| *well).count();
         let mut spare = (well_now + well_old).saturating_sub(least);
-        // The highest numbers first; what does not work keeps nobody well.
+        // The highest numbers first; a task that does not work can go at once.
         let goes = census.old.iter().rev().filter(|(_, well, _)| {
             if *well {
                 let goes = spare > 0;
@@ -133,7 +133,7 @@ impl Core {
         }
     }
 
-    /// Tells once that a change has come to its end.
+    /// Reports once that a change is complete.
     fn note_deployed(&mut self, serial: u64, census: &Census, wanted: usize) {
         let Some(record) = self.records.get_mut(&serial) else { return };
         let well = census.current.iter().filter(|(_, _, well, _)| *well).count();

@@ -36,14 +36,14 @@ impl End {
     }
 }
 
-/// A task was replaced, or its job is forgotten, and yet it has not ended: nobody wants it.
+/// Handles an update of a task that was replaced, or whose job is gone, and that has not ended.
 ///
-/// A kill of a task whose agent does not answer is itself answered with the task's state. So only what is there is
-/// killed; the session repeats that, and the master does when the agent returns.
+/// A kill of a task on an unreachable agent is answered with the task's state. So only reachable tasks are killed; the
+/// session repeats the kill, and the master does when the agent returns.
 fn unwanted(status: &TaskStatus, now: Time, calls: &mut Calls) {
     let id = &status.task_id.value;
     match status.state() {
-        // The master knows no such agent any more: nobody will ever tell of the task.
+        // The master does not know the agent any more: no update will follow.
         TaskState::TaskUnknown => calls.forget_task(id),
         TaskState::TaskUnreachable | TaskState::TaskKilling => {}
         state if is_terminal(state) => {}
@@ -185,7 +185,7 @@ impl Core {
         let first = !record.head.gang.broken;
         let gang = &mut record.head.gang;
         gang.broken = true;
-        // The first to end badly says why; those that are ended because of it do not count.
+        // The first failure determines the reason; the kills that follow from it do not count.
         if first && stopping.is_none() {
             match end {
                 End::Lost => gang.losses += 1,
@@ -264,7 +264,7 @@ impl Record {
                 _ if replaced => Duration::ZERO,
                 End::Lost => {
                     instance.losses += 1;
-                    // The first loss says nothing about the task.
+                    // The first loss is not evidence against the task.
                     restart.wait(instance.losses - 1)
                 }
                 _ => {

@@ -27,7 +27,7 @@ pub enum State {
     Staging,
     /// It runs.
     Running,
-    /// It runs, and its health check says that it is not well.
+    /// It runs, and its health check fails.
     Unhealthy,
     /// Its agent does not answer.
     Unreachable,
@@ -43,15 +43,15 @@ pub enum State {
     Stopped,
 }
 
-/// What has happened, for who follows it.
+/// An event, for followers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Happening {
-    /// A job is new, or is wanted in another way.
+    /// A job is new or has changed.
     Submitted {
         /// The job's name.
         name: String,
-        /// The version that is wanted now.
+        /// The current version.
         version: u64,
         /// In which way.
         taken: Taken,
@@ -61,7 +61,7 @@ pub enum Happening {
         /// The job's name.
         name: String,
     },
-    /// A service has reached what is wanted: all its tasks are of this version, and well.
+    /// A service has reached its goal: all of its tasks are of this version, and healthy.
     Deployed {
         /// The service's name.
         name: String,
@@ -85,16 +85,16 @@ pub enum Happening {
         number: u32,
         /// The version that it is of.
         version: u64,
-        /// Since when that version was wanted, in seconds since 1970.
+        /// Start time of that version, in seconds since 1970.
         since: f64,
         /// Where it is.
         #[serde(flatten)]
         place: Place,
         /// The state, in Mesos's words.
         state: String,
-        /// What its health check says.
+        /// Result of its health check.
         healthy: Option<bool>,
-        /// What was said of it.
+        /// Its message.
         message: String,
     },
 }
@@ -146,9 +146,9 @@ pub struct JobSummary {
     pub kind: Kind,
     /// What it does.
     pub state: State,
-    /// The version that is wanted.
+    /// The current version.
     pub version: u64,
-    /// How many tasks are wanted.
+    /// Requested number of tasks.
     pub count: u32,
     /// Tasks by what they do.
     pub tasks: Counts,
@@ -169,9 +169,9 @@ pub struct JobSummary {
 pub struct JobView {
     /// In short.
     pub summary: JobSummary,
-    /// Its versions, oldest first; the last is the one that is wanted.
+    /// Its versions, oldest first; the last is the current one.
     pub versions: Vec<VersionView>,
-    /// Whether a service is on its way to what is wanted.
+    /// Whether a service is being changed.
     pub deploying: bool,
     /// Whether it is being stopped, or was.
     pub stopping: bool,
@@ -183,14 +183,14 @@ pub struct JobView {
     pub why: Vec<String>,
 }
 
-/// A job as it was wanted from some instant on.
+/// A version of a job.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct VersionView {
     /// Counts from 1. Several that follow each other have the same if they differ in the count alone.
     pub number: u64,
-    /// Since when it was wanted.
+    /// Its start time.
     pub since: f64,
-    /// What was wanted.
+    /// Its definition.
     pub job: Arc<Job>,
 }
 
@@ -207,7 +207,7 @@ pub struct TaskView {
     pub state: State,
     /// Where it is, or was last.
     pub place: Option<Place>,
-    /// What its health check says.
+    /// Result of its health check.
     pub healthy: Option<bool>,
     /// How often it was launched.
     pub attempts: u32,
@@ -217,7 +217,7 @@ pub struct TaskView {
     pub launched: Option<f64>,
     /// Since when it runs.
     pub running: Option<f64>,
-    /// What was said of its last end.
+    /// Message of its last end.
     pub message: String,
 }
 
@@ -291,7 +291,7 @@ fn job_state(record: &Record) -> State {
         (Some(Outcome::Stopped), _, _) => State::Stopped,
         (None, Goal::Stop, _) => State::Ending,
         (None, Goal::Run, Kind::Service) if record.head.deploying => State::Deploying,
-        // Nothing is wanted, and nothing is there.
+        // No task is requested, and none exists.
         (None, Goal::Run, Kind::Service) if record.job().count == 0 => State::Running,
         (None, Goal::Run, _) => {
             let states = record.instances().keys().map(|number| state_of(record, *number));

@@ -46,7 +46,7 @@ pub(super) struct Collector<'a> {
     faults: Vec<(usize, String)>,
 }
 
-/// More faults than a reader wants to see; the first are the ones to mend.
+/// Number of faults that are reported.
 const FAULTS_MAX: usize = 50;
 
 impl<'a> Collector<'a> {

@@ -1,6 +1,6 @@
-//! Taking the fields of a table one by one, each with its type and rule; what breaks one is noted and left out.
+//! Reads the fields of a table one by one, each with its type and rule; invalid ones are reported and left out.
 //!
-//! Fields that nobody took are unknown, and the nearest known name is proposed.
+//! Fields that were not read are unknown; the nearest known name is proposed.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -162,7 +162,7 @@ impl<'a, 'f> Fields<'a, 'f> {
         texts
     }
 
-    /// A table of texts; numbers and flags are taken as they are written. `rule` says what is wrong with a name.
+    /// A table of texts; numbers and booleans are converted. `rule` returns what is wrong with a name.
     pub(super) fn map(
         &mut self,
         name: &'static str,
@@ -195,10 +195,10 @@ impl<'a, 'f> Fields<'a, 'f> {
         map
     }
 
-    /// Notes the fields that nobody took. `hint` explains names that are known elsewhere.
+    /// Reports the fields that were not read. `hint` explains names of other systems.
     pub(super) fn finish(self, hint: impl Fn(&str) -> Option<String>) {
         for field in self.fields.iter().filter(|f| !self.known.contains(&f.name.as_str())) {
-            // To look for the nearest name takes time, and nobody will read it.
+            // Searching the nearest name takes time, and further faults are not reported.
             if self.faults.is_full() {
                 return;
             }

@@ -1,7 +1,7 @@
-//! What can be asked for: jobs, and the file that describes them.
+//! Jobs, and the file that describes them.
 //!
-//! [`read`] turns a file into jobs or says everything that is wrong with it; a [`Job`] keeps all rules of that file.
-//! What becomes of a job on a cluster is not known here.
+//! [`read`] converts a file to jobs or reports all of its faults; a [`Job`] satisfies all rules of that file. What
+//! happens to a job on a cluster is elsewhere.
 
 mod fault;
 mod fields;
@@ -66,7 +66,7 @@ pub enum Run {
     Command(String),
     /// A program and its arguments, without a shell. The list is not empty.
     Program(Vec<String>),
-    /// What the container image says.
+    /// The image's own setting.
     Image,
 }
 
@@ -96,7 +96,7 @@ pub struct Restart {
     /// The longest wait.
     #[serde(with = "seconds")]
     pub longest: Duration,
-    /// A task that has run for this long has not failed: the waits start anew.
+    /// After a run of this length a task has not failed: the waits start from the first one.
     #[serde(with = "seconds")]
     pub steady: Duration,
 }
@@ -242,7 +242,7 @@ impl Job {
         Job::new("", "", Need::default())
     }
 
-    /// Whether tasks of one can go on as tasks of the other: they differ in nothing but the count.
+    /// Whether tasks of one can continue as tasks of the other: they differ only in the count.
     pub fn is_same_but_for_count(&self, other: &Job) -> bool {
         *self == Job { count: self.count, ..other.clone() }
     }
@@ -250,7 +250,7 @@ impl Job {
 
 /// The variable by which the ranks of a gang know each other: a secret that each gang is given unless it brings one.
 pub(crate) const TOKEN: &str = "TEPUI_TOKEN";
-/// How long a gang gathers offers unless it says otherwise.
+/// Default time for which a gang gathers offers.
 const GATHER: Duration = Duration::from_secs(30);
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use crate::job::{self, Job, Probe, Run, Syntax};
 const KEPT: &str = "TEPUI_MARATHON";
 /// The variable by which a task knows its app, as under Marathon.
 const APP_ID: &str = "MARATHON_APP_ID";
-/// Fields that Marathon shows and nobody can set.
+/// Fields that Marathon shows and that cannot be set.
 const READ_ONLY: &[&str] = &[
     "deployments",
     "lastTaskFailure",
@@ -225,10 +225,10 @@ impl Default for UpgradeStrategy {
 }
 
 impl App {
-    /// The definition of an app that is new.
+    /// The definition of a new app.
     ///
     /// # Errors
-    /// A field is of the wrong type, or there is none of its name.
+    /// A field of the wrong type, or an unknown one.
     pub(super) fn new(given: &Value) -> Result<App, Problem> {
         App::default().with(given)
     }
@@ -249,8 +249,8 @@ impl App {
                 fields.insert(name.clone(), value.clone());
             }
         }
-        // Ports and files can be described in two ways each. Who has read an app and gives it back gives both: then the
-        // newer description counts, which says more.
+        // Ports and files have two descriptions each. An app that was read and is sent back has both: then the newer
+        // one, which contains more, counts.
         for (old, new) in [("ports", "portDefinitions"), ("uris", "fetch")] {
             if is_given(new) {
                 fields.remove(old);
@@ -267,7 +267,7 @@ impl App {
         Ok(app.with_any_ports())
     }
 
-    /// A port that was shown because any would do is still any: it was not chosen by whoever gives it back.
+    /// A port that was shown because any would do remains any: the client did not choose it.
     fn with_any_ports(mut self) -> App {
         let free = (0..).map(|place| free_port(&self.id, place));
         for (definition, free) in self.port_definitions.iter_mut().zip(free.clone()) {
@@ -439,7 +439,7 @@ impl App {
     }
 }
 
-/// The port of an app that said nothing of it: the same after every restart (FNV-1a of its id; Fowler, Noll, Vo).
+/// The port of an app without a port: the same after every restart (FNV-1a of its id; Fowler, Noll, Vo).
 fn free_port(app: &str, place: u32) -> u16 {
     let id = app.trim_matches('/').bytes();
     let hash = id.fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));

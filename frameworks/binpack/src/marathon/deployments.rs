@@ -1,8 +1,8 @@
-//! Deployments: what was asked for and is not reached yet.
+//! Deployments: requested changes that are not complete.
 //!
-//! Marathon's clients ask for a change, get a deployment's id, and wait until there is none of that id any more. Here a
-//! deployment is a note beside the scheduler's own knowledge: it is over when its services are as they are wanted, or
-//! gone. Notes are lost with the process; what goes on then is listed under an id that follows from the job.
+//! Marathon's clients request a change, get a deployment's id, and wait until that id is gone. Here a deployment is a
+//! note beside the scheduler's state: it is complete when its services have reached their goals, or are gone. Notes are
+//! lost with the process; changes in progress are then listed under an id that follows from the job.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -39,7 +39,7 @@ impl Action {
 #[derive(Clone, Debug)]
 pub(super) struct Deployment {
     pub(super) id: String,
-    /// Under which it is noted; none if nobody asked for it here, and then it is not known what was before.
+    /// Its number; `None` if this process did not start it, and then the former version is unknown.
     pub(super) number: Option<u64>,
     pub(super) version: String,
     pub(super) action: Action,
@@ -107,7 +107,7 @@ impl Deployments {
         deployment
     }
 
-    /// Notes that a service that nobody asked for here is on its way to what is wanted.
+    /// The deployment of a service that changes without a note.
     pub(super) fn unnoted(name: &str, version: &str) -> Deployment {
         let jobs = BTreeMap::from([(name.to_owned(), None)]);
         let id = uuid(&format!("{name} {version}"));
@@ -118,7 +118,7 @@ impl Deployments {
         self.lock().all.values().cloned().collect()
     }
 
-    /// Takes a deployment out; whoever gets it tells of its end.
+    /// Removes a deployment; the caller reports its end.
     pub(super) fn take(&self, number: u64) -> Option<Deployment> {
         self.lock().all.remove(&number)
     }

@@ -1,4 +1,4 @@
-//! What happens, as Marathon's event stream tells it: to each client what it asked for.
+//! Marathon's event stream: to each client the types that it has requested.
 
 use sdk::driver::api::{self, Call, Response};
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ impl Default for Bus {
 }
 
 impl Bus {
-    /// Whether anybody listens.
+    /// Whether there are clients.
     pub(super) fn is_followed(&self) -> bool {
         self.0.receiver_count() > 0
     }

@@ -1,8 +1,7 @@
 //! The part of Marathon's REST API that its clients need for apps, over this framework's services.
 //!
-//! An app is a service: `/prod/web` is the job `prod_web`, and both APIs show the same. Versions are named by the
-//! instant from which they were wanted. Groups, pods, volumes and bridged networks are not here, and what asks for them
-//! is refused by name.
+//! An app is a service: `/prod/web` is the job `prod_web`, and both APIs show the same. Versions are named by their
+//! start times. Groups, pods, volumes and bridged networks are not supported, and are rejected by name.
 
 mod app;
 mod deployments;
@@ -143,7 +142,7 @@ impl Inner {
         }
     }
 
-    /// Notes a deployment and tells of it; what is reached at once is over at once.
+    /// Adds a deployment and reports it; one that is complete ends at once.
     async fn deploy(&self, action: Action, jobs: BTreeMap<String, Option<Job>>, version: &str) -> Deployment {
         let deployment = self.deployments.add(action, version, jobs);
         let step = deployment.shown()["steps"][0].clone();
@@ -175,7 +174,7 @@ impl Inner {
         Ok(apps)
     }
 
-    /// What is on its way, also what nobody noted.
+    /// Deployments in progress, including those without a note.
     async fn under_way(&self) -> Result<Vec<Deployment>, Problem> {
         self.settle().await;
         let mut all = self.deployments.all();
@@ -202,7 +201,7 @@ impl Inner {
     }
 }
 
-/// A version that is wanted from now on.
+/// A version that starts now.
 fn version_now() -> String {
     iso(stamp::now())
 }

@@ -26,7 +26,7 @@ impl Problem {
         Problem::new(StatusCode::BAD_REQUEST, message)
     }
 
-    /// What `serde` says of a definition: a field that is not known here is named, as others that cannot be done are.
+    /// The error of `serde` about a definition: an unknown field is named, as unsupported ones are.
     pub(super) fn unreadable(error: &serde_json::Error) -> Problem {
         let text = error.to_string();
         let unknown = text.strip_prefix("unknown field `").and_then(|rest| rest.split_once('`'));

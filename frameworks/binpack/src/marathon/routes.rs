@@ -166,7 +166,7 @@ async fn update(inner: &Inner, call: &Call, name: &str, given: &Value) -> Answer
     deployed(inner, if only_scaled { Action::Scale } else { Action::Restart }, &shown).await
 }
 
-/// What is wanted after an update: the current definition with the given fields, or an earlier one.
+/// The definition after an update: the current one with the given fields, or an earlier one.
 fn changed_job(shown: &Shown, name: &str, given: &Value) -> Result<Job, Problem> {
     let only_version = given.as_object().is_some_and(|fields| {
         fields.iter().all(|(name, value)| ["id", "version"].contains(&name.as_str()) || value.is_null())
@@ -265,8 +265,8 @@ async fn cancel(inner: &Inner, call: &Call, wanted: &str) -> Answer {
     ok(&Inner::changed(&deployment))
 }
 
-/// What was before a deployment that nobody noted: the version before the one that is wanted. An app that has none may
-/// have been there for long under another count, or be new; it is not stopped for that.
+/// The state before a deployment without a note: the version before the current one. An app without one may have run
+/// for long with another count, or be new; it is not stopped for that.
 async fn before_unnoted(inner: &Inner, deployment: &Deployment) -> Result<BTreeMap<String, Option<Job>>, Problem> {
     let mut before = BTreeMap::new();
     for name in deployment.jobs.keys() {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// Whether labels, an object of texts, are what a selector says.
+/// Whether labels, an object of texts, match a selector.
 pub(super) fn matches_label(selector: &str, labels: &Value) -> bool {
     parts(selector).into_iter().map(str::trim).filter(|part| !part.is_empty()).all(|part| matches_one(part, labels))
 }

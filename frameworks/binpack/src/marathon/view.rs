@@ -27,18 +27,18 @@ impl Shown {
         Some(Shown { name: job.name.clone(), id: id::app(&job.name)?, app: App::of(&job), view })
     }
 
-    /// The version that is wanted.
+    /// The current version.
     pub(super) fn version(&self) -> String {
         self.view.versions.last().map(|v| iso(v.since)).unwrap_or_default()
     }
 
-    /// Since when a version's tasks are wanted, in whatever count.
+    /// Start time of a version's tasks, regardless of their count.
     pub(super) fn version_of(&self, number: u64) -> String {
         let version = self.view.versions.iter().find(|v| v.number == number);
         version.map_or_else(|| self.version(), |v| iso(v.since))
     }
 
-    /// The app with its figures; `tasks` and `failure` are embedded when wanted.
+    /// The app with its figures; `tasks` and `failure` are embedded on request.
     pub(super) fn json(&self, deployments: &[String], tasks: bool, failure: bool) -> Value {
         let mut fields = self.app.shown();
         let count = |wanted: &dyn Fn(&TaskView) -> bool| self.view.tasks.iter().filter(|t| wanted(t)).count();

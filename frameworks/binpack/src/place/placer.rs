@@ -1,6 +1,6 @@
-//! Placing tasks one by one, or several at once, onto rooms that fill up.
+//! Places tasks one by one, or several at once, into rooms that fill up.
 //!
-//! It finds the place; what may go where beside the amounts is told by [`Rules`].
+//! [`Rules`] add conditions beyond amounts.
 
 use super::index::Index;
 use super::policy::Policy;
@@ -62,7 +62,7 @@ impl Placer {
         placer
     }
 
-    /// How much a policy that looks at each room likes this one for a task; the highest is taken.
+    /// Score of a room under a policy that compares all rooms; the highest is taken.
     #[cfg(test)]
     pub(super) fn score(&self, need: &Need, free: &Need) -> f64 {
         let (need, free) = (need.shares(&self.weights), free.shares(&self.weights));
@@ -101,7 +101,7 @@ impl Placer {
         }
     }
 
-    /// Puts a task where the policy wants it.
+    /// Places a task by the policy.
     pub fn put(&mut self, need: &Need, rules: &mut impl Rules) -> Option<usize> {
         let room = self.choose(need, rules)?;
         self.set(room, self.free[room].minus(need));

@@ -72,7 +72,7 @@ impl Api for Jobs {
     }
 }
 
-/// All routes, for who asks.
+/// All routes, for `GET /`.
 const ROUTES: &[&str] = &[
     "GET /v1/status",
     "GET /v1/jobs",

@@ -1,4 +1,4 @@
-//! What happens, told to everybody who follows it. A follower that does not keep up is told that it missed something.
+//! Distributes events to all followers. A follower that does not keep up is notified of the gap.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::core::Happening;
 /// How many events may wait for the slowest follower.
 const WAITING_MAX: usize = 4_096;
 
-/// One happening, shared by all who follow.
+/// An event, shared by all followers.
 pub type Event = Arc<Happening>;
 
 /// Something was missed: so many events.

@@ -1,6 +1,6 @@
-//! The scheduler on a cluster: driven by `sdk::driver`, with an HTTP API, and with its state on disk if wanted.
+//! The scheduler on a cluster: driven by `sdk::driver`, with an HTTP API, and with its state on disk if configured.
 //!
-//! It decides nothing: what to run where is the [`Core`]'s affair.
+//! The [`Core`] makes the decisions.
 
 mod api;
 mod follow;
@@ -22,7 +22,7 @@ pub use follow::{Event, Follower, Lagged};
 /// How to run the framework.
 #[derive(Debug)]
 pub struct Options {
-    /// Masters, name, state and all else that the library wants to know.
+    /// Masters, name, state and other options of the driver.
     pub driver: driver::Options,
     /// Where to serve the HTTP API; port 0 takes any free one.
     pub listen: SocketAddr,
@@ -47,7 +47,7 @@ pub enum Error {
     Confused,
 }
 
-/// A running framework. Dropped, it ends at once; its tasks go on for the framework's failover timeout.
+/// A running framework. Dropping it ends it at once; its tasks keep running for the failover timeout.
 #[derive(Debug)]
 pub struct Service {
     address: SocketAddr,
@@ -127,7 +127,7 @@ impl Service {
         self.handle.follow()
     }
 
-    /// Returns when the framework ends by itself: the master refused it, or its state cannot be written.
+    /// Returns when the framework ends on its own: the master rejected it, or its state cannot be written.
     pub async fn wait(&mut self) -> Ending {
         match (&mut self.driving).await {
             Ok(ending) => ending,
@@ -137,7 +137,7 @@ impl Service {
 
     /// Ends the framework: with `teardown` all its tasks, too; without, the next start with the same state has them.
     pub async fn stop(mut self, teardown: bool) -> Ending {
-        // A scheduler that has ended already needs not to be told.
+        // The request fails if the scheduler has ended already.
         let _ = self.handle.ask(Request::Leave { teardown }).await;
         let ending = self.wait().await;
         self.serving.stop().await;
@@ -154,7 +154,7 @@ fn with_token(mut job: Job) -> Job {
     job
 }
 
-/// The secret is for the ranks, and not for whoever asks how they are.
+/// Hides the secret, which is for the ranks only.
 fn hide_token(job: &mut Arc<Job>) {
     if job.kind == Kind::Gang && job.env.contains_key(TOKEN) {
         Arc::make_mut(job).env.remove(TOKEN);
@@ -193,7 +193,7 @@ impl Handle {
     /// One job with its tasks.
     ///
     /// # Errors
-    /// There is none of this name, or the scheduler has ended.
+    /// An unknown name, or the scheduler has ended.
     pub async fn show(&self, name: &str) -> Result<JobView, Error> {
         match self.ask(Request::Show { name: name.to_owned() }).await? {
             Reply::Job(view) => Ok(*view),

@@ -7,7 +7,7 @@ use quality::job::{Job, parse};
 use quality::learn::{Algorithm, Local};
 use quality::replay::{Curve, Outcome, Pool};
 
-/// How many numbers of the data a core looks at in a second.
+/// Numbers of the data that a core processes in a second.
 pub const PACE: f64 = 400_000.0;
 /// Cores to share.
 pub const SLOTS: u32 = 8;
@@ -36,7 +36,7 @@ pub fn train(job: &Job) -> Curve {
     Curve { work: (shape.rows * shape.columns) as f64 / PACE, rounds, ..recorded(job, losses) }
 }
 
-/// A training that somebody else has done.
+/// A recorded training.
 pub fn recorded(job: &Job, losses: Vec<f64>) -> Curve {
     Curve {
         losses,

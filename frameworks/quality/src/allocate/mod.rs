@@ -17,7 +17,7 @@ use crate::predict::Outlook;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Policy {
-    /// To whom they bring most quality: SLAQ's greedy allocation by predicted normalised gain.
+    /// SLAQ's greedy allocation by predicted normalised gain.
     #[default]
     Slaq,
     /// Equally; what one job cannot use goes to the others.
@@ -68,7 +68,7 @@ pub struct Bid {
     pub held: u32,
     /// What may be expected of it.
     pub outlook: Outlook,
-    /// Whether it is where its user wanted it: it keeps its floor.
+    /// Whether it has reached its target quality: it keeps its floor.
     pub reached: bool,
     /// For how many epochs no core has worked for it.
     pub waited: u32,
@@ -78,7 +78,7 @@ pub struct Bid {
     pub done: u32,
     /// Core-seconds that it has had so far.
     pub received: f64,
-    /// How many core-seconds it still needs, if that can be told.
+    /// Remaining core-seconds, if they can be predicted.
     pub remaining: Option<f64>,
 }
 
@@ -115,7 +115,7 @@ pub fn decide(policy: Policy, bids: &[Bid], cores: u32, epoch: f64) -> Vec<u32> 
         Policy::Fifo => in_turn(bids, cores, (0..bids.len()).collect()),
         Policy::Shortest => {
             let mut order: Vec<usize> = (0..bids.len()).collect();
-            // What nobody can tell the length of has to show it first.
+            // A job without a prediction has to show its length first.
             let length = |job: &usize| bids[*job].remaining.unwrap_or(0.0);
             order.sort_by(|a, b| length(a).total_cmp(&length(b)));
             in_turn(bids, cores, order)
@@ -158,7 +158,7 @@ fn scarce(bids: &[Bid], cores: u32) -> bool {
     bids.iter().filter(|b| b.floor > 0).count() > cores as usize
 }
 
-/// Raises a job's cores to `to` as far as there are any left; says how many it took.
+/// Raises a job's cores to `to` as far as cores are left. Returns the number taken.
 fn raise(given: &mut u32, to: u32, left: u32) -> u32 {
     let more = to.saturating_sub(*given).min(left);
     *given += more;

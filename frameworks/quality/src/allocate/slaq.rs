@@ -33,11 +33,11 @@ impl PartialOrd for Gain {
 /// and the worker has to make its new data.
 const MOVED: f64 = 0.8;
 
-/// Floors first. Jobs that follow no curve get an equal share. All other cores go one at a time to the largest predicted
-/// gain; what then is left over goes to who can use it.
+/// Floors first. Jobs without a fitted curve get an equal share. All other cores go one at a time to the largest
+/// predicted gain; the remainder goes to jobs that can use it.
 ///
-/// With fewer cores than jobs a floor of one is kept over time: whoever has waited for [`PATIENCE`](super::PATIENCE) epochs
-/// gets a core for a [`TURN`](super::TURN), and all others take part with what a first core gains them.
+/// With fewer cores than jobs a floor of one is kept over time: a job that has waited for [`PATIENCE`](super::PATIENCE)
+/// epochs gets a core for a [`TURN`](super::TURN); all others compete with the gain of a first core.
 pub(super) fn slaq(bids: &[Bid], cores: u32, epoch: f64) -> Vec<u32> {
     let mut given = vec![0; bids.len()];
     let mut order: Vec<usize> = (0..bids.len()).collect();
@@ -53,7 +53,7 @@ pub(super) fn slaq(bids: &[Bid], cores: u32, epoch: f64) -> Vec<u32> {
         left -= raise(&mut given[job], share.min(bid.ceiling), left);
     }
     left = greedy(bids, left, epoch, &mut given);
-    // Nobody gains any more: who can use a core may have it, in turn. Jobs that are where they should be come last.
+    // No job gains any more: the remaining cores are shared in turn, jobs at their target last.
     for reached in [false, true] {
         while left > 0 {
             let before = left;

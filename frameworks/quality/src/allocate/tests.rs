@@ -121,7 +121,7 @@ fn a_new_job_and_an_unclear_one_get_their_share() {
     assert_eq!(Forecaster::new(None).outlook(), new());
 }
 
-/// Cores that are handed over: each works for a job, and goes on to another some epochs after it is told to.
+/// Cores that are passed on: each works for a job, and moves to another some epochs after it is told to.
 struct Cores {
     /// Whose each is, and for how many epochs it stays there yet if it is to leave.
     owners: Vec<(usize, Option<u32>)>,
@@ -133,8 +133,8 @@ impl Cores {
         self.owners.iter().filter(|o| **o == (job, None)).count() as u32
     }
 
-    /// An epoch with these shares: who has too many lets some go, who has too few keeps some after all, and cores whose time
-    /// has come go to who lacks some, those first that have waited too long.
+    /// One epoch with these shares: a job with too many cores releases some, one with too few keeps some, and released
+    /// cores go to jobs that lack them, longest waiting first.
     fn epoch(&mut self, bids: &mut [Bid], given: &[u32]) {
         for (job, share) in given.iter().enumerate() {
             while self.staying(job) > *share {
@@ -204,7 +204,7 @@ fn whose_turn_has_begun_keeps_a_core_until_an_iteration_has_ended() {
     let began = |served, done| Bid { held: 1, served, done, ..bid(clear(1e-9, 0.9, 1.0)) };
     let last = |bid: Bid| decide(Policy::Slaq, &[gains, gains, bid], 2, 3.0)[2];
     assert_eq!((last(began(0, 0)), last(began(1, 0)), last(began(1, 1)), last(began(PATIENCE, 0))), (1, 1, 0, 0));
-    // One that is promised and not there yet keeps the promise, also when shares are made anew.
+    // A core that is promised and not there yet keeps the promise over the next decision.
     let promised = Bid { held: 0, waited: PATIENCE, ..began(0, 0) };
     assert_eq!(last(promised), 1);
     assert_eq!(last(Bid { waited: PATIENCE - 1, ..promised }), 0);
@@ -218,7 +218,7 @@ fn a_deadline_does_not_take_the_first_core_of_others_and_does_not_count_under_fa
     assert_eq!(decide(Policy::Slaq, &[urgent, other, other], 6, 3.0), [4, 1, 1]);
     assert_eq!(decide(Policy::Fifo, &[other, other, urgent], 6, 3.0), [1, 1, 4]);
     assert_eq!(decide(Policy::Fair, &[urgent, other, other], 9, 3.0), [3, 3, 3]);
-    // Without one for everybody it has no more than one for sure.
+    // Without a core for each job it has no more than one for sure.
     assert_eq!(decide(Policy::Slaq, &[urgent, other, other], 2, 3.0)[0], 1);
 }
 

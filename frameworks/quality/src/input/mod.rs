@@ -43,7 +43,7 @@ pub enum Label {
 pub struct Input {
     /// Features and labels; a class is its place in `classes`.
     pub data: Data,
-    /// What the labels say, in order; empty if they are numbers to predict, or if there are none.
+    /// Names of the classes, in order; empty if labels are numbers to predict, or missing.
     pub classes: Vec<String>,
 }
 
@@ -59,7 +59,7 @@ pub struct InputError {
     pub rule: String,
 }
 
-/// Reads a data file's `text`. `classify` says that labels name classes; `file` is its name in errors.
+/// Reads a data file's `text`. With `classify`, labels are names of classes; `file` is its name in errors.
 ///
 /// # Errors
 /// The first line that breaks a rule.

@@ -66,7 +66,7 @@ pub struct Target {
     /// So many seconds have passed since the job was submitted, those without a scheduler counted; the model is what it is by then. With a loss, too, the job
     /// gets the cores to be there in time, if that can be predicted, every other job has one, and the policy is not fair.
     pub deadline: Option<f64>,
-    /// Once it is reached the job goes on with the least cores, instead of ending.
+    /// Whether the job continues with the fewest cores after reaching its target, instead of ending.
     pub go_on: bool,
 }
 

@@ -125,7 +125,7 @@ pub enum SourceError {
     Read {
         /// The file.
         path: String,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A line of the file breaks a rule.
@@ -165,7 +165,7 @@ impl Source {
         if algorithm.classifies() && numbers {
             return Err(invalid("generator", "makes numbers to predict, and the algorithm wants classes"));
         }
-        // A row tells whether the rest fits.
+        // One row shows whether the rest fits.
         let one = Shape { rows: 1, ..*shape };
         generate(*generator, one, *noise, *seed, 0, 1)?;
         algorithm.check_shape(shape)
@@ -213,10 +213,10 @@ impl Prepared {
         &self.classes
     }
 
-    /// The rows of a shard, as the algorithm wants them.
+    /// The rows of a shard, in the form that the algorithm needs.
     ///
     /// # Errors
-    /// A generator cannot make them.
+    /// The generator cannot make them.
     pub fn shard(&self, algorithm: &Algorithm, shard: usize, shards: usize) -> Result<Data, LearnError> {
         let data = match (&self.source, &self.data) {
             (Source::Generated { generator, shape, noise, seed }, _) => {

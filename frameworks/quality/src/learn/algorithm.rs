@@ -19,7 +19,7 @@ pub struct Shape {
     pub rows: usize,
     /// How many features each has.
     pub columns: usize,
-    /// How many classes the labels name; 0 if they are numbers to predict, or if there are none.
+    /// Number of classes; 0 if labels are numbers to predict, or missing.
     pub classes: usize,
 }
 

@@ -43,7 +43,7 @@ impl Descent {
         Descent { step, point, best: None, halvings: 0, iteration: 0 }
     }
 
-    /// Where loss and gradient are wanted.
+    /// The point at which loss and gradient are needed next.
     pub(crate) fn point(&self) -> &[f64] {
         &self.point
     }

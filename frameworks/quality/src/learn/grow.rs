@@ -11,12 +11,12 @@ pub(crate) fn tree_width(depth: usize) -> usize {
     2 * ((1 << (depth + 1)) - 1)
 }
 
-/// A tree of one leaf that says 0.
+/// A tree of one leaf with value 0.
 pub(crate) fn stump(depth: usize) -> Vec<f64> {
     [LEAF, 0.0].repeat(tree_width(depth) / 2)
 }
 
-/// Where a row ends up at `level` or above, and what the tree says there.
+/// The node of a row at `level` or above, and the tree's value there.
 pub(crate) fn descend(tree: &[f64], row: impl Fn(usize) -> f64) -> (usize, f64) {
     let mut node = 0;
     loop {
@@ -39,7 +39,7 @@ pub(crate) struct Rules<'a> {
     pub(crate) l2: f64,
     /// The least sum of second derivatives in a child.
     pub(crate) least: f64,
-    /// How much of a leaf's best value it says.
+    /// Learning rate: the part of a leaf's best value that is used.
     pub(crate) rate: f64,
 }
 

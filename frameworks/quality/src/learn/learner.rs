@@ -29,7 +29,7 @@ pub enum Round {
     },
 }
 
-/// The state of a training, complete: written down and read back it goes on as if nothing had happened.
+/// The complete state of a training: stored and restored, it continues unchanged.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Learner(Kind);
 
@@ -72,10 +72,10 @@ impl Learner {
         }
     }
 
-    /// Takes the partial results of all shards, in the order of the shards, and makes a step.
+    /// Combines the partial results of all shards, in the order of the shards, and makes a step.
     ///
     /// # Errors
-    /// The training cannot go on: its loss is not a number; or a partial result is not of this round.
+    /// The loss is not a number, or a partial result is not of this round.
     pub fn fold(&mut self, partials: &[Vec<f64>]) -> Result<Round, LearnError> {
         match &mut self.0 {
             Kind::Linear(l) => l.fold(partials),

@@ -35,7 +35,7 @@ struct File<M> {
 }
 
 impl Model {
-    /// What the model says of an example: a number, or the number of a class.
+    /// The model's prediction for an example: a number, or the number of a class.
     pub fn predict(&self, row: &[f64]) -> f64 {
         match self {
             Model::Linear(model) => model.predict(row),
@@ -48,7 +48,7 @@ impl Model {
 
     /// The model as JSON.
     pub fn to_json(&self) -> String {
-        // Only maps with keys that are no text and failing writers can fail, and there are none.
+        // Serialization fails only for maps with keys that are not texts and for failing writers; there are none.
         serde_json::to_string(&File { version: VERSION, model: self }).unwrap_or_default()
     }
 

@@ -218,7 +218,7 @@ pub struct Perceptron {
     weights: Vec<f64>,
 }
 
-/// A perceptron whose sizes nobody has compared yet.
+/// A perceptron with unchecked sizes.
 #[derive(Deserialize)]
 struct Unchecked {
     widths: Vec<usize>,
@@ -320,10 +320,10 @@ impl Perceptron {
         postcard::to_stdvec(&compact).unwrap_or_default()
     }
 
-    /// A classifier from [`to_bytes`](Perceptron::to_bytes).
+    /// Restores a classifier from [`to_bytes`](Perceptron::to_bytes).
     ///
     /// # Errors
-    /// It is none, or one of another version.
+    /// The bytes are not a classifier, or one of another version.
     pub fn from_bytes(bytes: &[u8]) -> Result<Perceptron, LearnError> {
         let compact: Compact = postcard::from_bytes(bytes)
             .map_err(|error| LearnError::invalid("classifier", format!("cannot be read: {error}")))?;

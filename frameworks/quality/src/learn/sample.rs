@@ -20,7 +20,7 @@ pub(crate) fn normal(generator: &mut Pcg64) -> f64 {
     StandardNormal.sample(generator)
 }
 
-/// A number of the gamma distribution with this shape and scale 1; 1 for a shape that is none.
+/// Draws from the gamma distribution with this shape and scale 1; 1 for an invalid shape.
 pub(crate) fn gamma(generator: &mut Pcg64, shape: f64) -> f64 {
     Gamma::new(shape, 1.0).map_or(1.0, |g| g.sample(generator))
 }

@@ -162,7 +162,7 @@ fn what_does_not_fit_is_refused_with_the_rule() {
 
 #[test]
 fn one_tree_that_may_do_all_gives_the_means_of_the_leaves() {
-    // A step at 0.5: the best tree of depth 1 splits there and says the mean of each side.
+    // A step at 0.5: the best tree of depth 1 splits there and predicts the mean of each side.
     let rows = ndarray::Array2::from_shape_fn((100, 1), |(row, _)| row as f64 / 100.0);
     let labels: Vec<f64> = (0..100).map(|row| if row <= 50 { -2.0 } else { 5.0 }).collect();
     let options = TreesOptions { depth: 1, learning_rate: 1.0, bins: 64, l2: 0.0, ..TreesOptions::default() };
@@ -184,7 +184,7 @@ fn boosted_trees_learn_bumps_and_a_new_worker_changes_nothing() {
     assert!(trained.losses.windows(2).all(|w| w[1] <= w[0] + 1e-12));
     // The labels' variance is about 24, that of the noise a quarter: half of it is the best there is.
     assert!(trained.losses[0] > 8.0 && trained.losses[79] < 0.7, "{} {}", trained.losses[0], trained.losses[79]);
-    // Another worker, who has seen nothing, gives the same numbers as one who was there from the start.
+    // A worker that joins later computes the same numbers as one that was there from the start.
     let mut local = Local::new(algorithm.clone(), shape, data.clone()).unwrap();
     for _ in 0..10 {
         local.iterate().unwrap();

@@ -102,7 +102,7 @@ impl Document {
         of_word.iter().zip(&self.shares).map(|(w, s)| w * s).sum::<f64>().max(1e-100)
     }
 
-    /// Finds the topics of a document from nothing, so that who looked at it before does not matter.
+    /// Finds the topics of a document from a fixed start, so that earlier passes do not matter.
     fn settle(&mut self, counts: &[(usize, f64)], weights: &[f64]) {
         let topics = self.gammas.len();
         let length: f64 = counts.iter().map(|(_, n)| n).sum();

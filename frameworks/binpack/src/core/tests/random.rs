@@ -1,14 +1,14 @@
-//! Random histories: submissions, offers in any portion, updates of all kinds, losses, restarts and time.
+//! Random histories: submissions, partial offers, updates of all kinds, losses, restarts and time.
 //!
 //! Invariants, at every step:
 //! 1. no offer is overfilled, and no task id is launched twice (the world checks both);
-//! 2. of each task of a job there is one attempt at most that nobody has given up;
-//! 3. of a gang all ranks are launched in one step, or none.
+//! 2. each task of a job has at most one attempt that was not given up;
+//! 3. all ranks of a gang are launched in one step, or none.
 //!
-//! And in the end, when there is room and nothing fails any more:
+//! At the end, with room and without further failures:
 //! 4. every array has finished, each of its tasks exactly once as far as tasks finish;
-//! 5. every service has exactly its count of running tasks, all of the version that is wanted;
-//! 6. a restart changes nothing of that.
+//! 5. every service has exactly its count of running tasks, all of the current version;
+//! 6. a restart changes none of that.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -138,7 +138,7 @@ fn calm_down(world: &mut World) {
             world.update(&id, TaskState::TaskRunning);
         }
     }
-    // Kills that were asked for while nobody carried them out are repeated after a new subscription.
+    // Kills that were requested without a subscription are repeated after a new one.
     world.restart();
     for _ in 0..60 {
         world.pass(3 * SECOND);

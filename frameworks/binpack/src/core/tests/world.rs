@@ -1,7 +1,7 @@
-//! A little cluster without I/O: agents, offers and tasks, as a scheduler sees them through a real session.
+//! A small cluster without I/O: agents, offers and tasks, as a scheduler sees them through a real session.
 //!
-//! It checks on its way that no offer is overfilled, that no task id is launched twice, and that what must survive a
-//! restart is saved before it is sent. It decides nothing by itself: tests say when offers come and how tasks end.
+//! It checks that no offer is overfilled, that no task id is launched twice, and that what must survive a restart is
+//! saved before it is sent. Tests decide when offers arrive and how tasks end.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,7 +31,7 @@ impl Scheduler for Shared {
     }
 }
 
-/// How often the master says that it is alive.
+/// Interval of the master's heartbeats.
 const HEARTBEAT: Duration = Duration::from_secs(10);
 
 /// An agent, and what of it is in use or on offer.
@@ -136,7 +136,7 @@ impl World {
         self.tell(scheduler::Event { subscribed: Some(Box::new(subscribed)), ..of(event::Type::Subscribed) });
     }
 
-    /// The scheduler is killed and started anew; its tasks go on.
+    /// Kills and restarts the scheduler; its tasks keep running.
     pub(super) fn restart(&mut self) {
         (self.session, self.served) = session(&self.knobs, self.now, &self.happenings);
         for agent in &mut self.agents {
@@ -170,7 +170,7 @@ impl World {
         self.show(name).summary.state
     }
 
-    /// Time goes on; the scheduler is woken when it wants to be.
+    /// Advances the time; the scheduler is woken when it asks for it.
     pub(super) fn pass(&mut self, time: Duration) {
         let mut left = time;
         while left > HEARTBEAT {
@@ -194,7 +194,7 @@ impl World {
         self.tell(of(event::Type::Heartbeat));
     }
 
-    /// Lets the time pass after which offers are asked for anew, and makes them.
+    /// Advances the time to the next revive, and makes offers.
     pub(super) fn soon(&mut self) {
         self.pass(Duration::from_millis(500));
         self.offer();
@@ -377,7 +377,7 @@ impl World {
         }
     }
 
-    /// What a master says of a task when it is asked, which wants no acknowledgement.
+    /// The master's answer to a reconciliation, which needs no acknowledgement.
     fn reconcile(&mut self, id: &str) {
         let state = match self.tasks.get(id) {
             Some(task) if self.forgotten.contains(&task.agent) => TaskState::TaskUnknown,
@@ -388,14 +388,14 @@ impl World {
         self.tell(scheduler::Event { update, ..of(event::Type::Update) });
     }
 
-    /// An agent does not answer any more; its tasks may go on.
+    /// Makes an agent unreachable; its tasks may keep running.
     pub(super) fn silence(&mut self, agent: usize) {
         for id in self.of_agent(agent) {
             self.update(&id, TaskState::TaskUnreachable);
         }
     }
 
-    /// The master gives up an agent that was silent for too long, and knows nothing of it any more.
+    /// The master removes an agent that was unreachable for too long.
     pub(super) fn forget_agent(&mut self, agent: usize) {
         self.forgotten.insert(agent);
     }
@@ -405,7 +405,7 @@ impl World {
         self.tasks.iter().filter(|(_, task)| task.agent == agent).map(|(id, _)| id.clone()).collect()
     }
 
-    /// How many tasks the session still has in its ledger, as its store says.
+    /// Number of tasks in the session's ledger, from its store.
     pub(super) fn in_ledger(&self) -> usize {
         self.store.keys().filter(|key| key.starts_with("sdk/task/")).count()
     }

@@ -1,11 +1,12 @@
-//! What of Marathon's definitions this framework cannot do: refused by name, unless it says what is done anyway.
+//! Parts of Marathon's definitions that this framework does not support: rejected by name, unless their value is the
+//! default.
 
 use serde_json::{Value, json};
 
 use super::super::problem::Problem;
 use super::{App, KEPT};
 
-/// What a port can be for. Agents hand out numbers, which are the task's for both.
+/// Protocols of a port. Port numbers of agents are the task's for both.
 const PROTOCOLS: &[&str] = &["tcp", "udp", "tcp,udp", "udp,tcp"];
 
 /// Whether something is asked for that cannot be done, where it stands, and why not.
@@ -84,7 +85,7 @@ impl App {
     }
 }
 
-/// Whether it is what an app has that says nothing of it: nothing, or the defaults of Marathon 1.4 and of later ones.
+/// Whether it is the strategy of an app that sets none: missing, or the default of Marathon 1.4 or of later versions.
 fn is_default_strategy(strategy: &Value) -> bool {
     let of = |inactive: u32, expunge: u32| json!({"inactiveAfterSeconds": inactive, "expungeAfterSeconds": expunge});
     strategy.is_null() || *strategy == of(300, 600) || *strategy == of(0, 0)
