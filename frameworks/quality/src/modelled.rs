@@ -23,7 +23,7 @@ const REMEMBERED: usize = 1000;
 /// Something that has happened to a training.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Happening {
-    /// Its first worker has come.
+    /// Its first worker has connected.
     Begun(String),
     /// An iteration is done, and this share of what there is to learn is left.
     Iteration(String, f64),
@@ -130,8 +130,8 @@ impl Modelled {
         }
     }
 
-    /// Submits a training with these losses at the next event. `job` says what the scheduler is told of it; its iterations, parts
-    /// and cores are those of the curve.
+    /// Submits a training with these losses at the next event. `job` is its definition for the scheduler; its
+    /// iterations, parts and cores are those of the curve.
     pub fn submit(&mut self, job: Job, curve: Curve, now: Time) {
         let job = Job {
             iterations: curve.losses.len() as u64,
@@ -257,7 +257,7 @@ impl Modelled {
                 training.workers.remove(task);
             }
         }
-        // A worker that is let go ends; who looks on sees it killed.
+        // A released worker ends; observers see a kill.
         directive.leave.iter().for_each(|task| calls.kill(task, None));
         for one in &directive.moves {
             self.join(&one.task, &one.job, now, calls);
@@ -294,7 +294,7 @@ impl Modelled {
         }
     }
 
-    /// Iterations that have ended by now are told.
+    /// Reports iterations that have ended by now.
     fn work(&mut self, now: Time) {
         let cores = self.cores;
         let due = |(_, training): &(&String, &Training)| training.ends(cores).is_some_and(|at| at <= now);

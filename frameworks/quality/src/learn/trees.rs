@@ -310,8 +310,8 @@ impl Trees {
 pub struct ForestModel {
     /// What is said before the first tree.
     pub base: f64,
-    /// Two numbers a node: the feature to look at (-1 in a leaf), and the threshold or the leaf's value. The children
-    /// of node i are 2i + 1, for values up to the threshold, and 2i + 2.
+    /// Two numbers for each node: the feature to compare (-1 in a leaf), and the threshold or the leaf's value. The
+    /// children of node i are 2i + 1, for values up to the threshold, and 2i + 2.
     pub trees: Vec<Vec<f64>>,
     /// Whether the sum's sign names one of two classes.
     pub classifies: bool,

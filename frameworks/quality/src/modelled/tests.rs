@@ -196,7 +196,7 @@ fn two_trainings_share_and_workers_change_hands() {
     let (cluster, happened) = lived(Policy::Fair, &["a", "b"], 8, 60);
     let (a, b) = (over(&happened, "a"), over(&happened, "b"));
     assert!(a.abs_diff(b) <= 3 && (21..=27).contains(&b), "{a} {b}");
-    // Four each; who is done first leaves its workers to the other.
+    // Four each; the first job that ends leaves its workers to the other.
     assert!(cluster.launched <= 16, "{}", cluster.launched);
     assert!(cluster.tasks.is_empty());
 }

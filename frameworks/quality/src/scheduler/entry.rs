@@ -18,7 +18,7 @@ pub(super) struct Entry {
     pub(super) token: String,
     /// Its place in the order of submission.
     pub(super) number: u64,
-    /// When it was submitted, or when its time has come or will have.
+    /// Time of its submission, or its start time.
     pub(super) submitted: Time,
     pub(super) state: State,
     /// Why it ended, in words.
@@ -38,8 +38,8 @@ pub(super) struct Entry {
     pub(super) received: f64,
     /// When `received` was brought up to date.
     pub(super) counted: Time,
-    /// How often workers failed since the last iteration, all that were there at once being one time; when that was last, and what
-    /// the last of them said.
+    /// Number of worker failures since the last iteration, simultaneous ones counted once; the time and the message of
+    /// the last one.
     pub(super) failures: u32,
     pub(super) failed: Option<Time>,
     pub(super) last_failure: String,
@@ -89,7 +89,7 @@ impl Entry {
         matches!(self.state, State::Waiting | State::Running)
     }
 
-    /// Whether it has not ended, and its time has come.
+    /// Whether it has started and not ended.
     pub(super) fn is_open(&self, now: Time) -> bool {
         self.is_active() && self.submitted <= now
     }
@@ -124,7 +124,7 @@ impl Entry {
         }
     }
 
-    /// How long it has waited, if that is too long and nobody is on the way to it.
+    /// How long it has waited, if that is too long and no worker is on its way.
     pub(super) fn impatience(&self) -> u32 {
         if self.waited >= PATIENCE && self.staying() == 0 { self.waited } else { 0 }
     }
@@ -140,7 +140,7 @@ impl Entry {
         self.job.ceiling().div_ceil(cores.max(1)).max(1)
     }
 
-    /// Whether it is where its user wants it, and goes on only because its user said so.
+    /// Whether it has reached its target and continues only because its definition says so.
     pub(super) fn reached(&self) -> bool {
         let target = &self.job.target;
         let loss = target.loss.is_some_and(|t| self.results.loss.is_some_and(|l| l <= t));

@@ -109,7 +109,7 @@ impl Quality {
         self.keep_results(name, now, calls);
     }
 
-    /// Keeps what a job has come to so far.
+    /// Persists a job's results so far.
     pub(super) fn keep_results(&mut self, name: &str, now: Time, calls: &mut Calls) {
         let Some(entry) = self.jobs.get_mut(name) else { return };
         entry.kept = (entry.results.iteration, now);

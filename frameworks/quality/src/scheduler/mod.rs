@@ -115,7 +115,7 @@ impl Quality {
         }
     }
 
-    /// Jobs whose time has come and that have not ended, in the order of their submission.
+    /// Jobs that have started and not ended, in the order of submission.
     fn active(&self, now: Time) -> Vec<String> {
         let mut active: Vec<&Entry> = self.jobs.values().filter(|j| j.is_open(now)).collect();
         active.sort_by_key(|j| j.number);

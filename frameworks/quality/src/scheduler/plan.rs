@@ -17,7 +17,7 @@ use super::workers::FAILURES_MAX;
 use crate::allocate::decide;
 use crate::job::JOBS_MAX;
 
-/// How long free places are believed in that nobody has seen since.
+/// How long free places that have not been offered since are assumed to exist.
 const ROOM_BELIEVED: Duration = Duration::from_secs(8);
 /// Offers are not asked for more often than this.
 const REVIVAL: Duration = Duration::from_millis(500);
@@ -39,7 +39,7 @@ impl Quality {
         targets < self.capacity().min(ceilings)
     }
 
-    /// Shares out, and asks for offers if somebody lacks workers.
+    /// Shares out the workers, and revives offers if a job lacks some.
     pub(super) fn plan(&mut self, now: Time, calls: &mut Calls) {
         self.planned = now;
         self.drop_unknown(now, calls);
@@ -97,7 +97,7 @@ impl Quality {
         self.capacity() < wanted
     }
 
-    /// Answers a question; says whether cores should be shared out anew at once.
+    /// Answers a question; `true` if cores should be shared out again at once.
     pub(super) fn handle(&mut self, question: &Question, now: Time, calls: &mut Calls) -> (Answer, bool) {
         match question {
             Question::Submit(submissions) => {
@@ -229,7 +229,7 @@ fn learn(entry: &mut Entry, iteration: &Iteration) {
     entry.results.error = entry.forecaster.errors().median().or(entry.results.error);
 }
 
-/// Takes in what was done before a restart: the job goes on from there, whatever was kept of later iterations.
+/// Restores the progress before a restart: the job continues from there, regardless of persisted later iterations.
 fn go_on(entry: &mut Entry, earlier: &Earlier) {
     earlier.losses.iter().for_each(|loss| entry.forecaster.observe(*loss));
     if let Some(first) = entry.results.first_loss.or(earlier.losses.first().copied()) {
@@ -246,8 +246,8 @@ fn go_on(entry: &mut Entry, earlier: &Earlier) {
     }
 }
 
-/// Lets the newest workers go that are too many, those first that do not run yet; or lets some stay after all, the oldest
-/// that run first. Nobody has told these yet: a worker hears that it is to leave at the end of an iteration.
+/// Releases the newest superfluous workers, first those that do not run yet; or keeps some, first the oldest running
+/// ones. None of them has been told yet: a worker is told to leave at the end of an iteration.
 fn fit(entry: &mut Entry, now: Time) {
     let (target, staying) = (entry.target as usize, entry.staying() as usize);
     let leave = match target.cmp(&staying) {

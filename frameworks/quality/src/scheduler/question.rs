@@ -8,7 +8,7 @@ use crate::job::{JOBS_MAX, Job, JobError};
 /// A question.
 #[derive(Clone, Debug)]
 pub enum Question {
-    /// Take jobs, all or none; one with `after` begins when its time has come. Answered with [`Answer::Submitted`].
+    /// Submit jobs, all or none; one with `after` starts later. Answered with [`Answer::Submitted`].
     Submit(Vec<Submission>),
     /// Iterations were done. Answered with [`Answer::Directive`].
     Progress(Box<Progress>),
@@ -23,7 +23,7 @@ pub enum Question {
     },
     /// Drop a job that has ended from the list. Answered with [`Answer::Submitted`].
     Forget(String),
-    /// End: with `teardown` the framework is gone for good, without it its tasks go on for its next start. Answered with
+    /// End: with `teardown` the framework ends, without it its tasks keep running for its next start. Answered with
     /// [`Answer::Done`].
     Stop {
         /// Whether the framework is to be gone.
@@ -68,7 +68,7 @@ pub enum Answer {
     Status(Box<Status>),
     /// The jobs.
     Restored {
-        /// Those that go on.
+        /// Jobs that continue.
         jobs: Vec<Restored>,
         /// What was kept and cannot be read, and what became of it, in words.
         lost: Vec<String>,
@@ -84,7 +84,7 @@ pub struct Submission {
     pub token: String,
 }
 
-/// A job that goes on after a restart.
+/// A job that continues after a restart.
 #[derive(Clone, Debug)]
 pub struct Restored {
     /// The job.
@@ -117,12 +117,12 @@ pub struct Move {
     pub token: String,
 }
 
-/// What a job's driver has seen since it last said so.
+/// Progress of a job's driver since its last report.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Progress {
     /// Which job.
     pub job: String,
-    /// What was done before this start of the scheduler; told once, before the first iteration.
+    /// Progress before this start of the scheduler; reported once, before the first iteration.
     pub earlier: Option<Earlier>,
     /// An iteration that was done.
     pub iteration: Option<Iteration>,
@@ -130,7 +130,7 @@ pub struct Progress {
     pub free: Vec<String>,
 }
 
-/// Iterations before the scheduler's restart, as far as the job goes on from them.
+/// Iterations before the scheduler's restart from which the job continues.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Earlier {
     /// The newest losses, the newest last.

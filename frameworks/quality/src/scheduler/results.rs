@@ -85,7 +85,7 @@ mod tests {
         assert_eq!(kept.history.last(), results.history.last());
         kept.go_back(101);
         assert!(kept.history.iter().all(|p| p.iteration <= 100));
-        // What was kept goes on in the same steps.
+        // Restored results continue in the same steps.
         (101..20_000).for_each(|i| kept.remember(point(i)));
         assert!(kept.history.len() <= HISTORY_MAX && kept.history.windows(2).all(|w| w[0].iteration < w[1].iteration));
     }

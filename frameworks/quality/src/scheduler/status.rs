@@ -31,7 +31,7 @@ pub struct Status {
     pub policy: &'static str,
     /// Whether a master has taken the framework in.
     pub connected: bool,
-    /// Seconds since the framework started first; with a state folder, over all restarts.
+    /// Seconds since the framework's first start, over all restarts if there is a state directory.
     pub seconds: f64,
     /// Workers that run or start now.
     pub workers: u32,

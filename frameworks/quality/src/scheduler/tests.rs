@@ -299,7 +299,8 @@ fn workers_that_have_changed_their_job_are_taken_up_for_the_new_one_after_a_rest
     assert_eq!(world.free("a", 0, 1.0, &tasks).moves.len(), 2);
     let mut world = world.restarted();
     assert_eq!((world.job("a").tasks, world.job("b").tasks), (tasks[..2].to_vec(), tasks[2..].to_vec()));
-    // The scheduler was killed before this one heard of it: it is still at its old job's driver, and goes on from there.
+    // The scheduler was killed before it told this worker: it is still connected to its former job's driver, and
+    // continues from there.
     let directive = world.free("a", 1, 0.9, &tasks[..3]);
     assert_eq!(moved(&directive), [(tasks[2].as_str(), "b")]);
     for task in &tasks {
@@ -514,7 +515,7 @@ fn workers_of_a_lost_agent_are_replaced_and_ended_if_they_come_back() {
     assert_eq!(world.look().1, tasks);
     let others = world.hire(2);
     assert_eq!((others.len(), world.job("b").tasks), (2, others.clone()));
-    // Its process may live on and come to the driver: it is told to end.
+    // Its process may be alive and connect to the driver: it is told to end.
     let directive = world.free("b", 0, 1.0, &[tasks.clone(), others.clone()].concat());
     assert_eq!((directive.leave, directive.moves.len()), (tasks.clone(), 0));
     world.update(&tasks[0], TaskState::TaskRunning);

@@ -22,7 +22,7 @@ pub(super) const WORKER: &str = "worker/";
 pub(super) const FAILURES_MAX: u32 = 8;
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
-/// How long a worker may take to leave, at least; and while nobody knows how long its job's iterations take.
+/// Least time that a worker may take to leave; also used while the duration of its job's iterations is unknown.
 const LEAVING: Duration = Duration::from_secs(2);
 const LEAVING_UNKNOWN: Duration = Duration::from_secs(60);
 
@@ -112,10 +112,10 @@ impl Quality {
         entry.workers.insert(id, hand);
     }
 
-    /// What becomes of workers that a job's driver could do without now: those that should leave go to the job that
-    /// lacks most, or end if none lacks any. If that is their own job they stay. A worker that the driver holds and that
-    /// is another job's goes there: it was on its way when its connection, or the scheduler, broke. One that is nobody's,
-    /// because its agent was taken for lost, ends.
+    /// Decides about workers that a job's driver can release now: superfluous ones move to the job that lacks most, or
+    /// end if none lacks any. If that is their own job they stay. A worker of another job goes there: it was on its way
+    /// when its connection, or the scheduler, broke. A worker without a job, because its agent was taken for lost,
+    /// ends.
     pub(super) fn release(&mut self, job: &str, free: &[String], now: Time, calls: &mut Calls) -> Directive {
         let mut directive = Directive::default();
         for id in free {
@@ -215,7 +215,7 @@ impl Quality {
         let epoch = self.settings.epoch;
         for entry in self.jobs.values_mut() {
             let time = entry.forecaster.time();
-            // What the iteration under way takes on those who work on it now, not what the last one took on more.
+            // The predicted duration of the current iteration on its workers, without the overhead of the last one.
             let iteration = Duration::try_from_secs_f64(time.seconds(entry.running().max(1))).unwrap_or(Duration::MAX);
             let known = if time.is_known() { LEAVING } else { LEAVING_UNKNOWN };
             let patience = known.max(2 * epoch).max(iteration.saturating_mul(3));

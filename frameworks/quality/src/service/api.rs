@@ -122,7 +122,7 @@ impl Front {
     }
 
     fn model(&self, name: &str) -> Response {
-        // Only a name from the list: nothing that leads out of the folder.
+        // Names in the list only: none leads out of the directory.
         let known = self.models().into_iter().find(|n| n == name);
         let read = known.zip(self.0.models()).map(|(n, folder)| SavedModel::read(&folder.join(format!("{n}.json"))));
         match read {

@@ -78,7 +78,7 @@ struct Measure {
     rounds: u32,
     workers: usize,
     micros: u64,
-    /// How long there was no worker, and since when there is none.
+    /// Time without workers so far, and the start of the current period without any.
     idle: Duration,
     idle_since: Option<Instant>,
 }
@@ -103,8 +103,8 @@ impl Measure {
 }
 
 impl Drive {
-    /// A driver that goes on from the job's checkpoint, if there is one; `age` seconds have passed since the job was
-    /// submitted.
+    /// A driver that continues from the job's checkpoint, if there is one; `age` is the time since the submission in
+    /// seconds.
     pub(super) fn new(
         common: Common,
         job: Job,
@@ -143,7 +143,7 @@ impl Drive {
         Ok(drive)
     }
 
-    /// Trains until the job is over, tells the scheduler, and keeps the model. `first` has been heard already.
+    /// Trains until the job is over, reports to the scheduler, and stores the model. `first` has been received already.
     pub(super) async fn run(mut self, first: Option<Event>) {
         if !self.losses.is_empty() {
             let earlier = Some(Earlier { losses: self.losses.clone(), last: self.last });
@@ -218,7 +218,7 @@ impl Drive {
                 }
                 Err(_) => {}
             }
-            // Also while there is always something to hear.
+            // Also while there is always an event.
             if looked.elapsed() >= LOOK {
                 looked = now();
                 if let Some(outcome) = self.look_around().await {
@@ -241,7 +241,7 @@ impl Drive {
         left.map_or(Duration::MAX, |left| Duration::try_from_secs_f64(left).unwrap_or_default())
     }
 
-    /// The end, if the deadline has come.
+    /// The end, if the deadline has passed.
     fn deadline(&self) -> Option<Outcome> {
         self.left().is_zero().then(|| Outcome::Finished("its deadline has come".to_owned()))
     }
@@ -281,7 +281,7 @@ impl Drive {
         self.pool.hand_out();
     }
 
-    /// Once in a while: who could go, and whether the scheduler has given the job up.
+    /// Periodic check: which workers can be released, and whether the scheduler has given the job up.
     async fn look_around(&mut self) -> Option<Outcome> {
         // Nobody goes in the middle of an iteration while there is work.
         let free = if self.pool.late().is_empty() { self.pool.tasks() } else { Vec::new() };
@@ -369,7 +369,7 @@ impl Drive {
         self.before + self.since.elapsed().as_secs_f64()
     }
 
-    /// Tells the scheduler, and hears what it wants; nothing if it is gone.
+    /// Reports to the scheduler, and returns its directive; an empty one if it is gone.
     async fn report(&self, progress: Progress) -> Directive {
         match self.common.requester.ask(Question::Progress(Box::new(progress))).await {
             Ok(Answer::Directive(directive)) => directive,

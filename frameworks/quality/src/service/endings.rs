@@ -90,7 +90,7 @@ async fn works(job: &Job, prepared: Prepared, events: mpsc::Sender<Event>) {
     }
 }
 
-/// What it comes to here: losses and accuracies.
+/// Reference results: losses and accuracies.
 fn trained(job: &Job) -> Vec<(f64, f64)> {
     let prepared = job.data.prepare(&job.algorithm, None).unwrap();
     let shards = (0..job.shards).map(|s| prepared.shard(&job.algorithm, s, job.shards).unwrap());
@@ -140,7 +140,7 @@ fn a_job_ends_when_its_loss_stands_still_five_times_in_a_row() {
 
 #[test]
 fn a_deadline_is_kept_while_partial_results_keep_coming_and_counts_time_without_a_scheduler() {
-    // Results of a round that is over, again and again: nothing is ever complete, and there is always something to hear.
+    // Results of an old round, again and again: no round is ever complete, and there is always an event.
     let chatters = async |_: &Job, _: Prepared, events: mpsc::Sender<Event>| {
         let (frames, _waiting) = mpsc::channel(64);
         events.send(Event::Joined { connection: 1, task: "worker.0.0".into(), cores: 1, frames }).await.unwrap();
@@ -151,7 +151,7 @@ fn a_deadline_is_kept_while_partial_results_keep_coming_and_counts_time_without_
     };
     let (outcome, iterations) = driven(&job("target = { deadline = 0.2 }"), 0.0, chatters);
     assert_eq!((outcome, iterations.len()), (finished("its deadline has come"), 0));
-    // Submitted an hour ago; nobody was there meanwhile.
+    // Submitted an hour ago, without a driver meanwhile.
     let (outcome, iterations) = driven(&job("target = { deadline = 1800 }"), 3600.0, works);
     assert_eq!((outcome, iterations.len()), (finished("its deadline has come"), 0));
 }

@@ -13,7 +13,7 @@ pub enum Error {
     Io {
         /// What was tried.
         what: String,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// A job is not taken. Why, in words.
@@ -30,7 +30,7 @@ pub enum Error {
     /// The scheduler is gone.
     #[error("the scheduler does not answer")]
     Scheduler(#[from] sdk::AskError),
-    /// The scheduler ended, and not because it was told to. Why, in words.
+    /// The scheduler ended unexpectedly. The text is the reason.
     #[error("{0}")]
     Ended(String),
     /// The system gives no randomness.

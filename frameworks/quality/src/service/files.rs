@@ -21,7 +21,7 @@ const VERSION: u32 = 1;
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Checkpoint {
     pub(super) version: u32,
-    /// The job, as JSON: a checkpoint of another job under the same name is none.
+    /// The job, as JSON: a checkpoint of another job under the same name is ignored.
     pub(super) job: String,
     pub(super) learner: Learner,
     /// The newest losses, the newest last.
@@ -56,7 +56,7 @@ impl Checkpoint {
         replace(path, &bytes)
     }
 
-    /// The checkpoint of this job at `path`; none if there is none that can be used.
+    /// The checkpoint of this job at `path`; `None` if there is no usable one.
     pub(super) fn read(path: &Path, job: &Job) -> Option<Checkpoint> {
         let bytes = fs::read(path).ok()?;
         let checkpoint: Checkpoint = match postcard::from_bytes(&bytes) {
@@ -80,7 +80,7 @@ pub struct SavedModel {
     pub name: String,
     /// The algorithm.
     pub kind: String,
-    /// What the classes are called; empty where there are none.
+    /// Names of the classes; empty if there are none.
     pub classes: Vec<String>,
     /// How many iterations it was trained for.
     pub iterations: u64,
@@ -106,7 +106,7 @@ impl SavedModel {
         }
     }
 
-    /// Writes it into a folder, under the job's name.
+    /// Writes the model to a directory, under the job's name.
     pub(super) fn write(&self, folder: &Path) -> Result<PathBuf, Error> {
         let path = folder.join(format!("{}.json", self.name));
         let bytes = serde_json::to_vec(self).unwrap_or_default();
@@ -117,7 +117,7 @@ impl SavedModel {
     /// Reads a model.
     ///
     /// # Errors
-    /// The file cannot be read, or is none, or one of another version.
+    /// The file cannot be read, is not a model, or has another version.
     pub fn read(path: &Path) -> Result<SavedModel, Error> {
         let text = fs::read_to_string(path).map_err(Error::io(format!("cannot read {}", path.display())))?;
         let refused = |why: String| Error::Refused(format!("{}: {why}", path.display()));
@@ -129,7 +129,7 @@ impl SavedModel {
         Ok(model)
     }
 
-    /// What the model says of an example, a class by its name.
+    /// The model's prediction for an example, a class by its name.
     pub fn predict(&self, row: &[f64]) -> String {
         let answer = self.model.predict(row);
         match self.classes.get(answer as usize) {

@@ -26,7 +26,7 @@ pub(super) const EVENTS_MAX: usize = 256;
 const HELLO: Duration = Duration::from_secs(10);
 const PING: Duration = Duration::from_secs(5);
 
-/// What a job's driver hears.
+/// An event of a job's driver.
 #[derive(Debug)]
 pub(super) enum Event {
     /// A worker is there.
@@ -37,7 +37,7 @@ pub(super) enum Event {
     Failed { connection: u64, why: String },
     /// A connection has ended.
     Gone { connection: u64 },
-    /// The user wants the job to end.
+    /// The user stops the job.
     Stop,
 }
 
@@ -150,8 +150,8 @@ async fn serve(stream: TcpStream, connection: u64, desks: &Desks) -> Result<(), 
     Ok(())
 }
 
-/// The driver that a worker wants, if it may; what it is told if not. A job that has ended while its worker came up, faster
-/// than the worker's kill, has not failed: the worker may go.
+/// The driver that a worker names, or the message that rejects it. A job that has ended while its worker started,
+/// faster than the worker's kill, has not failed: the worker is released.
 fn find(desks: &Desks, version: u32, job: &str, token: &str) -> Result<Desk, ToWorker> {
     if version != VERSION {
         let why = format!("the worker speaks version {version}, and the driver version {VERSION}");

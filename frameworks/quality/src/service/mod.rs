@@ -59,7 +59,7 @@ pub struct Options {
     pub worker_cores: u32,
     /// Memory of a worker, in MB.
     pub worker_mem: u32,
-    /// How many numbers of the data a core of a worker may look at in a second; as many as it can without.
+    /// Limit of the numbers of the data that a core of a worker processes in a second; unlimited without.
     pub pace: Option<f64>,
     /// The address at which workers reach this process.
     pub worker_address: IpAddr,
@@ -71,7 +71,7 @@ pub struct Options {
     pub models: Option<PathBuf>,
     /// A CSV file for every iteration of every job.
     pub record: Option<PathBuf>,
-    /// Jobs to submit at the start; those that are known from before a restart go on.
+    /// Jobs to submit at the start; jobs from before a restart continue.
     pub jobs: Vec<Job>,
 }
 
@@ -128,10 +128,11 @@ pub(crate) struct Inner {
 }
 
 impl Service {
-    /// Starts: the scheduler subscribes, jobs from before go on, new jobs are submitted. Needs a tokio runtime.
+    /// Starts the service: the scheduler subscribes, earlier jobs continue, new jobs are submitted. Needs a tokio
+    /// runtime.
     ///
     /// # Errors
-    /// An address or a file cannot be used, or a job is not taken. Nothing runs then.
+    /// An address or a file cannot be used, or a job is rejected. Nothing runs then.
     pub async fn start(mut options: Options) -> Result<Service, Error> {
         let desks = Desks::default();
         let port = options.state_dir.as_ref().map(|folder| folder.join("driver-port"));
@@ -182,7 +183,7 @@ impl Service {
         Ok(service)
     }
 
-    /// Lets jobs of before go on, and submits the others. Workers are let in as soon as their jobs have desks.
+    /// Continues earlier jobs, and submits the others. Workers are accepted as soon as their jobs have drivers.
     async fn take_up(&self, jobs: Vec<Job>, ready: &watch::Sender<bool>) -> Result<(), Error> {
         let answer = match self.inner.ask(Question::Restored).await {
             Ok(answer) => answer,
@@ -212,10 +213,10 @@ impl Service {
         self.inner.status().await
     }
 
-    /// Submits jobs, all or none; those with `after` begin when their time has come.
+    /// Submits jobs, all or none; those with `after` start later.
     ///
     /// # Errors
-    /// A job breaks a rule, its data cannot be had, or there is one of its name.
+    /// A job breaks a rule, its data is not available, or its name is taken.
     pub async fn submit(&self, jobs: Vec<Job>) -> Result<(), Error> {
         self.inner.clone().submit(jobs).await
     }
@@ -306,8 +307,8 @@ impl Inner {
         tasks.push(Task(task));
     }
 
-    /// Submits jobs and starts their drivers. Once begun it is done, also if nobody waits for it any more: who asked over
-    /// HTTP may have gone.
+    /// Submits jobs and starts their drivers. It completes even if the caller does not wait: an HTTP client may have
+    /// disconnected.
     pub(crate) async fn submit(self: Arc<Inner>, jobs: Vec<Job>) -> Result<(), Error> {
         let submitting = tokio::spawn(async move {
             let taken = self.work.submit(jobs).await?;

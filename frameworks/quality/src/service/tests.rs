@@ -13,7 +13,7 @@ use crate::job::parse;
 use crate::learn::Local;
 use crate::scheduler::Iteration;
 
-/// A folder of the test's own, removed with its owner.
+/// A directory of the test, removed when dropped.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -113,7 +113,7 @@ fn a_worker_without_its_driver_ends_by_itself() {
     let driver = listener.local_addr().unwrap().to_string();
     let options = options(driver.clone(), Duration::from_millis(300));
     let worker = std::thread::spawn(move || run(&options, |_| {}));
-    // It says who it is; then the driver is gone for good.
+    // It introduces itself; then the driver is gone for good.
     let (stream, hello) = greeted(&listener);
     assert_eq!(hello, ["a", "t", "worker.0.0"]);
     drop((stream, listener));

@@ -17,7 +17,7 @@ use crate::job::Job;
 use crate::learn::Shape;
 use crate::scheduler::{Answer, Outcome, Question, Restored, Submission};
 
-/// How long to wait before a scheduler with too much to do is told of an end again.
+/// Wait before an end is reported again to a busy scheduler.
 const BUSY: Duration = Duration::from_millis(100);
 
 /// What all jobs share on their way.
@@ -97,7 +97,7 @@ impl Work {
         result.map(|()| taken)
     }
 
-    /// A job of before a restart goes on.
+    /// Continues a job from before a restart.
     pub(super) fn take_up(&self, Restored { job, token, age }: Restored) -> Option<Taken> {
         self.open(&job.name, &token).map(|heard| Taken { job, heard, looked: None, age })
     }
@@ -128,7 +128,7 @@ impl Work {
         self.close(&name);
     }
 
-    /// The driver, once the job's time has come, and what it has to hear first; none if the job is stopped before.
+    /// The driver at the job's start time, with its first event; `None` if the job is stopped before.
     async fn start(&self, mut taken: Taken) -> Result<Option<(Drive, Option<Event>)>, Error> {
         let mut first = None;
         if let Ok(wait) = Duration::try_from_secs_f64(-taken.age) {

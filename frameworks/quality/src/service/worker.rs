@@ -16,12 +16,12 @@ use crate::frame::{self, LENGTH_MAX, ToDriver, ToWorker, VERSION};
 use crate::job::{Job, Prepared, Source};
 use crate::learn::{Data, Memory, Shape, partial};
 
-/// A driver that says nothing for so long is gone; it sends a ping every five seconds.
+/// A driver that is silent for this long is gone; it sends a ping every five seconds.
 const SILENCE: Duration = Duration::from_secs(60);
 const RETRY: Duration = Duration::from_millis(200);
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// What a worker is told on its command line.
+/// The command line of a worker.
 #[derive(Clone, Debug)]
 pub struct WorkerOptions {
     /// Where the driver listens, as `host:port`.
@@ -34,7 +34,7 @@ pub struct WorkerOptions {
     pub token: String,
     /// How many cores it uses.
     pub cores: u32,
-    /// How many numbers of the data a core may look at in a second; as many as it can without.
+    /// Limit of the numbers of the data that a core processes in a second; unlimited without.
     pub pace: Option<f64>,
     /// How long it waits for a driver that is gone.
     pub grace: Duration,
@@ -42,10 +42,10 @@ pub struct WorkerOptions {
     pub keep: u64,
 }
 
-/// Works until the driver lets it go, or stays away for too long. Whenever it gets another job, `told` hears its name.
+/// Works until the driver releases it, or is away for too long. `told` is called with the name of each job.
 ///
 /// # Errors
-/// The driver stayed away, or refused it; or the data cannot be had.
+/// The driver was away, or rejected it; or the data is not available.
 pub fn run(options: &WorkerOptions, mut told: impl FnMut(&str)) -> Result<(), Error> {
     let mut options = options.clone();
     let (mut bench, mut cache) = (None, DatasetCache::new(options.keep));

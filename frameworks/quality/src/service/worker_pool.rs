@@ -39,13 +39,13 @@ impl WorkerPool {
         self.connected.insert(connection, Hand { task, cores, frames, pending: BTreeSet::new() });
     }
 
-    /// Drops a worker; its shards must be handed out again.
+    /// Drops a worker; its shards must be assigned again.
     pub(super) fn drop_one(&mut self, connection: u64) -> Option<Hand> {
         self.connected.remove(&connection)
     }
 
-    /// Tells workers to leave, or to which job to go, and counts on them no more. One that cannot be told loses its
-    /// connection, and comes back to be told again.
+    /// Tells workers to leave, or which job to work for, and removes them. A worker that cannot be told loses its
+    /// connection, and is told when it reconnects.
     pub(super) fn dismiss(&mut self, directive: &Directive) {
         let leave = encoded(&ToWorker::Leave);
         self.connected.retain(|_, hand| {
@@ -97,8 +97,8 @@ impl WorkerPool {
         self.hand_out();
     }
 
-    /// Gives every shard that nobody has to a worker: neighbouring shards to the same, in proportion to its cores, so that
-    /// from round to round a worker mostly has the shards that it had before. A worker that cannot be told is dropped.
+    /// Assigns every unassigned shard: neighbouring shards to the same worker, in proportion to its cores, so that a
+    /// worker mostly keeps its shards from round to round. A worker that cannot be told is dropped.
     pub(super) fn hand_out(&mut self) {
         while !self.connected.is_empty() {
             let taken: BTreeSet<u32> = self.connected.values().flat_map(|h| h.pending.iter().copied()).collect();
@@ -107,7 +107,7 @@ impl WorkerPool {
             if open.is_empty() {
                 return;
             }
-            // Who has done his own takes what others have left; if nobody has, all share it.
+            // Idle workers take the shards that are left; without any, all share them.
             let idle = self.connected.values().any(|h| h.pending.is_empty());
             let takers = |h: &Hand| !idle || h.pending.is_empty();
             let cores: usize = self.connected.values().filter(|h| takers(h)).map(|h| h.cores as usize).sum();
@@ -213,7 +213,7 @@ mod tests {
         assert!(pool.take(2, 1, 2, vec![2.0]));
         assert!(pool.drop_one(2).is_some());
         pool.hand_out();
-        // It has not done its own yet, but nobody else is there.
+        // It has not finished its own yet, but there is no other worker.
         assert_eq!(shards(&mut one), [3, 4, 5]);
         // One that comes when all shards are given away has no part in the round.
         let mut three = joined(&mut pool, 3, 1);
