@@ -27,7 +27,7 @@ enum Command {
     Agent(Flags),
     /// Run a master and some agents on this machine, until interrupted
     Local(daemons::LocalArgs),
-    /// Run a command, a task or a group of tasks on a cluster, and show what becomes of it
+    /// Run a command, a task or a group of tasks on a cluster, and show their updates
     Execute(Box<execute::Args>),
     /// List the tasks of a cluster
     Tasks(read::tasks::Args),
@@ -45,7 +45,7 @@ enum Command {
     /// Run one of the frameworks that come with tepui
     #[command(subcommand)]
     Framework(Box<framework::Command>),
-    /// Submit jobs to the bin-packing framework, look at them, change and stop them
+    /// Submit jobs to the bin-packing framework, list, change and stop them
     #[command(subcommand)]
     Job(job::Command),
     /// Run clusters under virtual time: scenarios, sweeps, comparisons

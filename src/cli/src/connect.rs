@@ -10,7 +10,7 @@ use wire::http::StatusCode;
 use crate::read::model::Agents;
 
 const JSON: &str = "application/json";
-/// How long ZooKeeper may take to say who leads.
+/// Timeout of the detection of the leading master in ZooKeeper.
 const ZOOKEEPER: Duration = Duration::from_secs(10);
 
 /// What a master is asked: a path to be read, or a call to be made.
@@ -25,7 +25,7 @@ pub struct MasterArgs {
     /// The master: host:port, several separated by commas, or zk://[user:password@]host:port,.../path
     #[arg(long, short, env = "TEPUI_MASTER", default_value = "127.0.0.1:5050", value_name = "MASTER")]
     pub master: String,
-    /// Who calls, if the master wants to know
+    /// Principal, if the master authenticates clients
     #[arg(long, requires = "secret")]
     pub principal: Option<String>,
     /// The principal's secret
@@ -89,7 +89,7 @@ impl MasterArgs {
         })
     }
 
-    /// What the first of the masters says that answers.
+    /// The answer of the first master that responds.
     async fn reply(&self, question: &Question<'_>) -> Result<(Address, Reply)> {
         let mut last = anyhow!("--master names no master");
         for address in sdk::driver::addresses(&self.master, ZOOKEEPER).await.context("--master")? {

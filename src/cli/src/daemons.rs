@@ -24,7 +24,7 @@ pub(crate) const READY: Duration = Duration::from_secs(60);
 /// Flags of `tepui local`.
 #[derive(Debug, clap::Args)]
 pub struct LocalArgs {
-    /// How many agents to start; when they are registered, it says where its master is
+    /// Number of agents; prints the master's address when they are registered
     #[arg(long, short = 'n', default_value_t = 1, value_name = "NUMBER")]
     pub agents: usize,
     /// Port of the master, on 127.0.0.1; 0 takes any free one
@@ -38,12 +38,12 @@ pub struct LocalArgs {
     pub work_dir: Option<PathBuf>,
 }
 
-/// Runs a master until it is told to end.
+/// Runs a master until it is stopped.
 pub fn master(flags: Vec<OsString>) -> Result<ExitCode> {
     daemon::process::run(Part::Master, &texts(flags)?)
 }
 
-/// Runs an agent until it is told to end.
+/// Runs an agent until it is stopped.
 pub fn agent(flags: Vec<OsString>) -> Result<ExitCode> {
     daemon::process::run(Part::Agent, &texts(flags)?)
 }
@@ -88,7 +88,7 @@ pub fn local(args: LocalArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Waits until so many agents are registered: whoever is told of a cluster finds its agents there. Says so if some stay away.
+/// Waits until that many agents are registered, and warns if some are missing.
 async fn registered(master: SocketAddr, agents: usize) {
     let reader = MasterArgs { master: master.to_string(), principal: None, secret: None };
     if let Err(error) = reader.wait_for_agents(agents, READY).await {
@@ -128,17 +128,17 @@ pub trait Cluster {
     /// Where its master listens, as `host:port`.
     fn master(&self) -> String;
 
-    /// The folder that holds its state and the sandboxes.
+    /// The directory of its state and the sandboxes.
     fn work_dir(&self) -> PathBuf;
 
-    /// Ends the cluster, and removes its folder unless `keep`.
+    /// Ends the cluster, and removes its directory unless `keep`.
     fn stop(self: Box<Self>, keep: bool) -> Result<()>;
 }
 
 /// Starts a cluster in this process, with its master on a free port.
 ///
 /// # Errors
-/// This machine does not let it: no free port, no place for the work folder.
+/// No free port, or no place for the work directory.
 pub fn start_cluster(options: &ClusterOptions) -> Result<Box<dyn Cluster>> {
     let work_dir = temporary_folder()?;
     let mut master_flags = options.master_flags.clone();
@@ -205,14 +205,14 @@ impl Cluster for Embedded {
     }
 
     fn stop(self: Box<Self>, keep: bool) -> Result<()> {
-        // A cluster that has ended by itself has closed its end.
+        // A cluster that has ended on its own has closed its end.
         let _ = self.stop.send(());
         self.thread.join().map_err(|_| anyhow!("the cluster's thread has failed"))??;
         if keep { Ok(()) } else { remove(&self.work_dir) }
     }
 }
 
-/// A folder of our own, for a cluster that nobody keeps.
+/// A directory of this process, for a cluster that is not kept.
 fn temporary_folder() -> Result<PathBuf> {
     let base = std::env::temp_dir();
     let name = |attempt: u32| base.join(format!("tepui-{}-{attempt}", std::process::id()));

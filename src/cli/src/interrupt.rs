@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM, told to a scheduler: the first asks it to end its work, the second ends the process.
+//! Ctrl-C and SIGTERM for schedulers: the first asks the scheduler to end its work, the second ends the process.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +18,7 @@ pub(crate) async fn wait_for_end() -> std::io::Result<()> {
     }
 }
 
-/// Whether the person at the terminal wants an end.
+/// Whether the user has interrupted.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Interrupt {
     wanted: Arc<AtomicBool>,

@@ -1,8 +1,8 @@
-//! The operator's and the developer's commands.
+//! The commands of operators and developers.
 //!
-//! One file or folder a command; [`command`] lists them. Everything but the daemons talks to a running master through
-//! its public APIs, so each command also works with a Mesos 1.11 master.
-//! This crate knows nothing of how a master or an agent works inside.
+//! Each command has a file or a directory; [`command`] lists them. All commands except the daemons use the public APIs
+//! of a running master, so they also work with a Mesos 1.11 master. This crate does not depend on the internals of
+//! master and agent.
 #![forbid(unsafe_code)]
 
 pub mod command;

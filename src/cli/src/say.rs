@@ -11,7 +11,7 @@ macro_rules! say {
 }
 pub(crate) use say;
 
-/// Writes a line. One that nobody reads any more is no error: the command goes on to its end and its exit status.
+/// Writes a line. A closed output is not an error: the command continues to its end and its exit status.
 pub(crate) fn line(text: Arguments<'_>) {
     if let Err(why) = stdio::write(format_args!("{text}\n")) {
         stdio::err!("tepui: cannot write to standard output: {why}");

@@ -7,7 +7,7 @@ use crate::Url;
 /// What stands before the number in a candidate's name.
 const LABEL: &str = "json.info_";
 
-/// Who may do what with nodes: with user and password everybody may read them, and only their makers may do more.
+/// Access control of nodes: with user and password everyone may read them, and only their creators may do more.
 pub(crate) fn rights(url: &Url) -> Vec<Acl> {
     match url.credential() {
         Some(_) => {
@@ -17,11 +17,11 @@ pub(crate) fn rights(url: &Url) -> Vec<Acl> {
     }
 }
 
-/// Makes the group if there is none, and a node in it with that data. Its name.
+/// Creates the group if it is missing, and a node in it with that data. Returns its name.
 pub(crate) async fn enter(client: &Client, url: &Url, info: &str) -> Result<String, Error> {
     let rights = rights(url);
     let rights = Acls::new(&rights);
-    // Asked for first: whoever may not make it may still be let into one that is there.
+    // Checked first: a candidate without the right to create the group may still enter an existing one.
     if client.check_stat(url.path()).await?.is_none() {
         client.mkdir(url.path(), &CreateMode::Persistent.with_acls(rights)).await?;
     }

@@ -1,4 +1,4 @@
-//! Watches a group for as long as somebody wants to know, through every failure.
+//! Watches a group through every failure, until it is dropped.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ const SOON: Duration = Duration::from_millis(200);
 /// How many signs of life a candidate asks for while a session lives.
 const SIGNS: u32 = 10;
 
-/// What is known of who leads.
+/// The current knowledge about the leader.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Known {
     /// Nothing: ZooKeeper was not asked yet, or a session with it has ended, or the leader's node cannot be read.
@@ -67,7 +67,8 @@ impl Detector {
         Detector::run(url, session_timeout, seed, None)
     }
 
-    /// The same as a candidate: enters the group with `info`, a MasterInfo in JSON, and does so anew whenever it has lost its place.
+    /// The same as a candidate: enters the group with `info`, a MasterInfo in JSON, and enters again whenever it has
+    /// lost its place.
     pub fn contend(url: Url, session_timeout: Duration, seed: u64, info: String) -> Detector {
         Detector::run(url, session_timeout, seed, Some(info))
     }
@@ -103,16 +104,16 @@ struct Watcher {
     url: Url,
     session_timeout: Duration,
     seed: u64,
-    /// What a candidate says of itself.
+    /// The candidate's MasterInfo.
     info: Option<String>,
     sender: watch::Sender<Known>,
     lease: Arc<Lease>,
-    /// What was told to be wrong last.
+    /// The last reported error.
     told: String,
 }
 
 impl Watcher {
-    /// One session after the other. What is wrong is told once, until it is well or something else is wrong.
+    /// Runs one session after the other. An error is reported once, until it is over or another occurs.
     async fn run(mut self) {
         let mut backoff = Backoff::new(WAITS.0, WAITS.1, self.seed);
         let mut soon = Backoff::new(SOON, SOON, self.seed);
@@ -205,7 +206,7 @@ impl Watcher {
         }
     }
 
-    /// Tells what is wrong, if that is not what was told last.
+    /// Reports an error unless it was the last one reported.
     fn once(&mut self, words: String) {
         if self.told != words {
             tracing::warn!("{words}");
@@ -232,7 +233,7 @@ struct Group<'a> {
 }
 
 impl Group<'_> {
-    /// Tells of every change. Says why it cannot go on.
+    /// Reports every change. Returns why it cannot continue.
     async fn look_on(&self, backoff: &mut Backoff, told: &mut String) -> DetectError {
         // This server may be behind the one that was asked before.
         if let Err(error) = self.session.client.sync(self.path).await {
@@ -272,7 +273,7 @@ impl Group<'_> {
         }
     }
 
-    /// Looks, and tells of what it sees; the watcher says when to look again.
+    /// Reads the group, and reports its state; the watcher tells when to read again.
     async fn look(&self) -> Result<OneshotWatcher, DetectError> {
         let (members, watcher) = loop {
             match self.session.client.list_and_watch_children(self.path).await {
@@ -296,7 +297,7 @@ impl Group<'_> {
                 tell(self.sender, Known::Leader(leader));
             }
             Ok(None) => tell(self.sender, Known::Nobody),
-            // It left just now: the watch says so.
+            // It left just now: the watch will report it.
             Err(DetectError::ZooKeeper(Error::NoNode)) => {}
             Err(DetectError::ZooKeeper(error)) => return Err(error.into()),
             // Who has written such a node may go again.
@@ -316,10 +317,10 @@ async fn leader(client: &Client, path: &str, members: &[String]) -> Result<Optio
     Leader::read(name, &data).map(Some).ok_or(DetectError::Member(node))
 }
 
-/// Who leads now; none if nobody does. Whoever asks says how long that may take.
+/// Returns the current leader; `None` if there is none. The caller sets the time limit.
 ///
 /// # Errors
-/// ZooKeeper says nothing, or nothing that can be understood.
+/// ZooKeeper does not answer, or its answer is invalid.
 pub async fn ask(url: &Url, session_timeout: Duration) -> Result<Option<Leader>, DetectError> {
     let session = Session::open(url, session_timeout, 0).await?;
     match session.client.list_children(url.path()).await {

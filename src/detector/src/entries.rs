@@ -1,7 +1,7 @@
-//! What the leading master must remember, kept in ZooKeeper beside the candidates: named entries, each a node.
+//! Persistent state of the leading master in ZooKeeper, beside the candidates: named entries, each a node.
 //!
-//! Who opens them takes them over: whoever had them before cannot write any more. So a master that does not know yet that
-//! another one leads does no harm. What an entry means is not its business.
+//! Opening them takes them over: the former owner cannot write any more, so a master that does not know yet that
+//! another one leads does no harm. Entries are not interpreted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -17,11 +17,11 @@ use crate::session::{Session, is_lost};
 const ROOT: &str = "tepui_registry";
 /// One write takes so many bytes at the most; a server refuses more than a megabyte.
 const WRITE_MAX: usize = 512 << 10;
-/// Entries lie in so many folders, because the list of one must not be longer than that, either.
+/// Number of directories of entries, because the list of one must not exceed that limit, either.
 const FOLDERS: u32 = 256;
 /// What a change takes beside its content, about.
 const OVERHEAD: usize = 128;
-/// The version of a node that nobody has changed, as a candidate's.
+/// The version of an unchanged node, such as a candidate's.
 const UNCHANGED: i32 = 0;
 /// The wait before a write is tried again.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -61,11 +61,11 @@ pub struct Entries {
 }
 
 impl Entries {
-    /// Takes the entries over and reads them, for the candidate whose node in the group has the name `member`. `owner` is for
-    /// people who look at ZooKeeper.
+    /// Takes the entries over and reads them, for the candidate whose node in the group has the name `member`. `owner`
+    /// is for people who inspect ZooKeeper.
     ///
     /// # Errors
-    /// The candidate's node is gone, what ZooKeeper says, or that it says nothing within `limit`.
+    /// The candidate's node is gone, an error of ZooKeeper, or no answer within `limit`.
     pub async fn open(
         url: &Url,
         session_timeout: Duration,
@@ -93,8 +93,8 @@ impl Entries {
         let session = Session::open(url, session_timeout, 0).await?;
         let (root, rights) = (format!("{}/{ROOT}", url.path()), rights(url));
         session.client.mkdir(&root, &CreateMode::Persistent.with_acls(Acls::new(&rights))).await?;
-        // From here on nobody else can write, and what others have written is seen. Who has lost the lead meanwhile must not take
-        // the entries from its successor.
+        // From here on no other process can write, and earlier writes are visible. A candidate that has lost the lead
+        // meanwhile must not take the entries from its successor.
         let node = format!("{}/{member}", url.path());
         let mut writer = session.client.new_multi_writer();
         writer.add_check_version(&node, UNCHANGED)?;
@@ -148,10 +148,10 @@ impl Entries {
         &self.known
     }
 
-    /// Changes entries; none removes one. What does not fit into one write is made in several, in order.
+    /// Changes entries; `None` removes one. Changes that do not fit into one write are made in several, in order.
     ///
     /// # Errors
-    /// What ZooKeeper says, or that it says nothing within `limit`: then it is unknown what is changed.
+    /// An error of ZooKeeper, or no answer within `limit`: then it is unknown what is changed.
     pub async fn write(&mut self, changes: &[(String, Option<Vec<u8>>)], limit: Duration) -> Result<(), EntriesError> {
         let written = tokio::time::timeout(limit, self.write_all(changes)).await;
         written.map_err(|_| EntriesError::Late(limit))?
@@ -271,7 +271,7 @@ fn fitting(changes: &[(String, Option<Vec<u8>>)]) -> Result<usize, EntriesError>
     Ok(changes.len())
 }
 
-/// The folder that an entry lies in, by FNV-1a.
+/// The directory of an entry, by FNV-1a.
 fn folder_of(key: &str) -> String {
     let hash = key.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
     format!("{:02x}", hash % FOLDERS)

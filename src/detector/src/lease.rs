@@ -1,7 +1,7 @@
-//! For how long a candidate may rely on what ZooKeeper has said last.
+//! How long a candidate may rely on the last answer of ZooKeeper.
 //!
-//! The servers end a session that they have not heard of for its time, and another one leads then. Who was stopped, or cut off
-//! without a word, must not believe that it leads just because nobody has told it otherwise.
+//! The servers end a session after its timeout without messages, and another candidate leads then. A process that was
+//! stopped or disconnected must not assume that it leads because it has received nothing else.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

@@ -1,8 +1,8 @@
-//! Finds the leading master through ZooKeeper, as Mesos does (wire facts zookeeper.md): of the members of a group, the one with
-//! the smallest number leads.
+//! Finds the leading master through ZooKeeper, as Mesos does (wire facts zookeeper.md): the member of a group with the
+//! smallest number leads.
 //!
-//! A master is a candidate by the way, and may keep entries beside the candidates; all others only look. Sessions with ZooKeeper
-//! are all the I/O that is here, and what a leader is asked or told is not its business.
+//! A master is a candidate, and may keep entries beside the candidates; all other processes only watch. The crate does
+//! no I/O except sessions with ZooKeeper.
 #![forbid(unsafe_code)]
 
 mod candidate;

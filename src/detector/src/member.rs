@@ -1,4 +1,4 @@
-//! The members of a group: which of them leads, and what it says of itself.
+//! The members of a group: the leader, and its data.
 
 use base::Pid;
 use prost::Message;
@@ -16,11 +16,11 @@ pub struct Leader {
     pub port: u16,
     /// The region that its domain is in, if it has one.
     pub region: Option<String>,
-    /// Whether that is who looks: see [`Detector::contend`](crate::Detector::contend).
+    /// Whether it is this candidate: see [`Detector::contend`](crate::Detector::contend).
     pub is_own: bool,
 }
 
-/// Why it cannot be learned who leads.
+/// Why the leader cannot be determined.
 #[derive(Debug, thiserror::Error)]
 pub enum DetectError {
     /// ZooKeeper cannot be reached, or refuses.
@@ -47,7 +47,7 @@ pub(crate) fn first(members: &[String]) -> Option<&String> {
 }
 
 impl Leader {
-    /// The leader by what its node says: JSON, protobuf or a pid, by its label.
+    /// The leader from the data of its node: JSON, protobuf or a pid, by its label.
     pub(crate) fn read(name: &str, data: &[u8]) -> Option<Leader> {
         let label = name.split_once('_').map_or("", |(label, _)| label);
         let (pid, hostname, port, region): (Pid, Option<String>, Option<u64>, Option<String>) = match label {

@@ -1,8 +1,8 @@
-//! A session with ZooKeeper, over as many connections as it takes.
+//! A session with ZooKeeper over any number of connections.
 //!
-//! The client library connects again by itself, but waits twice as long each time, so that the servers may have been back for half
-//! a session before it notices. Here a connection that is lost is given up at once, and the servers are asked for the same
-//! session at short intervals, each for a short time only: those that are gone must not use a session up.
+//! The client library reconnects, but waits twice as long each time, so that it may notice the servers' return after
+//! half a session. Here a lost connection is given up at once, and the servers are asked for the same session at short
+//! intervals, each for a short time: unreachable servers must not use a session up.
 
 use std::future::Future;
 use std::pin::pin;
@@ -52,7 +52,7 @@ impl Session {
         self.client.session_timeout()
     }
 
-    /// The same session over another connection. Tries until somebody ends it, or the session is over. Watches are gone.
+    /// The same session over another connection. Tries until it is dropped, or the session is over. Watches are gone.
     pub(crate) async fn resume(self, url: &Url, seed: u64) -> Result<Session, Error> {
         let timeout = self.timeout();
         let session = self.cut().await;
@@ -109,7 +109,8 @@ fn is_final(error: &Error) -> bool {
     matches!(error, Error::SessionExpired | Error::AuthFailed | Error::NoAuth | Error::BadArguments(_))
 }
 
-/// Whether an error says no more than that a question did not get through: another connection, or another session, may answer it.
+/// Whether an error only means that a request did not get through: another connection, or another session, may answer
+/// it.
 pub(crate) fn is_lost(error: &Error) -> bool {
     matches!(
         error,

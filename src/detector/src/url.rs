@@ -6,12 +6,12 @@ use std::str::FromStr;
 
 const SCHEME: &str = "zk://";
 
-/// Why a text is no URL of a group. It never tells a password.
+/// Why a text is not a URL of a group. The message contains no password.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}; a ZooKeeper URL is of the form zk://[user:password@]host:port,host:port/path")]
 pub struct UrlError(String);
 
-/// Where a group is, and as whom to look at it.
+/// The servers of a group, its path, and the credentials.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Url {
     servers: String,

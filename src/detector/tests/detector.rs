@@ -83,7 +83,7 @@ async fn nothing_is_known_when_the_session_is_over() {
     let leader = "json.info_0000000001 master@10.0.0.1:5050";
     let mut detector = start(&server.url(), LONG);
     assert_eq!(next(&mut detector).await, leader);
-    // The server says so.
+    // The server reports it.
     server.stop().await;
     server.forget_sessions();
     server.resume().await;

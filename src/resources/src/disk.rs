@@ -1,4 +1,4 @@
-//! What a disk resource says of itself: source, persistence, volume.
+//! The disk information of a resource: source, persistence, volume.
 
 use std::fmt;
 use std::sync::Arc;
@@ -25,8 +25,8 @@ pub enum SourceKind {
 
 /// The disk information of a resource. Cheap to clone.
 ///
-/// Equality leaves out the volume, which says how a disk is used and not which disk it is, and of the persistence
-/// looks at the id only.
+/// Equality ignores the volume, which states how a disk is used and not which disk it is, and of the persistence
+/// compares the id only.
 #[derive(Clone, Debug)]
 pub struct Disk(Arc<DiskInfo>);
 

@@ -101,7 +101,7 @@ fn newer(info: &ReservationInfo, roles: &mut Roles) -> Result<Reservation, RoleE
     Ok(Reservation { kind, role: roles.get(info.role())?, principal, labels })
 }
 
-/// A text for a resource that may be invalid: its name and value as far as they can be told.
+/// A text for a resource that may be invalid: its name and value as far as they are known.
 pub(crate) fn lenient(message: &mesos::Resource) -> String {
     if let Ok(resource) = resource_from_proto(message) {
         return resource.to_string();

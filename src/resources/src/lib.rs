@@ -1,9 +1,9 @@
 //! Resource algebra: scalars in thousandths, ranges, sets, reservations, volumes; text and protobuf forms.
 //!
 //! The central type is [`Resources`]: a normalised set of [`Resource`] entries that adds, subtracts and compares as
-//! Mesos does. [`Quantities`] is the plain amounts without reservations, for the allocator's sums.
-//! This crate knows nothing of agents, frameworks, offers, or time; it writes no JSON (it turns `mesos.Resource`
-//! messages into its types and back, and `protos::json` does the rest).
+//! Mesos does. [`Quantities`] are the plain amounts without reservations, for the allocator's sums. This crate does not
+//! depend on agents, frameworks, offers, or time. It writes no JSON: it converts `mesos.Resource` messages to its types
+//! and back, and `protos::json` does the rest.
 #![forbid(unsafe_code)]
 
 mod amount;

@@ -9,7 +9,7 @@ use crate::{Name, Quantities, Resource, Resources, Role, from_proto};
 /// The rule that a list breaks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ListFault {
-    /// A resource that breaks a rule by itself.
+    /// An invalid resource.
     #[error("Invalid resources: {0}")]
     Resource(#[from] crate::InvalidResource),
     /// A fraction of a processor.
@@ -29,7 +29,7 @@ pub enum DiskFault {
     /// A volume on what may be taken away.
     #[error("Persistent volumes cannot be created from revocable resources")]
     Revocable,
-    /// A volume for everybody.
+    /// A volume of unreserved resources.
     #[error("Persistent volumes cannot be created from unreserved resources")]
     Unreserved,
     /// No place in the container.
@@ -38,7 +38,7 @@ pub enum DiskFault {
     /// A path of the host.
     #[error("Expecting 'host_path' to be unset for persistent volume")]
     HostPath,
-    /// An id that cannot be a folder's name.
+    /// An id that cannot be the name of a directory.
     #[error("Invalid persistence ID for persistent volume: {0}")]
     Id(#[from] base::IdError),
     /// A volume that does not persist.
@@ -84,7 +84,7 @@ fn check_disk(resource: &Resource) -> Result<(), DiskFault> {
     if volume.host_path.is_some() {
         return Err(DiskFault::HostPath);
     }
-    // A persistence id becomes a folder's name, and obeys the rule of all such ids.
+    // A persistence id becomes the name of a directory, and follows the rule of all such ids.
     base::TaskId::new(id)?;
     Ok(())
 }

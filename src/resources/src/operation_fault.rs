@@ -65,13 +65,13 @@ pub enum OperationFault {
         /// `reserved` or `created`.
         done: &'static str,
     },
-    /// The reservation does not say who reserves.
+    /// The reservation has no principal.
     #[error(
         "A reserve operation was attempted by principal '{0}', but there is a reserved resource in the request with no \
          principal set"
     )]
     ReserveWithoutPrincipal(String),
-    /// The reservation says somebody else.
+    /// The reservation has another principal.
     #[error(
         "A reserve operation was attempted by authenticated principal '{principal}', which does not match a reserved \
          resource in the request with principal '{given}'"
@@ -79,7 +79,7 @@ pub enum OperationFault {
     ReservePrincipal {
         /// Who asks.
         principal: String,
-        /// Who is said to.
+        /// The principal in the reservation.
         given: String,
     },
     /// A framework reserves what it was not offered.
@@ -147,13 +147,13 @@ pub enum OperationFault {
         /// The framework's id.
         framework: String,
     },
-    /// The volume does not say who creates it.
+    /// The volume has no principal.
     #[error(
         "Create volume operation attempted by principal '{0}', but there is a volume in the operation with no principal \
          set in 'disk.persistence'"
     )]
     CreateWithoutPrincipal(String),
-    /// The volume says somebody else.
+    /// The volume has another principal.
     #[error(
         "Create volume operation attempted by authenticated principal '{principal}', which does not match a volume in the \
          operation with principal '{given}' set in 'disk.persistence'"
@@ -161,7 +161,7 @@ pub enum OperationFault {
     CreatePrincipal {
         /// Who asks.
         principal: String,
-        /// Who is said to.
+        /// The principal in the volume.
         given: String,
     },
     /// No such volume on the agent.

@@ -1,4 +1,4 @@
-//! What the demo sees: one look at everything, and all looks together.
+//! Samples of the demo: one frame with all states, and the list of all frames.
 
 use binpack::core::State as Batch;
 use quality::scheduler::State as Training;

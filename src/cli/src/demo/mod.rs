@@ -42,7 +42,7 @@ pub struct Args {
     /// Where the report goes
     #[arg(long, default_value = "tepui-demo.html", value_name = "FILE")]
     report: PathBuf,
-    /// Keep the cluster's folder with all sandboxes
+    /// Keep the cluster's directory with all sandboxes
     #[arg(long)]
     keep: bool,
 }
@@ -66,17 +66,17 @@ impl Policy {
     }
 }
 
-/// Runs the demo; 0 if every task did what it should.
+/// Runs the demo. The exit code is 0 if every task succeeded.
 ///
 /// # Errors
-/// The cluster is at fault, or a task failed; says why, and where to look.
+/// The cluster failed, or a task failed; the message has the reason, and where to look.
 pub fn run(args: Args) -> Result<ExitCode> {
     crate::show_warnings();
     if let Some(master) = &args.master {
         let folder = std::env::temp_dir().join(format!("tepui-demo-{}", std::process::id()));
         let result = crate::block_on(on(master, &folder, 1, &args));
         if !args.keep {
-            // What is left behind harms nobody.
+            // Remaining files are harmless.
             let _ = std::fs::remove_dir_all(&folder);
         }
         return result;

@@ -1,4 +1,4 @@
-//! What the demo says at its end: tables on the screen, and a page with plots.
+//! The report of the demo: tables on the screen, and a page with plots.
 
 use plot::{Line, Lines, Page};
 

@@ -1,4 +1,4 @@
-//! What sharing one way or another comes to: a few numbers of a run, to be compared with those of another.
+//! Summary numbers of a run, to compare policies.
 
 use quality::scheduler::JobStatus;
 

@@ -9,7 +9,7 @@ use super::work::NAMES;
 
 /// Who is shown what happens.
 pub(super) trait View {
-    /// One look at everything.
+    /// Shows a frame.
     fn show(&mut self, frame: &Frame);
 }
 

@@ -24,9 +24,10 @@ const QUERIES: &str = include_str!("../../../../examples/demo/queries.toml");
 
 /// Names of the frameworks; their roles are the same.
 pub(super) const NAMES: [&str; 3] = ["batch", "training", "video"];
-/// Training workers at most: the other frameworks want cores too.
+/// Limit of training workers: the other frameworks need cores too.
 const WORKERS: u32 = 4;
-/// What a core of a training worker may look at: so that a core is worth the same however busy this machine is.
+/// Numbers that a core of a training worker processes in a second, so that its speed does not depend on this machine's
+/// load.
 const PACE: f64 = 500_000.0;
 /// Cores for video: this part of what all queries could use at their best, so that they compete on every machine ...
 const VIDEO_PART: f64 = 0.5;
@@ -97,7 +98,8 @@ fn streets(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Makes a profile of each query, where the framework will find it; says how many cores they could use at their best.
+/// Writes a profile of each query where the framework finds it. Returns the number of cores that they can use at their
+/// best.
 fn profiled(queries: &[QuerySpec], folder: &Path) -> Result<f64> {
     let clip = ClipOptions { seconds: PROFILED, ..Default::default() };
     let mut cores = 0.0;

@@ -35,7 +35,7 @@ pub struct Args {
     /// What the command needs
     #[arg(long, default_value = "cpus:1;mem:128")]
     pub(super) resources: String,
-    /// Whether the command goes on while its agent is restarted
+    /// Whether the command keeps running while its agent restarts
     #[arg(long, default_value_t = false, default_missing_value = "true", num_args = 0..=1, require_equals = true, action = ArgAction::Set, value_name = "BOOL")]
     pub(super) checkpoint: bool,
     /// The container image to run in

@@ -17,7 +17,7 @@ pub use args::Args;
 use crate::interrupt::Interrupt;
 use scheduler::Execute;
 
-/// How long to try to reach a master before telling that there is none.
+/// Time to reach a master before an error is reported.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Runs the work, and ends with 0 if all of it finished, else with 1.

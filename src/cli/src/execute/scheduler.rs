@@ -14,12 +14,12 @@ use sdk::{Calls, DEFAULT_REFUSAL, Event, Packer, Scheduler, is_terminal};
 use super::task::Work;
 use crate::interrupt::Interrupt;
 
-/// How long somebody who wants an end waits for a master that is away.
+/// How long an interrupted command waits for a missing master.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(5);
 /// What the executor of a group needs for itself, as mesos-execute asks for it.
 const GROUP_EXECUTOR: &str = "cpus:0.1;mem:32;disk:32";
 
-/// Runs one piece of work. What it says goes to `out`.
+/// Scheduler of one task or group. Its messages go to `out`.
 pub(super) struct Execute<W> {
     work: Work,
     kill_after: Option<Duration>,
@@ -60,7 +60,7 @@ impl<W: Write> Execute<W> {
         self.work.tasks().iter().all(|task| finished(&task.task_id.value))
     }
 
-    /// Says a line. Nobody may be reading any more; the work goes on all the same.
+    /// Prints a line. An output that was closed does not stop the work.
     fn say(&mut self, line: &str) {
         let _ = writeln!(self.out, "{line}");
         let _ = self.out.flush();
@@ -142,7 +142,7 @@ impl<W: Write> Execute<W> {
         }
     }
 
-    /// Ends the tasks when their time is over or the person at the terminal wants it.
+    /// Kills the tasks at their time limit, or when the user interrupts.
     fn wake(&mut self, now: Time, calls: &mut Calls) {
         let interrupted = self.interrupt.wanted();
         if interrupted && !self.launched {

@@ -22,7 +22,7 @@ use crate::job::model::Jobs;
 use crate::job::show::jobs_table;
 use crate::read::print;
 
-/// How often the table on a terminal is drawn anew.
+/// Interval between updates of the table on a terminal.
 const REDRAW: Duration = Duration::from_millis(250);
 
 /// Flags of `tepui framework binpack`.
@@ -72,10 +72,10 @@ struct KnobArgs {
     /// For how long what tasks leave over of the offers that they use is refused
     #[arg(long, value_name = "TIME", value_parser = time)]
     refuse_rest: Option<Duration>,
-    /// Whether no offers are wanted while nothing waits
+    /// Whether to suppress offers while no task waits
     #[arg(long, value_name = "BOOL")]
     suppress_idle: Option<bool>,
-    /// Ask anew for offers when work comes, at most once in this time; `never` lets refusals run out
+    /// Revive offers when work arrives, at most once in this time; `never` lets refusals expire
     #[arg(long, value_name = "TIME", value_parser = revive)]
     revive_every: Option<Revive>,
     /// Place so many tasks at most in such a time, such as 5/25ms
@@ -86,7 +86,7 @@ struct KnobArgs {
     tasks_per_offer: Option<u32>,
 }
 
-/// How often to ask for offers anew.
+/// Interval between revives.
 #[derive(Clone, Copy, Debug)]
 struct Revive(Option<Duration>);
 
@@ -147,7 +147,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
             print(&format!("binpack  http://{address}\ntry      tepui job submit --service={address} FILE"))?;
         }
         if !jobs.is_empty() {
-            // Started again after a crash, it goes on with what it had.
+            // After a crash, it continues with its earlier jobs.
             let taken = if keeps { service.resume(jobs).await } else { service.submit(jobs).await };
             if let Err(Error::Ask(AskError::Gone)) = taken {
                 return ended(&service.wait().await, ExitCode::FAILURE);
@@ -191,11 +191,11 @@ async fn watch(mut service: Service, follower: &mut Follower, args: &Args, keeps
             _ = redraw.tick(), if screen.live || args.until_done => {}
         }
         let status = match service.status().await {
-            // It has ended just now, and says why.
+            // It has just ended; its ending has the reason.
             Err(Error::Ask(AskError::Gone)) => return ended(&service.wait().await, ExitCode::FAILURE),
             status => status?,
         };
-        // What the status knows is told first.
+        // Events that the status already includes are printed first.
         while let Some(event) = follower.waiting() {
             screen.tell(&event, args.json)?;
         }

@@ -13,7 +13,7 @@ use sdk::v1::FrameworkInfo;
 
 use crate::execute::{capabilities, user};
 
-/// How long tasks go on without their scheduler where nothing is kept for its next start: long enough to reconnect.
+/// Failover timeout without a state directory: long enough to reconnect.
 const SHORT_FAILOVER: Duration = Duration::from_secs(60);
 /// The same where its next start takes the tasks over.
 const LONG_FAILOVER: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -31,22 +31,22 @@ pub struct FrameworkArgs {
     /// The role whose resources are used
     #[arg(long, default_value = "*")]
     pub role: String,
-    /// The user that runs the tasks, if not the one who runs this
+    /// User of the tasks, if not the current one
     #[arg(long)]
     pub user: Option<String>,
-    /// Who calls, if the master wants to know
+    /// Principal, if the master authenticates frameworks
     #[arg(long, requires = "secret_file")]
     pub principal: Option<String>,
     /// A file with the principal's secret
     #[arg(long, requires = "principal", value_name = "FILE")]
     pub secret_file: Option<PathBuf>,
-    /// A folder for what must survive a restart; started again with it, the framework takes its tasks over
+    /// Directory for the state of the framework; restarted with it, the framework continues with its tasks
     #[arg(long, value_name = "FOLDER")]
     pub state_dir: Option<PathBuf>,
     /// Where to serve the framework's HTTP API; port 0 takes any free one, which is printed
     #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDRESS")]
     pub listen: SocketAddr,
-    /// How long tasks go on without this process [default: 1weeks with --state-dir, else 1mins]
+    /// How long tasks keep running without this process [default: 1weeks with --state-dir, else 1mins]
     #[arg(long, value_name = "DURATION", value_parser = base::parse_duration)]
     pub failover_timeout: Option<Duration>,
     /// How calls and events are written: protobuf or json
@@ -55,10 +55,10 @@ pub struct FrameworkArgs {
 }
 
 impl FrameworkArgs {
-    /// What the library needs to drive the framework; its name is `name` unless a flag says otherwise.
+    /// The options of the driver; `name` is the framework's default name.
     ///
     /// # Errors
-    /// A flag is wrong, or the secret or the state cannot be read.
+    /// A flag is invalid, or the secret or the state cannot be read.
     pub fn options(&self, name: &str) -> Result<Options> {
         let mut options = Options::new(&self.master, self.framework(name)?).context("--master")?;
         options.encoding = if self.encoding == "json" { Encoding::Json } else { Encoding::Protobuf };

@@ -1,7 +1,6 @@
-//! What the commands of frameworks with workers of their own share: flags, watching until all work has ended, and what is
-//! said then.
+//! Shared by commands of frameworks with workers: flags, the display until all work has ended, and the final messages.
 //!
-//! It knows no framework: one that can be watched is [`Live`].
+//! A framework implements [`Live`].
 
 use std::io::IsTerminal;
 use std::net::{IpAddr, SocketAddr};
@@ -61,11 +60,11 @@ pub(super) trait Live: Sized {
     fn failed(status: &Self::Status) -> Vec<String>;
 }
 
-/// Shows a framework until all its work has ended, or until it is interrupted, which it has to be if it is to run `for_ever`.
-/// `at_end` gets what came out.
+/// Shows a framework until all of its work has ended, or until an interrupt, which is needed if it runs `for_ever`.
+/// `at_end` receives the result.
 ///
 /// # Errors
-/// The framework cannot go on, or a part of its work has failed.
+/// The framework cannot continue, or a part of its work has failed.
 pub(super) async fn show<L: Live>(
     mut service: L,
     interrupt: &Interrupt,

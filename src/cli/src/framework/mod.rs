@@ -1,4 +1,4 @@
-//! `tepui framework`: the bundled frameworks, and a look at what one has kept. What a command does is in its module.
+//! `tepui framework`: the bundled frameworks, and their state. Each command is in a module.
 
 mod binpack;
 pub(crate) mod common;

@@ -47,7 +47,7 @@ pub struct ShellArgs {
     command: Vec<String>,
 }
 
-/// What the framework tells every rank.
+/// Environment of every rank.
 #[derive(Debug)]
 struct Gang {
     rank: usize,
@@ -73,7 +73,7 @@ impl Gang {
         Ok(Gang { rank, addresses, token })
     }
 
-    /// Asks a rank to run a command; an empty one only asks whether it is there. Gives the connection, which tells how
+    /// Asks a rank to run a command; an empty one only tests the connection. Returns the connection, which reports how
     /// the command ended.
     fn ask(&self, rank: usize, command: &str) -> Result<BufReader<TcpStream>> {
         let address = self.addresses.get(rank).with_context(|| format!("there is no rank {rank}"))?;
@@ -160,7 +160,7 @@ fn serve(gang: &Gang) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs the command of one request, if it has the token; tells how it ended. It ends with its connection.
+/// Runs the command of one request with a valid token, and reports how it ended. It ends with its connection.
 fn answer(stream: TcpStream, token: &str) -> Result<()> {
     stream.set_read_timeout(Some(REQUEST))?;
     let mut reader = BufReader::new(stream.try_clone()?.take(REQUEST_MAX));
@@ -185,7 +185,7 @@ fn answer(stream: TcpStream, token: &str) -> Result<()> {
     Ok(())
 }
 
-/// Waits for the child's end, and ends it when whoever asked for it is gone.
+/// Waits for the child's end, and kills it when the requester disconnects.
 fn watch(mut running: Child, stream: &TcpStream) -> Result<i32> {
     let mut peer = stream.try_clone()?;
     peer.set_read_timeout(Some(Duration::from_millis(200)))?;
@@ -211,10 +211,10 @@ fn is_same(given: &str, token: &str) -> bool {
     given.len() == token.len() && difference == 0
 }
 
-/// mpirun's remote shell: hands the command to the rank of a node, and ends as it ends.
+/// mpirun's remote shell: passes the command to the rank of a node, and exits as it does.
 ///
 /// # Errors
-/// The node is none of ours, or its rank is not there.
+/// The node is unknown, or its rank is not reachable.
 pub(super) fn shell(args: &ShellArgs) -> Result<ExitCode> {
     let gang = Gang::from_environment()?;
     let rank = args.node.strip_prefix(NODE).and_then(|rank| rank.parse().ok());

@@ -63,8 +63,7 @@ struct QualityArgs {
     /// Memory of a worker task, in MB
     #[arg(long, default_value_t = 64, value_name = "MB", value_parser = clap::value_parser!(u32).range(1..))]
     worker_mem: u32,
-    /// How many numbers of the data a core may look at in a second: for experiments in which a core is worth the same
-    /// however busy its machine is
+    /// Limit of the numbers of the data that a core processes in a second: for experiments with cores of equal speed
     #[arg(long, value_name = "NUMBER")]
     pace: Option<f64>,
     /// Where to keep models [default: models in --state-dir]
@@ -129,7 +128,7 @@ fn work(args: WorkerArgs) -> Result<ExitCode> {
     let WorkerArgs { driver, job, task, cores, grace, token, .. } = args;
     let keep = u64::from(args.keep) << 20;
     let options = WorkerOptions { driver, job, task, token, cores: cores.clamp(1, 1024), pace, grace, keep };
-    // It stands in the task's sandbox, for those who want to know whose the task was.
+    // The line in the task's sandbox tells to which job the task belonged.
     worker::run(&options, |job| say!("works for the job {job}"))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -45,7 +45,7 @@ pub(super) struct News {
     pub(super) name: String,
     /// The state.
     pub(super) state: &'static str,
-    /// What is said of it, once for each state.
+    /// Its line, printed once for each state.
     pub(super) line: String,
 }
 
@@ -63,7 +63,7 @@ pub(super) struct View {
     live: bool,
     silent: bool,
     text: Overdrawn,
-    /// What was said of each part.
+    /// The printed state of each part.
     said: BTreeMap<String, &'static str>,
 }
 

@@ -1,4 +1,4 @@
-//! `tepui framework state`: what a framework's state folder holds. It changes nothing.
+//! `tepui framework state`: shows a framework's state directory. It changes nothing.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -9,15 +9,15 @@ use sdk::state::{File, State};
 /// Flags of `tepui framework state`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The folder that the framework was given as --state-dir
+    /// Directory that the framework has as --state-dir
     #[arg(value_name = "FOLDER")]
     folder: PathBuf,
 }
 
-/// Prints the framework's id, its tasks, and the entries of its own.
+/// Prints the framework's id, its tasks, and its own entries.
 ///
 /// # Errors
-/// The folder holds no state, or a running framework has it.
+/// The directory has no state, or a running framework uses it.
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let folder = args.folder.display();
     let file = File::open_existing(&args.folder).context("is the framework running? Stop it first")?;

@@ -86,7 +86,8 @@ struct VideoArgs {
     /// Where to write what queries find, a file of JSON lines for each
     #[arg(long, value_name = "FOLDER")]
     results: Option<PathBuf>,
-    /// Where to keep profiles [default: profiles in --state-dir, or tepui-profiles in the folder for temporary files]
+    /// Directory for profiles [default: profiles in --state-dir, or tepui-profiles in the directory for temporary
+    /// files]
     #[arg(long, value_name = "FOLDER")]
     profiles: Option<PathBuf>,
     /// How many seconds of a video are profiled

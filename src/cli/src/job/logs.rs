@@ -81,7 +81,7 @@ async fn look(service: &Service, job: &str) -> Result<View> {
     serde_json::from_value(document).context("the framework's answer")
 }
 
-/// The tasks whose logs are wanted: each was launched at least once.
+/// The tasks whose logs are shown: each was launched at least once.
 fn chosen(view: &View, args: &Args) -> Result<Vec<Task>> {
     for number in &args.tasks {
         match view.tasks.iter().find(|t| t.number == *number) {
@@ -141,7 +141,7 @@ impl Log {
         Ok(all)
     }
 
-    /// Prints what is there from this byte on; says where it ended.
+    /// Prints the file from this byte on. Returns the position of its end.
     async fn print_from(&self, mut offset: u64) -> Result<u64> {
         loop {
             let (data, bytes) = self.piece(offset).await?;

@@ -1,6 +1,6 @@
-//! `tepui job`: submit jobs to the bin-packing framework, look at them, change and stop them.
+//! `tepui job`: submits jobs to the bin-packing framework, lists, changes and stops them.
 //!
-//! It talks to the framework's HTTP API (`tepui framework binpack`), and for logs to the agents' `/files`.
+//! It uses the framework's HTTP API (`tepui framework binpack`), and for logs the agents' `/files`.
 
 mod logs;
 pub(crate) mod model;

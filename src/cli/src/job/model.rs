@@ -58,7 +58,7 @@ pub(crate) struct View {
     pub(crate) why: Vec<String>,
 }
 
-/// A version of a job; what was wanted is shown as it is.
+/// A version of a job, with its definition.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Version {

@@ -1,6 +1,6 @@
-//! Where the framework's API is, and how it is asked.
+//! Finds the framework's API, and sends requests to it.
 //!
-//! The master knows: the framework tells it as its `webui_url`. What is asked is the commands' affair.
+//! The framework registers its address with the master as its `webui_url`.
 
 use std::process::ExitCode;
 
@@ -67,7 +67,7 @@ impl ServiceArgs {
     /// Finds the framework's API.
     ///
     /// # Errors
-    /// The address is none, the master does not answer, or no such framework is there.
+    /// An invalid address, a master that does not answer, or a missing framework.
     pub(super) async fn find(&self) -> Result<Service> {
         if let Some(text) = &self.service {
             let text = text.trim_start_matches("http://").trim_end_matches('/');

@@ -11,7 +11,7 @@ use super::service::{self, ServiceArgs};
 use crate::read::print;
 use crate::read::table::{age, number, table};
 
-/// The most tasks that are shown of a job, unless all are wanted.
+/// Number of tasks of a job that are shown by default.
 const TASKS_SHOWN: usize = 40;
 /// The longest message in a table, in characters.
 const MESSAGE_SHOWN: usize = 60;

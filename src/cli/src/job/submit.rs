@@ -25,7 +25,7 @@ pub struct Args {
     /// Job files in TOML, or in JSON if their names end with .json; - is standard input, in TOML
     #[arg(value_name = "FILE", required_unless_present = "name", conflicts_with = "name")]
     files: Vec<PathBuf>,
-    /// Wait until all these jobs have ended, or run as wanted; fail if one fails
+    /// Wait until all of these jobs have ended, or run as requested; fail if one fails
     #[arg(long, short)]
     wait: bool,
     /// Name of a job that is given by flags
@@ -92,7 +92,7 @@ pub(super) async fn run(args: &Args) -> Result<ExitCode> {
     wait(&service, &names, args.service.json).await
 }
 
-/// Reads files; the faults of all of them are told at once.
+/// Reads files, and reports the faults of all of them together.
 fn read_all(paths: &[PathBuf]) -> Result<Vec<File>> {
     let (mut files, mut faults) = (Vec::new(), Vec::new());
     for path in paths {
@@ -148,7 +148,7 @@ fn by_flags(name: &str, args: &Args) -> Result<File> {
     set("env", (!env.is_empty()).then_some(Value::Object(env)));
     let text = Value::Object(fields).to_string();
     let read = job::read("flags", &text, Syntax::Json);
-    // Line and column of a file that nobody wrote say nothing.
+    // Line and column of a generated file are meaningless.
     let rules = |faults: job::Faults| faults.0.into_iter().map(|f| f.rule).collect::<Vec<_>>().join("\n");
     match read {
         Ok(_) => Ok(File { name: "flags".into(), text, syntax: Syntax::Json, jobs: vec![name.to_owned()] }),
@@ -210,7 +210,7 @@ fn told(submitted: &Value) -> String {
     }
 }
 
-/// Waits until all have ended, or run as wanted.
+/// Waits until all have ended, or run as requested.
 async fn wait(service: &Service, names: &[&String], json: bool) -> Result<ExitCode> {
     let mut failed = false;
     for name in names {

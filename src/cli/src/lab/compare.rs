@@ -1,4 +1,4 @@
-//! `tepui lab compare A B`: what is different between two folders of results, and whether chance could be why.
+//! `tepui lab compare A B`: shows the differences between two directories of results, and whether they are significant.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -11,7 +11,7 @@ use crate::read::table::table;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// A folder that `tepui lab run` has written
+    /// A directory that `tepui lab run` has written
     first: PathBuf,
     /// Another one
     second: PathBuf,

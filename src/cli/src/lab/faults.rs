@@ -66,7 +66,7 @@ fn many(args: &Args) -> Result<ExitCode> {
         print(&summary, args.from);
     }
     let Some((seed, _)) = summary.broken.first() else {
-        // As a shell tells of an end by Ctrl-C.
+        // The exit status of a shell after Ctrl-C.
         return Ok(if interrupted.into_inner() { ExitCode::from(130) } else { ExitCode::SUCCESS });
     };
     if !args.json {

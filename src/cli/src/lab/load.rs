@@ -1,7 +1,7 @@
-//! `tepui lab load`: tasks at a chosen rate on a real cluster, and how long it takes until they run.
+//! `tepui lab load`: submits tasks at a chosen rate on a real cluster, and measures how long it takes until they run.
 //!
-//! A load is a scenario that is written here and played as any other (`live`): its folder of results has it, so that the same can be
-//! run under virtual time, and be compared.
+//! A load is a generated scenario that runs as any other (`live`): its directory of results contains it, so that it can
+//! be run under virtual time, and compared.
 
 mod plan;
 mod tell;

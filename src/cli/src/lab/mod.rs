@@ -41,7 +41,7 @@ impl LabCommand {
     }
 }
 
-/// Ctrl-C makes `interrupted` true, for the work to look at.
+/// Runs `work`; Ctrl-C sets `interrupted`, which the work checks.
 fn interruptible<T>(interrupted: &AtomicBool, work: impl FnOnce() -> T) -> T {
     std::thread::scope(|scope| {
         let (ended, end) = tokio::sync::oneshot::channel::<()>();
@@ -56,7 +56,7 @@ fn interruptible<T>(interrupted: &AtomicBool, work: impl FnOnce() -> T) -> T {
             });
         });
         let result = work();
-        // Whoever waits for it may have heard of an end already.
+        // The receiver may have ended already.
         let _ = ended.send(());
         result
     })

@@ -36,7 +36,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     } else {
         print(&replayed, args.policies.is_some());
     }
-    // It must be the same master: else what is said of the other one means little.
+    // The replay must equal the recording: otherwise the comparison with other policies means little.
     Ok(if replayed.different == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

@@ -108,7 +108,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let name = if args.live { format!("{name}-live") } else { name };
     let folder = args.out.clone().unwrap_or_else(|| PathBuf::from("lab-results").join(name));
     let campaign = Campaign::new(&text, &args.scenario, &folder, args.seeds, super::bundled::CATALOG)?;
-    // A real cluster's agents are its own, whatever the scenario says.
+    // A real cluster has its own agents, regardless of the scenario.
     if args.place.master.is_none() {
         campaign.warnings(&args.scenario).iter().for_each(|warning| stdio::err!("tepui: {warning}"));
     }

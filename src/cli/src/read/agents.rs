@@ -94,7 +94,7 @@ fn state(agent: &Agent) -> &'static str {
     }
 }
 
-/// Why an agent wants no tasks, in its own words.
+/// Why an agent is unhealthy.
 fn unhealthy(agent: &Agent) -> Option<&str> {
     agent.attributes.get("unhealthy").and_then(Value::as_str)
 }

@@ -17,7 +17,7 @@ pub struct Args {
     role: Option<String>,
     #[command(flatten)]
     master: MasterArgs,
-    /// Print what the master says as JSON, with every agent
+    /// Print the master's answer as JSON, with every agent
     #[arg(long)]
     json: bool,
 }

@@ -22,12 +22,12 @@ use crate::connect::MasterArgs;
 pub struct ListArgs {
     #[command(flatten)]
     pub(crate) master: MasterArgs,
-    /// Print what the master says as a JSON list
+    /// Print the master's answer as a JSON list
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// Prints a text, and ends quietly if nobody reads it any more, as when piped into `head`.
+/// Prints a text, and ends silently if the reader has closed the pipe, as `head` does.
 pub(crate) fn print(text: &str) -> Result<ExitCode> {
     stdio::write(format_args!("{text}\n")).context("cannot write to standard output")?;
     Ok(ExitCode::SUCCESS)

@@ -1,6 +1,6 @@
-//! What is typed into a session: one request whose body goes on for as long as there is input.
+//! The input of a session: one request whose body lasts as long as there is input.
 //!
-//! It is written by hand: a client for whole calls cannot send a body that is not there yet.
+//! It is written by hand: the HTTP client sends complete bodies only.
 
 use std::io::Read;
 
@@ -33,9 +33,9 @@ pub(super) enum Typed {
 pub(super) struct Typing {
     pub(super) address: Address,
     pub(super) container: Value,
-    /// Whether it has a terminal, which is told its size when that changes.
+    /// Whether it has a terminal, whose size changes are sent.
     pub(super) tty: bool,
-    /// Whether the size is told at the start, too.
+    /// Whether the size is sent at the start, too.
     pub(super) size_first: bool,
     pub(super) keys: Keys,
 }
@@ -67,7 +67,7 @@ pub(super) async fn send(typing: Typing) -> Result<Typed> {
                         stream.write_all(&chunk(data(&bytes))).await?;
                     }
                     if detach {
-                        // Not the end of the input: the task goes on.
+                        // Not the end of the input: the task continues.
                         stream.write_all(b"0\r\n\r\n").await?;
                         return Ok(Typed::Detached);
                     }

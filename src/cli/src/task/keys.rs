@@ -4,7 +4,7 @@
 
 use std::str::FromStr;
 
-/// A sequence of keys, and how much of it has been typed. The default is none, which is never typed.
+/// A sequence of keys, and how much of it has been typed. The default is empty, which is never typed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Keys {
     sequence: Vec<u8>,

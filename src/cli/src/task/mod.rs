@@ -1,6 +1,6 @@
-//! `tepui task`: looking into running tasks, on the agents that they run on.
+//! `tepui task`: inspects running tasks on their agents.
 //!
-//! Where a task is, the master says; everything else is asked of its agent, through the agent's public API.
+//! The master names a task's agent; everything else comes from the agent's public API.
 
 mod attach;
 mod exec;

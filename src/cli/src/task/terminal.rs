@@ -1,4 +1,4 @@
-//! The terminal of who runs `tepui task exec --tty`: every key goes to the session, which echoes by itself.
+//! The terminal of `tepui task exec --tty`: every key goes to the session, which echoes.
 
 use anyhow::{Context, Result};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};

@@ -1,8 +1,8 @@
-//! A ZooKeeper server made for tests, with one group, `/mesos`.
+//! A fake ZooKeeper server with one group, `/mesos`.
 //!
-//! It speaks what a detector needs of ZooKeeper's protocol: sessions, who asks, pings, children with watches, data, and candidates'
-//! nodes, which go with their sessions. Records
-//! are big-endian behind a length of four bytes; a string or buffer is its length and its bytes.
+//! It implements the part of ZooKeeper's protocol that a detector needs: sessions, authentication, pings, children with
+//! watches, data, and candidates' nodes, which are removed with their sessions. Records are big-endian after a length
+//! of four bytes; a string or buffer is its length and its bytes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -33,7 +33,7 @@ pub struct ZooKeeper {
 struct Held {
     group: watch::Sender<Group>,
     sessions: Mutex<BTreeSet<i64>>,
-    /// Each `user:password` that somebody has said.
+    /// Each `user:password` that a client has sent.
     asked_as: Mutex<BTreeSet<String>>,
     /// Whether no candidate is let in.
     closed: AtomicBool,
@@ -92,7 +92,7 @@ impl ZooKeeper {
         self.change(|members| drop(members.remove(name)));
     }
 
-    /// Whether somebody has said this `user:password`.
+    /// Whether a client has sent this `user:password`.
     #[allow(dead_code, reason = "not every test asks as somebody")]
     pub fn was_asked_as(&self, credential: &str) -> bool {
         self.held.asked_as.lock().unwrap().contains(credential)
@@ -156,7 +156,7 @@ impl Held {
         });
     }
 
-    /// A folder, or a candidate's node: the name that it got; none if there is such a folder already.
+    /// Creates a directory, or a candidate's node, and returns its name; `None` if the directory exists.
     fn create(&self, path: &str, data: String, session: i64) -> Option<String> {
         let mut made = None;
         self.group.send_modify(|group| match path.strip_prefix(GROUP).map(|rest| rest.trim_start_matches('/')) {
@@ -355,7 +355,7 @@ fn answer(request: &[u8], held: &Held, session: i64) -> (i64, Vec<u8>, Watch) {
             held.asked_as.lock().unwrap().insert(string(request, end).0);
             (good(&[]), None)
         }
-        // The watches of a session that goes on: behind what it has seen, lists of three kinds, of which one has one entry.
+        // The watches of a resumed session: after what it has seen, lists of three kinds, of which one has one entry.
         (101, _) => {
             let seen = i64::from_be_bytes(request[8..16].try_into().unwrap());
             let event = if int(request, 20) == 1 { CREATED } else { CHILDREN };

@@ -50,7 +50,7 @@ pub(super) struct ProfileArgs {
     /// The video
     #[arg(value_name = "FILE")]
     video: PathBuf,
-    /// What the query wants to know: cars, people, plates, kinds or tracks
+    /// What the query counts: cars, people, plates, kinds or tracks
     #[arg(long, default_value = "cars")]
     kind: QueryKind,
     /// How many seconds of the video are tried

@@ -1,6 +1,6 @@
-//! The bin-packing framework in scenarios: jobs of a scenario, or of a job file, become its jobs.
+//! The bin-packing framework in scenarios: converts jobs of a scenario, or of a job file, to its jobs.
 //!
-//! Its scheduler is the one that runs live. Tasks take the time that the scenario says, or that their command says (`sleep 5`).
+//! Its scheduler is the one that runs live. Tasks take the time that the scenario or their command (`sleep 5`) states.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
@@ -80,7 +80,7 @@ impl Options {
 struct Template {
     kind: Kind,
     job: Job,
-    /// Its tasks take the time that is drawn for them; else what their command says.
+    /// Its tasks take the drawn time; otherwise that of their command.
     timed: bool,
 }
 
@@ -108,7 +108,7 @@ impl Bundled for Binpack {
     }
 }
 
-/// What a job file would say and the scenario says.
+/// Fields of a job file that the scenario sets.
 const SAID: [&str; 12] =
     ["name", "kind", "count", "command", "program", "image", "cpus", "mem", "disk", "gpus", "ports", "retries"];
 
@@ -142,7 +142,7 @@ fn of_scenario(n: usize, kind: &JobKind) -> Result<Template, Broken> {
 /// What each task needs, in the framework's own form.
 fn need(text: Option<&str>) -> Result<Need, String> {
     let mut need = Need::default();
-    // A trace says itself what its tasks need.
+    // A trace contains the resources of its tasks.
     let Some(text) = text else { return Ok(need) };
     for (name, amount) in parse_quantities(text).map_err(|why| why.to_string())?.iter() {
         // Ports are no amount.
@@ -203,7 +203,7 @@ fn of_job(n: usize, kind: &JobKind, job: Job) -> Result<Template, Broken> {
     Ok(Template { kind: Kind { of: n, jobs }, job, timed })
 }
 
-/// How long a command takes, if it says so.
+/// Duration of a command, if it states one.
 fn span_of(run: &Run) -> Option<Duration> {
     let command = match run {
         Run::Command(text) => v0::CommandInfo { value: Some(text.clone()), ..v0::CommandInfo::default() },
@@ -215,7 +215,7 @@ fn span_of(run: &Run) -> Option<Duration> {
     Work::of(&v0::TaskInfo { command: Some(command), ..v0::TaskInfo::default() }).span
 }
 
-/// The framework, as a scenario wants it.
+/// The framework with the scenario's options.
 struct Packing {
     knobs: Knobs,
     templates: Rc<[Template]>,
@@ -242,7 +242,7 @@ impl Ready for Packing {
 struct Submitted {
     /// The number of its first task.
     first: u64,
-    /// How long each task works; none if the command says so.
+    /// Duration of each task; `None` if the command states it.
     spans: Option<Vec<Duration>>,
 }
 
@@ -307,7 +307,7 @@ impl Packer {
     }
 }
 
-/// A job as the framework wants it.
+/// A job in the framework's form.
 fn own(template: &Template, name: &str, job: &users::Job) -> Job {
     let mut own = Job { name: name.to_owned(), ..template.job.clone() };
     if template.timed {

@@ -1,7 +1,7 @@
 //! The bundled frameworks in scenarios: `bundled = "binpack"`, `"quality"`, `"video"`.
 //!
-//! Each runs the scheduler that runs live. What is modelled is told in the framework's own file here, and in its crate: for how
-//! long tasks work, what workers of a training or of a query come to with their cores.
+//! Each runs its live scheduler. The file of the framework here, and its crate, state what is modelled: the durations
+//! of tasks, and the progress of workers of a training or a query on their cores.
 
 mod binpack;
 mod quality;
@@ -24,7 +24,7 @@ fn launched(calls: &mut [Call]) -> impl Iterator<Item = &mut TaskInfo> {
     launches.flat_map(|launch| &mut launch.task_infos)
 }
 
-/// Whether a scheduler looks for new jobs when it hears this: it was told of some, or may have been while it was not there.
+/// Whether a scheduler checks for new jobs at this event.
 fn looks(event: &Event) -> bool {
     matches!(event, Event::Wake | Event::Subscribed { .. })
 }

@@ -75,7 +75,7 @@ const MEASURES: [Measure; 3] = [
     Measure { name: "t90", title: "Seconds until a tenth is left to learn", of: Sum::Each },
     Measure { name: "t95", title: "Seconds until a twentieth is left to learn", of: Sum::Each },
 ];
-/// The shares whose moments are told, with their measures.
+/// The shares whose times are reported, with their measures.
 const SHARES: [(usize, f64); 2] = [(1, 0.1), (2, 0.05)];
 
 impl Bundled for Trainings {
@@ -161,7 +161,7 @@ impl Template {
     }
 }
 
-/// The framework, as a scenario wants it.
+/// The framework with the scenario's options.
 struct Training {
     own: Options,
     templates: Rc<[Template]>,
@@ -204,7 +204,7 @@ struct Submitted {
     /// The number of its only task.
     first: u64,
     at: Time,
-    /// Of the shares whose moments are told, so many have been.
+    /// Number of the reported shares so far.
     told: usize,
 }
 
@@ -216,7 +216,7 @@ struct Trainer {
     needs: [(Name, Amount); 2],
     trainings: BTreeMap<String, Submitted>,
     desk: Desk,
-    /// As it was told last.
+    /// Last reported value.
     left: Option<f64>,
     wanted: u32,
 }

@@ -1,7 +1,7 @@
-//! The video framework in scenarios: each job of a scenario is a query on a stream, with a profile that its profiler has made.
+//! The video framework in scenarios: each job of a scenario is a query on a stream, with a profile of its profiler.
 //!
-//! Its scheduler is the one that runs live. Workers are modelled (`video::modelled`): they look at as much of a stream as their
-//! cores can in the configuration that they are given.
+//! Its scheduler is the one that runs live. Workers are modelled (`video::modelled`): they process as much of a stream
+//! as their cores can in their configuration.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -154,7 +154,7 @@ fn template(n: usize, kind: &JobKind, part: Part<'_>) -> Result<Template, Broken
     Ok(template)
 }
 
-/// The profiles of a file or a folder, of the kinds that are wanted; else which option is wrong, and why.
+/// The profiles of a file or a directory, of the requested kinds; otherwise the invalid option, and why.
 fn read(path: &Path, own: &JobOptions) -> Result<Looks, (&'static str, String)> {
     let wanted: Result<Vec<QueryKind>, UnknownKind> = own.kinds.iter().map(|kind| kind.parse()).collect();
     let wanted = wanted.map_err(|rule| ("options.kinds", rule.to_string()))?;
@@ -182,7 +182,7 @@ fn read(path: &Path, own: &JobOptions) -> Result<Looks, (&'static str, String)> 
     }
 }
 
-/// The file, or all profiles of the folder, in a fixed order.
+/// The file, or all profiles of the directory, in a fixed order.
 fn files(path: &Path) -> std::io::Result<Vec<PathBuf>> {
     if !std::fs::metadata(path)?.is_dir() {
         return Ok(vec![path.to_owned()]);
@@ -227,7 +227,7 @@ impl Template {
     }
 }
 
-/// The framework, as a scenario wants it.
+/// The framework with the scenario's options.
 struct Watching {
     own: Options,
     templates: Rc<[Template]>,
@@ -261,7 +261,7 @@ struct Watcher {
     /// The numbers of their only tasks.
     queries: BTreeMap<String, u64>,
     desk: Desk,
-    /// As they were told last.
+    /// Last reported values.
     means: Option<[f64; 3]>,
     wanted: f64,
 }

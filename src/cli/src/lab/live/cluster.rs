@@ -1,4 +1,4 @@
-//! The cluster of a live run: started as the scenario wants it, or found as it is.
+//! The cluster of a live run: started from the scenario, or an existing one.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub(super) struct Place {
     pub agents: usize,
     /// All that its agents have.
     pub total: Quantities,
-    /// It is somebody's cluster, not the run's own.
+    /// Whether it is an existing cluster, not one of the run.
     pub foreign: bool,
 }
 
@@ -82,14 +82,14 @@ fn flags_of_group(group: &AgentGroup) -> impl Iterator<Item = Vec<(String, Strin
     })
 }
 
-/// A group's region and zone, as the flag `--domain` wants them.
+/// A group's region and zone, as a value of `--domain`.
 fn domain(group: &AgentGroup) -> Option<String> {
     let region = group.region.as_ref()?;
     let zone = group.zone.as_deref().unwrap_or("zone");
     Some(json!({ "fault_domain": { "region": { "name": region }, "zone": { "name": zone } } }).to_string())
 }
 
-/// Waits until a started cluster is as the scenario wants it.
+/// Waits until a started cluster has the scenario's agents.
 pub(super) async fn ready(scenario: &Scenario, reader: MasterArgs) -> Result<Place> {
     let agents = scenario.agents.iter().map(|group| group.count as usize).sum();
     reader.wait_for_agents(agents, READY).await?;

@@ -23,7 +23,7 @@ pub struct PlaceArgs {
     /// Use the cluster of this master (host:port, several separated by commas, or zk://...) instead of starting one
     #[arg(long, short, value_name = "MASTER")]
     pub master: Option<String>,
-    /// Who calls, if the master wants to know
+    /// Principal, if the master authenticates clients
     #[arg(long, requires_all = ["secret", "master"])]
     pub principal: Option<String>,
     /// The principal's secret
@@ -34,7 +34,7 @@ pub struct PlaceArgs {
     pub burn: bool,
 }
 
-/// Slower than this nobody wants to wait, faster than this starting a task takes longer than the task.
+/// Practical speeds: with higher ones starting a task takes longer than the task.
 const SPEEDS: std::ops::RangeInclusive<f64> = 0.01..=1000.0;
 
 /// Reads how many seconds of a scenario pass in a real one.
@@ -44,7 +44,7 @@ pub(super) fn speed(text: &str) -> Result<f64, String> {
 }
 
 impl PlaceArgs {
-    /// Checks what is to be played there before anything runs, and says what is left out.
+    /// Checks a scenario before anything runs, and prints what is left out.
     ///
     /// # Errors
     /// What a real cluster cannot do.
@@ -69,10 +69,10 @@ impl PlaceArgs {
         MasterArgs { master: address, principal: self.principal.clone(), secret: self.secret.clone() }
     }
 
-    /// Plays a scenario once. `look` hears now and then how it stands, and ends the run by answering false.
+    /// Runs a scenario once. `look` is called from time to time with the state, and ends the run by returning `false`.
     ///
     /// # Errors
-    /// There is no cluster, or it does not do what is asked of it.
+    /// There is no cluster, or it fails.
     pub(super) fn play(
         &self,
         scenario: &Scenario,

@@ -18,7 +18,7 @@ use tokio::task::{JoinHandle, LocalSet, spawn_local};
 use super::cluster::Place;
 use crate::execute::user;
 
-/// How often somebody may look, and stop the run.
+/// Interval between calls of `look`.
 const LOOK: Duration = Duration::from_millis(100);
 /// How long the first subscription may take.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -29,7 +29,7 @@ const FAREWELL: Duration = Duration::from_secs(10);
 pub struct Glance<'a> {
     /// How much of the scenario's time has passed.
     pub now: Duration,
-    /// The books.
+    /// The records.
     pub books: &'a Recorder,
 }
 
@@ -37,9 +37,9 @@ pub struct Glance<'a> {
 pub struct Played {
     /// As of a world.
     pub outcome: Outcome,
-    /// What the books had at the end.
+    /// The records at the end.
     pub books: Books,
-    /// Frameworks that could not be told to leave.
+    /// Frameworks that could not be told to disconnect.
     pub left: Vec<String>,
 }
 
@@ -57,7 +57,7 @@ pub struct Books {
 }
 
 impl Books {
-    /// How many tasks had come to run by then.
+    /// Number of tasks that were running by then.
     pub fn started_by(&self, seconds: f64) -> usize {
         self.ran.iter().filter(|at| **at <= seconds).count()
     }
@@ -101,7 +101,7 @@ struct Member {
     driven: Rc<RefCell<Driven>>,
 }
 
-/// How far a framework's driver has come.
+/// State of a framework's driver.
 #[derive(Debug)]
 enum Driven {
     /// Its time has not come.
@@ -127,7 +127,7 @@ impl Member {
     }
 }
 
-/// Plays a scenario; it ends when the scenario does or `look` says false.
+/// Runs a scenario until its end, or until `look` returns `false`.
 pub(super) async fn play(
     scenario: &Scenario,
     seed: u64,

@@ -1,4 +1,4 @@
-//! What is to be submitted, and the scenario that says the same.
+//! The parameters of a load, and the scenario that they stand for.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -75,7 +75,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Refuses what would do harm. `own` says whether a cluster is started for it.
+    /// Rejects harmful loads. `own` is true if a cluster is started for it.
     pub fn check(&self, own: bool) -> Result<()> {
         let tasks = self.rate * self.duration.as_secs_f64();
         if self.duration < Duration::from_secs(1) {

@@ -1,4 +1,4 @@
-//! What a person, or a program, is told of a load: a line while it goes on, and latencies at the end.
+//! Output of a load: a status line while it runs, and latencies at the end.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -11,12 +11,12 @@ use super::plan::Plan;
 use crate::lab::live::{Glance, Played};
 use crate::read::table::{number, table};
 
-/// How often the line is written anew.
+/// Interval between updates of the line.
 const ANEW: Duration = Duration::from_millis(500);
 /// The newest tasks of each framework, whose waits the line has.
 const NEWEST: usize = 200;
 
-/// The line of a load that goes on.
+/// The status line of a running load.
 pub(super) struct Line {
     bar: ProgressBar,
     next: Cell<Duration>,
@@ -83,7 +83,7 @@ pub(super) struct Told {
     pub seconds: f64,
     pub agents: usize,
     pub frameworks: u32,
-    /// Tasks a second that were wanted.
+    /// Requested tasks a second.
     pub rate: f64,
     pub submitted: u64,
     pub finished: u64,
