@@ -1,4 +1,4 @@
-//! Plain sums of scalars by name, for the allocator's books.
+//! Plain sums of scalars by name, for the allocator.
 
 use std::fmt;
 

@@ -70,10 +70,10 @@ pub fn parse_alternatives(text: &str) -> Result<Vec<Quantities>, QuantitiesError
 }
 
 impl Quantities {
-    /// Takes in a message's map.
+    /// Converts a message's map.
     ///
     /// # Errors
-    /// Names the first amount that is none.
+    /// Returns the first invalid quantity.
     pub fn from_map(map: &BTreeMap<String, Scalar>) -> Result<Self, QuantitiesError> {
         map.iter().map(|(name, scalar)| Ok((Name::from(name.as_str()), amount(name, scalar.value)?))).collect()
     }
@@ -86,10 +86,10 @@ impl Quantities {
 }
 
 impl Limits {
-    /// Takes in a message's map; a limit of 0 is one.
+    /// Converts a message's map; a limit of 0 is a limit.
     ///
     /// # Errors
-    /// Names the first amount that is none.
+    /// Returns the first invalid quantity.
     pub fn from_map(map: &BTreeMap<String, Scalar>) -> Result<Self, QuantitiesError> {
         map.iter().map(|(name, scalar)| Ok((Name::from(name.as_str()), amount(name, scalar.value)?))).collect()
     }

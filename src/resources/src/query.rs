@@ -20,13 +20,13 @@ impl Resources {
         (self.filter(&condition), self.filter(|r| !condition(r)))
     }
 
-    /// Reserved for nobody.
+    /// Whether it is unreserved.
     #[must_use]
     pub fn unreserved(&self) -> Self {
         self.filter(Resource::is_unreserved)
     }
 
-    /// Reserved for anybody.
+    /// Whether it is reserved.
     #[must_use]
     pub fn reserved(&self) -> Self {
         self.filter(Resource::is_reserved)
@@ -162,37 +162,37 @@ impl Resources {
         Some(found.fold(first, |all, items| all.union(items)))
     }
 
-    /// Cores; 0 if there are none.
+    /// Cores; 0 if missing.
     #[must_use]
     pub fn cpus(&self) -> Amount {
         self.get_scalar(&Name::Cpus).unwrap_or_default()
     }
 
-    /// Megabytes of memory; 0 if there are none.
+    /// Megabytes of memory; 0 if missing.
     #[must_use]
     pub fn mem(&self) -> Amount {
         self.get_scalar(&Name::Mem).unwrap_or_default()
     }
 
-    /// Megabytes of disk; 0 if there are none.
+    /// Megabytes of disk; 0 if missing.
     #[must_use]
     pub fn disk(&self) -> Amount {
         self.get_scalar(&Name::Disk).unwrap_or_default()
     }
 
-    /// Graphics processors; 0 if there are none.
+    /// GPUs; 0 if missing.
     #[must_use]
     pub fn gpus(&self) -> Amount {
         self.get_scalar(&Name::Gpus).unwrap_or_default()
     }
 
-    /// Ports; empty if there are none.
+    /// Ports; empty if missing.
     #[must_use]
     pub fn ports(&self) -> Ranges {
         self.get_ranges(&Name::Ports).unwrap_or_default()
     }
 
-    /// The sums of all scalars, whatever is said of them. A shared resource counts once.
+    /// The sums of all scalars, regardless of reservations and disks. A shared resource counts once.
     #[must_use]
     pub fn quantities(&self) -> Quantities {
         let mut sums = Quantities::new();

@@ -23,7 +23,7 @@ pub enum ReservationKind {
 pub struct Reservation {
     /// Static or dynamic.
     pub kind: ReservationKind,
-    /// For whom; never `*` in a valid resource.
+    /// The role; never `*` in a valid resource.
     pub role: Role,
     /// Who reserved.
     pub principal: Option<Arc<str>>,

@@ -29,7 +29,7 @@ impl fmt::Display for ProviderId {
     }
 }
 
-/// A named value with what is said of it: for whom it is reserved, to whom allocated, which disk, and so on.
+/// A named value with its reservation, allocation, disk and other properties.
 ///
 /// Equality is Mesos's: everything but the disk's volume, including the number of copies if shared.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -209,13 +209,13 @@ impl Resource {
         self.copies > 0
     }
 
-    /// Reserved for nobody.
+    /// Whether it is unreserved.
     #[must_use]
     pub const fn is_unreserved(&self) -> bool {
         self.reservations.is_none()
     }
 
-    /// Reserved for somebody.
+    /// Whether it is reserved.
     #[must_use]
     pub const fn is_reserved(&self) -> bool {
         self.reservations.is_some()
@@ -233,7 +233,7 @@ impl Resource {
         self.reservation().is_some_and(Reservation::is_dynamic)
     }
 
-    /// More than one reservation: cannot be told in the older format.
+    /// Whether it has more than one reservation, which the older format cannot express.
     #[must_use]
     pub fn has_refined_reservations(&self) -> bool {
         self.reservations().len() > 1

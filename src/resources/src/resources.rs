@@ -139,7 +139,7 @@ impl Resources {
         resource.is_empty() || self.entries.iter().any(|entry| entry.contains(resource))
     }
 
-    /// Changes every entry, and merges anew.
+    /// Changes every entry, and merges equal ones.
     pub(crate) fn map(&self, change: impl Fn(&Resource) -> Resource) -> Self {
         self.entries.iter().map(change).collect()
     }

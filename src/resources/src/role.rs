@@ -49,8 +49,8 @@ pub enum RoleError {
 pub struct Role(Text);
 
 impl Role {
-    /// How many bytes a name may have. A role's volumes lie in a folder of its name, and file systems allow no more; Mesos has
-    /// no limit, and a path of many components costs the square of its length.
+    /// Length limit of a name in bytes. A role's volumes are in a directory of its name, and file systems allow no
+    /// more. Mesos has no limit, and the cost of a path grows with the square of its length.
     pub const MAX_BYTES: usize = 255;
 
     /// Checks a role's name.

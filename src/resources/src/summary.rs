@@ -15,7 +15,7 @@ pub enum SummaryValue {
     Text(String),
 }
 
-/// The names of a summary that are there even if there is none of them, in the order in which they are written.
+/// Names that a summary always contains, in the order in which they are written.
 const ALWAYS: [Name; 4] = [Name::Disk, Name::Mem, Name::Gpus, Name::Cpus];
 
 impl Resources {
@@ -28,7 +28,7 @@ impl Resources {
         summary
     }
 
-    /// The same as [`Resources::summary`], told one by one: name, and the value whose text or amount is to be written.
+    /// The same as [`Resources::summary`], passed one by one: the name, and the value whose text or amount is written.
     pub fn visit_summary(&self, mut visit: impl FnMut(&str, &Value)) {
         let sums = Sums::of(self.iter().filter(|r| !r.is_revocable()));
         for name in ALWAYS {

@@ -92,7 +92,7 @@ pub fn parse_flag(text: &str, default_role: &Role) -> Result<Resources, Resource
     if !text.trim_start().starts_with('[') {
         return parse_text(text, default_role);
     }
-    // A text that is JSON by itself stays one value within an object, and there is a message with such a list.
+    // A text that is JSON stays one value within an object, and there is a message with such a list.
     Json::parse(text.as_bytes()).map_err(ResourceTextError::Json)?;
     let object = format!("{{\"resources\":{text}}}");
     let list = mesos::offer::operation::Unreserve::from_json(object.as_bytes(), Dialect::V0);
@@ -191,10 +191,10 @@ fn check_command_line(resources: &Resources) -> Result<(), ResourceTextError> {
 }
 
 impl Resources {
-    /// The text form that [`parse_text`] reads back: `cpus:4;mem(role):1024;ports:[1-2,5-9]`.
+    /// The text form that [`parse_text`] reads: `cpus:4;mem(role):1024;ports:[1-2,5-9]`.
     ///
-    /// None if something cannot be said so: dynamic or refined reservations, allocations, disks, and the like, or a
-    /// name or item with a character that means something in the text.
+    /// `None` if the form cannot express it: dynamic or refined reservations, allocations, disks, and so on, or a name
+    /// or item with a special character.
     #[must_use]
     pub fn to_flag_text(&self) -> Option<String> {
         let entries: Option<Vec<String>> = self.iter().map(entry_text).collect();

@@ -9,8 +9,8 @@ use crate::{Resource, Resources, Value};
 /// How reservations are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
-    /// `role` and `reservation`: frameworks without RESERVATION_REFINEMENT, registration messages, checkpoints.
-    /// What has more than one reservation cannot be said so, and is written as in [`Format::PostRefinement`].
+    /// `role` and `reservation`: for frameworks without RESERVATION_REFINEMENT, registration messages, checkpoints. A
+    /// resource with more than one reservation cannot be expressed, and is written as in [`Format::PostRefinement`].
     PreRefinement,
     /// `reservations`: everywhere else.
     PostRefinement,

@@ -1,4 +1,4 @@
-//! Changes of what is said of resources: allocation and reservations.
+//! Changes of resources: allocation and reservations.
 
 use crate::{Amount, Reservation, Resource, Resources, Role, Value};
 
@@ -17,7 +17,7 @@ impl Resource {
         self.clone().with_reservations(&stack)
     }
 
-    /// Without the innermost reservation; unchanged if there is none.
+    /// Without the innermost reservation; unchanged if unreserved.
     #[must_use]
     pub fn pop_reservation(&self) -> Self {
         let stack = self.reservations();

@@ -1,7 +1,7 @@
-//! The rules for incoming resource lists, in Mesos's words.
+//! The rules for incoming resource lists, with Mesos's messages.
 //!
-//! It says whether a `mesos.Resource` message is well-formed by itself; whether it fits an offer or a task is the
-//! master's business.
+//! It checks whether a `mesos.Resource` message is well-formed; whether it fits an offer or a task is the master's
+//! part.
 
 use protos::mesos;
 use protos::mesos::resource::ReservationInfo;
@@ -31,7 +31,7 @@ pub enum Fault {
     /// Type SCALAR without a scalar, or with another value too.
     #[error("Invalid scalar resource")]
     Scalar,
-    /// NaN, infinite, or too small to be told from 0 by a processor at full speed.
+    /// NaN, infinite, or a subnormal number.
     #[error("Invalid scalar resource: value is not a normal number")]
     NotNormal,
     /// Below 0.
@@ -253,14 +253,14 @@ pub(crate) fn check_number(value: f64) -> Result<(), Fault> {
     if value < 0.0 { Err(Fault::Negative) } else { Ok(()) }
 }
 
-/// Of a number that somebody writes by hand: it also does not round to 0 unless it is 0. In messages such amounts are what
-/// differences of floating-point numbers leave; there they count as nothing.
+/// Checks a number that a person writes: it must not round to 0 unless it is 0. In messages such amounts are residues
+/// of floating-point differences, and count as nothing.
 pub(crate) fn check_written(value: f64) -> Result<(), Fault> {
     check_number(value)?;
     if rounds_to_nothing(value) { Err(Fault::RoundsToNothing) } else { Ok(()) }
 }
 
-/// Whether a number is above 0 and comes to no amount.
+/// Whether a number is above 0 and rounds to no amount.
 #[must_use]
 pub fn rounds_to_nothing(value: f64) -> bool {
     value > 0.0 && Amount::from_f64(value).is_zero()

@@ -1,9 +1,9 @@
-//! A batch of changes below one folder that becomes durable at once.
+//! A batch of changes below one directory that becomes durable at once.
 //!
-//! Contents are written under temporary names, or at the end of files; `commit` makes all contents durable, then
-//! gives them their names in order, then makes the names durable. A crash leaves each file as it was or as it
-//! should be; a file that was appended to may have a part of what was added. After `commit` all of it is there.
-//! What it makes is for the owner alone: checkpoints hold the variables of tasks.
+//! Contents are written under temporary names, or appended to files; `commit` makes all contents durable, then gives
+//! them their names in order, then makes the names durable. A crash leaves each file in its old or its new state; an
+//! appended file may have a part of the addition. After `commit` all of it is there. Files belong to the owner alone:
+//! checkpoints contain the environment of tasks.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::{self, File, OpenOptions};
@@ -15,7 +15,7 @@ use crate::error::StoreError;
 use crate::replace::{folder_of, sync_folder, temporary_file, temporary_link};
 use crate::trouble;
 
-/// From so many files and folders on, one syncfs(2) is cheaper than a sync of each.
+/// From this number of files and directories on, one syncfs(2) is cheaper than a sync of each.
 const SYNC_EACH_MAX: usize = 6;
 
 /// Changes that become durable together. Dropped without `commit`, it leaves at most temporary and appended bytes.
@@ -116,10 +116,10 @@ impl Batch {
         Ok(())
     }
 
-    /// The folder will be there, with its parents.
+    /// Creates a directory with its parents.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// The disk refuses.
     pub fn folder(&mut self, path: &str) -> Result<(), StoreError> {
         let path = self.root.join(path);
         self.make_folder(&path)
@@ -138,10 +138,10 @@ impl Batch {
         Ok(())
     }
 
-    /// The file, link or folder with all in it will be gone. What was asked for before becomes durable first.
+    /// Deletes a file, a link, or a directory with its content. Earlier changes become durable first.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// The disk refuses.
     pub fn remove(&mut self, path: &str) -> Result<(), StoreError> {
         self.flush()?;
         let path = self.root.join(path);
@@ -219,7 +219,7 @@ impl Batch {
         rustix::fs::syncfs(&root).map_err(|error| StoreError::io("sync the file system of", &self.root)(error.into()))
     }
 
-    /// Makes a folder and its parents; the folders that get new names are noted.
+    /// Creates a directory and its parents; directories with new names are recorded.
     fn make_folder(&mut self, folder: &Path) -> Result<(), StoreError> {
         if self.known.contains(folder) {
             return Ok(());

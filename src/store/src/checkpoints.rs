@@ -215,7 +215,7 @@ impl<D: CheckpointDisk> Checkpoints<D> {
         outcome
     }
 
-    /// What the disk said, if it was not well when it was last used and nothing has shown since that it is.
+    /// The error of the disk's last use, unless a later one has succeeded.
     pub fn trouble(&self) -> Option<&Trouble> {
         self.trouble.as_ref()
     }
@@ -254,7 +254,7 @@ impl<D: CheckpointDisk> Checkpoints<D> {
         Ok(())
     }
 
-    /// The same changes, each of which says how much of its file counts before it.
+    /// The same changes with the valid length of each file before them.
     fn with_lengths(&self, changes: &[Change]) -> Vec<Change> {
         let mut ahead = self.ahead.clone();
         let complete = |change: &Change| {

@@ -40,7 +40,7 @@ fn script() -> Vec<Vec<Change>> {
     ]
 }
 
-/// What a tree comes to after these batches.
+/// The tree after these batches.
 fn model(batches: &[Vec<Change>]) -> MetaTree {
     let mut tree = MetaTree::default();
     batches.iter().flatten().for_each(|change| tree.apply(Path::new("/nowhere"), change, Duration::ZERO));

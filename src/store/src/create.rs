@@ -1,7 +1,7 @@
-//! Files and directories are made here, with a mode that the caller names.
+//! Creates files and directories with a mode that the caller names.
 //!
-//! What the standard library makes is for everybody to read, unless the umask says otherwise. `cargo xtask tidy` finds where it
-//! is called directly. This module knows nothing of what is in the files.
+//! The standard library creates them readable for everyone, unless the umask restricts it. `cargo xtask tidy` finds
+//! direct calls of it.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -15,7 +15,7 @@ pub enum Access {
     Owner,
     /// The owner, and the group reads: 0640 and 0750.
     Group,
-    /// The owner, and everybody reads: 0644 and 0755.
+    /// The owner, and everyone reads: 0644 and 0755.
     All,
 }
 

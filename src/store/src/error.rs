@@ -23,7 +23,7 @@ pub enum StoreError {
     Registry {
         /// The file.
         path: PathBuf,
-        /// What the storage engine says.
+        /// The storage engine's error.
         source: Box<redb::Error>,
     },
     /// The registry is not in a file, and where it is it cannot be read or written.
@@ -31,7 +31,7 @@ pub enum StoreError {
     Elsewhere {
         /// Where.
         place: &'static str,
-        /// What is said there.
+        /// The error of that place.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The registry's file holds something else than a registry.
@@ -60,17 +60,18 @@ pub enum StoreError {
 /// Why a disk refuses for the time being.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trouble {
-    /// What the system says: "No space left on device".
+    /// The system's message: "No space left on device".
     pub why: String,
     /// Whether there is too little room.
     pub needs_room: bool,
 }
 
 impl StoreError {
-    /// Whether the same call may succeed later although nobody repairs anything by hand: the disk, a quota or a table of open
-    /// files is full, or a device or a file system refuses for the time being.
+    /// Whether the same call may succeed later without a repair: the disk, a quota or a table of open files is full, or
+    /// a device or a file system refuses for a while.
     ///
-    /// Anything else, such as a missing directory or a missing right, means that somebody has changed what the process relies on.
+    /// Any other error, such as a missing directory or permission, means that something that the process relies on was
+    /// changed.
     pub fn is_transient(&self) -> bool {
         self.source_io().is_some_and(is_transient)
     }

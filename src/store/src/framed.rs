@@ -8,7 +8,7 @@ use prost::Message;
 pub struct FrameError {
     /// Where the frame begins.
     pub offset: usize,
-    /// What the decoder says.
+    /// The decoder's error.
     pub source: prost::DecodeError,
 }
 

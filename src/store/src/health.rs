@@ -1,6 +1,6 @@
-//! What the agent's core is told of the disk of its checkpoints, and when a refused write is tried again.
+//! Reports of a disk's errors to the agent's core, and the waits between repeated writes.
 //!
-//! It decides what is news; telling and waiting are the shell's business.
+//! It decides which reports are new; sending them and waiting are the shell's part.
 
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ use crate::error::Trouble;
 const FIRST_WAIT: Duration = Duration::from_millis(200);
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
-/// What the core was told last.
+/// The last report to the core.
 #[derive(Clone, Debug, Default)]
 pub struct Health {
     told: Option<Trouble>,
 }
 
 impl Health {
-    /// Notes that the disk refuses. Whether the core has to be told.
+    /// Records an error. Returns whether it must be reported.
     pub fn fails(&mut self, trouble: &Trouble) -> bool {
         let is_news = self.told.as_ref() != Some(trouble);
         if is_news {
@@ -26,7 +26,7 @@ impl Health {
         is_news
     }
 
-    /// Notes that the disk is well. Whether the core has to be told.
+    /// Records that the disk works. Returns whether that must be reported.
     pub fn works(&mut self) -> bool {
         self.told.take().is_some()
     }

@@ -1,8 +1,8 @@
-//! What must survive a crash: the registry and the agent checkpoints.
+//! State that must survive a crash: the registry and the agent's checkpoints.
 //!
-//! It knows how bytes get onto a disk so that a crash at any instant leaves the old or the new, in which layout
-//! an agent keeps them, and how files are made that others cannot read. It knows nothing of masters and agents, of what a message means, or of any reactor: calls
-//! block until the disk has answered.
+//! It writes bytes to a disk so that a crash at any time leaves the old or the new state, implements the layout of an
+//! agent's checkpoints, and creates files that other users cannot read. It does not depend on masters, agents, the
+//! meaning of messages, or a reactor: calls block until the disk has answered.
 #![forbid(unsafe_code)]
 
 mod batch;

@@ -1,8 +1,8 @@
-//! Reading an agent's meta folder (wire/disk.md 3) into memory.
+//! Reads an agent's meta directory (wire/disk.md 3) into memory.
 //!
-//! It reads what a recovery needs and no more: of agents before the current one, of older runs and of executors that
-//! have ended long ago it gives only the names, so an agent with a long history starts as quickly as a new one. It decodes
-//! nothing; names that mean nothing, such as those of temporary files, are left in.
+//! It reads what a recovery needs: of earlier agents, of older runs and of executors that ended long ago only the
+//! names, so that an agent with a long history starts as quickly as a new one. It decodes nothing; unknown names, such
+//! as those of temporary files, are kept.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -17,28 +17,29 @@ use crate::error::StoreError;
 
 /// The journal of checkpoints, which is read elsewhere.
 pub(crate) const JOURNAL: &str = "checkpoints.journal";
-/// The file that marks a run whose executor has ended with nothing left to tell.
+/// The file that marks a run whose executor has ended with no updates left.
 const SENTINEL: &str = "executor.sentinel";
 /// How many ended executors of each framework are read whole: as many as an agent shows by default.
 const HISTORY: usize = 150;
 
-/// Files, links and folders below a meta folder; all paths are relative to it.
+/// Files, links and directories below a meta directory; all paths are relative to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MetaTree {
     /// The files with their content.
     pub files: BTreeMap<String, Vec<u8>>,
     /// The symbolic links and where they lead.
     pub links: BTreeMap<String, String>,
-    /// The folders.
+    /// The directories.
     pub folders: BTreeSet<String>,
-    /// When files below a folder `pids` were written, since 1970: it tells a pid from a later one of the same number.
+    /// When files below a directory `pids` were written, since 1970: it distinguishes a pid from a later one of the
+    /// same number.
     pub times: BTreeMap<String, Duration>,
 }
 
-/// Reads the meta folder at `root`; one that is not there is empty.
+/// Reads the meta directory at `root`; a missing one is empty.
 ///
 /// # Errors
-/// When something that is there cannot be read.
+/// A file that cannot be read.
 pub fn read_meta(root: &Path) -> Result<MetaTree, StoreError> {
     let mut tree = MetaTree::default();
     read_folder(root, "", &mut tree)?;
@@ -87,7 +88,7 @@ impl MetaTree {
     }
 }
 
-/// What a folder holds.
+/// The entries of a directory.
 struct Names {
     files: Vec<String>,
     links: BTreeMap<String, String>,

@@ -15,10 +15,10 @@ use crate::trouble;
 /// Makes temporary names differ within this process.
 static COUNTER: AtomicU32 = AtomicU32::new(0);
 
-/// Gives a file this content, durably. Missing folders are made; they and the file are for the owner alone.
+/// Gives a file this content, durably. Missing directories are created; they and the file belong to the owner alone.
 ///
 /// # Errors
-/// When the disk refuses; the file is then as it was.
+/// The disk refuses; the file is then unchanged.
 pub fn replace_file(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let folder = folder_of(path);
     create_directories(folder, Access::Owner).map_err(StoreError::io("create the folder", folder))?;
@@ -69,13 +69,13 @@ pub(crate) fn temporary_file(folder: &Path) -> Result<(PathBuf, File), StoreErro
     }
 }
 
-/// Makes the names in a folder durable.
+/// Makes the names in a directory durable.
 pub(crate) fn sync_folder(folder: &Path) -> Result<(), StoreError> {
     let open = trouble::step().and_then(|()| File::open(folder)).map_err(StoreError::io("open", folder))?;
     trouble::step().and_then(|()| open.sync_all()).map_err(StoreError::io("sync", folder))
 }
 
-/// The folder that a file lies in.
+/// The directory of a file.
 pub(crate) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }

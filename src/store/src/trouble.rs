@@ -1,6 +1,6 @@
-//! Where tests make a disk refuse: each system call that can fail for want of room or descriptors is a step.
+//! Injects errors of a disk in tests: each system call that can fail for lack of room or descriptors is a step.
 //!
-//! Outside of this crate's own tests a step is nothing.
+//! Outside of this crate's own tests a step does nothing.
 
 use std::fs::File;
 use std::io::{self, Write};

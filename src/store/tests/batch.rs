@@ -1,4 +1,4 @@
-//! A batch's changes on a real folder: what is there after commit, and what a dropped batch leaves.
+//! A batch's changes in a real directory: the content after commit, and the remains of a dropped batch.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use store::{Batch, frame, read_frames, read_meta, replace_file, replace_link};
 
-/// A folder of its own for each test, gone when the test is over.
+/// A directory for each test, removed when dropped.
 struct Folder(PathBuf);
 
 impl Folder {

@@ -1,4 +1,4 @@
-//! The registry over restarts, in both of its places; and a file that is none.
+//! The registry over restarts, in both of its places; and a file that is not a registry.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,14 +1,14 @@
-//! HTTP and libprocess on one port: serving, calling, content negotiation, streams.
+//! HTTP and libprocess on one port: server, client, content negotiation, streams.
 //!
-//! - [`http`]: a server for handlers, requests and responses with Mesos's exact texts, RecordIO streams.
-//! - [`libprocess`]: messages between processes, received on the HTTP port and sent over connections of our own.
-//! - [`negotiate`]: which content type a call is in and which one its answer may have, in Mesos's order of checks.
-//! - [`route`]: which process and endpoint a path names.
+//! - [`http`]: a server with handlers, requests and responses with Mesos's exact texts, and RecordIO streams.
+//! - [`libprocess`]: messages between processes, received on the HTTP port and sent over connections of this process.
+//! - [`negotiate`]: the content type of a call and of its response, in Mesos's order of checks.
+//! - [`route`]: the process and the endpoint of a path.
 //! - [`auth`]: HTTP Basic, as pure functions.
 //! - [`client`]: calls to such servers, streams included.
-//! - [`Connections`]: how many connections a process may have open, and which one is closed to admit another.
+//! - [`Connections`]: the limit of open connections, and the choice of the one that is closed to admit another.
 //!
-//! This crate knows nothing of master or agent, of what a message means, or of JSON and protobuf.
+//! This crate does not depend on master or agent, the meaning of messages, JSON or protobuf.
 #![forbid(unsafe_code)]
 
 pub mod auth;

@@ -1,4 +1,4 @@
-//! What may grow, and how far. It limits nothing by itself.
+//! Limits of everything that can grow. It does not enforce them.
 
 use std::time::Duration;
 

@@ -37,7 +37,7 @@ pub(super) struct Commit {
     pub(super) content: Content,
 }
 
-/// What a file of confirmations says.
+/// The content of a file of confirmations.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Reading {
     /// There is no such file.

@@ -1,6 +1,6 @@
-//! A registry in one file below the master's work folder, with a second file that confirms each commit.
+//! A registry in one file below the master's work directory, with a second file that confirms each commit.
 //!
-//! The storage engine keeps the entries; this file says what is in it. What is found when it is opened is judged elsewhere.
+//! The storage engine keeps the entries; this file defines their form. `open.rs` checks an existing file.
 
 use std::fs;
 use std::path::Path;
@@ -30,13 +30,14 @@ pub struct FileRegistry {
 }
 
 impl FileRegistry {
-    /// Opens the registry at `path`, or makes a new one if nothing says that there was one. Only one process can have it open.
+    /// Opens the registry at `path`, or creates one if there is no trace of an earlier one. Only one process can open
+    /// it at a time.
     ///
     /// `accept` is the [number](super::Loss::number) of a loss that the operator accepts.
     ///
     /// # Errors
-    /// [`StoreError::Lost`] if the registry does not hold, or may not hold, what was committed last, and that is not accepted. What
-    /// the system refuses; another process has it open.
+    /// [`StoreError::Lost`] if the registry does not contain, or may not contain, the last commit, and that is not
+    /// accepted. An error of the system; another process has it open.
     pub fn open(path: &Path, accept: Option<u64>) -> Result<FileRegistry, StoreError> {
         open::open(path, accept)
     }
@@ -46,7 +47,7 @@ impl FileRegistry {
         path.exists() || path_of(path).exists()
     }
 
-    /// Renames a registry that is not open. If a crash interrupts it the next call goes on.
+    /// Renames a registry that is not open. If a crash interrupts it, the next call completes it.
     ///
     /// # Errors
     /// The system refuses.

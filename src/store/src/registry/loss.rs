@@ -1,6 +1,6 @@
-//! What is wrong with a registry whose two files do not agree, and how much of it is lost.
+//! The damage of a registry whose two files do not agree, and the extent of the loss.
 //!
-//! It says what was found; whether the process goes on without it is the operator's decision.
+//! It describes what was found; whether the process continues without it is the operator's decision.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ pub struct Loss {
     pub path: PathBuf,
     /// What was found.
     pub found: Found,
-    /// What the storage engine says, if it cannot read the file.
+    /// The storage engine's error, if it cannot read the file.
     #[source]
     pub(super) source: Option<Box<redb::Error>>,
 }

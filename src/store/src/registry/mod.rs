@@ -37,7 +37,7 @@ pub trait RegistryStore: Send {
     /// When it cannot be written: then it is unknown whether the changes are made.
     fn commit(&mut self, updates: &[Update]) -> Result<(), StoreError>;
 
-    /// Makes the registry equal to `wanted` by changing what differs.
+    /// Makes the registry equal to `wanted` by changing the differences.
     ///
     /// # Errors
     /// As [`load`](RegistryStore::load) and [`commit`](RegistryStore::commit).

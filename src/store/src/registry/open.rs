@@ -240,14 +240,15 @@ fn mark_as_not_closed(file: &File) -> Result<(), redb::Error> {
             let flags = head[MAGIC.len()] & !TWO_PHASE_COMMIT | RECOVERY_REQUIRED;
             Ok(file.write_all_at(&[flags], MAGIC.len() as u64)?)
         }
-        // The engine says what is wrong with it.
+        // The engine reports what is wrong with it.
         Ok(()) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Locks a file, and waits for a process that is ending: a master that was told to end holds its registry for some moments.
+/// Locks a file, and waits for a process that is ending: a master that was told to end keeps its registry for some
+/// moments.
 #[expect(
     clippy::disallowed_methods,
     reason = "the system has no lock with a time limit, and nothing else runs at a start"
@@ -313,7 +314,7 @@ impl Readable {
         writing.commit().map_err(failed(path))
     }
 
-    /// Makes the file that confirms its commits anew.
+    /// Creates the file that confirms its commits.
     fn confirm(self, path: &Path, commit: &Commit, opening: Opening) -> Result<FileRegistry, StoreError> {
         let time = self.place.modified()?;
         let confirmation = Confirmation::create(&path_of(path), commit, time)?;

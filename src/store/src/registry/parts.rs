@@ -1,6 +1,6 @@
-//! Taking a registry apart into entries, and putting it together again.
+//! Splits a registry into entries, and joins them again.
 //!
-//! A key says what its entry is; entries of lists whose order has no meaning are keyed by what makes them unique.
+//! A key determines the kind of its entry; entries of unordered lists have their identifying fields as keys.
 
 use std::path::Path;
 
@@ -145,10 +145,10 @@ fn quota_config_key(quota: &QuotaConfig) -> String {
     format!("quota_config/{}", quota.role)
 }
 
-/// The registry whose entries these are. `place` says where they are kept.
+/// Joins these entries to a registry. `place` names where they are stored, for errors.
 ///
 /// # Errors
-/// One is no entry of a registry.
+/// An entry that does not belong to a registry.
 pub fn registry_of<'a>(
     place: &Path,
     entries: impl IntoIterator<Item = (&'a str, &'a [u8])>,
@@ -164,7 +164,7 @@ pub fn registry_of<'a>(
     Ok(registry)
 }
 
-/// Why an entry is none of a registry.
+/// Why an entry does not belong to a registry.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum EntryError {
     /// Its value is no message of its kind.

@@ -40,7 +40,7 @@ pub enum ClientError {
     /// The connection broke, or what came is no HTTP.
     #[error("the exchange with {address} failed")]
     Exchange {
-        /// With whom.
+        /// The peer.
         address: Address,
         /// Why.
         source: hyper::Error,
@@ -48,12 +48,12 @@ pub enum ClientError {
     /// The time ran out.
     #[error("no answer from {address} within {after:?}")]
     Timeout {
-        /// From whom.
+        /// The peer.
         address: Address,
         /// How long was waited.
         after: Duration,
     },
-    /// The answer is longer than the client wants to hold.
+    /// The response exceeds the client's limit.
     #[error("the answer is longer than {0} bytes")]
     TooLong(usize),
     /// The stream is no RecordIO.
@@ -169,10 +169,10 @@ impl Client {
         self.request(Method::GET, path, &[], Bytes::new()).await
     }
 
-    /// Posts a call whose body and wanted answer are of the given media types.
+    /// Posts a call with these media types of the body and of the response.
     ///
     /// # Errors
-    /// When no answer comes; any status is an answer.
+    /// There is no response; any status is a response.
     pub async fn post(
         &mut self,
         path: &str,

@@ -17,7 +17,7 @@ pub struct Records {
     body: Incoming,
     decoder: Decoder,
     address: Address,
-    /// The connection lives as long as somebody may send over it.
+    /// The connection lives as long as there is a sender for it.
     _connection: SendRequest<Full<Bytes>>,
 }
 

@@ -53,7 +53,7 @@ pub struct ConnectionCounts {
 }
 
 impl Connections {
-    /// No connection yet, and at most `limit` at the same time. `advice` says how an operator can allow more.
+    /// A table without connections, for at most `limit` at the same time. `advice` tells an operator how to allow more.
     pub fn new(limit: usize, advice: &'static str) -> Connections {
         Connections { limit, advice, table: Arc::default() }
     }
@@ -104,7 +104,7 @@ impl Connections {
         }
     }
 
-    /// Whether connections that were told to close are still open.
+    /// Whether connections that must close are still open.
     pub(crate) fn is_closing(&self) -> bool {
         lock(&self.table).closing > 0
     }

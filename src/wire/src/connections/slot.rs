@@ -24,7 +24,7 @@ pub(crate) enum WaitsFor {
     NextRequest,
 }
 
-/// The entry of an open incoming connection. Dropping it says that the connection is closed.
+/// The entry of an open incoming connection. Dropping it removes the connection.
 #[derive(Debug)]
 pub(crate) struct Slot {
     table: Arc<Mutex<Table>>,
@@ -58,8 +58,8 @@ impl Slot {
         self.close.clone()
     }
 
-    /// Says that the connection waits for its client, which has sent `read` bytes so far, and is closed after `limit`.
-    /// While it waits for a head the time goes on, whatever comes of it.
+    /// Records that the connection waits for its client, which has sent `read` bytes so far, and is closed after
+    /// `limit`. While it waits for a head the time continues, whatever arrives.
     pub(crate) fn wait(&mut self, what: WaitsFor, read: u64, limit: Option<Duration>) {
         if self.is_kept || self.is_closing {
             return;
@@ -102,7 +102,7 @@ impl Drop for Slot {
     }
 }
 
-/// The entry of an outgoing connection. Dropping it says that the connection is closed.
+/// The entry of an open outgoing connection. Dropping it removes the connection.
 #[derive(Debug)]
 pub(crate) struct OutgoingSlot(Arc<Mutex<Table>>);
 

@@ -31,7 +31,7 @@ type Rank = (usize, Reverse<u64>, IpAddr);
 #[derive(Debug, Default)]
 pub(super) struct Table {
     pub(super) counts: ConnectionCounts,
-    /// Incoming connections that were told to close and are still open.
+    /// Incoming connections that must close and are still open.
     pub(super) closing: usize,
     /// Number of the next connection that begins to wait.
     next: u64,
@@ -69,8 +69,8 @@ impl Table {
         result
     }
 
-    /// Enters a waiting connection, in the place of its former entry if there is one; returns the new entry's number. None if
-    /// the former entry is gone, because the connection was told to close.
+    /// Adds a waiting connection, replacing its former entry if there is one; returns the new entry's number. `None` if
+    /// the former entry is gone, because the connection must close.
     pub(super) fn begin_wait(&mut self, source: IpAddr, former: Option<u64>, waiting: Waiting) -> Option<u64> {
         let number = self.next;
         self.next += 1;
@@ -83,7 +83,7 @@ impl Table {
         })
     }
 
-    /// Removes the entry of a waiting connection; false if it is gone, because the connection was told to close.
+    /// Removes the entry of a waiting connection; `false` if it is gone, because the connection must close.
     pub(super) fn end_wait(&mut self, source: IpAddr, number: u64) -> bool {
         self.change(source, |entries| entries.remove(&number).is_some())
     }
@@ -115,7 +115,7 @@ impl Table {
         Some(source)
     }
 
-    /// Makes room for one more connection; false if there is none.
+    /// Makes room for one more connection; `false` if that is impossible.
     pub(super) fn make_room(&mut self, limit: usize, advice: &str) -> bool {
         if self.open() < limit {
             return true;

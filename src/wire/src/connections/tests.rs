@@ -59,7 +59,7 @@ fn expected(known: &[Known]) -> Option<usize> {
     Some(index)
 }
 
-/// Removes the connection that was told to close, as its task does.
+/// Removes the connection that must close, as its task does.
 fn close_chosen(known: &mut Vec<Known>, chosen: usize) {
     let mut gone = known.remove(chosen);
     gone.slot.work();

@@ -23,11 +23,11 @@ use super::service;
 use crate::connections::Slot;
 use crate::libprocess::{Incoming, MessageSink, Outcome};
 
-/// How long, and for how many bytes, a refused client may go on sending.
+/// How long, and for how many bytes, a rejected client may continue to send.
 const LINGER: Duration = Duration::from_secs(2);
 const LINGER_BYTES: u64 = 16 << 20;
-/// How long a handler may go on whose client has gone away. Most have done their work by then; what still waits, say
-/// for a container's end, waits for nobody.
+/// How long a handler may continue after its client has gone. Most have done their work by then; one that still waits,
+/// for example for a container's end, has no receiver.
 const ABANDONED: Duration = Duration::from_secs(10);
 
 /// Serves a connection until it closes or the server stops.
@@ -118,7 +118,7 @@ async fn serve_http<H: Handler, S: MessageSink>(
                 written = control.written();
             }
             () = control.cut.notified() => match control.is_under_way() {
-                // It has come since the connection was chosen to be closed.
+                // A request has arrived since the connection was chosen to be closed.
                 true => connection.as_mut().graceful_shutdown(),
                 false => return,
             },

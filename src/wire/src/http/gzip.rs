@@ -28,7 +28,7 @@ pub(super) enum GunzipError {
 
 fn gunzip_now(body: &[u8], limit: usize) -> Result<Bytes, GunzipError> {
     let mut plain = Vec::new();
-    // One byte more than allowed tells that there is more; the rest is never unpacked.
+    // One byte more than the limit shows that there is more; the rest is never unpacked.
     let ceiling = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
     MultiGzDecoder::new(body).take(ceiling).read_to_end(&mut plain).map_err(GunzipError::Malformed)?;
     if plain.len() > limit {

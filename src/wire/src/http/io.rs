@@ -26,7 +26,7 @@ use crate::sync::lock;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Phase {
-    /// There is none, or its head is being read.
+    /// No request, or its head is being read.
     Idle,
     /// A handler has it.
     Handling,
@@ -53,7 +53,7 @@ pub(super) struct Control {
     pub(super) linger: AtomicBool,
     /// The connection is not closed for being idle.
     pub(super) keep: AtomicBool,
-    /// A request's body is being read, all of which its handler wants before it begins.
+    /// A request's body is being read, which its handler needs as a whole.
     pub(super) needs_body: AtomicBool,
     /// A part of the next request has been read.
     head_begun: AtomicBool,
@@ -190,7 +190,7 @@ impl Control {
     }
 
     /// Waits for the client's end while a request is handled or a stream is open: hyper does not read then. Once a
-    /// handler's client is `known_gone`, only a stream's end is told.
+    /// handler's client is `known_gone`, only a stream's end is reported.
     pub(super) fn poll_end(&self, cx: &mut Context<'_>, known_gone: bool) -> Poll<()> {
         match self.phase() {
             Phase::Streaming => {}
@@ -229,7 +229,8 @@ impl ConnectionIo {
         ConnectionIo { control, begun: false }
     }
 
-    /// How many of the bytes that hyper wants to write are none of ours. `length` is that of all, `first` begins them.
+    /// How many of the bytes that hyper writes were not produced by a handler. `length` is the total, `first` their
+    /// beginning.
     fn unasked(&mut self, first: &[u8], length: usize) -> Option<usize> {
         if !matches!(self.control.phase(), Phase::Answering | Phase::Streaming) {
             return Some(length);

@@ -30,14 +30,14 @@ pub trait Handler: Send + Sync + 'static {
     /// client has gone away is handled all the same; only if that takes more than ten seconds the future is dropped.
     fn handle(&self, request: Request) -> impl Future<Output = Response> + Send;
 
-    /// Whether the handler wants the body of such a request in parts as they arrive, uncollected and unlimited.
+    /// Whether the handler takes the body of such a request in parts as they arrive, without a limit.
     fn streams_body(&self, path: &str, headers: &HeaderMap) -> bool {
         let _ = path;
         last_value(headers, "content-type") == Some(RECORDIO)
     }
 }
 
-/// A bound server that does not serve yet: its address can be told to others first.
+/// A bound server that does not serve yet, so that its address can be published first.
 #[derive(Debug)]
 pub struct Server {
     listener: TcpListener,
@@ -57,10 +57,10 @@ pub(super) struct Shared<H, S> {
 }
 
 impl Server {
-    /// Binds an address; port 0 takes any free one. Call it inside a tokio runtime.
+    /// Binds an address; port 0 selects a free one. Needs a tokio runtime.
     ///
     /// # Errors
-    /// The system's error: the address is in use, or is none of this machine's.
+    /// The system's error: the address is in use, or is not one of this machine.
     pub fn bind(address: SocketAddr, limits: Limits) -> io::Result<Server> {
         let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
         socket.set_reuseaddr(true)?;
@@ -145,7 +145,7 @@ impl Spare {
         Spare(File::open("/dev/null").ok())
     }
 
-    /// Accepts one connection, if one waits: the system says that no descriptor is left also if none does.
+    /// Accepts a connection if one waits: the system reports missing descriptors even if none does.
     async fn take_one<H: Handler, S: MessageSink>(
         &mut self,
         listener: &TcpListener,

@@ -1,7 +1,7 @@
-//! RecordIO response streams: records go in at a [`StreamHandle`], the connection takes them out.
+//! RecordIO response streams: a [`StreamHandle`] takes records, the connection sends them.
 //!
-//! One record is one HTTP chunk; what is sent unframed goes out as it is. What waits for the reader is bounded: a reader that does not read is cut off.
-//! It knows nothing of what the records mean.
+//! One record is one HTTP chunk; unframed data is sent as it is. The queue is limited: a reader that does not read is
+//! disconnected. Records are not interpreted.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -85,7 +85,7 @@ struct Shared {
 }
 
 impl Shared {
-    /// Notes the end, once, and tells everybody.
+    /// Records the end, once, and notifies all waiters.
     fn end(&self, end: StreamEnd) {
         let mut state = lock(&self.state);
         if state.end.is_some() {
@@ -119,7 +119,7 @@ pub fn open(content_type: &'static str, limit: usize) -> (StreamHandle, Response
     (handle, response)
 }
 
-/// A stream that is no answer: whoever has its records brings them to the reader.
+/// A stream without a response: the caller passes its records to the reader.
 pub fn open_bare(limit: usize) -> (StreamHandle, Records) {
     let shared = Arc::new(Shared { limit, state: Mutex::default(), ended: Notify::new() });
     (StreamHandle(shared.clone()), Records(Source(shared)))

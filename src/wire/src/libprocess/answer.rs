@@ -1,4 +1,4 @@
-//! The HTTP answers to messages. They say nothing about what becomes of a message.
+//! The HTTP responses to messages. They do not tell whether a message was handled.
 
 use std::cell::RefCell;
 use std::time::SystemTime;

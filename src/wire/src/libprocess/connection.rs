@@ -21,13 +21,13 @@ const FAREWELL: Duration = Duration::from_secs(5);
 
 /// How the connection ended.
 enum End {
-    /// Its queue is empty and nobody is linked: it is closed in peace.
+    /// Its queue is empty and it has no links: it is closed orderly.
     Idle,
-    /// It broke, was closed by the peer, or is not wanted any more.
+    /// It broke, was closed by the peer, or is not needed any more.
     Gone,
 }
 
-/// Opens the connection to a peer and serves it until it ends; the links are then told.
+/// Opens the connection to a peer and serves it until it ends; links are notified then.
 pub(super) async fn run(network: Arc<Inner>, peer: Arc<Peer>) {
     let Some(_slot) = network.connections.admit_outgoing(&peer.address()) else { return network.finish(&peer) };
     let connect = TcpStream::connect(SocketAddr::V4(peer.address()));
@@ -88,8 +88,8 @@ fn poll(
     Poll::Ready(Ok(End::Gone))
 }
 
-/// Says that nothing more comes, and lets the peer read what did. Closing at once would lose messages: answers that
-/// nobody reads make the kernel reset the connection.
+/// Shuts the sending side down, and lets the peer read the rest. Closing at once would lose messages: unread responses
+/// make the kernel reset the connection.
 async fn farewell(mut stream: TcpStream) {
     let drain = async {
         stream.shutdown().await?;

@@ -26,7 +26,7 @@ pub(super) struct Head {
     /// Process id, sender and name; or why the message will be refused once its body is read.
     pub(super) message: Result<(String, Pid, String), Refusal>,
     pub(super) framing: Framing,
-    /// The sender wants the connection closed after the answer.
+    /// The sender asks to close the connection after the response.
     pub(super) close: bool,
     /// The sender is a libprocess, which reads no answers.
     pub(super) deaf: bool,

@@ -68,7 +68,7 @@ pub(crate) struct Incoming {
     sent: usize,
     /// Somebody waits for one of the answers.
     urgent: bool,
-    /// Until when answers gather that nobody waits for.
+    /// Until when responses gather that no client waits for.
     gathering: Option<Pin<Box<Sleep>>>,
     ending: Option<Outcome>,
     /// A message was delivered: this is a link of a peer.
@@ -103,7 +103,7 @@ impl Incoming {
         self.ending.is_some()
     }
 
-    /// The answers that nobody has taken.
+    /// The responses that were not sent.
     pub(super) fn into_answers(self) -> Vec<u8> {
         self.answers
     }

@@ -1,4 +1,4 @@
-//! A received message, and who takes it.
+//! A received message, and the sink that takes it.
 
 use std::net::{IpAddr, SocketAddr};
 use std::task::{Context, Poll};
@@ -13,11 +13,11 @@ use crate::http::percent_decode;
 pub struct Message {
     /// The id of the process it is for, decoded: `master`, `slave(1)`.
     pub to: String,
-    /// Who says to have sent it.
+    /// The sender that the message names.
     pub from: Pid,
     /// The message's full protobuf name.
     pub name: String,
-    /// The serialised message; nobody has looked at it.
+    /// The serialised message, unchecked.
     pub body: Bytes,
     /// The address that it really came from.
     pub peer: SocketAddr,
@@ -109,7 +109,7 @@ impl Message {
     }
 }
 
-/// The process id, decoded, and the message name, as it is; without one it is empty, which is nothing that anybody knows.
+/// The decoded process id, and the message name as it is; a missing name is empty, which no process knows.
 fn target(path: &str) -> Result<(String, String), Refusal> {
     let path = path.strip_prefix('/').ok_or(Refusal::BadPath)?;
     let (to, name) = path.split_once('/').unwrap_or((path, ""));

@@ -1,4 +1,4 @@
-//! The sending side: one connection per peer address, persistent while somebody is linked to it.
+//! The sending side: one connection for each peer address, persistent while there are links to it.
 
 use std::fmt;
 use std::net::SocketAddrV4;
@@ -14,7 +14,7 @@ use super::peer::{Closed, Peer};
 use crate::sync::lock;
 use crate::{Connections, Limits};
 
-/// Who hears that a linked peer's connection is gone.
+/// Receives the pids of linked peers whose connections are gone.
 pub trait ExitedSink: Send + Sync + 'static {
     /// The connection to the address of a linked pid failed to open or closed. The link is gone. It must not block.
     fn exited(&self, pid: Pid);
@@ -82,7 +82,7 @@ impl Network {
         self.with_peer(to.address(), |peer| peer.push(from, to.id(), name, body, self.shared.inner.limits.peer));
     }
 
-    /// Links to a pid: one persistent connection to its address, whose end is told to the [`ExitedSink`].
+    /// Links to a pid: one persistent connection to its address, whose end is reported to the [`ExitedSink`].
     ///
     /// Linking again while the link lives does nothing.
     pub fn link(&self, pid: &Pid) {
@@ -107,7 +107,7 @@ impl Network {
         self.start(replacement);
     }
 
-    /// Gives a link up. The connection closes once nothing waits for it and nobody else is linked; no event follows.
+    /// Removes a link. The connection closes once its queue is empty and it has no other link; no event follows.
     pub fn unlink(&self, pid: &Pid) {
         let peer = lock(&self.shared.inner.peers).get(&pid.address()).cloned();
         if let Some(peer) = peer {
@@ -172,7 +172,7 @@ impl Inner {
         }
     }
 
-    /// Takes an unlinked peer with an empty queue out, so that nobody can queue to it any more.
+    /// Removes an unlinked peer with an empty queue, so that nothing can be queued to it any more.
     pub(super) fn retire_if_idle(&self, peer: &Arc<Peer>) -> bool {
         let mut peers = lock(&self.peers);
         let retired = peer.close_if_idle();
@@ -182,7 +182,7 @@ impl Inner {
         retired
     }
 
-    /// Takes a peer out whose connection is gone, and tells its links.
+    /// Removes a peer whose connection is gone, and notifies its links.
     pub(super) fn finish(&self, peer: &Arc<Peer>) {
         let mut peers = lock(&self.peers);
         if peers.get(&peer.address()).is_some_and(|current| Arc::ptr_eq(current, peer)) {

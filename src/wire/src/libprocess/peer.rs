@@ -1,4 +1,4 @@
-//! What is queued for one address, and who is linked to it. It does no I/O.
+//! The queue of one address, and its links. It does no I/O.
 
 use std::net::SocketAddrV4;
 use std::sync::Mutex;
@@ -11,7 +11,7 @@ use rustc_hash::FxHashSet;
 use super::encode;
 use crate::sync::lock;
 
-/// The peer's connection has ended: what was wanted of it must be asked of a new one.
+/// The peer's connection has ended: a new peer is needed.
 pub(super) struct Closed;
 
 #[derive(Default)]
@@ -44,7 +44,7 @@ pub(super) enum Work {
     Write(BytesMut),
     /// Nothing now; it is woken.
     Wait,
-    /// Nothing, and nobody is linked.
+    /// Empty queue, no links.
     Idle,
     /// End.
     Closed,
@@ -156,7 +156,7 @@ impl Peer {
         if !writing && state.links.is_empty() { Work::Idle } else { Work::Wait }
     }
 
-    /// Closes if nothing waits and nobody is linked.
+    /// Closes if the queue is empty and there are no links.
     pub(super) fn close_if_idle(&self) -> bool {
         let mut state = lock(&self.state);
         let idle = state.queue.is_empty() && state.links.is_empty();
@@ -164,14 +164,14 @@ impl Peer {
         idle
     }
 
-    /// Closes, drops what waits, and returns who was linked.
+    /// Closes, drops the queue, and returns the links.
     pub(super) fn close(&self) -> Vec<Pid> {
         let mut state = lock(&self.state);
         state.closed = true;
         state.queue = BytesMut::new();
         state.task = None;
         let mut links: Vec<Pid> = std::mem::take(&mut state.links).into_iter().collect();
-        // Who hears of it does so in the same order each time.
+        // A deterministic order of notifications.
         links.sort_unstable();
         links
     }
