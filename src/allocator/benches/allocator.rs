@@ -1,10 +1,10 @@
-//! What a run of the allocator costs, in the shapes of Mesos's own allocator benchmarks, beside what Mesos 1.11 took for them
-//! on a machine of this kind (2 cores, quiet).
+//! Measures allocation runs in the shapes of Mesos's own allocator benchmarks, beside the figures of Mesos 1.11 on a
+//! machine of this kind (2 cores, idle).
 //!
-//! `cargo xtask bench allocator` prints a table and writes a page with it and with plots of how cost grows, into cargo's target
-//! folder. `cargo bench -p allocator --bench allocator -- NAME` measures the shapes whose name contains it, without the page;
-//! `-- docs` draws the plots of docs/images anew. Each figure is the processor time of one pass after the state was built, the
-//! best of a few where the pass can be repeated.
+//! `cargo xtask bench allocator` prints a table and writes a page with it and with plots of the growth of cost, into
+//! cargo's target directory. `cargo bench -p allocator --bench allocator -- NAME` measures the shapes whose name
+//! contains it, without the page; `-- docs` draws the plots of docs/images. Each figure is the processor time of one
+//! pass after the state was built, the best of a few if the pass can be repeated.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it has measured")]
 

@@ -62,7 +62,7 @@ impl Holding {
         }
     }
 
-    /// Removes as much of `wanted` as is there, and returns that.
+    /// Removes as much of `wanted` as exists, and returns that.
     pub(crate) fn remove<'a>(&mut self, held: Held, wanted: &'a Resources) -> Cow<'a, Resources> {
         let slot = self.of(held);
         let Some(set) = slot else { return Cow::Owned(Resources::new()) };

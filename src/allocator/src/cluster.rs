@@ -1,4 +1,4 @@
-//! What the master says about agents: they come, change, go, may be offered or not.
+//! Inputs of the master about agents: registration, updates, removal, activation.
 
 use std::collections::BTreeSet;
 
@@ -27,11 +27,11 @@ pub enum UpdateAvailableError {
 }
 
 impl Allocator {
-    /// An agent has registered. `used` is what its tasks and executors have; a framework that is not known yet counts in the
-    /// shares when it is added.
+    /// Adds an agent that has registered. `used` are the resources of its tasks and executors; an unknown framework
+    /// counts in the shares when it is added.
     ///
-    /// One that is there is updated, and what it says of what is used counts: nothing there is offered to anybody any more. What
-    /// frameworks have refused of it stays refused, unless it is another place now (see [`Allocator::update_agent`]).
+    /// A known agent is updated, and `used` replaces what was used there: its offers are void. Refusals of it stay,
+    /// unless it has another hostname or domain now (see [`Allocator::update_agent`]).
     pub fn add_agent(
         &mut self,
         id: &AgentId,
@@ -70,7 +70,7 @@ impl Allocator {
         self.freed(ix);
     }
 
-    /// Takes all that is held on an agent out of the books; who held it.
+    /// Removes all allocations on an agent. Returns the clients that had some.
     fn unbook_agent(&mut self, ix: u32) -> Vec<ClientIx> {
         let held: Vec<_> = self.agents[ix as usize].holdings().map(|(c, h)| (c, h.clone())).collect();
         for (client, holding) in &held {
@@ -107,7 +107,7 @@ impl Allocator {
         self.freed(ix);
     }
 
-    /// An agent is gone, with everything that anybody held there. What the master returns of it afterwards is ignored.
+    /// Removes an agent with all allocations on it. Later returns of its resources are ignored.
     pub fn remove_agent(&mut self, id: &AgentId) {
         let Some(ix) = self.agent(id) else { return };
         for client in self.unbook_agent(ix) {
@@ -160,10 +160,10 @@ impl Allocator {
         self.queue.sort_unstable();
     }
 
-    /// An operator's operation on what nobody holds.
+    /// Applies an operator's operation to unallocated resources.
     ///
     /// # Errors
-    /// Nothing is changed if one of the steps needs what is not there or is held.
+    /// One of the steps needs resources that are missing or allocated. Nothing is changed then.
     pub fn update_available(&mut self, id: &AgentId, conversions: &[Conversion]) -> Result<(), UpdateAvailableError> {
         let ix = self.agent(id).ok_or_else(|| UpdateAvailableError::UnknownAgent(id.clone()))?;
         let agent = &self.agents[ix as usize];

@@ -1,4 +1,4 @@
-//! What the caller tells the allocator: settings, frameworks, agents, refusals. Plain values, no behaviour.
+//! Settings, frameworks, agents and refusals as plain values.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,9 +24,9 @@ pub struct Config {
     pub region: Option<String>,
     /// How long offers and refusals last, how much one framework may hold, how finely agents are offered.
     pub policies: Policies,
-    /// `--role_sorter`: who comes first among roles.
+    /// `--role_sorter`: the order of roles.
     pub role_sorter: SorterKind,
-    /// `--framework_sorter`: who comes first among the frameworks of a role.
+    /// `--framework_sorter`: the order of the frameworks of a role.
     pub framework_sorter: SorterKind,
     /// Where the order in which agents are visited starts from. Two runs with the same seed and inputs are equal.
     pub seed: u64,
@@ -75,13 +75,13 @@ pub struct FrameworkOptions {
     pub name: String,
     /// The roles that it is subscribed to.
     pub roles: BTreeSet<Role>,
-    /// The roles in which it wants no offers now; those that it is not subscribed to are ignored.
+    /// The suppressed roles; roles that it is not subscribed to are ignored.
     pub suppressed_roles: BTreeSet<Role>,
     /// What it can handle.
     pub capabilities: FrameworkCapabilities,
     /// `offer_filters[role].min_allocatable_resources`: overrides [`Config::min_allocatable`]; an empty list is no minimum.
     pub min_allocatable: BTreeMap<Role, Vec<Quantities>>,
-    /// `offer_constraints`: which agents it wants to be offered.
+    /// `offer_constraints`: conditions on the agents that it is offered.
     pub constraints: OfferConstraints,
 }
 
@@ -110,11 +110,11 @@ pub struct AgentOptions {
     pub hostname: String,
     /// The region of its fault domain; none is the master's own.
     pub region: Option<String>,
-    /// The zone of its fault domain; only offer constraints look at it.
+    /// The zone of its fault domain, for offer constraints.
     pub zone: Option<String>,
-    /// Its attributes, in the order of its info; only offer constraints look at them.
+    /// Its attributes, in the order of its info, for offer constraints.
     pub attributes: Vec<Attribute>,
-    /// Why it wants no tasks for the time being, if it does not; only explanations look at it.
+    /// Why it is unhealthy, if it is; for explanations.
     pub unhealthy: Option<String>,
 }
 
@@ -126,7 +126,7 @@ impl AgentOptions {
     }
 }
 
-/// A refusal: the framework does not want what it returns for some time.
+/// A refusal: the framework is not offered the returned resources for some time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Filter {
     /// `refuse_seconds`, already put right by [`Filter::from_refuse_seconds`]. Zero: until the next interval run.
@@ -161,7 +161,7 @@ impl Default for Filter {
 /// In which of the two states resources were when they came back or changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Held {
-    /// In an offer that nobody has answered.
+    /// In an outstanding offer.
     Offered,
     /// By tasks, executors or operations.
     Used,
@@ -181,7 +181,7 @@ pub struct Holder<'a> {
 /// One offer to be made: the resources count as the framework's from now on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Offering {
-    /// To whom.
+    /// The framework.
     pub framework: base::FrameworkId,
     /// In which of its roles.
     pub role: Role,

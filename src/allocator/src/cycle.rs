@@ -1,7 +1,8 @@
-//! The allocation run: which agents are visited, who is asked, and what is offered.
+//! The allocation run: the agents that are visited, the clients that are considered, and the offers.
 //!
-//! A run visits only agents on which something has changed since everybody there said no, and asks only those whose answer may
-//! be another now. So it comes to the same as asking everybody about everything, and costs nothing when nothing has changed.
+//! A run visits only agents on which something has changed since all clients refused, and considers only clients whose
+//! answer may have changed. So its result equals that of considering every client for every agent, and a run without
+//! changes costs nothing.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -29,12 +30,12 @@ pub(crate) enum Asked {
     Some(Vec<ClientIx>),
 }
 
-/// What a visit comes to.
+/// The result of a visit.
 pub(crate) struct Answers {
     pub(crate) offers: Vec<(ClientIx, Arc<Resources>)>,
     /// Roles from whose frameworks limits have kept something.
     pub(crate) short: Vec<RoleIx>,
-    /// What is set aside for guarantees has kept something from somebody.
+    /// Resources withheld for guarantees have prevented an offer.
     pub(crate) held_back: bool,
     /// Frameworks that would have taken something, but hold too much as offers.
     pub(crate) capped: Vec<u32>,
@@ -50,7 +51,7 @@ impl Answers {
         Answers { offers, short, held_back, capped: Vec::new(), rests: false, again: false }
     }
 
-    /// There may be a further slice for somebody. Shared resources are offered once in a run.
+    /// Whether another slice may be offered. Shared resources are offered once in a run.
     pub(crate) fn is_to_go_on(&self) -> bool {
         let shared = |offer: &Resources| offer.iter().any(resources::Resource::is_shared);
         self.again && !self.rests && !self.offers.is_empty() && !self.offers.iter().any(|(_, offer)| shared(offer))
@@ -58,10 +59,10 @@ impl Answers {
 }
 
 impl Allocator {
-    /// Offers what has become free or wanted since the last run. Everything returned is booked as offered.
+    /// Offers what has become free or has been requested since the last run. The returned offers are allocated.
     ///
-    /// To be called after each batch of inputs. Clients whose refusal has ended are not asked for that alone: they wait for
-    /// [`Allocator::allocate_all`], so that ends of refusals do not make a run each.
+    /// To be called after each batch of inputs. Clients whose refusal has expired are not considered for that alone:
+    /// they wait for [`Allocator::allocate_all`], so that expiring refusals do not cause a run each.
     #[must_use]
     pub fn allocate(&mut self, now: Time) -> Vec<Offering> {
         self.end_refusals(now);
@@ -93,8 +94,8 @@ impl Allocator {
         [ended, self.rest_until, recovered].into_iter().flatten().min()
     }
 
-    /// Something waits for the next interval run: the first multiple of the interval after `now`, counted from the last run, as
-    /// if there had been one at each. (Without work there are none; that must not make the wait any shorter.)
+    /// Schedules the next interval run: at the first multiple of the interval after `now`, counted from the last run,
+    /// as if there had been one at each. (Without work there are none; that must not shorten the wait.)
     pub(crate) fn await_interval(&mut self, now: Time) {
         let interval = self.config.allocation_interval.as_nanos().max(1);
         let past = now.since(self.last_interval).as_nanos() % interval;
@@ -153,8 +154,9 @@ impl Allocator {
         offerings
     }
 
-    /// Whether there is somebody to ask about what is left to visit. Who is asked no more holds as much as it may: it is opened
-    /// when it holds less, and asked about everything then. So nothing has to be remembered of agents that are not visited.
+    /// Whether a client is left to consider for the remaining agents. A client that is not considered any more is at
+    /// its cap: it is opened when it holds less, and is considered for every agent then. So nothing has to be
+    /// remembered of agents that are not visited.
     fn anybody_left(&self, opened: &[ClientIx], round: &mut Round) -> bool {
         if round.changed.is_some() && !opened.iter().any(|client| self.is_asked(*client)) {
             round.only_changed();
@@ -162,7 +164,7 @@ impl Allocator {
         round.changed.is_some() || self.tree.listed().iter().any(|client| self.is_asked(client))
     }
 
-    /// Whether a client wants offers and may have more in this run.
+    /// Whether a client has not suppressed its role and may hold more in this run.
     fn is_asked(&self, client: ClientIx) -> bool {
         let state = self.clients.try_get(client);
         state.is_some_and(|state| {
@@ -199,7 +201,7 @@ impl Allocator {
             && self.whitelist.as_ref().is_none_or(|hosts| hosts.contains(&agent.options.hostname))
     }
 
-    /// Asks, in order of share, those who may take what is free on an agent.
+    /// Considers, in order of share, the clients that may get what is free on an agent.
     fn visit(&mut self, ix: u32, shared: Option<&Resources>, takers: &mut Takers, offerings: &mut Vec<Offering>) {
         self.begin_visit(ix);
         let asked = self.asked(ix);
@@ -229,13 +231,13 @@ impl Allocator {
         Asked::Some(some)
     }
 
-    /// Books what a visit has come to.
+    /// Allocates the result of a visit.
     pub(crate) fn book_answers(&mut self, ix: u32, answers: Answers, offerings: &mut Vec<Offering>) {
         self.note_kept(ix, &answers.short, answers.held_back);
         for framework in answers.capped {
             self.caps.cap(framework);
         }
-        // Of what exists only as a whole, quota may let somebody have the larger when the smaller is gone.
+        // Of indivisible resources, quota may allow the larger one when the smaller one is gone.
         let mut again = answers.rests || (!answers.offers.is_empty() && self.has_whole_parts(ix));
         for (client, resources) in answers.offers {
             self.book_offer(ix, client, &resources);
@@ -304,7 +306,7 @@ impl Allocator {
         Answers { capped, rests, again: cut, ..Answers::new(offers, ledger) }
     }
 
-    /// Asks some, who are sorted by number, in order.
+    /// Considers some clients, sorted by number, in order.
     pub(crate) fn ask_some(&self, some: &[ClientIx], mut ask: impl FnMut(ClientIx) -> ControlFlow<()>) {
         // Sorting a few costs less than walking past many; sorting many does not.
         if some.len() * 8 < self.tree.active_clients() {
@@ -319,8 +321,8 @@ impl Allocator {
         }
     }
 
-    /// Asks all in order; once some have said no, those who have refused all of it are looked up together and passed over.
-    /// Where only `takers` may have any of it, only they are asked.
+    /// Considers all clients in order; after some refusals, those that have refused everything are looked up together
+    /// and skipped. If only `takers` may get a part, only they are considered.
     fn ask_everybody(
         &self,
         agent: u32,
@@ -370,8 +372,8 @@ impl Allocator {
         (clients, count)
     }
 
-    /// The active clients without refusers, if so many have refused something that hardly anybody can be left: else it is
-    /// cheaper to ask first.
+    /// The active clients without refusers, if so many have refused something that few can be left: otherwise it is
+    /// cheaper to consider each first.
     fn open_at_once(&self, agent: u32) -> Option<(Bits, usize)> {
         let refusals = self.agents[agent as usize].refusals.len();
         let crowded = refusals > 0 && refusals * 8 >= self.tree.active_clients() * 7;

@@ -28,9 +28,10 @@ pub(crate) struct Framework {
 }
 
 impl Allocator {
-    /// Adds a framework that has subscribed. `used` is what its tasks hold; what agents reported before counts once.
+    /// Adds a framework that has subscribed. `used` are the resources of its tasks; what agents reported before counts
+    /// once.
     ///
-    /// Adding a known framework updates it, books resources that were not known to be used, and sets whether it is
+    /// Adding a known framework updates it, allocates resources that were not known to be used, and sets whether it is
     /// active.
     pub fn add_framework(
         &mut self,

@@ -1,5 +1,5 @@
-//! The first part of a run: guarantees that are not met are served before anything goes by share (mesos-features.md ALL-32); and
-//! who need not be asked at all, because limits leave them nothing.
+//! The first part of a run: unsatisfied guarantees are served before shares count (mesos-features.md ALL-32); and the
+//! clients that need not be considered, because limits leave them nothing.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -25,7 +25,7 @@ pub(crate) struct Takers {
 }
 
 impl Takers {
-    /// None: everybody.
+    /// `None`: every client.
     pub(crate) fn of(&mut self, allocator: &Allocator) -> Option<&Bits> {
         let capped = allocator.roles.accounts.capped;
         if capped == 0 {

@@ -1,8 +1,9 @@
-//! How much of what is free may be given to whom: limits of roles, and what is set aside for guarantees that are not met.
+//! How much of the free resources a client may get: limits of roles, and the amounts withheld for unsatisfied
+//! guarantees.
 //!
-//! Guaranteed amounts are set aside in the whole cluster, not on particular agents: whoever takes what is neither reserved nor
-//! revocable must leave as much free, anywhere, as is missing to all guarantees (mesos-features.md ALL-31). A [`Ledger`] is
-//! the state of that during one visit to an agent; what the visit gives away is booked afterwards.
+//! Guaranteed amounts are withheld in the whole cluster, not on particular agents: a client that gets unreserved,
+//! non-revocable resources must leave as much free, anywhere, as all guarantees lack (mesos-features.md ALL-31). A
+//! [`Ledger`] is the state of that during one visit to an agent; the visit's result is allocated afterwards.
 
 use std::ops::ControlFlow;
 
@@ -36,13 +37,13 @@ pub(crate) fn counted(resources: &Resources) -> Quantities {
     sum
 }
 
-/// How much of each name may be given to those who are guaranteed nothing: what is free beyond what is set aside.
-/// A name of which nothing is set aside is not bounded.
+/// How much of each name clients without a guarantee may get: the free amount minus the withheld one. A name of which
+/// nothing is withheld has no bound.
 pub(crate) fn bounds(available: &Quantities, required: &Quantities) -> Limits {
     required.iter().map(|(name, set_aside)| (name.clone(), available.get(&name).minus_floored(set_aside))).collect()
 }
 
-/// Which bounds hold for a client: those of its top-level role, or those that all share who have no quota.
+/// The bounds of a client: those of its top-level role, or those of all roles without quota.
 pub(crate) type Bound = Option<RoleIx>;
 
 /// The state of quota and headroom during one visit.
@@ -75,7 +76,7 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// Which bounds hold for clients of a role; none if there are none at all.
+    /// The bounds of a role's clients; `None` if there are none at all.
     pub(crate) fn bound(&self, role: RoleIx) -> Option<Bound> {
         let top = self.roles.top(role);
         match self.roles.get(top).account() {
@@ -85,7 +86,7 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// Something is set aside, which bounds everybody.
+    /// Amounts are withheld, which bounds every client.
     pub(crate) fn has_bounds(&self) -> bool {
         !self.bounds.is_empty()
     }
@@ -97,7 +98,7 @@ impl<'a> Ledger<'a> {
         !account.unmet.is_empty() && (self.given.iter().all(|(to, _)| *to != top) || !self.unmet(Some(top)).is_empty())
     }
 
-    /// Something is missing to somebody's guarantees that is among these amounts.
+    /// Whether a guarantee lacks one of these amounts.
     pub(crate) fn serves(&self, amounts: &Quantities) -> bool {
         amounts.iter().any(|(name, _)| self.required.get(&name).is_positive())
     }
@@ -204,8 +205,8 @@ impl Allocator {
         }
     }
 
-    /// Lets those be asked again whose limits leave more than before, to whose guarantees more is missing, or from whom
-    /// less is set aside. To be called before a run.
+    /// Opens clients again whose limits leave more than before, whose guarantees lack more, or from which less is
+    /// withheld. To be called before a run.
     pub(crate) fn wake(&mut self) {
         let accounts = &mut self.roles.accounts;
         let mut roles = std::mem::take(&mut accounts.roomier);
@@ -242,7 +243,7 @@ impl Allocator {
         }
     }
 
-    /// Remembers what kept somebody from something on an agent.
+    /// Records the reason that prevented an offer of an agent.
     pub(crate) fn note_kept(&mut self, ix: u32, short: &[RoleIx], held_back: bool) {
         for role in short {
             self.roles.note_short(*role);

@@ -134,7 +134,7 @@ impl Allocator {
         held.is_empty() || self.tree.share_of(&(held + &offer.quantities())) <= cap
     }
 
-    /// Opens those who hold less than when they were passed over.
+    /// Opens clients that hold less than when they were skipped.
     pub(crate) fn open_loose(&mut self) {
         for framework in std::mem::take(&mut self.caps.loose) {
             let Some(state) = self.frameworks.get(framework as usize) else { continue };

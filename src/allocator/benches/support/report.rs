@@ -42,7 +42,7 @@ pub fn print(rows: &[Row]) {
     }
 }
 
-/// Writes the page into cargo's target folder; where it is.
+/// Writes the page into cargo's target directory. Returns its path.
 pub fn write(rows: &[Row], plots: &[String]) -> std::io::Result<PathBuf> {
     let program = std::env::current_exe()?;
     let target = program.ancestors().nth(3).unwrap_or(&program);

@@ -18,7 +18,7 @@ fn hosted(at: usize) -> AgentOptions {
     AgentOptions { hostname: format!("agent{at}"), ..AgentOptions::default() }
 }
 
-/// How many offers were made and declined until nobody was offered anything.
+/// Declines offers until no client is offered any. Returns their number.
 pub fn decline_all_for_good(allocator: &mut Allocator) -> usize {
     let forever = Some(Filter { refuse: Filter::MAX_REFUSE });
     let mut declined = 0;
@@ -33,7 +33,7 @@ pub fn decline_all_for_good(allocator: &mut Allocator) -> usize {
     declined
 }
 
-/// A cycle in which everybody is asked about every agent, as if nothing were remembered; the best of some.
+/// A cycle in which every client is considered for every agent, as if nothing were remembered; the best of some.
 pub fn ask_everybody_anew(allocator: &mut Allocator, agents: usize) -> Duration {
     let (more, less) = (text(AGENT), text("cpus:23;mem:4096;disk:4096;ports:[31000-32000]"));
     let mut best = Duration::MAX;
@@ -107,7 +107,7 @@ pub fn add_and_update(agents: usize, frameworks: usize, limits: [Limits; 4], row
     }
 }
 
-/// Each agent registers by itself, with a run after each.
+/// Each agent registers separately, with a run after each.
 pub fn one_by_one(agents: usize, frameworks: usize, rows: &mut Vec<Row>) {
     let mut allocator = cluster(0, frameworks);
     let total = text(AGENT);
@@ -210,7 +210,7 @@ pub fn memory(agents: usize, frameworks: usize, filters_each: usize, rows: &mut 
     let shape =
         format!("{agents} x {frameworks}, {count} filters in {megabytes} MB (at most 1,500 MB): an offer declined");
     rows.push(Row::new(shape, took, NONE).each(count));
-    // What is fair, worked out for everybody.
+    // The fair shares of all clients.
     let (took, report) = time(|| allocator.fairness());
     rows.push(Row::new(format!("  fairness of {} frameworks, read", report.clients.len()), took, NONE));
 }

@@ -1,7 +1,8 @@
-//! Offer constraints: which agents a framework wants to be offered in a role, by their attributes (mesos-features.md 1.6).
+//! Offer constraints: conditions on the attributes of agents that a framework is offered in a role (mesos-features.md
+//! 1.6).
 //!
-//! An agent qualifies if all constraints of at least one group hold. A role without an entry takes every agent. This module knows
-//! agents by their [`AgentOptions`] only, and reads no messages: the caller turns its own into [`Constraint`]s.
+//! An agent qualifies if all constraints of at least one group hold. A role without an entry accepts every agent. This
+//! module uses [`AgentOptions`], and reads no messages: the caller converts its own to [`Constraint`]s.
 
 mod pattern;
 
@@ -14,7 +15,7 @@ use crate::AgentOptions;
 use pattern::Pattern;
 pub use pattern::{PatternError, RegexLimits};
 
-/// What of an agent a constraint looks at.
+/// The property of an agent that a constraint tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Selector {
     /// The first attribute of that name.
@@ -48,7 +49,7 @@ pub enum Predicate {
 /// One constraint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Constraint {
-    /// What it looks at; none was named, if that is what the message said.
+    /// The selected property; it may be missing, as in the message.
     pub selector: Selector,
     /// What must hold.
     pub predicate: Predicate,
@@ -88,7 +89,7 @@ pub struct Attribute {
     pub text: Option<String>,
 }
 
-/// A framework's constraints in all its roles, ready to be held against agents. Cheap to clone. The default has none.
+/// Parsed offer constraints of a framework in all of its roles; empty if the framework sent none. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct OfferConstraints {
     /// By role name, which need not be one that exists.

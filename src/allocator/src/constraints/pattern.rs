@@ -14,8 +14,8 @@ const MAX_LENGTH: usize = 64 * 1024;
 /// How large an expression may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegexLimits {
-    /// `--offer_constraints_re2_max_mem`, in bytes. An instruction is taken to need 28, which is what the documentation of
-    /// the flag's default comes to (54 instructions in 1499 bytes).
+    /// `--offer_constraints_re2_max_mem`, in bytes. An instruction is assumed to need 28 bytes, which follows from the
+    /// documentation of the flag's default (54 instructions in 1499 bytes).
     pub max_memory: usize,
     /// `--offer_constraints_re2_max_program_size`: how many instructions, counted much as RE2 counts them: one per byte, one per
     /// range of a class, one per branch; a counted repetition is so many copies.
@@ -73,7 +73,7 @@ impl Pattern {
             return Err(broken("pattern too large - compile failed".to_owned()));
         }
         let anchored = format!("^(?:{ascii})$");
-        // What one instruction comes to here is far below this, and what the search may cache is bounded, too.
+        // An instruction needs far less than this, and the search cache is limited, too.
         let most = limits.max_memory.saturating_mul(64).max(1 << 20);
         let built = RegexBuilder::new(&anchored).size_limit(most).dfa_size_limit(1 << 16).build();
         built.map(Pattern).map_err(|error| broken(error.to_string().replace('\n', " ")))
@@ -132,7 +132,7 @@ fn ascii_classes(pattern: &str) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// How many instructions an expression comes to, saturating. Repetitions are multiplied, not carried out.
+/// The number of instructions of an expression, saturating. Repetitions are multiplied, not expanded.
 fn size(hir: &Hir) -> usize {
     match hir.kind() {
         HirKind::Empty => 0,

@@ -1,4 +1,4 @@
-//! What stops an offer of one agent to one client: each rule of the run by itself, in its order.
+//! Reasons that prevent an offer of one agent to one client: each rule of the run separately, in its order.
 
 use resources::{Limits, Resource, Resources, Role};
 

@@ -1,7 +1,8 @@
-//! Why a framework has no (or few) offers in a role: for each agent what stops an offer at present, and who comes before it.
+//! Explains why a framework has no (or few) offers in a role: for each agent the current reason, and the clients that
+//! come before it.
 //!
-//! The answer is worked out from the allocator's state by the rules of its run, in the same order, for one client and all agents.
-//! It changes nothing, and it takes no part in a run. `text.rs` says it in words.
+//! The explanation follows from the allocator's state by the rules of its run, in the same order, for one client and
+//! all agents. It changes nothing. `text.rs` formats it.
 
 mod judge;
 mod text;
@@ -15,7 +16,7 @@ use crate::{Held, Quota};
 
 pub use crate::tree::Level;
 
-/// Why somebody has no offers.
+/// The explanation of a client.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation {
     /// Who.
@@ -26,9 +27,9 @@ pub struct Explanation {
     pub role: Role,
     /// When this was true.
     pub at: Time,
-    /// Whether it wants offers at all.
+    /// Whether it has suppressed offers.
     pub standing: Standing,
-    /// Nothing is offered to anybody before so many agents are there, or before that time.
+    /// No offers are made before that many agents have reregistered, or before that time.
     pub paused: Option<(usize, Time)>,
     /// Its place in the order, from the top-level roles down to the frameworks of its role. Empty if it has none.
     pub levels: Vec<Level>,
@@ -51,7 +52,7 @@ pub struct Verdict {
     pub obstacle: Obstacle,
 }
 
-/// Whether a framework wants offers in a role.
+/// Whether a framework is offered resources in a role at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// It does.
@@ -82,9 +83,9 @@ pub struct QuotaStanding {
 pub enum Obstacle {
     /// The framework has an offer of it, since then.
     Offered(Time),
-    /// The agent is disconnected, draining or deactivated, or has come back and is asked what runs there.
+    /// The agent is disconnected, draining or deactivated, or is reregistering.
     Inactive,
-    /// The agent wants no tasks, and says why.
+    /// The agent is unhealthy, for this reason.
     Unhealthy(String),
     /// Its host is not on the whitelist.
     NotWhitelisted,
@@ -110,7 +111,7 @@ pub enum Obstacle {
     Refused(Option<Time>),
     /// It holds as much in offers as it may.
     HoldsTooMuch,
-    /// Nothing: this would be offered, unless somebody before it takes it.
+    /// Nothing: these resources would be offered, unless a client before it gets them.
     Nothing(Resources),
 }
 
@@ -119,7 +120,7 @@ pub enum Obstacle {
 pub struct HeldBy {
     /// The framework.
     pub framework: FrameworkId,
-    /// Its name; empty if only agents have told of it.
+    /// Its name; empty if only agents have reported it.
     pub name: String,
     /// In which role.
     pub role: Role,

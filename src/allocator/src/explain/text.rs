@@ -252,7 +252,7 @@ fn span(later: Time, earlier: Time) -> String {
     format_duration(Duration::from_secs((exact + Duration::from_millis(500)).as_secs()))
 }
 
-/// For how long something has been so; what was so before any time was known says nothing.
+/// How long a state has lasted; empty if its start is unknown.
 fn so_far(now: Time, since: Time) -> String {
     if since == Time::EPOCH { String::new() } else { format!(" for {}", span(now, since)) }
 }

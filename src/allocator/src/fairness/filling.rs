@@ -15,9 +15,9 @@ pub struct Competitor {
 /// Slack for sums of binary fractions.
 const EPSILON: f64 = 1e-9;
 
-/// The dominant share of each, when `capacity` of every resource is there to be shared.
+/// The dominant share of each competitor if `capacity` of every resource is shared.
 ///
-/// Demands, weights and mixes are not negative; who has no demand or no weight gets nothing.
+/// Demands, weights and mixes are not negative; a competitor without demand or weight gets nothing.
 #[must_use]
 pub fn fill(capacity: f64, all: &[Competitor]) -> Vec<f64> {
     let resources = all.iter().map(|one| one.mix.len()).max().unwrap_or_default();

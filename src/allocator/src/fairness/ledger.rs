@@ -49,7 +49,7 @@ pub struct Holding {
     pub longest: f64,
 }
 
-/// How long the framework wanted offers and had none.
+/// How long the framework waited without an offer.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Waiting {
     /// Start of the current wait.
@@ -118,7 +118,7 @@ impl Ledger {
         }
     }
 
-    /// Records whether the framework wants offers and holds none.
+    /// Records whether the framework waits without an offer.
     pub(crate) fn waits(&mut self, waits: bool, now: Time) {
         match waits {
             true => drop(self.waiting.since.get_or_insert(now)),

@@ -1,7 +1,7 @@
 //! Fairness of the whole cluster: Jain's index, and three measures of unfairness.
 //!
-//! S is a framework's share over time, F its fair share over the same time. All measures are over the frameworks that
-//! compete: those that want offers or hold resources.
+//! S is a framework's share over time, F its fair share over the same time. All measures are over the competing
+//! frameworks: those that have not suppressed offers or hold resources.
 
 use super::ClientFairness;
 
@@ -52,7 +52,7 @@ impl Measures {
     }
 }
 
-/// Returns share, fair share and the lacking fraction: over the samples, or of now if there are none yet.
+/// Returns share, fair share and the lacking fraction: over the samples, or the current ones without samples.
 fn over_time(client: &ClientFairness) -> (f64, f64, f64) {
     let sampled = &client.sampled;
     if sampled.seconds > 0.0 && sampled.target > 0.0 {

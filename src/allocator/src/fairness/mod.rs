@@ -71,7 +71,7 @@ pub struct ClientFairness {
     pub framework: FrameworkId,
     /// The role.
     pub role: Role,
-    /// Whether it wants offers.
+    /// Whether it has not suppressed offers.
     pub wants: bool,
     /// Its dominant share.
     pub share: f64,
@@ -194,7 +194,7 @@ impl Allocator {
         }
     }
 
-    /// Records whether a client wants offers and has none.
+    /// Records whether a client waits without an offer.
     pub(crate) fn note_waiting(&mut self, client: ClientIx) {
         let state = self.clients.get_mut(client);
         let wants = state.node.is_some_and(|node| self.tree.is_active(node));

@@ -1,7 +1,7 @@
 //! Fair shares of all roles and frameworks: water-filling level by level down the tree, over the current demand.
 //!
-//! A framework that wants offers demands all resources; one that does not, what it holds. Its future tasks are assumed
-//! to have the mix of what it holds now; without holdings, it takes all resources alike.
+//! A framework that has not suppressed offers demands all resources; a suppressed one, what it holds. Its future tasks
+//! are assumed to have the mix of what it holds now; without holdings, it takes all resources alike.
 
 use resources::{Name, Quantities};
 use rustc_hash::FxHashMap;
