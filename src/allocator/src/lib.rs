@@ -1,22 +1,23 @@
-//! Who is offered what: role tree, dominant resource fairness, refusals, the allocation run.
+//! The allocator: role tree, dominant resource fairness, refusals, the allocation run.
 //!
-//! [`Allocator`] is told by the master of frameworks, agents and what becomes of offers, and says in [`Allocator::allocate`]
-//! what is to be offered to whom. The rules are Mesos 1.11's hierarchical allocator's:
+//! The master reports frameworks, agents and the results of offers to [`Allocator`], and [`Allocator::allocate`]
+//! returns the next offers. The rules are those of Mesos 1.11's hierarchical allocator:
 //!
 //! * Roles form a tree; at each level the child with the least dominant share (by its weight) comes first, among equals
 //!   the one with fewer allocations so far, then by name. In a role, frameworks are ordered the same way.
-//! * Offered resources count as held. Shares are parts of the whole cluster, and shared resources count once per agent.
-//! * The whole rest of an agent goes to the first who may have it: reservations go to their role and those below it; shared,
-//!   revocable and refined resources, GPU agents and other regions go only to frameworks that can handle them; an
-//!   offer below the minimum is not made; nor one that the framework has refused in full for the time being.
+//! * Offered resources count as allocated. Shares are parts of the whole cluster, and shared resources count once per
+//!   agent.
+//! * The whole rest of an agent goes to the first client that may have it: reservations go to their role and those
+//!   below it; shared, revocable and refined resources, GPU agents and other regions go only to frameworks that can
+//!   handle them; an offer below the minimum is not made, nor one that the framework has currently refused in full.
 //!
-//! Where it differs: Mesos offers freed resources at the next interval; here, the run after each batch of inputs
-//! offers them at once. Only who declined waits for the interval (its refusal lasts at least that long), so nobody can make the
-//! master spin.
+//! Unlike Mesos, which offers freed resources at the next interval, the run after each batch of inputs offers them at
+//! once. Only a client that declined waits for the interval (its refusal lasts at least that long), so that no
+//! framework can keep the master busy.
 //!
-//! This crate knows nothing of offers' ids, tasks, messages, or clocks. It is deterministic: the order in which agents are
-//! visited comes from [`Config::seed`]. Amounts are exact (thousandths); resources are kept without allocation info, and are
-//! taken in with or without it.
+//! This crate does not know ids of offers, tasks, messages, or clocks. It is deterministic: [`Config::seed`] determines
+//! the order in which agents are visited. Amounts are exact (thousandths); resources are stored without allocation
+//! info, and are accepted with or without it.
 #![forbid(unsafe_code)]
 
 mod account;
