@@ -1,9 +1,9 @@
-//! Maintenance: agents that will be unavailable, and inverse offers to the frameworks that hold something there
+//! Maintenance: agents that will be unavailable, and inverse offers to the frameworks that hold resources there
 //! (mesos-features.md 5.11).
 //!
-//! An inverse offer asks a framework to give back what it has on an agent. Each framework has at most one outstanding per
-//! agent; its answer is kept for the operator, and the filter that comes with it says when it is asked again. Work is done only
-//! for agents on which something has changed. It knows nothing of machines, schedules or offers' ids.
+//! An inverse offer asks a framework to vacate an agent. Each framework has at most one outstanding for each agent; its
+//! answer is kept for the operator, and the filter of the answer determines when it is asked again. Only agents on
+//! which something has changed cause work. Machines, schedules and ids of offers are elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -22,7 +22,7 @@ pub struct Unavailability {
     pub duration: Option<Duration>,
 }
 
-/// What a framework says to an inverse offer.
+/// A framework's answer to an inverse offer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum InverseAnswer {
     /// It will be off the agent in time.
@@ -34,7 +34,7 @@ pub enum InverseAnswer {
 /// One inverse offer to be made. It is outstanding from now on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InverseOffering {
-    /// To whom.
+    /// The framework.
     pub framework: FrameworkId,
     /// What it is to leave. Inverse offers of maintenance name no resources: it is all that the framework has there.
     pub agent: AgentId,
@@ -67,7 +67,7 @@ struct Window {
 #[derive(Debug, Default)]
 pub(crate) struct Maintenance {
     windows: BTreeMap<u32, Window>,
-    /// Agents to look at next, and those that wait for the next interval run.
+    /// Agents to check next, and those that wait for the next interval run.
     due: BTreeSet<u32>,
     late: BTreeSet<u32>,
     /// When filters end: (time, agent, framework).
@@ -75,7 +75,7 @@ pub(crate) struct Maintenance {
 }
 
 impl Maintenance {
-    /// Something has changed on an agent: somebody new may hold something there, or the agent may be offered again.
+    /// Something has changed on an agent: a framework may hold resources there, or the agent may be offered again.
     pub(crate) fn touch(&mut self, agent: u32) {
         if self.windows.contains_key(&agent) {
             self.due.insert(agent);

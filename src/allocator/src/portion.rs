@@ -37,7 +37,7 @@ pub(crate) struct Portions<'a> {
     slicer: Option<Slicer>,
 }
 
-/// What a client says when it is asked about an agent.
+/// The result of considering a client for an agent.
 pub(crate) enum Answer {
     /// Nothing for it, or nothing that it has not refused for some time.
     No,
@@ -54,7 +54,7 @@ struct Portion {
     stripped: (bool, bool, bool),
     resources: Arc<Resources>,
     amounts: Quantities,
-    /// Contains the least offer that holds for all who set none of their own.
+    /// Contains the minimal offer of frameworks without a minimum of their own.
     enough: bool,
 }
 
@@ -99,7 +99,7 @@ impl<'a> Portions<'a> {
         self.free = free;
     }
 
-    /// Nothing is left for anybody.
+    /// Nothing is left.
     pub(crate) fn is_empty(&self) -> bool {
         self.free.is_empty()
     }
@@ -109,7 +109,7 @@ impl<'a> Portions<'a> {
         self.slicer.is_some()
     }
 
-    /// What a client says to the agent now.
+    /// What the client would be offered of the agent now.
     pub(crate) fn offer(
         &mut self,
         ix: ClientIx,
@@ -216,7 +216,7 @@ impl<'a> Portions<'a> {
         !self.special && self.reserved.is_empty()
     }
 
-    /// What is set aside for guarantees leaves less than the least offer, for anybody without a minimum of their own.
+    /// Withheld amounts leave less than the minimal offer of frameworks without a minimum of their own.
     pub(crate) fn is_set_aside(&self, ledger: &mut Ledger<'_>) -> bool {
         self.is_plain()
             && ledger.has_bounds()

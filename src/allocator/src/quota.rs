@@ -1,8 +1,7 @@
-//! Quota: what a role and all below it is guaranteed, and what it may have at most (mesos-features.md 5.4, 12.3).
+//! Quota: guarantee and limit of a role with all roles below it (mesos-features.md 5.4, 12.3).
 //!
-//! A role consumes what is reserved for it or below it, held or not, and what its frameworks hold beside that. This file
-//! keeps quotas and says what they come to; it does not check whether a quota may be set (the master does), and makes no
-//! offers.
+//! A role consumes its reservations and those below it, allocated or not, and what its frameworks hold beside them.
+//! This file has the quotas and what they amount to; the master checks whether a quota may be set.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +11,7 @@ use resources::{Limits, Quantities, Role};
 use crate::allocator::Allocator;
 use crate::headroom::counted;
 
-/// What a role and all below it is guaranteed, and what it may have at most. The default is none of either.
+/// Guarantee and limit of a role with all roles below it. The default has neither.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Quota {
     /// Set aside for the role until it has it. A name that is not there is not guaranteed.

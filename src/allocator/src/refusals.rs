@@ -1,8 +1,9 @@
-//! Refusals ("filters"): what a framework, in a role, does not want from an agent for some time.
+//! Refusals ("filters"): resources of an agent that a framework, in a role, is not offered for some time.
 //!
-//! A refusal blocks an offer that it contains in full; as soon as the agent has anything more, the offer goes out.
-//! Each agent keeps its own, sorted by client, so that a check is a short search. Clearing all refusals of a client (REVIVE)
-//! only raises the client's epoch: those of an older epoch are void, and dropped when their agent's list is touched.
+//! A refusal blocks an offer that it contains in full; as soon as the agent has anything more, the offer is made. Each
+//! agent has its own refusals, sorted by client, so that a check is a short search. Clearing all refusals of a client
+//! (REVIVE) only raises the client's epoch: refusals of an older epoch are void, and dropped when their agent's list is
+//! next changed.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -67,7 +68,7 @@ impl AgentRefusals {
         self.list.len()
     }
 
-    /// Those who have refused something until the next interval run only.
+    /// Clients with a refusal that lasts until the next interval run only.
     pub(crate) fn resting(&self, clients: &Clients) -> impl Iterator<Item = ClientIx> {
         let resting = self.list.iter().filter(|r| r.until == NEXT_INTERVAL);
         resting.filter(|r| clients.epoch(r.client) == Some(r.epoch)).map(|r| r.client)

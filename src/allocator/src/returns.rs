@@ -1,4 +1,4 @@
-//! What becomes of offered resources: they come back, are taken up, or are changed by an operation.
+//! Results of offers: resources are returned, accepted, or changed by an operation.
 
 use base::{AgentId, FrameworkId, Time};
 use resources::{Conversion, ConversionError, Resources, Role};

@@ -1,7 +1,7 @@
-//! Roles: which exist, how they nest, their weights, and what is reserved and used in each.
+//! Roles: their tree, their weights, and their reserved and used resources.
 //!
-//! A role exists while a framework is in it, it has a weight other than 1 or a quota, something is reserved for it, or a role
-//! below it exists. It knows nothing of shares; those are the tree's.
+//! A role exists while a framework is in it, it has a weight other than 1 or a quota, something is reserved for it, or
+//! a role below it exists. Shares are computed in the tree.
 
 use std::collections::BTreeMap;
 
@@ -62,7 +62,7 @@ impl Books {
         self.reserved.clone() + &self.held_unreserved
     }
 
-    /// What an operator is told that is consumed: as [`Books::charged`], without what is only offered.
+    /// Consumption as shown to operators: [`Books::charged`] without offered resources.
     pub(crate) fn consumed(&self) -> Quantities {
         self.reserved.clone() + &self.used_unreserved
     }
@@ -169,7 +169,7 @@ impl Roles {
         tree.set_weight(self.get(ix).node, weight.value());
     }
 
-    /// Sets a role's quota; the default one is none.
+    /// Sets a role's quota; the default one means no quota.
     pub(crate) fn set_quota(&mut self, ix: RoleIx, quota: Quota) {
         let state = &mut self.slab[ix as usize];
         let mut new = (!quota.is_default()).then(|| Box::new(Account::new(quota)));
@@ -195,7 +195,7 @@ impl Roles {
         top
     }
 
-    /// Changes the books of a role and of all above it.
+    /// Changes the amounts of a role and of all roles above it.
     pub(crate) fn book(&mut self, ix: RoleIx, mut change: impl FnMut(RoleIx, &mut Books)) {
         let mut next = Some(ix);
         while let Some(ix) = next {

@@ -1,4 +1,4 @@
-//! What the allocator knows, as values: for /roles, for metrics, and for explaining why somebody got no offer.
+//! The allocator's state as values: for /roles, metrics and explanations.
 
 use std::collections::BTreeMap;
 
@@ -36,8 +36,8 @@ pub struct RoleView {
     pub held_unreserved: Quantities,
     /// What it is guaranteed and may have at most; the default if it was given no quota.
     pub quota: Quota,
-    /// What is consumed of the quota, as operators are told (`/roles`, GET_QUOTA): all reservations, and what is used beside them.
-    /// Offers do not count.
+    /// Consumption of the quota as shown to operators (`/roles`, GET_QUOTA): all reservations, and what is used beside
+    /// them. Offers do not count.
     pub consumed: Quantities,
     /// What is consumed of the quota as the allocator counts it: offers count as used.
     pub charged: Quantities,
@@ -56,7 +56,7 @@ pub struct ClientView {
     pub used: Quantities,
     /// Still one of the framework's roles; else only something is left in it.
     pub subscribed: bool,
-    /// It wants no offers in it.
+    /// It has suppressed offers in the role.
     pub suppressed: bool,
     /// Refusals in force.
     pub refusals: u32,
@@ -82,7 +82,7 @@ pub struct AgentView {
     pub active: bool,
     /// All that it has.
     pub total: Resources,
-    /// What nobody holds; shared resources are always free.
+    /// Unallocated resources; shared resources are always free.
     pub free: Resources,
     /// Who was offered what.
     pub offered: Vec<(FrameworkId, Role, Resources)>,
@@ -151,7 +151,7 @@ impl Allocator {
         clients.iter().map(|(role, client)| (role.clone(), view(self.clients.get(*client)))).collect()
     }
 
-    /// An agent's resources, and who has them.
+    /// An agent's resources, and their clients.
     #[must_use]
     pub fn agent_view(&self, id: &AgentId) -> Option<AgentView> {
         let agent = &self.agents[self.agent(id)? as usize];

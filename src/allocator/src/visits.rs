@@ -1,7 +1,7 @@
-//! Which agents a run may visit, which one is next, and what a sorter wants to know of it.
+//! The agents that a run may visit, the next one, and their properties for sorters.
 //!
-//! The order of a run over many agents is drawn one by one: a run that soon has nobody left to ask costs no more than the
-//! agents that it has visited, however many there are.
+//! The order of a run over many agents is drawn one by one: a run that soon has no client left costs no more than the
+//! agents that it has visited.
 
 use std::ops::ControlFlow;
 
@@ -85,7 +85,7 @@ impl Allocator {
         }
     }
 
-    /// Tells sorters of the agent, if there are any who want to know.
+    /// Passes the agent to the sorters that need it.
     pub(crate) fn begin_visit(&mut self, ix: u32) {
         if !self.tree.is_order_kept() {
             let draw = self.rng.next();

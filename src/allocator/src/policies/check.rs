@@ -69,7 +69,7 @@ pub enum PolicyError {
     /// Nothing is named.
     #[error("offer_granularity must name at least one resource")]
     NoGranularity,
-    /// More than anybody needs.
+    /// Too many entries.
     #[error("{entry} has {given} entries; at most {MAX_ENTRIES} are allowed")]
     TooMany {
         /// `roles` or `frameworks`.

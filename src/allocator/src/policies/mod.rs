@@ -1,10 +1,11 @@
 //! Policies of holding and refusal: how long an offer may be held, how long a refusal lasts, how much one framework may
 //! hold as offers, and how finely agents are offered. [`Policies::default`] is Mesos 1.11's behaviour.
 //!
-//! Why there are any: Saha, Beltre, Govindaraju, "Exploring the Fairness and Resource Distribution in an Apache Mesos
-//! Environment" (IEEE CLOUD 2018) found the holding period and the refusal cycle of frameworks to decide who gets what.
+//! Saha, Beltre, Govindaraju, "Exploring the Fairness and Resource Distribution in an Apache Mesos Environment" (IEEE
+//! CLOUD 2018) found that the holding period and the refusal cycle of frameworks determine their shares.
 //!
-//! Values only: the allocator asks them in its run, the master when it sends an offer. Files and calls are the daemon's.
+//! These are values: the allocator reads them in its run, the master when it sends an offer. Files and calls are the
+//! daemon's.
 
 mod check;
 mod patience;
@@ -63,9 +64,9 @@ pub enum AgentOrder {
     /// In another order each time, as Mesos does.
     #[default]
     Random,
-    /// The fullest first, so that what is free gathers on few agents: packing at the first level, whatever frameworks do at the
-    /// second. It works together with a small [`Policies::max_offered_share`]: who may hold but few offers takes what it is
-    /// shown.
+    /// The fullest agents first, so that free resources gather on few agents: packing at the first level, whatever
+    /// frameworks do at the second. Works best with a small [`Policies::max_offered_share`]: a framework that may hold
+    /// few offers accepts what it is offered.
     Fullest,
     /// The emptiest first: spreading at the first level.
     Emptiest,
@@ -203,7 +204,7 @@ impl Policies {
         self.frameworks.get(id).or_else(|| self.frameworks.get(name))
     }
 
-    /// What the role itself, or else the nearest above it, says.
+    /// The setting of the role, or of the nearest role above it.
     fn nearest<T>(&self, role: &Role, of: impl Fn(&RolePolicies) -> Option<T>) -> Option<T> {
         if self.roles.is_empty() {
             return None;

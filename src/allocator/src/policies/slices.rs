@@ -1,7 +1,8 @@
-//! Offers of less than a whole agent: an agent is cut into equal slices, each offered by itself.
+//! Offers of less than a whole agent: an agent is divided into equal slices, each offered separately.
 //!
-//! All slices have the agent's own mix of resources, so that none is left over in a shape that nobody can use. Only what
-//! is neither reserved, revocable, shared nor a special disk is cut; the rest goes with the first slice to whom it belongs.
+//! All slices have the agent's own mix of resources, so that none is left over in an unusable shape. Only resources
+//! that are unreserved, not revocable, not shared, and no special disk are divided; the rest goes with the first slice
+//! to its client.
 
 use resources::{Amount, Name, Quantities, Ranges, Resource, Resources, Value};
 

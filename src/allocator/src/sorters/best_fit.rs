@@ -3,8 +3,8 @@
 
 use resources::{Name, Quantities};
 
-/// How different two mixes are: the sum of the differences of their parts, each mix measured in shares of the cluster and scaled to
-/// 1. From 0 (the same) to 2 (nothing in common); who has nothing fits everywhere.
+/// Distance of two mixes: the sum of the differences of their parts, each mix measured in shares of the cluster and
+/// scaled to 1. From 0 (equal) to 2 (nothing in common); an empty mix fits everywhere.
 pub(crate) fn distance(wanted: &Quantities, free: &Quantities, cluster: &Quantities) -> f64 {
     let parts = |of: &Quantities| -> Vec<(Name, f64)> {
         let parts: Vec<(Name, f64)> =

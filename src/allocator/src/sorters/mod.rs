@@ -56,13 +56,13 @@ impl SorterKind {
         }
     }
 
-    /// The order that the tree keeps by itself is its order.
+    /// Whether the tree keeps this order.
     pub(crate) fn is_kept(self) -> bool {
         matches!(self, SorterKind::Drf | SorterKind::BestFitDrf)
     }
 }
 
-/// One of several who compete: a role with all below it, a role's own frameworks, or a framework in a role.
+/// A competitor: a role with all roles below it, a role's own frameworks, or a framework in a role.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Candidate<'a> {
     /// What it is offered and uses, in the whole cluster.
@@ -75,7 +75,7 @@ pub(crate) struct Candidate<'a> {
     pub(crate) number: u32,
 }
 
-/// The visit to an agent for which an order is wanted.
+/// The visit to an agent for which an order is computed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Visit {
     /// What the agent has in all.
@@ -86,7 +86,7 @@ pub(crate) struct Visit {
     pub(crate) draw: u64,
 }
 
-/// How those who compete are ordered.
+/// The order of competitors.
 pub(crate) trait Sorter {
     /// What they are ordered by: the least comes first, never NaN. Equals go by their allocations so far, then by name.
     fn key(&self, candidate: &Candidate<'_>, visit: &Visit) -> f64;

@@ -1,4 +1,4 @@
-//! A lottery: a permutation drawn anew for each visit, in which the chance to come next is in proportion to the weight (Mesos
+//! A lottery: a permutation drawn for each visit, in which the chance to come next is proportional to the weight (Mesos
 //! 1.11's random sorter; mesos-features.md ALL-26).
 
 use super::{Candidate, Sorter, Visit};
@@ -7,7 +7,8 @@ use crate::rng::Rng;
 pub(super) struct Random;
 
 impl Sorter for Random {
-    /// A race of exponential clocks: who rings first is drawn by weight, and so on among the rest (Efraimidis and Spirakis 2006).
+    /// A race of exponential clocks: the first is drawn by weight, and so on among the rest (Efraimidis and Spirakis
+    /// 2006).
     fn key(&self, candidate: &Candidate<'_>, visit: &Visit) -> f64 {
         let mut rng = Rng::new(visit.draw ^ u64::from(candidate.number).wrapping_mul(0xd6e8_feb8_6659_fd93));
         -rng.unit().ln() / candidate.weight

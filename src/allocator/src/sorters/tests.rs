@@ -40,7 +40,7 @@ fn lots_fall_by_weight() {
 
 #[test]
 fn on_each_server_its_own_shares_count() {
-    // Of 18 cpus and 36 mem: who holds more of the cluster holds less of what this server is made of.
+    // Of 18 cpus and 36 mem: the client with more of the cluster has less of this server's resources.
     let (a, b) = (amounts("cpus:3;mem:3"), amounts("cpus:1;mem:8"));
     let counted = amounts("cpus:18;mem:36");
     let on = |server: &str| Visit { server: amounts(server), counted: counted.clone(), draw: 0 };

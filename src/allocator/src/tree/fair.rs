@@ -1,4 +1,4 @@
-//! The tree as fair shares are worked out on it: every role and framework, whether it wants offers or not.
+//! The tree for fair shares: every role and framework, suppressed or not.
 
 use resources::{Name, Quantities};
 use rustc_hash::FxHashMap;

@@ -18,12 +18,12 @@ pub struct Level {
     pub before: usize,
     /// See `before`.
     pub first: Vec<(String, f64)>,
-    /// How many compete, itself included; only those that want offers.
+    /// Number of competitors, itself included; without suppressed ones.
     pub of: usize,
 }
 
 impl Tree {
-    /// The levels of a client's place, from the top. One that wants no offers is before or after nobody.
+    /// The levels of a client's place, from the top. A suppressed client has no place.
     pub(crate) fn levels(&self, client: NodeIx) -> Vec<Level> {
         let mut levels = Vec::new();
         let mut at = client;

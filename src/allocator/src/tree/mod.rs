@@ -79,7 +79,7 @@ pub(crate) struct Tree {
     /// The active clients, by the caller's numbers.
     listed: Bits,
     sorting: sorted::Sorting,
-    /// The total or a weight changed: all orders are to be made anew.
+    /// The total or a weight has changed: all orders must be computed again.
     stale: bool,
 }
 

@@ -1,6 +1,6 @@
-//! The order among the children of one node: least share first, then fewest allocations, then by name.
+//! The order of the children of one node: least share first, then fewest allocations, then by name.
 //!
-//! It knows nothing of how a share comes about.
+//! Shares are computed elsewhere.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -55,7 +55,7 @@ impl PartialEq for Key {
 
 impl Eq for Key {}
 
-/// The children that have somebody to offer to, in order.
+/// The children with an active client, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Order {
     keys: BTreeSet<Key>,

@@ -1,4 +1,4 @@
-//! Dominant shares, and making the orders anew when all of them change.
+//! Dominant shares, and the update of all orders when all shares change.
 //!
 //! Shares are quotients of whole thousandths, rounded once: two equal fractions compare as equal, which sums of binary
 //! fractions (0.1 of 0.3 against 1 of 3) would not.
@@ -23,7 +23,7 @@ impl Tree {
         Share::new(self.dominant_share(node) / self.nodes[node as usize].weight)
     }
 
-    /// Makes all orders anew if the cluster's total has changed since they were made.
+    /// Computes all orders again if the cluster's total has changed.
     pub(crate) fn settle(&mut self) {
         if !std::mem::take(&mut self.stale) {
             return;

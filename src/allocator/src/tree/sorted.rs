@@ -1,4 +1,4 @@
-//! The order of sorters that the tree does not keep: worked out level by level, as far as somebody walks.
+//! Orders of sorters that the tree does not keep, computed level by level as far as a walk goes.
 
 use std::ops::ControlFlow;
 
@@ -22,7 +22,7 @@ impl Tree {
         self.sorting = Sorting { roles, frameworks, visit: Visit::default() };
     }
 
-    /// The order that the tree keeps is the one that is wanted.
+    /// Whether the tree keeps the current sorter's order.
     pub(crate) fn is_order_kept(&self) -> bool {
         self.sorting.roles.is_kept() && self.sorting.frameworks.is_kept()
     }

@@ -150,7 +150,7 @@ fn a_new_total_changes_all_shares() {
     tree.allocated(mem, &amounts(0, 200));
     assert_eq!(order(&mut tree), [0, 1]);
     tree.set_total(&amounts(20, 1000));
-    // A change before the orders are made anew must not lose anybody.
+    // A change before the update of orders must not lose a child.
     tree.allocated(mem, &amounts(0, 1));
     assert_eq!(order(&mut tree), [1, 0]);
     tree.set_total(&amounts(0, 0));
