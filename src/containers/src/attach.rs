@@ -29,11 +29,11 @@ pub enum Guard {
 pub struct AttachError {
     /// Which process.
     pub pid: i32,
-    /// What the system said.
+    /// The system's error.
     pub source: io::Error,
 }
 
-/// A process started by somebody else, watched through a pidfd.
+/// A process that another process started, watched through a pidfd.
 #[derive(Debug)]
 pub struct Attached {
     pid: i32,
@@ -82,18 +82,18 @@ impl Attached {
         (self.pid, self.pidfd)
     }
 
-    /// Whether the process has ended, waiting for that at most for `timeout`.
+    /// Waits for the end of the process, at most for `timeout`. Returns whether it has ended.
     ///
     /// # Errors
-    /// Whatever `poll` says.
+    /// An error of `poll`.
     pub fn is_gone(&self, timeout: Duration) -> io::Result<bool> {
         poll_readable(self.pidfd.as_fd(), Some(timeout))
     }
 
-    /// Sends `signal` to this process and no other. Nothing happens if it has ended.
+    /// Sends `signal` to this process and no other. Does nothing if it has ended.
     ///
     /// # Errors
-    /// If the signal does not exist, or the process belongs to somebody else.
+    /// An unknown signal, or a process of another user.
     pub fn signal(&self, signal: i32) -> io::Result<()> {
         signal_pidfd(self.pidfd.as_fd(), signal)
     }

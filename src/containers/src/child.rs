@@ -17,7 +17,7 @@ use crate::{StartTime, WaitStatus};
 pub struct WaitError {
     /// Which process.
     pub pid: i32,
-    /// What the system said.
+    /// The system's error.
     pub source: io::Error,
 }
 
@@ -39,12 +39,12 @@ impl Child {
         Child { started, ..self }
     }
 
-    /// When it was started; `None` if it has been waited for, and nobody knows any more.
+    /// When it was started; `None` if it has been reaped, so that the kernel does not know it any more.
     pub fn started(&self) -> Option<StartTime> {
         self.started.or_else(|| crate::start_time(self.pid))
     }
 
-    /// The pid. It stays this process's until [`Child::try_wait`] or [`Child::wait`] has told the end.
+    /// The pid. It stays this process's until [`Child::try_wait`] or [`Child::wait`] has returned the exit status.
     pub fn pid(&self) -> i32 {
         self.pid
     }
@@ -79,10 +79,10 @@ impl Child {
         wait_id(self.pid, WaitId::PidFd(self.pidfd.as_fd()), WaitIdOptions::empty())
     }
 
-    /// Sends `signal` to this process alone, and to no other that later gets its pid. Nothing happens if it has ended.
+    /// Sends `signal` to this process, and to no other that later has its pid. Does nothing if it has ended.
     ///
     /// # Errors
-    /// If the signal does not exist, or the process belongs to somebody else.
+    /// An unknown signal, or a process of another user.
     pub fn signal(&self, signal: i32) -> io::Result<()> {
         signal_pidfd(self.pidfd.as_fd(), signal)
     }
@@ -144,7 +144,7 @@ pub fn group_is_empty(group: i32) -> bool {
     process::test_kill_process_group(id) == Err(rustix::io::Errno::SRCH)
 }
 
-/// A descriptor for the child `pid`, which nobody has waited for.
+/// A descriptor for the child `pid`, which has not been reaped.
 pub(crate) fn open_pidfd(pid: i32) -> io::Result<OwnedFd> {
     let id = Pid::from_raw(pid).filter(|_| pid > 0).ok_or(io::ErrorKind::InvalidInput)?;
     Ok(process::pidfd_open(id, process::PidfdFlags::empty())?)

@@ -38,7 +38,7 @@ impl ChildSignals {
     }
 }
 
-/// Waits for one child that has ended, whichever; `None` if there is none at the moment.
+/// Reaps any child that has ended; `None` if there is none at the moment.
 pub fn reap() -> Option<(i32, WaitStatus)> {
     let waited = rustix::io::retry_on_intr(|| process::wait(WaitOptions::NOHANG));
     let (pid, status) = waited.ok()??;

@@ -1,5 +1,5 @@
-//! How a process ended that was not a child of this one. Until its parent has waited for it `/proc` tells; afterwards
-//! Linux 6.15 and newer keep it for whoever has a pidfd.
+//! Exit status of a process that is not a child of this one. `/proc` has it until its parent reaps it; later Linux 6.15
+//! and newer keep it for holders of a pidfd.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 
@@ -12,7 +12,7 @@ struct PidfdInfo {
     /// What is asked for, and then what was given.
     mask: u64,
     cgroup: u64,
-    /// Process ids and user ids, which nobody asks for here.
+    /// Process ids and user ids, which are not used here.
     ids: [u32; 11],
     /// In the form of wait(2).
     exit_code: i32,
@@ -22,12 +22,13 @@ struct PidfdInfo {
 const PIDFD_GET_INFO: libc::c_ulong = (3 << 30) | ((size_of::<PidfdInfo>() as libc::c_ulong) << 16) | (0xff << 8) | 11;
 const PIDFD_INFO_EXIT: u64 = 1 << 3;
 
-/// The status of process `pid`, which has ended; the pidfd was opened while it ran. `None` if nobody tells (any more).
+/// The status of process `pid`, which has ended; the pidfd was opened while it ran. `None` if the kernel does not have
+/// it (any more).
 pub fn exit_status(pid: i32, pidfd: BorrowedFd<'_>) -> Option<WaitStatus> {
     status_of_zombie(pid).or_else(|| status_of_reaped(pidfd))
 }
 
-/// The last field of `stat`, if the process waits to be waited for. Only root, or the same user, is told.
+/// The last field of `stat`, if the process is a zombie. Only root and the same user can read it.
 fn status_of_zombie(pid: i32) -> Option<WaitStatus> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name, which may hold anything, ends at the last bracket; the state is next.

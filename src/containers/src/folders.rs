@@ -1,7 +1,7 @@
-//! Folders that containers see in their sandboxes, and how full a sandbox is.
+//! Directories in sandboxes, and the disk usage of a sandbox.
 //!
-//! A sandbox belongs to its task's user, who may put a symbolic link wherever he likes. So everything here goes down
-//! from the sandbox one name at a time and follows no link.
+//! A sandbox belongs to its task's user, who may create symbolic links anywhere in it. So everything here descends from
+//! the sandbox name by name and follows no link.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -16,7 +16,7 @@ use rustix::io::Errno;
 
 use crate::User;
 
-/// A folder could not be shown, given or made.
+/// An operation on a directory failed.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
     /// The path is absolute, or leads upwards.
@@ -32,7 +32,7 @@ pub enum FolderError {
         step: &'static str,
         /// With what.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -44,23 +44,23 @@ fn failed(step: &'static str, path: &Path) -> impl Fn(Errno) -> FolderError {
 
 const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::RDONLY).union(OFlags::CLOEXEC);
 
-/// A folder to find names in, not to read: cheaper to open.
+/// A directory to find names in, not to read: cheaper to open.
 const PLACE: OFlags = FOLDER.union(OFlags::PATH);
 
-/// Gives an existing folder, not what is in it, to `owner`.
+/// Changes the owner of an existing directory, not of its content.
 ///
 /// # Errors
-/// If it is no folder, or the system refuses. A symbolic link is no folder.
+/// It is not a directory, or the system refuses. A symbolic link is not a directory.
 pub fn give_folder(path: &Path, owner: &User) -> Result<(), FolderError> {
     let folder = rustix::fs::open(path, FOLDER, Mode::empty()).map_err(failed("open the folder", path))?;
     let (uid, gid) = (Uid::from_raw(owner.uid), Gid::from_raw(owner.gid));
     rustix::fs::fchown(&folder, Some(uid), Some(gid)).map_err(failed("change the owner of", path))
 }
 
-/// Makes the folder `relative` inside `sandbox` unless it is there, for the sandbox's owner.
+/// Creates the directory `relative` inside `sandbox` unless it exists, for the sandbox's owner.
 ///
 /// # Errors
-/// If the path leads out of the sandbox, or the system refuses.
+/// The path leads out of the sandbox, or the system refuses.
 pub fn make_inside(sandbox: &Path, relative: &Path) -> Result<(), FolderError> {
     if relative.components().all(is_inside) && std::fs::metadata(sandbox.join(relative)).is_ok_and(|m| m.is_dir()) {
         return Ok(());
@@ -68,10 +68,11 @@ pub fn make_inside(sandbox: &Path, relative: &Path) -> Result<(), FolderError> {
     open_inside(sandbox, relative, true).map(drop)
 }
 
-/// Puts a symbolic link to `target` at `seen` inside `sandbox`; folders on the way are made for the sandbox's owner.
+/// Creates a symbolic link to `target` at `seen` inside `sandbox`; missing directories are created for the sandbox's
+/// owner.
 ///
 /// # Errors
-/// If the path leads out of the sandbox, something else is there, or the system refuses.
+/// The path leads out of the sandbox, the name is taken, or the system refuses.
 pub fn link_inside(sandbox: &Path, seen: &Path, target: &Path) -> Result<(), FolderError> {
     let (folder, name) = split(sandbox, seen, true)?;
     match rustix::fs::symlinkat(target, &folder, name) {
@@ -127,7 +128,7 @@ fn is_inside(part: Component<'_>) -> bool {
     matches!(part, Component::Normal(_) | Component::CurDir)
 }
 
-/// The open folder that `seen` lies in, and its name there.
+/// The open parent directory of `seen`, and the name in it.
 fn split<'a>(sandbox: &Path, seen: &'a Path, make: bool) -> Result<(OwnedFd, &'a OsStr), FolderError> {
     let outside = || FolderError::Outside(seen.to_owned());
     if !seen.components().all(is_inside) {
@@ -138,11 +139,11 @@ fn split<'a>(sandbox: &Path, seen: &'a Path, make: bool) -> Result<(OwnedFd, &'a
     Ok((folder, name))
 }
 
-/// Deletes a file, or a folder with all in it. A link is deleted, not what it leads to; and none is followed on the way that
-/// lies in a folder of somebody else's, who could have things deleted that are not his.
+/// Deletes a file, or a directory with its content. A link is deleted, not its target; and no link is followed in a
+/// directory of another user, who could have files deleted that are not theirs.
 ///
 /// # Errors
-/// What the system refuses; what is not there is [`io::ErrorKind::NotFound`].
+/// An error of the system; a missing file is [`io::ErrorKind::NotFound`].
 pub fn remove(path: &Path) -> io::Result<()> {
     let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -155,8 +156,8 @@ pub fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Opens the folder `path`. A link on the way is followed only where it lies in a folder of ours: what belongs to somebody
-/// else may be a link to anywhere at any time. Folders that are missing are made with the usual mode if `make`.
+/// Opens the directory `path`. A link is followed only in a directory of this user: in directories of other users it
+/// may lead anywhere at any time. Missing directories are created with the usual mode if `make`.
 pub(crate) fn open_folder(path: &Path, make: bool) -> Result<OwnedFd, Errno> {
     match rustix::fs::openat2(CWD, path, PLACE, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
         Err(Errno::NOENT) if make => {
@@ -169,8 +170,8 @@ pub(crate) fn open_folder(path: &Path, make: bool) -> Result<OwnedFd, Errno> {
     }
 }
 
-/// Opens the folder `path` as `open_folder` does, and makes it. As a rule its last two names are new: that is tried first, because to
-/// look for a long path in vain costs as much as to find it.
+/// Opens the directory `path` as `open_folder` does, and creates it. As a rule its last two names are new: that is
+/// tried first, because a failed lookup of a long path costs as much as a successful one.
 pub(crate) fn make_folder(path: &Path) -> Result<OwnedFd, Errno> {
     let last = |path: &Path| path.file_name().map(OsStr::to_owned);
     if let (Some(name), Some(above)) = (last(path), path.parent())
@@ -183,7 +184,7 @@ pub(crate) fn make_folder(path: &Path) -> Result<OwnedFd, Errno> {
     open_folder(path, true)
 }
 
-/// Opens a folder name by name.
+/// Opens a directory name by name.
 fn walk(path: &Path, make: bool) -> Result<OwnedFd, Errno> {
     let us = rustix::process::geteuid().as_raw();
     let start = if path.is_absolute() { "/" } else { "." };
@@ -211,7 +212,7 @@ fn make_in(folder: &OwnedFd, name: &OsStr) -> Result<OwnedFd, Errno> {
     }
 }
 
-/// Opens a folder inside `sandbox`, name by name; missing ones are made for the sandbox's owner if `make`.
+/// Opens a directory inside `sandbox`, name by name; missing ones are created for the sandbox's owner if `make`.
 fn open_inside(sandbox: &Path, relative: &Path, make: bool) -> Result<OwnedFd, FolderError> {
     let mut folder = open_folder(sandbox, false).map_err(failed("open the folder", sandbox))?;
     let owner = rustix::fs::fstat(&folder).map_err(failed("look at", sandbox))?;
@@ -239,12 +240,13 @@ fn open_inside(sandbox: &Path, relative: &Path, make: bool) -> Result<OwnedFd, F
     Ok(folder)
 }
 
-/// A file or folder at `relative` below `root`, held but not opened: nothing is read, no pipe waits, and what is at that path
-/// later does not matter. `root` may be reached over links; below it they are followed as long as they lead to something
-/// below it. `..` is resolved as the kernel does, from where the link before it leads. None: what is there lies elsewhere.
+/// A file or directory at `relative` below `root`, as a path descriptor: nothing is read, no pipe blocks, and later
+/// changes at that path do not matter. `root` may be reached over links; below it links are followed as long as they
+/// lead to something below it. `..` is resolved as the kernel does, from the target of the link before it. `None`: it
+/// leads elsewhere.
 ///
 /// # Errors
-/// What the system refuses.
+/// An error of the system.
 pub fn find_beneath(root: &Path, relative: &Path) -> io::Result<Option<File>> {
     const HELD: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
     const ATTEMPTS: usize = 128;
@@ -263,7 +265,7 @@ pub fn find_beneath(root: &Path, relative: &Path) -> io::Result<Option<File>> {
         Err(Errno::LOOP) => return Ok(None),
         Err(errno) => return Err(errno.into()),
     }
-    // A path that climbs out does not tell what exists there.
+    // The answer for a path that leaves `root` does not reveal what exists there.
     if climbs_out(relative) {
         return Ok(None);
     }
@@ -306,9 +308,9 @@ fn descriptor(fd: RawFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{fd}"))
 }
 
-/// How many bytes of disk a folder and all in it take, as du(1) counts. Links are not followed, file systems mounted
-/// inside are not entered, and what cannot be read, or vanishes meanwhile, counts nothing. A file with several names
-/// counts once for each.
+/// Disk usage of a directory with its content in bytes, as du(1) counts. Links are not followed, file systems mounted
+/// inside are not entered, and unreadable or vanishing files count nothing. A file with several names counts once for
+/// each.
 pub fn disk_usage(path: &Path) -> u64 {
     /// The unit of `st_blocks`.
     const BLOCK: u64 = 512;
@@ -368,7 +370,7 @@ mod tests {
         assert!(link_inside(&sandbox, Path::new("trap/x"), Path::new("/t")).is_err());
         assert!(make_inside(&sandbox, Path::new("trap/x")).is_err());
         assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
-        // A link to a folder is a folder that is there already.
+        // A link to a directory counts as an existing directory.
         make_inside(&sandbox, Path::new("trap")).unwrap();
         make_inside(&sandbox, Path::new("c/d")).unwrap();
         assert!(sandbox.join("c/d").is_dir());
@@ -385,12 +387,12 @@ mod tests {
         }
         remove(&sandbox.join("containers/a")).unwrap();
         assert_eq!(remove(&sandbox.join("containers/a")).unwrap_err().kind(), io::ErrorKind::NotFound);
-        // A link goes by itself.
+        // A link is deleted alone.
         std::os::unix::fs::symlink(&outside, sandbox.join("containers/b")).unwrap();
         remove(&sandbox.join("containers/b")).unwrap();
         assert_eq!(fs::read_dir(&outside).unwrap().count(), 2);
         if rustix::process::geteuid().is_root() {
-            // The task's user puts a link in the place of a folder of his.
+            // The task's user replaces a directory by a link.
             std::os::unix::fs::chown(&sandbox, Some(65_534), Some(65_534)).unwrap();
             fs::rename(sandbox.join("containers"), base.join("aside")).unwrap();
             std::os::unix::fs::symlink(&outside, sandbox.join("containers")).unwrap();

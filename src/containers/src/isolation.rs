@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::cgroups::Entry;
 
-/// Namespaces; each by itself.
+/// Namespaces, each separately.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Namespaces {
@@ -46,8 +46,8 @@ impl Namespaces {
     }
 }
 
-/// A folder or file by its place below one that can be trusted. `inside` is relative, and no part of it may be a
-/// symbolic link: whoever owns it could lead a mount anywhere.
+/// A directory or file, by its place below one that can be trusted. `inside` is relative, and none of its parts may be
+/// a symbolic link: its owner could lead a mount anywhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// What can be trusted.
@@ -62,7 +62,7 @@ impl Place {
         Place { base: path.into(), inside: PathBuf::new() }
     }
 
-    /// An absolute path that leads where it says only as long as no part of it is a link.
+    /// An absolute path that must not contain links.
     pub fn without_links(path: impl AsRef<Path>) -> Place {
         let path = path.as_ref();
         Place { base: PathBuf::from("/"), inside: path.strip_prefix("/").unwrap_or(path).to_owned() }
@@ -103,7 +103,7 @@ pub enum Mount {
         /// Where: `/proc`, or that of a root to be.
         target: PathBuf,
     },
-    /// Layers on top of each other, the lowest one first, with a folder that takes what is changed.
+    /// Layers on top of each other, the lowest one first, with a directory for changes.
     Overlay {
         /// Where.
         target: PathBuf,
@@ -156,7 +156,7 @@ pub struct Isolation {
     pub tasks: Option<Arc<OwnedFd>>,
     /// Mounts; a mount namespace of its own is needed.
     pub mounts: Vec<Mount>,
-    /// The folder that becomes the root after `mounts`.
+    /// The directory that becomes the root after `mounts`.
     pub root: Option<PathBuf>,
     /// The host's name, in a namespace of its own.
     pub hostname: Option<String>,
@@ -168,6 +168,6 @@ pub struct Isolation {
     pub seccomp: Vec<Arc<[FilterStep]>>,
     /// Whether standard input, a terminal, becomes the terminal of the session.
     pub terminal: bool,
-    /// What the kernel is told of whom to end first when memory is short, -1000 to 1000.
+    /// `oom_score_adj`, -1000 to 1000.
     pub oom_score: Option<i32>,
 }

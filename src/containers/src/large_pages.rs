@@ -1,6 +1,6 @@
-//! Large pages for a process that works on much memory in no order.
+//! Large pages for a process that accesses much memory at random.
 //!
-//! It changes nothing but how the kernel keeps the memory, and nothing at all where the kernel is told never to.
+//! It changes only how the kernel maps the memory, and nothing where large pages are disabled.
 
 use crate::mappings::{self, Mapping};
 

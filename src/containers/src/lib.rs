@@ -1,13 +1,14 @@
-//! Starting, watching and ending processes on Linux.
+//! Starts, watches and ends processes on Linux.
 //!
-//! [`Launcher::spawn`] starts a process from a [`Spec`] and gives its [`Child`]: a pid and a pidfd that becomes
-//! readable when the process has ended, for whatever event loop the caller has. [`Attached`] is the same for a
-//! process that an earlier run of the agent started. [`destroy`] ends a whole tree, [`ProcessTable::usage`] measures one.
+//! [`Launcher::spawn`] starts a process from a [`Spec`] and returns its [`Child`]: a pid and a pidfd that becomes
+//! readable when the process has ended, for any event loop. [`Attached`] is the same for a process that an earlier run
+//! of the agent started. [`destroy`] ends a whole tree, [`ProcessTable::usage`] measures one.
 //!
-//! This crate knows nothing of tasks, frameworks, protobuf or any async runtime, and keeps no state of its own. It is the
-//! only crate with unsafe code: clone and execve in `spawn/`, the user database in `user.rs`, a thread's network in `network.rs`,
-//! signal descriptors in `signals.rs`, the end of a process in `child.rs`, memory advice in `trim.rs`,
-//! `large_pages.rs` and `template/hand_down.rs`, a pidfd's question in `exit_info.rs`, the kernel's programs in `cgroups/device_filter.rs`, the allocator in `memory.rs`.
+//! This crate does not depend on tasks, frameworks, protobuf or an async runtime, and has no state of its own. It is
+//! the only crate with unsafe code: clone and execve in `spawn/`, the user database in `user.rs`, a thread's network in
+//! `network.rs`, signal descriptors in `signals.rs`, the end of a process in `child.rs`, memory advice in `trim.rs`,
+//! `large_pages.rs` and `template/hand_down.rs`, pidfd ioctls in `exit_info.rs`, BPF programs in
+//! `cgroups/device_filter.rs`, the allocator in `memory.rs`.
 //!
 //! Everything here may block for short times (a fork, a scan of `/proc`), [`destroy`] for longer.
 

@@ -1,8 +1,8 @@
-//! What lies where in the calling process's memory, as `/proc/self/maps` tells it.
+//! The calling process's memory mappings, from `/proc/self/maps`.
 //!
-//! It reads and changes nothing; advice about memory is given in `trim.rs`, `large_pages.rs` and `template/hand_down.rs`.
+//! It changes nothing; `trim.rs`, `large_pages.rs` and `template/hand_down.rs` give advice about memory.
 
-/// The whole list, a line for each part; empty where there is none.
+/// The whole list, one line for each mapping; empty if it cannot be read.
 pub(crate) fn list() -> String {
     std::fs::read_to_string("/proc/self/maps").unwrap_or_default()
 }
@@ -22,7 +22,7 @@ pub(crate) struct Mapping<'a> {
 }
 
 impl Mapping<'_> {
-    /// What a line says; none if it is no such line.
+    /// Parses a line; `None` if it is invalid.
     pub(crate) fn read(line: &str) -> Option<Mapping<'_>> {
         let mut words = line.split_ascii_whitespace();
         let (start, end) = words.next()?.split_once('-')?;

@@ -1,4 +1,4 @@
-//! Making a sandbox: the folder that a container finds itself in.
+//! Creates sandboxes: the working directories of containers.
 //!
 //! It does not decide where sandboxes are (wire/disk.md 2), and removes none.
 
@@ -18,24 +18,24 @@ use crate::folders::make_folder;
 pub struct SandboxError {
     /// What was being done: `create`, `open`, `chmod`, `chown`.
     pub step: &'static str,
-    /// The folder.
+    /// The directory.
     pub path: PathBuf,
-    /// What the system said.
+    /// The system's error.
     pub source: io::Error,
 }
 
-/// Makes the folder `path` with mode 0750 and gives it to `owner`; folders above it are made as needed, with the usual mode
-/// and the caller as their owner. A folder that is there already is taken over. Gives the open folder.
+/// Creates the directory `path` with mode 0750 and gives it to `owner`; missing parents are created with the usual mode
+/// and the caller as their owner. An existing directory is used. Returns the open directory.
 ///
 /// # Errors
-/// Names the step that failed. A symbolic link in the place of the folder is an error, and so is one on the way in a folder
-/// that is somebody else's.
+/// The step that failed. A symbolic link in the place of the directory is an error, and so is one in a directory of
+/// another user on the way.
 pub fn create_sandbox(path: &Path, owner: Option<&User>) -> Result<OwnedFd, SandboxError> {
     let error = |step: &'static str| {
         let path = path.to_owned();
         move |errno: Errno| SandboxError { step, path, source: errno.into() }
     };
-    // A nested container's sandbox lies in its parent's, whose user may put a link in the place of any folder.
+    // A nested container's sandbox lies in its parent's, whose user may replace any directory by a link.
     let above = make_folder(path.parent().unwrap_or(Path::new("/"))).map_err(error("create"))?;
     let name = path.file_name().unwrap_or_default();
     match rustix::fs::mkdirat(&above, name, Mode::from_raw_mode(0o750)) {
@@ -74,7 +74,7 @@ mod tests {
         assert_eq!(refused.step, "create");
         assert!(crate::spawn::open_output(&outer.join("containers/stdout"), Some(&user), None).is_err());
         assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
-        // What nobody has put a link in the place of is made.
+        // Without a link in its place it is created.
         fs::remove_file(outer.join("containers")).unwrap();
         create_sandbox(&outer.join("containers/inner"), Some(&user)).unwrap();
         crate::spawn::open_output(&outer.join("containers/inner/stdout"), Some(&user), None).unwrap();

@@ -19,10 +19,10 @@ impl EndSignals {
         Ok(EndSignals { fd: open(&[libc::SIGTERM, libc::SIGINT, libc::SIGHUP], 0)? })
     }
 
-    /// Waits until one of them has come.
+    /// Waits until one of them arrives.
     ///
     /// # Errors
-    /// The system's.
+    /// The system's error.
     pub fn wait(&self) -> io::Result<()> {
         let mut buffer = [0; size_of::<libc::signalfd_siginfo>()];
         rustix::io::retry_on_intr(|| rustix::io::read(&self.fd, &mut buffer))?;
@@ -48,7 +48,7 @@ pub fn ignore_file_size_signal() {
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }
 
-/// Blocks signals for the calling thread, and turns them into a descriptor that is readable when one has come.
+/// Blocks signals for the calling thread, and returns a descriptor that is readable when one arrives.
 pub(crate) fn open(signals: &[i32], flags: i32) -> io::Result<OwnedFd> {
     let mut set = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: the set is filled by sigemptyset before it is read; pthread_sigmask and signalfd read it.
@@ -63,6 +63,6 @@ pub(crate) fn open(signals: &[i32], flags: i32) -> io::Result<OwnedFd> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: signalfd has just made this descriptor, and nobody else owns it.
+    // SAFETY: signalfd has just created this descriptor, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }

@@ -1,6 +1,6 @@
-//! Which TCP ports processes listen on, as `/proc` shows it.
+//! The TCP ports that processes listen on, from `/proc`.
 //!
-//! It only looks; who may listen where is the caller's business.
+//! It only reads.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -10,7 +10,7 @@ const LISTEN: &str = "0A";
 /// How the link of a socket among a process's descriptors begins.
 const SOCKET: &str = "socket:[";
 
-/// The TCP sockets of this process's network that somebody listens on, at one instant.
+/// The listening TCP sockets of this process's network namespace, at one instant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listeners {
     /// Ports by the sockets' inodes.
@@ -41,7 +41,7 @@ impl Listeners {
         self.ports.extend(table.lines().skip(1).filter_map(entry));
     }
 
-    /// Whether nobody listens at all.
+    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.ports.is_empty()
     }

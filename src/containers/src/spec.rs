@@ -40,8 +40,8 @@ pub enum Output {
     Null,
     /// The same as the caller's.
     Inherit,
-    /// Appended to this file, which is made with mode 0644 (and given to [`Spec::user`]) if it is not there.
-    /// A symbolic link in its place is refused: the folder may belong to the task's user.
+    /// Appends to this file, which is created with mode 0644 (for [`Spec::user`]) if it is missing. A symbolic link in
+    /// its place is rejected: the directory may belong to the task's user.
     File(PathBuf),
     /// An open file or pipe.
     Fd(Arc<OwnedFd>),
@@ -102,7 +102,7 @@ pub struct Rlimit {
     pub hard: Option<u64>,
 }
 
-/// An open folder, and the path that it was opened by.
+/// An open directory, and the path by which it was opened.
 #[derive(Clone, Debug)]
 pub struct Folder {
     /// Where it is.
@@ -111,7 +111,7 @@ pub struct Folder {
     pub fd: Arc<OwnedFd>,
 }
 
-/// Everything that one process is started with. Nothing but what is said here is inherited, open files included.
+/// The description of a new process. Only what is listed here is inherited, open files included.
 #[derive(Clone, Debug)]
 pub struct Spec {
     /// What is run.
@@ -121,7 +121,7 @@ pub struct Spec {
     /// The current directory, as it is named in the process's own root; entered before the user is switched. `None`: the
     /// caller's.
     pub working_dir: Option<PathBuf>,
-    /// A folder of the caller's that is open already, best the `working_dir` and that of the outputs: it is not looked for again.
+    /// An open directory of the caller, best the `working_dir` and that of the outputs, which saves a lookup.
     pub folder: Option<Folder>,
     /// Standard input; `None`: `/dev/null`.
     pub stdin: Option<Arc<OwnedFd>>,
@@ -143,8 +143,8 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// A spec for `program` in a session of its own, with an empty environment, streams at `/dev/null`, and the caller's
-    /// user and folder.
+    /// A spec for `program` in a session of its own, with an empty environment, streams at `/dev/null`, and the
+    /// caller's user and directory.
     pub fn new(program: Program) -> Spec {
         Spec {
             program,

@@ -29,7 +29,7 @@ impl WaitStatus {
         self.0
     }
 
-    /// The exit code, if the process ended by itself.
+    /// The exit code, if the process exited.
     pub const fn code(self) -> Option<i32> {
         if self.0 & 0x7f == 0 { Some((self.0 >> 8) & 0xff) } else { None }
     }
@@ -69,7 +69,7 @@ impl fmt::Display for WaitStatus {
     }
 }
 
-/// What `strsignal(3)` of the GNU library says of signals 1 to 31; kept here so that it is the same with every C library.
+/// The texts of `strsignal(3)` of the GNU library for signals 1 to 31, so that they are the same with every C library.
 const SIGNALS: [&str; 31] = [
     "Hangup",
     "Interrupt",

@@ -1,6 +1,6 @@
-//! Terminals for processes: a pair of descriptors, one for who uses it and one for the process.
+//! Terminals for processes: a pair of descriptors, one for the user of the terminal and one for the process.
 //!
-//! Taking it as the terminal of a session is the new process's step (`spawn/stage.rs`).
+//! The new process makes it the terminal of its session (`spawn/stage.rs`).
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};

@@ -103,7 +103,8 @@ impl Step {
 
 /// The program that allows what one of the rules allows, and nothing else.
 fn program(rules: &[Rule]) -> Vec<Step> {
-    // The question is three numbers: what is wanted (upper half) of which kind (lower half), and the device's own two.
+    // The context has three numbers: the access (upper half) with the type (lower half), and the device's major and
+    // minor numbers.
     let mut steps = vec![
         Step::read(KIND, 0),
         Step::copy(WANTED, KIND),
@@ -178,7 +179,7 @@ fn load(steps: &[Step]) -> io::Result<OwnedFd> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the kernel has just made this descriptor, and nobody else knows it.
+    // SAFETY: the kernel has just created this descriptor, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -200,10 +201,10 @@ pub(super) fn check() -> Result<(), CgroupError> {
     load(&program(&[])).map(drop).map_err(CgroupError::NoDeviceFilter)
 }
 
-/// Lets a group use what these lines of `devices.allow` say, and nothing else; what it was allowed before is forgotten.
+/// Allows a group the devices of these lines of `devices.allow`, and no others; earlier rules are replaced.
 ///
 /// # Errors
-/// A line that is none, or what the system refuses.
+/// An invalid line, or an error of the system.
 pub(super) fn allow<'a>(folder: &Path, lines: impl Iterator<Item = &'a str>) -> Result<(), CgroupError> {
     let rule = |line| Rule::parse(line).ok_or(io::Error::from(io::ErrorKind::InvalidInput));
     let set = || {

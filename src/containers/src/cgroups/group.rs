@@ -19,7 +19,7 @@ pub(super) const LEAF: &str = "leaf";
 pub enum Entry {
     /// It writes itself into these files (version 1).
     Files(Vec<Arc<OwnedFd>>),
-    /// It is born in there (version 2): the group's folder.
+    /// It is created in there (version 2): the group's directory.
     Born(Arc<OwnedFd>),
 }
 
@@ -97,8 +97,9 @@ impl Group {
                 let mut paths = [of(parents, shared), of(folders, own)].concat();
                 paths.dedup();
                 let open = |folder: &PathBuf| {
-                    // A new process is one thread. A thread that moves itself need not wait until nobody in the machine starts or
-                    // ends one, as all that is written to `cgroup.procs` must: milliseconds for each hierarchy.
+                    // A new process has one thread. A thread that moves itself need not wait for all threads of the
+                    // machine that are being created or ended, as every write to `cgroup.procs` does: milliseconds for
+                    // each hierarchy.
                     let path = folder.join("tasks");
                     let file = OpenOptions::new().write(true).open(&path).map_err(failed("open", &path))?;
                     Ok(Arc::new(OwnedFd::from(file)))
@@ -109,7 +110,7 @@ impl Group {
         }
     }
 
-    /// The folder in a controller's hierarchy; none where that is not mounted.
+    /// The directory in a controller's hierarchy; `None` if that is not mounted.
     pub(super) fn folder(&self, controller: Controller) -> Option<&Path> {
         match &self.folders {
             Folders::V1(folders) => folders.get(&controller).map(PathBuf::as_path),
@@ -117,7 +118,7 @@ impl Group {
         }
     }
 
-    /// The folder by which processes are found and ended.
+    /// The directory by which processes are found and killed.
     pub(super) fn main(&self) -> &Path {
         match &self.folders {
             Folders::V1(folders) => folders.get(&Controller::Freezer).map_or(Path::new("/nowhere"), PathBuf::as_path),
@@ -125,7 +126,7 @@ impl Group {
         }
     }
 
-    /// All folders, each once.
+    /// All directories, each once.
     pub(super) fn all(&self) -> Vec<&Path> {
         match &self.folders {
             Folders::V1(folders) => {

@@ -1,8 +1,8 @@
-//! Memory: the soft and the hard limit, what is used, and noticing that it was not enough.
+//! Memory: the soft and the hard limit, the usage, and the detection of exhaustion.
 //!
-//! Units: bytes. In version 1 the kernel's killer is switched off for a container: its processes wait, the agent is told
-//! and ends the whole. In version 2 the kernel ends the whole container itself. Either way nobody reports the end of half
-//! a task as something else.
+//! Units: bytes. In version 1 the kernel's OOM killer is disabled for a container: its processes wait, and the agent is
+//! notified and kills the whole container. In version 2 the kernel kills the whole container itself. Either way the end
+//! of a part of a task is not reported as something else.
 
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -27,7 +27,7 @@ pub struct MemoryStatistics {
     pub swap: Option<u64>,
     /// Memory that cannot be taken back.
     pub unevictable: Option<u64>,
-    /// The hard limit; `None` if there is none.
+    /// The hard limit; `None` if unlimited.
     pub limit: Option<u64>,
     /// The soft limit.
     pub soft_limit: Option<u64>,
@@ -69,7 +69,7 @@ impl Group {
         order.into_iter().try_for_each(|path| write(path, &text))
     }
 
-    /// The hard limit in force; `None` if there is none.
+    /// The hard limit in force; `None` if unlimited.
     pub fn memory_limit(&self) -> Option<u64> {
         let file = if self.is_v2() { "memory.max" } else { "memory.limit_in_bytes" };
         read_number(&self.folder(Controller::Memory)?.join(file)).filter(|limit| *limit < NO_LIMIT)
@@ -104,7 +104,7 @@ impl Group {
         })
     }
 
-    /// The most that was ever used, and the kernel's whole account: what a container that ran out of memory is told.
+    /// The peak usage, and the kernel's statistics, for the message of a container that ran out of memory.
     pub fn memory_account(&self) -> (Option<u64>, String) {
         let Ok(folder) = self.memory_folder() else { return (None, String::new()) };
         let most = if self.is_v2() { "memory.peak" } else { "memory.max_usage_in_bytes" };
@@ -123,11 +123,11 @@ impl Group {
         field(&text, "under_oom") == Some(1) || field(&text, "oom_kill").is_some_and(|count| count > 0)
     }
 
-    /// Makes the group tell when it runs out of memory. Version 2 ends by itself then: there is nothing to watch, and
-    /// [`Group::is_out_of_memory`] says afterwards why it ended.
+    /// Creates a notification of the group's out-of-memory condition. In version 2 the kernel kills the group: there is
+    /// nothing to watch, and [`Group::is_out_of_memory`] tells afterwards why it ended.
     ///
     /// # Errors
-    /// What the system refuses.
+    /// An error of the system.
     pub fn watch_memory(&self) -> Result<Option<OomWatch>, CgroupError> {
         let folder = self.memory_folder()?;
         if self.is_v2() {
@@ -182,7 +182,7 @@ impl ShortageWatch {
     }
 }
 
-/// Version 1: becomes readable when what the group's file tells happens.
+/// Version 1: a descriptor that becomes readable at the event of the group's file.
 fn notifier(folder: &Path, file: &str, argument: &str) -> Result<OwnedFd, CgroupError> {
     let path = folder.join(file);
     let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;

@@ -1,8 +1,8 @@
-//! Control groups, version 1 and 2: where a container's processes are counted, limited, found and ended.
+//! Control groups, version 1 and 2: accounting, limits and termination of a container's processes.
 //!
-//! [`Hierarchies`] is what the host has mounted; [`Group`] one container's group in all of it; `cpu.rs`, `memory.rs` and
-//! `others.rs` write limits and read what is used. Everything is plain files below given folders, so tests use a tree of
-//! their own. It starts no process: the launcher makes a new one enter a group by itself.
+//! [`Hierarchies`] are the host's mounts; [`Group`] is one container's group in all of them; `cpu.rs`, `memory.rs` and
+//! `others.rs` write limits and read usage. Everything is plain files below given directories, so tests use a tree of
+//! their own. This module starts no process: the launcher makes a new one enter its group.
 
 mod cpu;
 mod device_filter;
@@ -99,14 +99,14 @@ pub enum CgroupError {
     /// Version 2 restricts devices by a program, and the kernel takes none.
     #[error("This kernel takes no program that checks devices; leave cgroups/devices out of --isolation")]
     NoDeviceFilter(#[source] io::Error),
-    /// A file or folder of the hierarchy refused.
+    /// A file or directory of the hierarchy refused an access.
     #[error("Failed to {step} '{}'", path.display())]
     Step {
         /// What was done.
         step: &'static str,
         /// With what.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// Processes would not end.
@@ -151,8 +151,8 @@ impl Hierarchies {
         Hierarchies::detect(&text, root)
     }
 
-    /// What a text in the format of `mountinfo` says. Version 1 is used where its freezer is mounted: on a host with
-    /// both the controllers belong to it.
+    /// Parses a text in the format of `mountinfo`. Version 1 is used where its freezer is mounted: on a host with both,
+    /// the controllers belong to it.
     ///
     /// # Errors
     /// As [`Hierarchies::of_this_host`].
@@ -261,7 +261,7 @@ impl Hierarchies {
     }
 }
 
-/// The folder between a container's group and those of the containers inside.
+/// The directory between a container's group and those of its nested containers.
 const INSIDE: &str = "mesos";
 
 /// Makes a group unless it is there.

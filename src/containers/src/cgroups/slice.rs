@@ -33,7 +33,7 @@ impl Slice {
         Slice::detect(&text, name)
     }
 
-    /// The same for what a text in the format of `mountinfo` says.
+    /// The same for a text in the format of `mountinfo`.
     ///
     /// # Errors
     /// As [`Slice::of_this_host`].

@@ -49,7 +49,7 @@ pub enum Step {
     Enter = 9,
     /// Making its mounts.
     Mount = 10,
-    /// Changing its root folder.
+    /// Changing its root directory.
     Root = 11,
     /// Setting its capabilities.
     Capabilities = 12,
@@ -115,7 +115,7 @@ pub enum SpawnError {
     Output {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// A step on the way to the program failed.
@@ -125,7 +125,7 @@ pub enum SpawnError {
         step: Step,
         /// The program that was to run.
         program: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -152,8 +152,8 @@ impl Launcher {
     /// Starts a process. When this returns `Ok`, the program is running (execve has succeeded).
     ///
     /// Costs about as much as `posix_spawn(3)`: the process shares this one's memory until it runs its program, so the
-    /// size of this process does not matter. A spec with a user to switch to costs a fork more: a process that shares
-    /// an administrator's memory must never belong to someone else, who could stop or inspect it.
+    /// size of this process does not matter. A spec with another user costs a fork more: a process that shares an
+    /// administrator's memory must never belong to another user, who could stop or inspect it.
     ///
     /// # Errors
     /// See [`SpawnError`]; its source is the system's error.
@@ -165,8 +165,9 @@ impl Launcher {
         Ok(Child::new(pid, opened.map_err(failed)?))
     }
 
-    /// As [`Launcher::spawn`], for a small process that waits for all its children ([`ChildSignals`](crate::ChildSignals)): the
-    /// pid alone, which stays the child's until [`reap`](crate::reap) has told its end.
+    /// As [`Launcher::spawn`], for a small process that waits for all its children
+    /// ([`ChildSignals`](crate::ChildSignals)): the pid alone, which stays the child's until [`reap`](crate::reap) has
+    /// returned its exit status.
     ///
     /// # Errors
     /// As [`Launcher::spawn`].

@@ -1,7 +1,7 @@
 //! Mounts of a new process, in its own namespace: prepared in the parent, made in the child.
 //!
-//! The calls with descriptors (open_tree, move_mount; Linux 5.12) are used because a path may be changed by its owner
-//! between two looks at it. Nothing in the child's part allocates.
+//! The calls with descriptors (open_tree, move_mount; Linux 5.12) are used because the owner of a path may change it
+//! between check and use. Nothing in the child's part allocates.
 
 use std::ffi::CString;
 use std::os::fd::RawFd;
@@ -160,7 +160,7 @@ pub(super) unsafe fn make(mounts: &[Prepared], root: Option<&CString>) -> Result
         }
         if let Some(root) = root {
             check(libc::chdir(root.as_ptr()).into(), Step::Root)?;
-            // The old root comes to lie on top of the new one, and is taken off (see pivot_root(2)).
+            // The old root lies on top of the new one, and is unmounted (see pivot_root(2)).
             check(libc::syscall(libc::SYS_pivot_root, c".".as_ptr(), c".".as_ptr()), Step::Root)?;
             check(libc::umount2(c".".as_ptr(), libc::MNT_DETACH).into(), Step::Root)?;
             check(libc::chdir(c"/".as_ptr()).into(), Step::Root)?;

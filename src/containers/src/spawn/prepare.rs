@@ -243,7 +243,7 @@ impl Prepared {
     }
 }
 
-/// The open folder that the process goes to, if it may go there without looking for it: in mounts and roots of its own its path
+/// The open working directory, if the process may use it without a lookup: with mounts and a root of its own its path
 /// leads elsewhere.
 pub(crate) fn working_folder(spec: &Spec) -> Option<&Arc<OwnedFd>> {
     let isolation = &spec.isolation;
@@ -302,17 +302,17 @@ fn stream(output: &Output, owner: Option<&User>, folder: Option<&Folder>) -> Res
     }
 }
 
-/// A file that takes what a process says, opened for appending, and made if it is not there. A link is no such file, nor is anything
-/// but a regular file.
+/// Opens a file for a process's output for appending, and creates it if it is missing. A link or anything but a regular
+/// file is rejected.
 ///
 /// # Errors
-/// If it is something else, or the system refuses.
+/// It is something else, or the system refuses.
 pub fn open_for_output(path: &Path) -> io::Result<File> {
     open_output(path, None, None)
 }
 
-/// A file that takes what a process says, opened for appending, and made for `owner` if it is not there; in `folder` if its path
-/// leads there.
+/// Opens a file for a process's output for appending, and creates it for `owner` if it is missing; in `folder` if its
+/// path leads there.
 pub(crate) fn open_output(path: &Path, owner: Option<&User>, folder: Option<&Folder>) -> io::Result<File> {
     const NEW: OFlags = OFlags::CREATE.union(OFlags::EXCL);
     let folder = folder.filter(|folder| path.parent() == Some(&folder.path));
@@ -332,7 +332,7 @@ pub(crate) fn open_output(path: &Path, owner: Option<&User>, folder: Option<&Fol
 }
 
 fn open_old_output(path: &Path) -> io::Result<File> {
-    // Not blocking, and a regular file only: in the user's folder the name may lead to a pipe that nobody reads.
+    // Nonblocking, and a regular file only: in the user's directory the name may lead to a pipe without a reader.
     let file = open_for_appending(path, OFlags::NONBLOCK)?;
     if !file.metadata()?.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
@@ -344,7 +344,7 @@ fn open_old_output(path: &Path) -> io::Result<File> {
 const APPENDED: OFlags = OFlags::WRONLY.union(OFlags::APPEND).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const NEW_MODE: Mode = Mode::from_raw_mode(0o644);
 
-/// Follows links only where they lie in folders of ours.
+/// Follows links only in directories of this user.
 fn open_for_appending(path: &Path, more: OFlags) -> Result<File, Errno> {
     let flags = APPENDED | more;
     let mode = if more.contains(OFlags::CREATE) { NEW_MODE } else { Mode::empty() };
@@ -391,7 +391,7 @@ mod tests {
         assert_eq!(std::fs::read_to_string(at("file")).unwrap(), "ab");
         std::os::unix::fs::symlink(at("elsewhere"), at("link")).unwrap();
         assert!(open_for_output(&at("link")).is_err() && !at("elsewhere").exists());
-        // A pipe that nobody reads is not waited for, and one that is read is none of these files either.
+        // A pipe without a reader does not block, and one with a reader is rejected, too.
         rustix::fs::mknodat(CWD, at("pipe"), rustix::fs::FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
         assert!(open_for_output(&at("pipe")).is_err());
         let _reader = File::options().read(true).write(true).open(at("pipe")).unwrap();

@@ -1,4 +1,4 @@
-//! Making a process that goes on with the program of this one, in the surroundings that a spec describes.
+//! Creates a process that continues with this program, in the environment of a spec.
 //!
 //! Only for a process with one thread: see `template/`.
 
@@ -14,7 +14,7 @@ unsafe extern "C" {
     static mut environ: *const *const libc::c_char;
 }
 
-/// Who goes on behind [`copy_of_this`].
+/// The process that continues after [`copy_of_this`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Copied {
     /// The caller.
@@ -23,10 +23,10 @@ pub(crate) enum Copied {
     Copy,
 }
 
-/// Makes a copy of the calling process, as a child of its parent, in new namespaces and born in a control group as wanted.
+/// Creates a copy of the calling process, as a child of its parent, in new namespaces and a control group if requested.
 ///
 /// # Errors
-/// If the system makes none.
+/// The system's error.
 pub(crate) fn copy_of_this(namespaces: libc::c_int, born: Option<BorrowedFd<'_>>) -> io::Result<Copied> {
     // Such a child's end is signalled to the parent as that of the caller.
     let arguments = CloneArguments::new(libc::CLONE_PARENT | namespaces, born);

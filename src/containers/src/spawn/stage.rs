@@ -245,7 +245,7 @@ unsafe fn execute(prepared: &mut Prepared) {
     }
 }
 
-/// The signals that this process handles or ignores, a bit for each, once [`note_signals`] has looked; bit 0 says that it has.
+/// The signals that this process handles or ignores, a bit for each, once [`note_signals`] has run; bit 0 is set then.
 static NOTED: AtomicU32 = AtomicU32::new(0);
 
 /// Notes which signals this process handles or ignores. For a process that will never change that again, and whose copies

@@ -245,7 +245,7 @@ fn read_report(report: &OwnedFd) -> io::Result<Option<Failure>> {
     Ok((length == bytes.len()).then(|| Failure::from_bytes(bytes)))
 }
 
-/// Waits for a child that has told its failure, and so is ending.
+/// Reaps a child that has reported its failure, and is ending.
 fn bury(pid: libc::pid_t, failure: Failure) -> (Step, io::Error) {
     // It cannot be anything but our child that has ended; if it were, there would be nothing left to do.
     let _ = wait(pid);

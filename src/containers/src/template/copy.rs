@@ -1,4 +1,4 @@
-//! The template's own side: it waits for orders, and each copy goes on from there as somebody else.
+//! The template's side: it waits for orders. The child applies its spawn request after the fork.
 
 use std::ffi::OsString;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -23,13 +23,13 @@ const ORDER_MAX: usize = 512 * 1024;
 /// is one that the system must copy, because the last copy has it too.
 const ORDER_USUAL: usize = 2 * 1024;
 
-/// What the calling process has become: a process of its own, with the environment, folder, streams and all else that was
-/// ordered.
+/// The state of the calling process after the fork: a process of its own, with the requested environment, directory and
+/// streams.
 #[derive(Debug)]
 pub struct Copy {
     /// The words that it would have been started with.
     pub argv: Vec<OsString>,
-    /// The line to whoever has ordered it, if there is one.
+    /// The connection to the requester, if there is one.
     pub line: Option<OwnedFd>,
 }
 
@@ -122,7 +122,7 @@ fn obey(socket: &OwnedFd, order: &[u8], files: Files) -> Copy {
     match settle(order, files).and_then(|copy| tell(socket, Reply::Ready).map(|()| copy).map_err(|_| (0, 0))) {
         Ok(copy) => copy,
         Err((step, errno)) => {
-            // Whether it is heard or not.
+            // The reply may be lost.
             let _ = tell(socket, Reply::Failed(step, errno));
             end_now(127)
         }

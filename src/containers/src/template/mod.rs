@@ -1,11 +1,12 @@
-//! A program that waits, and of which copies become the first processes of containers.
+//! A template process that waits, and whose copies become the first processes of containers.
 //!
-//! To run a program costs far more than to copy a process that runs it already: a new program is mapped and touched anew, and
-//! the C library asks the processor what it can do, which in a virtual machine stops the machine a dozen times. Copies are
-//! children of the template's parent, not of the template, so they are watched, and outlive everybody, like all others.
+//! Running a program costs far more than copying a process that runs it already: a new program is mapped and paged in
+//! again, and the C library queries the processor, which in a virtual machine exits to the hypervisor a dozen times.
+//! Copies are children of the template's parent, not of the template, so they are watched, and outlive it, like all
+//! others.
 //!
-//! Here is the parent's side; `copy.rs` is the template's own, `order.rs` what is said between them, `hand_down.rs` spares copies
-//! what the template has mapped already.
+//! This file is the parent's side; `copy.rs` is the template's, `order.rs` the protocol between them, `hand_down.rs`
+//! shares mapped memory with copies.
 
 mod copy;
 mod hand_down;
@@ -31,7 +32,8 @@ use crate::{Child, Launcher, Output, Program, ProgramFile, SpawnError, Spec, Ste
 pub use copy::{Copy, CopyError, become_copy};
 use order::{Group, Head};
 
-/// More files than a copy can need: three streams, a line, a folder, a group in each hierarchy, and systemd's slice in two.
+/// More files than a copy can need: three streams, a connection, a directory, a group in each hierarchy, and systemd's
+/// slice in two.
 const FILES_MAX: usize = 21;
 /// How long a copy may take to become what it shall be; see the launcher's own limit.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -125,8 +127,8 @@ impl Template {
         matches!(&spec.program, Program::Open { file, .. } if *file == self.file) && order::suits(spec)
     }
 
-    /// Starts a process from a spec that it [suits](Template::suits), with the end of a `line` to whoever it will ask for its
-    /// own. When this returns `Ok`, the process is all that the spec describes.
+    /// Starts a process from a spec that it [suits](Template::suits), with its end of a connection. When this returns
+    /// `Ok`, the process is in the state that the spec describes.
     ///
     /// # Errors
     /// See [`TemplateError`].
@@ -208,7 +210,7 @@ impl Template {
 
 impl Drop for Template {
     fn drop(&mut self) {
-        // It would end by itself, but nobody else waits for it.
+        // It would end on its own, but nothing else reaps it.
         let _ = self.child.signal(libc::SIGKILL);
         let _ = self.child.wait(None);
     }

@@ -1,6 +1,6 @@
-//! What a template is told about the process that its next copy becomes, as bytes between two processes of one program.
+//! The order that a template receives about its next copy, as bytes between two processes of one program.
 //!
-//! Both sides are always of the same build, so the form may change at any time. Open files go beside it.
+//! Both sides are of the same build, so the form may change at any time. Open files are passed beside it.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -19,7 +19,7 @@ pub(super) enum Group {
     None,
     /// So many files to write to.
     Files(u8),
-    /// A folder to be born in.
+    /// A control group in which the process is created.
     Born,
 }
 
@@ -27,7 +27,7 @@ pub(super) enum Group {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) line: bool,
-    /// Whether the folder to go to comes with the order.
+    /// Whether the working directory comes with the order.
     pub(super) folder: bool,
     pub(super) group: Group,
     /// Those that are new with the copy, as clone(2) takes them.
@@ -49,8 +49,8 @@ impl Head {
     }
 }
 
-/// Whether a copy can become what the spec describes. What it cannot: whatever the kernel only gives a process that runs a
-/// program anew, and what is too rare to be worth the words.
+/// Whether a copy can be what the spec describes. Excluded is what the kernel grants only to a process that executes a
+/// program, and what is too rare.
 pub(super) fn suits(spec: &Spec) -> bool {
     let Isolation {
         enter,
