@@ -30,7 +30,7 @@ pub enum UserError {
     Lookup {
         /// Who was looked for.
         name: String,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
 }

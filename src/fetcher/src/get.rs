@@ -18,7 +18,7 @@ use crate::source::Source;
 /// How many times a server may send us elsewhere.
 const REDIRECTS_MAX: u32 = 50;
 
-/// Gets `source` as the file `target`, whose folder is there.
+/// Gets `source` as the file `target`, whose directory exists.
 pub(crate) fn get(source: &Source, target: &Path, stall: Duration) -> Result<(), String> {
     match source {
         Source::File(path) => copy(path, target),
@@ -61,7 +61,7 @@ fn download(url: &str, target: &Path, stall: Duration) -> Result<(), String> {
     copied.map(drop).map_err(|error| format!("the download broke off: {error}"))
 }
 
-/// What hardly anybody uses any more is left to the host's curl(1), which is in use for it everywhere.
+/// Rare protocols are left to the host's curl(1).
 pub(crate) fn curl(stall: Duration) -> Command {
     let seconds = stall.as_secs().max(1).to_string();
     let mut curl = Command::new("curl");
@@ -102,7 +102,7 @@ pub(crate) fn ask_hadoop(uri: &str, target: &Path) -> Result<(), String> {
     }
 }
 
-/// Lets everybody run a file.
+/// Makes a file executable for everyone.
 pub(crate) fn make_executable(path: &Path) -> Result<(), String> {
     let mode = std::fs::Permissions::from_mode(0o755);
     std::fs::set_permissions(path, mode).map_err(|error| format!("cannot make it executable: {error}"))

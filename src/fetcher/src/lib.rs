@@ -1,8 +1,8 @@
-//! The fetcher: brings what a task's URIs name into its sandbox before the task starts (mesos-features.md 8.6).
+//! The fetcher: downloads a task's URIs into its sandbox before the task starts (mesos-features.md 8.6).
 //!
-//! It is a process of its own, started by the agent in the sandbox and as the task's user: what he may not read is not
-//! fetched, and what is fetched is his. It blocks, knows nothing of agents, and decides nothing about its cache: the
-//! instructions say what is in there.
+//! It is a process of its own, started by the agent in the sandbox and as the task's user, who must be able to read the
+//! sources and owns the results. It blocks, does not depend on the agent, and does not manage its cache: the
+//! instructions tell what is in there.
 #![forbid(unsafe_code)]
 
 mod get;
@@ -24,10 +24,10 @@ pub use source::{Source, SourceError, check};
 
 /// The variable that holds the instructions: a `mesos.fetcher.FetcherInfo` as JSON.
 pub const INSTRUCTIONS: &str = "MESOS_FETCHER_INFO";
-/// The variable that holds instructions of which nothing is to be fetched: how large each of them is, is said on standard
-/// output, a line for each, which is empty if that cannot be told.
+/// The variable with instructions whose sizes are reported instead of fetching them: on standard output, a line for
+/// each, which is empty if the size is unknown.
 pub const SIZES: &str = "TEPUI_FETCHER_SIZES";
-/// The variable that names the folder of a Hadoop client, for URIs that only it understands.
+/// The variable with the directory of a Hadoop client, for URIs that only it supports.
 pub const HADOOP_HOME: &str = "HADOOP_HOME";
 
 /// How long a server may send nothing, if the instructions do not say.
@@ -43,8 +43,8 @@ pub struct FetchError {
     pub why: String,
 }
 
-/// Reads the instructions and fetches everything, in order. What goes wrong is said on standard error for people, and
-/// on standard output for the agent.
+/// Reads the instructions and fetches everything, in order. Errors go to standard error for people, and to standard
+/// output for the agent.
 pub fn main() -> ExitCode {
     if let Ok(wanted) = std::env::var(image::WANTED) {
         return image::main(&wanted);
@@ -92,7 +92,8 @@ pub fn fetch_all(info: &FetcherInfo) -> Result<(), FetchError> {
     Ok(())
 }
 
-/// How many bytes each item has that the instructions name; none of what cannot be told, which is said on standard error.
+/// The size of each item of the instructions in bytes; `None` if it is unknown, for a reason that is printed on
+/// standard error.
 pub fn sizes(info: &FetcherInfo) -> Vec<Option<u64>> {
     let fetch = Fetch::of(info);
     let one = |item: &Item| {
@@ -157,7 +158,7 @@ impl<'a> Fetch<'a> {
         }
     }
 
-    /// From the cache into the sandbox, and out of the archive if it is one that is wanted unpacked.
+    /// Copies an item from the cache into the sandbox, and unpacks it if requested.
     fn deliver(&self, item: &Item, cached: Option<PathBuf>, target: &Path) -> Result<(), String> {
         let uri = &item.uri;
         let executable = uri.executable();

@@ -1,6 +1,6 @@
-//! How large something is, before it is fetched: the cache makes room for it first.
+//! Size of an item before it is fetched, for which the cache makes room first.
 //!
-//! Nothing is fetched here. Who does not tell is no failure: then it is not cached.
+//! A server that does not report it is not an error: then the item is not cached.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::get;
 use crate::source::Source;
 
-/// The bytes of a source, as far as whoever has it tells; in words why not.
+/// The size of a source in bytes, or the reason why it is unknown.
 pub(crate) fn size(source: &Source, stall: Duration) -> Result<u64, String> {
     let told = match source {
         Source::File(path) => of_file(path)?,
@@ -31,7 +31,7 @@ fn of_http(url: &str, stall: Duration) -> Result<Option<u64>, String> {
         return Err(format!("the server has answered {} to HEAD", answer.status()));
     }
     let told = answer.headers().get("content-length").and_then(|value| value.to_str().ok());
-    // As with Mesos: a server that says nothing of the kind may say zero.
+    // As with Mesos: a server without this information may report zero.
     Ok(told.and_then(|text| text.trim().parse().ok()).filter(|bytes| *bytes > 0))
 }
 

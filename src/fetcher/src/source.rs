@@ -18,7 +18,7 @@ pub enum SourceError {
     /// Its path ends with a slash, so that the file has no name.
     #[error("the URI does not name a file")]
     NoName,
-    /// A path that is not absolute, and no folder to look in.
+    /// A relative path without a directory to look in.
     #[error("the path is relative, and --frameworks_home is not set")]
     Relative,
     /// A file of another host.
@@ -88,7 +88,7 @@ pub fn check(uri: &Uri) -> Result<(), SourceError> {
     file_name(uri).map(drop)
 }
 
-/// The path in the sandbox: what the URI says, or its last part.
+/// The path in the sandbox: the URI's `output_file`, or its last part.
 pub(crate) fn file_name(uri: &Uri) -> Result<PathBuf, SourceError> {
     let name = match &uri.output_file {
         Some(name) => name.as_str(),

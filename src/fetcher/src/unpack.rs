@@ -1,6 +1,6 @@
-//! Unpacking archives, known by their names (mesos-features.md AGT-63).
+//! Unpacks archives, which their names identify (mesos-features.md AGT-63).
 //!
-//! Nothing of an archive is written outside the folder that it is unpacked into.
+//! Nothing of an archive is written outside its target directory.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -41,7 +41,7 @@ impl Kind {
     }
 }
 
-/// Unpacks `archive` into `folder`; one packed file gets the name of `target` without its `.gz`.
+/// Unpacks `archive` into `folder`; a compressed file is named `target` without `.gz`.
 pub(crate) fn unpack(kind: Kind, archive: &Path, target: &Path, folder: &Path) -> Result<(), String> {
     let file = File::open(archive).map_err(|error| format!("cannot open the archive: {error}"))?;
     let file = BufReader::new(file);
@@ -65,7 +65,7 @@ pub(crate) fn unpack(kind: Kind, archive: &Path, target: &Path, folder: &Path) -
 fn tar(reader: impl Read, folder: &Path) -> Result<(), String> {
     let mut archive = tar::Archive::new(reader);
     archive.set_preserve_permissions(true);
-    // The owner is whoever unpacks: the task's user.
+    // The files belong to this process's user: the task's.
     archive.set_preserve_ownerships(false);
     archive.unpack(folder).map_err(|error| {
         let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();

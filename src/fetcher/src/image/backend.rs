@@ -15,11 +15,11 @@ use super::layer::OPAQUE;
 /// See the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backend {
-    /// Layers are shared; a container writes to a folder above them.
+    /// Layers are shared; a container writes to a directory above them.
     Overlay,
     /// The same with a file system that some distributions have.
     Aufs,
-    /// The only layer is the root, and nobody writes to it.
+    /// The only layer is the root, read-only.
     Bind,
     /// Each container has a copy.
     Copy,
@@ -28,7 +28,7 @@ pub enum Backend {
 /// Why a backend cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum BackendError {
-    /// There is none of this name.
+    /// An unknown name.
     #[error("'{0}' is none of 'auto', 'overlay', 'aufs', 'bind' and 'copy'")]
     Unknown(String),
     /// The one that is named cannot be used on this host.
@@ -155,7 +155,7 @@ fn is_known(kind: &'static str) -> Result<(), Lack> {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let folder = if kind == "overlay" { "overlayfs" } else { kind };
     let modules = Path::new("/lib/modules").join(release.trim()).join("kernel/fs").join(folder);
-    // In a container of its own the agent may not see the modules; the first mount tells.
+    // In a container of its own the agent may not see the modules; the first mount shows it.
     let unseen = !Path::new("/lib/modules").is_dir() && kind == "overlay";
     match unseen || listed.lines().any(|line| line.trim_start_matches("nodev").trim() == kind) || modules.is_dir() {
         true => Ok(()),
@@ -163,7 +163,7 @@ fn is_known(kind: &'static str) -> Result<(), Lack> {
     }
 }
 
-/// Whether `folder` can be the part that is written to.
+/// Whether `folder` can be the writable part.
 fn can_be_written_to(folder: &Path, kind: &'static str, more: &[(i64, &'static str)]) -> Result<(), Lack> {
     let path = folder.to_owned();
     let at = |error: io::Error| Lack::Directory { path: folder.to_owned(), error };
@@ -175,7 +175,7 @@ fn can_be_written_to(folder: &Path, kind: &'static str, more: &[(i64, &'static s
     }
 }
 
-/// Whether the file system of `folder` takes the marks of what is gone, and tells the kinds of a folder's entries.
+/// Whether the file system of `folder` supports whiteouts, and reports the types of directory entries.
 fn can_be_marked(folder: &Path) -> Result<(), Lack> {
     let probe = folder.join(format!(".probe-{}", std::process::id()));
     match ::store::create_directories(&probe, ::store::Access::Owner) {
@@ -183,12 +183,12 @@ fn can_be_marked(folder: &Path) -> Result<(), Lack> {
         made => made.map_err(|error| Lack::Directory { path: probe.clone(), error })?,
     }
     let tried = try_marks(&probe).map_err(|mark| Lack::Mark { path: folder.to_owned(), mark });
-    // What is left is an empty folder, or two.
+    // At most two empty directories are left.
     let _ = fs::remove_dir_all(&probe);
     tried
 }
 
-/// What a full disk refuses says nothing of what its file system can do.
+/// An error of a full disk is no evidence against the file system.
 fn may(tried: Result<(), Errno>) -> Result<(), Errno> {
     tried.or_else(|errno| if matches!(errno, Errno::NOSPC | Errno::DQUOT | Errno::IO) { Ok(()) } else { Err(errno) })
 }
@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn a_file_system_without_marks() {
         assert_eq!(is_known("nothing").unwrap_err().to_string(), "the kernel has no file system 'nothing'");
-        // Nobody makes folders there.
+        // Directories cannot be created there.
         assert!(can_be_marked(Path::new("/proc")).unwrap_err().to_string().starts_with("'/proc/.probe-"));
         let folder = std::env::temp_dir().join(format!("tepui-backend-{}", std::process::id()));
         can_be_written_to(&folder, "overlay", &[]).unwrap();

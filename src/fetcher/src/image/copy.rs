@@ -17,15 +17,16 @@ const OVERLAY_MARKS: &str = "overlay-marks";
 const SOME: &str = "some";
 const NONE: &str = "none";
 
-/// Copies layers, the lowest one first, into the empty folder `root`.
+/// Copies layers, the lowest one first, into the empty directory `root`.
 ///
 /// # Errors
-/// What the system refuses.
+/// An error of the system.
 pub fn copy_layers(layers: &[std::path::PathBuf], root: &Path) -> io::Result<()> {
     layers.iter().try_for_each(|layer| copy(layer, root))
 }
 
-/// Copies what is in `from` over what is in `to`. No path of the copy leads through a link: each folder is made, or is one.
+/// Copies the content of `from` over that of `to`. No path of the copy leads through a link: each directory is created,
+/// or is a directory.
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
     for entry in fs::read_dir(from)? {
         let entry = entry?;
@@ -88,11 +89,11 @@ fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Whether a layer has marks of what is gone that an overlay reads, and nobody else. What was found is noted beside the layer's
-/// files, which never change: looking at all of them takes long.
+/// Whether a layer has whiteouts that only an overlay understands. The result is recorded beside the layer's files,
+/// which never change, because checking all of them takes long.
 ///
 /// # Errors
-/// What the system refuses.
+/// An error of the system.
 pub fn has_marks(layer: &Path) -> io::Result<bool> {
     let note = layer.with_file_name(OVERLAY_MARKS);
     match fs::read_to_string(&note).as_deref() {
@@ -157,7 +158,7 @@ mod tests {
         assert!(!has_marks(&layer).unwrap());
         fs::write(place.join(OVERLAY_MARKS), SOME).unwrap();
         assert!(has_marks(&layer).unwrap());
-        // A note that was cut off says nothing.
+        // A truncated record counts as none.
         fs::write(place.join(OVERLAY_MARKS), "").unwrap();
         assert!(has_marks(&layer).is_err());
         fs::remove_dir_all(&place).unwrap();

@@ -1,8 +1,8 @@
-//! Unpacking a layer: a tar archive whose files have owners, and whose names may say that a lower file is gone.
+//! Unpacks a layer: a tar archive with owners, and with whiteouts for files of lower layers.
 //!
-//! Nothing is written outside the folder: each folder on the way is opened without following links. What is gone is marked
-//! as an overlay wants it: a device 0/0, and an attribute of a folder that hides what is below it. Where the file system takes
-//! neither, the archive's own files stay as the marks: then layers can only be copied.
+//! Nothing is written outside the directory: each directory on the way is opened without following links. Whiteouts are
+//! written in the overlay's form: a device 0/0, and an attribute of an opaque directory. Where the file system supports
+//! neither, the archive's own files remain as whiteouts: then layers can only be copied.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek};
@@ -27,9 +27,9 @@ const ENTRIES_MAX: usize = 4_000_000;
 /// How much memory an .xz layer may ask for.
 const XZ_MEMORY_KB: u32 = 1 << 20;
 
-/// The start of a name that says that a file is gone.
+/// Prefix of a whiteout's name.
 pub(super) const GONE: &str = ".wh.";
-/// Says that all in this folder is gone.
+/// Name of the whiteout of all entries of its directory.
 pub(super) const ALL_GONE: &str = ".wh..wh..opq";
 /// What an overlay reads for that.
 pub(super) const OPAQUE: &str = "trusted.overlay.opaque";
@@ -53,7 +53,7 @@ impl<R: Read> Read for Hashed<R> {
     }
 }
 
-/// Unpacks the file `layer` into `root`, an empty folder; the digest of the archive, as hexadecimal digits.
+/// Unpacks the file `layer` into `root`, an empty directory. Returns the digest of the archive, as hexadecimal digits.
 pub(super) fn unpack(layer: &Path, root: &Path) -> Result<String, String> {
     let reader = open(layer).map_err(|error| error.to_string())?;
     let mut hashed = Hashed { reader, hash: Sha256::new(), bytes: 0 };
@@ -71,7 +71,7 @@ pub(super) fn unpack(layer: &Path, root: &Path) -> Result<String, String> {
         let put = put(&folder, &mut entry, &path, &mut folders);
         put.map_err(|why| format!("'{}': {why}", path.display()))?;
     }
-    // Times of folders change with what is put into them.
+    // Times of directories change with their entries, so they are set last.
     for (folder, time) in folders {
         let _ = sys::futimens(&folder, &time);
     }
@@ -87,7 +87,7 @@ pub(super) fn digest(layer: &Path) -> Result<String, ImageError> {
     Ok(format!("sha256:{}", hex(&hashed.hash.finalize())))
 }
 
-/// The archive without its packing, which its first bytes tell.
+/// The archive without its compression, which its first bytes show.
 fn open(path: &Path) -> io::Result<Box<dyn Read>> {
     let mut file = File::open(path)?;
     let mut start = [0; 6];
@@ -103,7 +103,7 @@ fn open(path: &Path) -> io::Result<Box<dyn Read>> {
     })
 }
 
-/// An open folder below which nothing leads out.
+/// An open directory that paths cannot leave.
 struct Folder(OwnedFd);
 
 const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::RDONLY).union(OFlags::CLOEXEC);
@@ -113,7 +113,7 @@ impl Folder {
         Ok(Folder(sys::open(path, FOLDER, Mode::empty())?))
     }
 
-    /// The folder of `path`, and its name in there; folders on the way are made if they are missing.
+    /// The directory of `path`, and its name in there; missing directories are created.
     fn parent(&self, path: &Path) -> Result<Option<(OwnedFd, PathBuf)>, String> {
         let mut parts: Vec<&std::ffi::OsStr> = Vec::new();
         for part in path.components() {
@@ -220,7 +220,7 @@ fn put(root: &Folder, entry: &mut Entry<'_, impl Read>, path: &Path, folders: &m
         EntryType::Directory => folders.push((made, times)),
         _ => drop(sys::futimens(&made, &times)),
     }
-    // So many folders may be open at once; of more the time is that of now.
+    // Limit of open directories; further ones keep the current time.
     if folders.len() > 256 {
         folders.remove(0);
     }

@@ -1,6 +1,6 @@
-//! Images in archives and folders: what `docker save` writes, and OCI layouts.
+//! Images in archives and directories: the output of `docker save`, and OCI layouts.
 //!
-//! An archive is unpacked into the staging folder first: its parts are wanted in another order than they come.
+//! An archive is first unpacked into the staging directory: its parts are needed in another order.
 
 use std::fs::{self, File};
 use std::io::BufReader;
@@ -75,7 +75,7 @@ impl Manifest {
     }
 }
 
-/// What an image may be called in a folder of images, without the end of an archive's name.
+/// Possible names of an image in a directory of images, without the extension of archives.
 fn files(name: &Name) -> Result<Vec<String>, ImageError> {
     let Reference::Tag(tag) = &name.reference else {
         return Err(ImageError(format!("'{name}' is named by a digest, which a folder of archives does not know")));
@@ -88,8 +88,8 @@ fn files(name: &Name) -> Result<Vec<String>, ImageError> {
     Ok(if tag == "latest" { vec![tagged, path] } else { vec![tagged] })
 }
 
-/// The folder with the image `name` of the registry that is the folder `registry`: `<name>:<tag>.tar`, `<name>.tar`, or
-/// folders of these names. Archives are unpacked into `staging`.
+/// The directory with the image `name` of the registry directory `registry`: `<name>:<tag>.tar`, `<name>.tar`, or
+/// directories of these names. Archives are unpacked into `staging`.
 pub(super) fn find(registry: &Path, name: &Name, staging: &Path) -> Result<PathBuf, ImageError> {
     let mut tried = Vec::new();
     for file in files(name)? {
@@ -112,7 +112,7 @@ pub(super) fn find(registry: &Path, name: &Name, staging: &Path) -> Result<PathB
     )))
 }
 
-/// As [`find`], for a folder that the host's Hadoop client reaches: archives only.
+/// As [`find`], for a directory that the host's Hadoop client reaches: archives only.
 pub(super) fn copy(registry: &str, name: &Name, staging: &Path) -> Result<PathBuf, ImageError> {
     let (archive, target) = (staging.join("archive.tar"), staging.join("archive"));
     let mut tried = Vec::new();
@@ -136,7 +136,7 @@ fn unpack(archive: &Path, target: &Path) -> std::io::Result<()> {
     archive.unpack(target)
 }
 
-/// The configuration of the image in a folder, and its layers' files, the lowest one first.
+/// The configuration of the image in a directory, and its layers' files, the lowest one first.
 pub(super) fn read(folder: &Path) -> Result<(Configuration, Vec<PathBuf>), ImageError> {
     let saved = folder.join("manifest.json");
     if saved.is_file() {
@@ -169,7 +169,7 @@ pub(super) fn read(folder: &Path) -> Result<(Configuration, Vec<PathBuf>), Image
     Ok((configuration, layers.collect::<Result<_, _>>()?))
 }
 
-/// A file of the folder; a link in it may lead to another one in there, and nowhere else.
+/// A file of the directory; a link in it may lead to another one in there, and nowhere else.
 fn inside(folder: &Path, file: &Path) -> Result<PathBuf, ImageError> {
     let found = folder.join(file).canonicalize().map_err(|error| ImageError::at(file.display(), error))?;
     let folder = folder.canonicalize().map_err(|error| ImageError::at(folder.display(), error))?;

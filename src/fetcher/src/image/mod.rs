@@ -1,7 +1,7 @@
-//! Container images: brought into a store, as layers that a container's root is put together from (mesos-features.md 8.10).
+//! Container images: fetched into a store, as layers for the root of a container (mesos-features.md 8.10).
 //!
-//! Images are Docker's and OCI's, from archives, folders or registries. Bringing one is a process of its own, as root: the
-//! layers' files have many owners. Mounting is not done here.
+//! Images are Docker's and OCI's, from archives, directories or registries. The fetcher of images runs as a process of
+//! its own, as root: the layers' files have many owners. It does not mount.
 
 mod backend;
 mod copy;
@@ -27,7 +27,7 @@ pub use store::{Pruned, Store};
 /// The variable that holds a [`Wanted`] as JSON; with it the fetcher brings an image, and nothing else.
 pub const WANTED: &str = "TEPUI_FETCH_IMAGE";
 
-/// The label of images that want something of the host's, and what they want.
+/// The label of images that need files of the host, with the kind of these.
 const GPU_LABEL: &str = "com.nvidia.volumes.needed";
 const GPU_DRIVER: &str = "nvidia_driver";
 
@@ -36,9 +36,9 @@ const GPU_DRIVER: &str = "nvidia_driver";
 pub struct Wanted {
     /// As people write it: `busybox`, `host:5000/team/app:1.2`, `app@sha256:...`.
     pub name: String,
-    /// A folder of archives, the URL of a registry, or a URI of a folder in HDFS.
+    /// A directory of archives, the URL of a registry, or a URI of a directory in HDFS.
     pub registry: String,
-    /// The store's folder.
+    /// The store's directory.
     pub store: PathBuf,
     /// Whether one that is there already will do.
     pub cached: bool,
@@ -48,7 +48,7 @@ pub struct Wanted {
     pub logins: String,
 }
 
-/// How a program of an image is started if nobody says otherwise.
+/// Default settings for programs of an image.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Defaults {
     /// The start of the argv.
@@ -57,9 +57,9 @@ pub struct Defaults {
     pub cmd: Vec<String>,
     /// `NAME=value`
     pub env: Vec<String>,
-    /// The working folder; empty for none.
+    /// The working directory; empty for none.
     pub working_dir: String,
-    /// Folders, absolute, that its programs want to write to.
+    /// Directories, absolute, that its programs write to.
     #[serde(default)]
     pub volumes: Vec<String>,
 }
@@ -73,7 +73,7 @@ pub struct Image {
     pub layers: Vec<String>,
     /// How it is started.
     pub defaults: Defaults,
-    /// Whether it is labelled as one that wants the driver of the host's GPUs.
+    /// Whether its label requires the driver of the host's GPUs.
     #[serde(default)]
     pub gpu_driver: bool,
 }
@@ -109,7 +109,7 @@ struct ConfigurationPart {
     cmd: Option<Vec<String>>,
     env: Option<Vec<String>>,
     working_dir: Option<String>,
-    /// An object whose names are the folders.
+    /// An object whose names are the directories.
     volumes: Option<serde_json::Map<String, serde_json::Value>>,
     labels: Option<serde_json::Map<String, serde_json::Value>>,
 }
@@ -150,7 +150,7 @@ pub(crate) fn main(wanted: &str) -> ExitCode {
     }
 }
 
-/// Whether a registry is a folder that the host's Hadoop client reaches: `hdfs://...` and its likes.
+/// Whether a registry is a directory that the host's Hadoop client reaches: `hdfs://...` and similar URIs.
 fn is_hadoops(registry: &str) -> bool {
     registry.split_once("://").is_some_and(|(scheme, _)| !["http", "https"].contains(&scheme))
 }
@@ -162,7 +162,7 @@ fn is_hadoops(registry: &str) -> bool {
 pub fn bring(wanted: &Wanted) -> Result<Image, ImageError> {
     let name = Name::parse(&wanted.name)?;
     let store = Store::open(&wanted.store)?;
-    // Who wants the same image meanwhile waits here, and finds it in the store then.
+    // Another process that fetches the same image waits here, and finds it in the store.
     let _lock = store.lock_image(&name)?;
     if wanted.cached
         && let Some(image) = store.find(&name)

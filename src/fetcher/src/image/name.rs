@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::ImageError;
 
-/// The registry of names that name none, and where its images without a folder are.
+/// The default registry, and the place of its images without a namespace.
 const DOCKER_HUB: &str = "registry-1.docker.io";
 
 /// A checked name: its parts can be parts of paths and URLs.
@@ -12,7 +12,7 @@ const DOCKER_HUB: &str = "registry-1.docker.io";
 pub struct Name {
     /// `host` or `host:port`, if it is named.
     pub host: Option<String>,
-    /// `folder/name`
+    /// `namespace/name`
     pub repository: String,
     /// A tag or a digest.
     pub reference: Reference,

@@ -26,7 +26,7 @@ struct Token {
     access_token: Option<String>,
 }
 
-/// Docker's file with who one is where.
+/// Docker's file of credentials.
 #[derive(Debug, Default, Deserialize)]
 struct Logins {
     #[serde(default)]
@@ -47,7 +47,7 @@ pub(super) struct Registry {
     url: String,
     repository: String,
     reference: Reference,
-    /// What is said to be who we are: the whole header.
+    /// The header `Authorization`.
     authorization: Option<String>,
     login: Option<String>,
     /// The login that there is has another form.
@@ -172,7 +172,7 @@ impl Registry {
         }
     }
 
-    /// What to say after a registry has asked who we are.
+    /// The header that answers a registry's challenge.
     fn authorize(&self, challenge: &str) -> Result<String, ImageError> {
         let basic = self.login.as_ref().map(|login| format!("Basic {login}"));
         let kind = if self.only_token {

@@ -10,7 +10,7 @@ use ::store::Access;
 
 use super::{Image, ImageError, Name, copy, layer};
 
-/// How many digits of a layer's digest name its folder: an overlay names all layers within 4096 bytes.
+/// Number of digits of a layer's digest in its directory's name: an overlay names all layers within 4096 bytes.
 const ID_DIGITS: usize = 32;
 
 /// The hexadecimal digits of a digest.
@@ -25,7 +25,7 @@ pub struct Store {
     root: PathBuf,
 }
 
-/// A folder for what is not whole yet; gone when it is dropped.
+/// A directory for incomplete images, removed when dropped.
 pub(super) struct Staging(PathBuf);
 
 impl Staging {
@@ -58,7 +58,7 @@ impl Store {
     pub fn open(root: &Path) -> Result<Store, ImageError> {
         for part in ["images", "layers", "staging", "locks"] {
             let folder = root.join(part);
-            // Images may need a login: what is in the store is not for all who are on the host.
+            // Images may need a login: the store is not readable for other users.
             ::store::create_private(&folder).map_err(|error| ImageError::at(folder.display(), error))?;
         }
         Ok(Store { root: root.to_owned() })
