@@ -1,7 +1,8 @@
-//! The composing containerizer: it gives each container to the containerizer that takes it, and keeps the table of those that run.
+//! The composing containerizer: passes each container to the containerizer that supports it, and has the table of
+//! running containers.
 //!
-//! The agent's core says what to launch and what to end; reports tell it what became of it. Launching and ending happen on threads
-//! of their own, so that the reactor never waits for a process.
+//! The agent's core requests launches and terminations, and receives reports. Both run on threads of their own, so that
+//! the reactor never waits for a process.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::net::UnixStream;
@@ -36,7 +37,7 @@ use crate::systemd::Systemd;
 /// What the launcher's thread is asked to do, in order.
 pub(crate) enum Job {
     Launch(ContainerName, Box<ContainerSpec>),
-    /// As `Launch`, once all that it wants is there; the sender takes `Fetched`.
+    /// As `Launch`, after fetching; the sender receives `Fetched`.
     Fetch(ContainerName, Box<ContainerSpec>, mpsc::Sender<Job>),
     Fetched(ContainerName, Box<ContainerSpec>, Option<User>, anyhow::Result<()>),
     Reattach(ContainerName, i32, Option<Time>, Option<String>),
@@ -46,7 +47,7 @@ pub(crate) enum Job {
     LeftOvers(Vec<ContainerName>, oneshot::Sender<()>),
 }
 
-/// Tells the core what has become of something.
+/// Reports to the core.
 pub type Report = Arc<dyn Fn(Input) + Send + Sync>;
 
 /// Serves the connection of an executor that was started with one.
@@ -77,7 +78,7 @@ pub(crate) struct Live {
     pub(crate) init: bool,
     /// How its output is rotated, if its variables say so.
     pub(crate) rotation: Option<Rules>,
-    /// The ports that it holds, if it is a container by itself; those of executors are in the core's books.
+    /// The ports of a standalone container; those of executors are in the core's state.
     pub(crate) ports: Option<Held>,
 }
 
@@ -96,7 +97,7 @@ pub struct Used {
 pub(crate) struct Tools {
     /// The executors' program under the name that the core knows it by.
     pub(crate) executor: Option<(String, ProgramFile)>,
-    /// Hears what becomes of containers.
+    /// Receives reports about containers.
     pub(crate) report: Report,
     pub(crate) records: Records,
     pub(crate) connect: Connect,
@@ -197,8 +198,8 @@ impl ComposingContainerizer {
         lock(&self.live).iter().map(|(name, live)| (name.clone(), live.pid)).collect()
     }
 
-    /// The processes in each living container's control group, without those of containers inside it; of what Docker runs those
-    /// that it tells. Blocks.
+    /// The processes in each running container's control group, without those of nested containers; for Docker's
+    /// containers those that Docker lists. Blocks.
     pub(crate) fn processes(&self) -> BTreeMap<ContainerName, Vec<i32>> {
         let names: Vec<ContainerName> = lock(&self.live).keys().cloned().collect();
         let mut seen = BTreeSet::new();
@@ -221,11 +222,11 @@ impl ComposingContainerizer {
         self.containerizers.iter().for_each(|one| one.update(container, held, limits));
     }
 
-    /// Takes up what an earlier agent has left: the outermost containers `kept` go on, others are ended. What comes out is ready,
-    /// with an error, when that is done.
+    /// Recovers the containers of an earlier agent: the outermost containers `kept` keep running, others are destroyed.
+    /// The returned receiver is ready when that is done.
     ///
     /// # Errors
-    /// Docker does not say which of the containers to go on it has.
+    /// Docker does not tell which of the containers it has.
     pub async fn recover(&self, kept: &BTreeSet<String>) -> anyhow::Result<oneshot::Receiver<()>> {
         for one in self.containerizers.iter() {
             one.recover(kept).await?;
@@ -274,7 +275,7 @@ impl ComposingContainerizer {
         self.sessions.get(container)
     }
 
-    /// What each living container uses, from one look at `/proc` and at its control group. May take milliseconds.
+    /// Usage of each running container, from one scan of `/proc` and of its control group. May take milliseconds.
     pub fn usage(&self) -> BTreeMap<ContainerName, Used> {
         let table = containers::ProcessTable::scan();
         let one = |(name, pid): (ContainerName, i32)| {
@@ -285,8 +286,8 @@ impl ComposingContainerizer {
         self.pids().into_iter().filter_map(one).collect()
     }
 
-    /// The sandboxes of living containers, with how their output is rotated if that is said of them; those of containers by
-    /// themselves are below `alone`.
+    /// The sandboxes of running containers, with the rules of their log rotation; those of standalone containers are
+    /// below `alone`.
     pub(crate) fn sandboxes(&self, alone: &std::path::Path) -> Vec<(std::path::PathBuf, Option<Rules>)> {
         let live = lock(&self.live);
         let one = |(name, live_one): (&ContainerName, &Live)| {

@@ -213,7 +213,7 @@ pub struct Provisioner {
 pub struct ImageGc {
     /// The part of the disk that is to stay free, 0 to 1.
     pub headroom: f64,
-    /// The time between two looks at the disk.
+    /// Interval between checks of the disk.
     pub interval: Duration,
     /// Images that are kept.
     pub excluded: Vec<String>,

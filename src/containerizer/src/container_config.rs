@@ -62,7 +62,7 @@ pub(crate) struct ContainerLaunchInfo {
     no_new_privileges: Option<bool>,
 }
 
-/// A container that was started, with what there is to tell of it.
+/// A started container, with its description for reports.
 pub(crate) struct Described {
     pub(crate) spec: Box<ContainerSpec>,
     pub(crate) launched: Started,

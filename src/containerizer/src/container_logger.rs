@@ -1,7 +1,7 @@
-//! The container logger: it rotates the `stdout` and `stderr` of running containers (mesos-features.md AGT-71).
+//! The container logger: rotates the `stdout` and `stderr` of running containers (mesos-features.md AGT-71).
 //!
-//! Mesos has a process beside each container for that. Here the agent looks at the files once a second; while it is stopped they
-//! grow.
+//! Mesos runs a process beside each container for that. Here the agent checks the files once a second; while it is
+//! stopped they grow.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -16,12 +16,12 @@ use crate::config::Logger;
 
 /// How often the files are looked at.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// In bytes, if no parameter says anything.
+/// Default size limit in bytes.
 const MOST: u64 = 10 << 20;
 const LEAST: u64 = 4096;
-/// How many older parts are kept, if no option says anything.
+/// Default number of older parts.
 const KEEP: u32 = 9;
-/// How many are kept at most, whatever an option says: a rotation renames them all.
+/// Limit of the number of older parts: a rotation renames them all.
 const KEEP_MAX: u32 = 1000;
 /// How many containers' files are rotated at the same time.
 const AT_ONCE: usize = 32;
@@ -96,7 +96,7 @@ impl ContainerLogger {
     }
 }
 
-/// The containers whose files are being rotated: each by itself, so that none waits for another one's large files.
+/// The containers whose files are being rotated: each separately, so that none waits for another one's large files.
 #[derive(Clone)]
 struct Rotating {
     rotate: fn(&Path, Rules),
@@ -109,7 +109,7 @@ impl Rotating {
         Rotating { rotate, folders: Arc::default(), room: Arc::new(Semaphore::new(AT_ONCE)) }
     }
 
-    /// Rotates a container's files, unless that still goes on.
+    /// Rotates a container's files, unless that is in progress.
     fn begin(&self, folder: PathBuf, rules: Rules) {
         if !lock(&self.folders).insert(folder.clone()) {
             return;
@@ -209,7 +209,7 @@ mod tests {
         }
         let bad = variables(&[("CONTAINER_LOGGER_MAX_STDOUT_SIZE", "1")]);
         assert!(rotating.rules(&bad).unwrap_err().contains("'max_stdout_size'"));
-        // Without rotation they have no effect; another prefix may be wanted.
+        // Without rotation they have no effect; another prefix may be used.
         assert_eq!(ContainerLogger::default().rules(&bad), Ok(None));
         let other = rotation("LOG_");
         assert!(other.rules(&bad).is_ok() && other.variables(&bad).is_empty());
@@ -246,7 +246,7 @@ mod tests {
                 for number in 0..100 {
                     begin(&number.to_string());
                 }
-                // It goes on, and is not begun again.
+                // It is in progress, and is not started again.
                 begin("slow");
                 until(&|| DONE.load(Ordering::Relaxed) == 100).await;
             };

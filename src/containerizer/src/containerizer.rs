@@ -103,8 +103,8 @@ pub(crate) trait Containerizer: Send + Sync {
         kept: &'a BTreeSet<String>,
     ) -> Pin<Box<dyn Future<Output = anyhow::Result<()>> + Send + 'a>>;
 
-    /// The variables of the process beside an executor's container that goes on while its first process has ended; none if there
-    /// is no such container.
+    /// The variables of the process beside an executor's container that keeps running while its first process has
+    /// ended; `None` if there is no such container.
     fn reattach(&self, _container: &ContainerName, _sandbox: &str) -> Option<Vec<(OsString, OsString)>> {
         None
     }

@@ -19,7 +19,7 @@ use crate::external_program::{self, ExternalProgram};
 /// Docker's own registry, and what its login is kept under.
 const HUB: [&str; 3] = ["docker.io", "index.docker.io", "registry-1.docker.io"];
 const HUB_KEY: &str = "https://index.docker.io/v1/";
-/// What a helper says for a user if the secret is a token.
+/// The user name in a helper's answer if the secret is a token.
 const TOKEN: &str = "<token>";
 
 /// A program, and what it is asked for.
@@ -112,7 +112,7 @@ fn said(helper: &Helper, path: &OsStr) -> anyhow::Result<Login> {
     let environment = std::env::vars_os().collect();
     let ask = ExternalProgram { file: file.into(), words, environment, input: helper.key.as_bytes() };
     let (status, answer) = ask.run()?.context("it takes too long")?;
-    // What it has said may be a secret.
+    // Its output may contain a secret.
     ensure!(status.success(), "{status}");
     serde_json::from_slice(&answer).ok().context("what it says is no login")
 }

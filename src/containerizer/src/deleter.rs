@@ -1,7 +1,7 @@
 //! Deletes directories in the background, one after the other, in the order of the requests.
 //!
-//! How many and when, the core decides (`src/agent/src/gc.rs`). A directory that comes into use again before its turn is spared;
-//! if its turn has come, its new user waits until it is gone.
+//! The core decides how many and when (`src/agent/src/gc.rs`). A directory that is used again before its turn is
+//! spared; if its turn has come, its new user waits until it is deleted.
 
 use std::collections::VecDeque;
 use std::path::Path;

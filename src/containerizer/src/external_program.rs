@@ -11,7 +11,7 @@ use containers::{Launcher, Output, Program, Spec, WaitStatus};
 
 /// How long a program may take.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
-/// What a pipe holds: neither what a program is given nor what it says may be longer.
+/// Capacity of a pipe: the limit of a program's input and of its output.
 pub(crate) const TEXT_MAX: usize = 64 * 1024;
 const SIGKILL: i32 = 9;
 
@@ -27,10 +27,10 @@ pub(crate) struct ExternalProgram<'a> {
 }
 
 impl ExternalProgram<'_> {
-    /// How it has ended, and what it has said; none if it took too long, and was ended. Blocks.
+    /// Runs the program. Returns its exit status and its output; `None` if it took too long and was killed. Blocks.
     ///
     /// # Errors
-    /// If it cannot be run.
+    /// It cannot be run.
     pub(crate) fn run(self) -> anyhow::Result<Option<(WaitStatus, Vec<u8>)>> {
         self.run_for(LIMIT)
     }
@@ -68,7 +68,7 @@ pub(crate) fn path() -> OsString {
     std::env::var_os("PATH").unwrap_or_else(|| "/usr/sbin:/usr/bin:/sbin:/bin".into())
 }
 
-/// What has been written; somebody may still have the other end open.
+/// Reads what has been written; another process may still have the other end open.
 fn read(pipe: &std::os::fd::OwnedFd) -> anyhow::Result<Vec<u8>> {
     containers::never_wait(pipe)?;
     let mut text = vec![0; TEXT_MAX];

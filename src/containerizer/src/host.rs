@@ -43,7 +43,7 @@ pub struct Host {
 pub struct Links {
     /// The executors' program under the name that the core knows it by.
     pub executor: Option<(String, ProgramFile)>,
-    /// Told what becomes of containers.
+    /// Receives reports about containers.
     pub report: Report,
     /// Serves executors that are started with a connection.
     pub connect: Connect,
@@ -54,8 +54,8 @@ pub struct Links {
 }
 
 impl Host {
-    /// Checks the host and makes what all containers need. `resources` are the agent's, `program` is its own program, `meta` the
-    /// directory that names it, and `now` tells the time.
+    /// Checks the host and prepares what all containers need. `resources` are the agent's, `program` is its own
+    /// program, `meta` the directory that names it, and `now` returns the time.
     ///
     /// # Errors
     /// What the host lacks.

@@ -144,7 +144,7 @@ impl Launcher {
 
     fn signal(&self, container: &ContainerName, signal: i32) {
         let live = lock(&self.live).get(container).cloned();
-        // A process that is gone needs no signal; its end is reported by the one who waits for it.
+        // A process that is gone needs no signal; its reaper reports its end.
         match live {
             // The first process is one of ours, which takes no signals. Its program may have made a group of its own.
             Some(live) if live.init && signal == KILL => self.destroy(container),
@@ -167,11 +167,11 @@ impl Launcher {
         self.records.forget(&container);
         let root = container.root();
         if !lock(&self.live).contains_key(&root) {
-            // Its executor has ended meanwhile, and nobody else forgets what was noted for it since.
+            // Its executor has ended meanwhile, so its records are forgotten here.
             self.records.forget(&root);
         }
         let launcher = self.clone();
-        // Taking back networks may take long. The agent is told afterwards: what is taken back can be given again.
+        // Removing networks may take long. The agent is notified afterwards: their addresses can be used again then.
         self.runtime.spawn_blocking(move || {
             launcher.clean_up(&container);
             let why = format!("{error:#}");
@@ -204,7 +204,7 @@ impl Launcher {
         };
         let fetches = Arc::clone(&self.fetches);
         self.runtime.spawn(async move {
-            // It is closed by nobody.
+            // The semaphore is never closed.
             let _turn = fetches.acquire_owned().await;
             if let Err(error) = tokio::task::spawn_blocking(fetch).await {
                 tracing::warn!("the thread that fetches for a container has failed: {error}");
@@ -214,7 +214,7 @@ impl Launcher {
 
     fn spawn(&self, container: &ContainerName, whole: Box<ContainerSpec>, ready: Ready) -> anyhow::Result<()> {
         if let Some(parent) = container.parent() {
-            // The core may not have heard yet that it has ended.
+            // The core may not have received the report of its end yet.
             anyhow::ensure!(lock(&self.live).contains_key(&parent), "Parent container {parent} does not run");
         }
         let spec = &*whole;
@@ -270,7 +270,7 @@ impl Launcher {
         let line = line.map(|(owner, ours)| (self.connect)(owner, ours));
         let is_noted = containerizer.is_noted();
         let described = Described { spec: whole, launched: started_with };
-        // Of an executor the checkpoints tell, and most end soon.
+        // An executor is in the checkpoints, and most end soon.
         let later = match is_executor {
             true => Some(described).filter(|_| is_noted),
             false => {
@@ -367,9 +367,9 @@ impl Launcher {
         }
     }
 
-    /// Where the first process of a container notes how its program has ended, if it is to: nobody else knows it once another agent
-    /// looks after the container. Not where our process could not run, within limits and filters that are meant for the program; nor
-    /// for what has a client or a terminal as its input.
+    /// The file in which the first process of a container records how its program has ended: nothing else knows it
+    /// after a restart of the agent. Not where that process could not run, under limits and filters that are meant for
+    /// the program; nor for a container with a client or a terminal as its input.
     fn status_file(&self, container: &ContainerName, spec: &ContainerSpec, process: &Spec, init: bool) -> Option<File> {
         let has_input = spec.session.is_some() || terminals::wanted(spec).is_some();
         let fits = init || process.rlimits.is_empty() && process.isolation.seccomp.is_empty();

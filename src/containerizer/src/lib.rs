@@ -1,7 +1,7 @@
-//! The agent's containerizer: it launches containers, isolates them, watches them and ends them.
+//! The agent's containerizer: launches containers, isolates, watches and destroys them.
 //!
-//! The agent's core says what to launch and what to end, and is told what became of it. This crate knows nothing of the states of
-//! tasks, of frameworks, of HTTP, or of flags: it takes a [`Config`].
+//! The agent's core requests launches and terminations, and receives reports. This crate does not depend on task
+//! states, frameworks, HTTP, or flags: it takes a [`Config`].
 #![forbid(unsafe_code)]
 
 mod composing;

@@ -230,7 +230,7 @@ impl Launcher {
         {
             let launcher = self.clone();
             let name = container.clone();
-            // A control group leaves nobody to be looked for.
+            // With a control group no process has to be searched.
             let sandbox = live.sandbox.filter(|_| killed && group.is_none());
             let ended = self.runtime.spawn_blocking(move || {
                 if nested || !launcher.isolators.group(&name).is_some_and(|group| group.remove_if_empty()) {
@@ -275,7 +275,7 @@ impl Launcher {
         self.runtime.spawn_blocking(move || launcher.end_all(&container));
     }
 
-    /// Ends the processes of a container and of those inside it. Their ends are reported by the ones who wait for them.
+    /// Kills the processes of a container and of its nested containers. Their reapers report their ends.
     fn end_all(&self, container: &ContainerName) {
         let all: Vec<(ContainerName, Live)> = lock(&self.live)
             .iter()
@@ -337,7 +337,7 @@ fn end_marked(container: &ContainerName, sandbox: Option<&str>) {
     }
 }
 
-/// How a process of an earlier agent has ended, if the kernel tells.
+/// The exit status of a process of an earlier agent, if the kernel has it.
 async fn status_of(pid: i32, pidfd: &OwnedFd) -> Option<i32> {
     for _ in 0..STATUS_TRIES {
         if let Some(status) = containers::exit_status(pid, pidfd.as_fd()) {

@@ -34,20 +34,20 @@ const CONFIG: &str = "config";
 const LAUNCH_INFO: &str = "launch_info";
 /// How a container inside another one has ended.
 const TERMINATION: &str = "termination";
-/// Says that a container is nobody's.
+/// Marks a standalone container.
 const STANDALONE: &str = "standalone.marker";
 /// Says that a container, a session, cannot outlive the agent.
 const SESSION: &str = "force_destroy_on_recovery";
 /// What stands beside a container's terminal.
 const SWITCHBOARD: &str = "io_switchboard";
-/// The file that names the agent that a tree of containers belongs to: several agents may share a runtime folder.
+/// The file that names the agent of a tree of containers: several agents may share a runtime directory.
 const OWNER: &str = "agent";
 /// What else is noted of a container, each in a file of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Note {
     /// The variables that say how its output is rotated.
     Logger,
-    /// The ports that a container by itself holds.
+    /// The ports of a standalone container.
     Ports,
 }
 
@@ -169,10 +169,10 @@ impl Records {
         }
     }
 
-    /// Makes the folder for notes about a container, which nobody else can look into; it goes with the container.
+    /// Creates the private directory for records about a container, which is deleted with the container.
     ///
     /// # Errors
-    /// If it cannot be made.
+    /// It cannot be created.
     pub(crate) fn make_folder(&self, container: &ContainerName) -> std::io::Result<PathBuf> {
         self.note_owner(container);
         let folder = self.folder(container);
@@ -268,7 +268,7 @@ impl Records {
     }
 }
 
-/// Writes a message that nobody else may read: a container's variables may be worth something.
+/// Writes a message that other users cannot read: a container's variables may be secret.
 fn write_for_us(path: &Path, message: &impl Message) -> io::Result<()> {
     write_file(path, &store::frame(message), Access::Owner)
 }

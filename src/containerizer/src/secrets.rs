@@ -1,5 +1,5 @@
-//! Secrets: values, references that `--secret_resolver` resolves, and the files that containers read secrets from (mesos-features.md
-//! AGT-98).
+//! Secrets: values, references that `--secret_resolver` resolves, and the files from which containers read secrets
+//! (mesos-features.md AGT-98).
 //!
 //! A user who may start containers may reference any secret: nothing is authorized here.
 
@@ -66,7 +66,8 @@ impl SecretResolver {
     }
 }
 
-/// A file of this name; with a key the one in the folder of this name, or a text in the file, which is a JSON object then.
+/// The file of this name; with a key the one in the directory of this name, or a text in the file, which is a JSON
+/// object then.
 fn in_folder(folder: &Path, name: &str, key: Option<&str>) -> anyhow::Result<Vec<u8>> {
     let inside = |path: &str| {
         let path = Path::new(path);
@@ -98,7 +99,7 @@ fn said(program: &Path, name: &str, key: Option<&str>) -> anyhow::Result<Vec<u8>
     let environment = vec![("PATH".into(), external_program::path())];
     let ask = ExternalProgram { file: program.into(), words, environment, input: b"" };
     let (status, value) = ask.run()?.with_context(|| format!("'{}' takes too long", program.display()))?;
-    // What it has said then is not told: it may be a secret. Its own words are in the agent's standard error.
+    // Its output is not logged, since it may be a secret. Its messages are in the agent's standard error.
     ensure!(status.success(), "'{}' {status}", program.display());
     Ok(value)
 }
@@ -146,7 +147,7 @@ pub(crate) fn value(secret: &Secret) -> anyhow::Result<Vec<u8>> {
 /// Writes a secret for a container to read, below `folder`, which is in memory.
 ///
 /// # Errors
-/// What the system refuses.
+/// An error of the system.
 pub(crate) fn write(
     folder: &Path,
     container: &ContainerName,

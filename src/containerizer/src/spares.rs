@@ -40,7 +40,7 @@ impl Spares {
         }
     }
 
-    /// Gives a spare directory this path; false if there is none, or something else is there.
+    /// Renames a spare directory to this path; `false` if there is none, or the path is taken.
     pub(crate) fn take(&self, path: &Path) -> bool {
         let Some(spare) = lock(&self.kept).pop() else { return false };
         match std::fs::rename(&spare, path) {

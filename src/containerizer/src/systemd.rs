@@ -23,8 +23,8 @@ const UNIT: &str = "[Unit]\nDescription=What runs for tasks and outlives their a
 pub(crate) struct Systemd(Option<Arc<Slice>>);
 
 impl Systemd {
-    /// Has systemd make the slice. What stands in the way is told in the log: an agent without the slice works as well, until its
-    /// unit is stopped.
+    /// Asks systemd to start the slice. Errors are logged: an agent without the slice works as well, until its unit is
+    /// stopped.
     pub(crate) async fn start(runtime: Option<PathBuf>) -> Systemd {
         let Some(runtime) = runtime else { return Systemd(None) };
         // An agent may share its thread with others, and systemd takes its time.

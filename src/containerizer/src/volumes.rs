@@ -57,7 +57,7 @@ fn move_aside(path: &Path) -> anyhow::Result<Option<PathBuf>> {
     }
 }
 
-/// A mount point keeps its folder; all in it goes.
+/// A mount point keeps its directory; its content is deleted.
 fn empty_mount(root: &Path) -> anyhow::Result<Option<PathBuf>> {
     let target = unique(&root.join(DESTROYED));
     store::create_directories(&target, Access::Owner)?;
@@ -70,7 +70,7 @@ fn empty_mount(root: &Path) -> anyhow::Result<Option<PathBuf>> {
     Ok(Some(root.join(DESTROYED)))
 }
 
-/// Where an earlier agent may have left destroyed volumes: in the work folder, and on the disks of these resources.
+/// Where an earlier agent may have left destroyed volumes: in the work directory, and on the disks of these resources.
 pub fn left_overs(work_dir: &Path, resources: &resources::Resources) -> Vec<PathBuf> {
     let roots = resources.iter().filter_map(|resource| {
         let disk = resource.disk()?;
@@ -85,17 +85,17 @@ pub fn left_overs(work_dir: &Path, resources: &resources::Resources) -> Vec<Path
         .collect()
 }
 
-/// Deletes folders in the background.
+/// Deletes directories in the background.
 pub fn delete_later(folders: Vec<PathBuf>) {
     if !folders.is_empty() {
         tokio::task::spawn_blocking(move || folders.iter().for_each(|folder| delete(folder)));
     }
 }
 
-/// Shows folders in a sandbox.
+/// Shows directories in a sandbox.
 ///
 /// # Errors
-/// Names the first that cannot be shown.
+/// The first that cannot be shown.
 pub fn show(sandbox: &Path, volumes: &[VolumeLink], user: Option<&User>) -> anyhow::Result<()> {
     for link in volumes {
         ready(link, user)?;
@@ -104,10 +104,10 @@ pub fn show(sandbox: &Path, volumes: &[VolumeLink], user: Option<&User>) -> anyh
     Ok(())
 }
 
-/// Makes a folder ready that a container is to see.
+/// Prepares a directory for a container.
 ///
 /// # Errors
-/// What is missing, or cannot be given or made.
+/// It is missing, or cannot be created or given to its user.
 pub(crate) fn ready(link: &VolumeLink, user: Option<&User>) -> anyhow::Result<()> {
     let folder = Path::new(&link.folder);
     match (&link.prepare, user) {
@@ -124,10 +124,10 @@ pub(crate) fn ready(link: &VolumeLink, user: Option<&User>) -> anyhow::Result<()
     Ok(())
 }
 
-/// Hides folders in a sandbox; one that is not seen there is no error.
+/// Hides directories in a sandbox; a missing one is not an error.
 ///
 /// # Errors
-/// Names the first that cannot be hidden.
+/// The first that cannot be hidden.
 pub fn hide(sandbox: &Path, volumes: &[VolumeLink]) -> anyhow::Result<()> {
     for link in volumes {
         containers::unlink_inside(sandbox, Path::new(&link.seen), Path::new(&link.folder))?;

@@ -1,6 +1,7 @@
-//! Processes beside an executor that carry out a check's command elsewhere: in a Docker container, in a session.
+//! Processes beside an executor that run a check's command elsewhere: in a Docker container, in a session.
 //!
-//! Their standard input is a pipe that nothing is written to. When its other end is closed, nobody waits for them any more.
+//! Their standard input is a pipe that nothing is written to. When its other end is closed, no process waits for them
+//! any more.
 
 use std::ffi::OsString;
 use std::io::{self, PipeWriter, Read};
@@ -19,7 +20,7 @@ pub(crate) fn spec(kind: &str, environment: Vec<(OsString, OsString)>) -> io::Re
     Ok((spec, line))
 }
 
-/// In such a process: does this, and ends, as soon as nobody waits for it any more.
+/// Calls `clear` and ends the process as soon as no process waits for it any more.
 pub(crate) fn when_left(clear: impl FnOnce() + Send + 'static) {
     std::thread::spawn(move || {
         let _ = io::stdin().read(&mut [0]);

@@ -15,7 +15,8 @@ pub(crate) enum NoAnswer {
     None,
 }
 
-/// Hands the pieces of an answer to `sink`, with its status; until `sink` says that it is enough, or the answer has ended.
+/// Passes the pieces of a response to `sink`, with its status, until `sink` returns that it is enough, or the response
+/// has ended.
 pub(crate) fn read(socket: &mut dyn Read, sink: &mut dyn FnMut(u16, &[u8]) -> bool) -> Result<u16, NoAnswer> {
     let mut reader = AnswerReader::new();
     let (mut status, mut ended, mut enough) = (0, false, false);

@@ -9,11 +9,11 @@ use serde_json::json;
 /// What comes after the name of a task's container in that of its executor's.
 pub(crate) const SUFFIX: &str = ".executor";
 
-/// An executor's container: this program, in the image from which the agent's own container is made. It has the sandbox and the
-/// daemon's socket where the agent has them, the host's network, and what it needs to look into its task's container.
+/// The container of an executor: this program, in the image of the agent's own container. It has the sandbox and the
+/// daemon's socket at the agent's paths, the host's network, and access to its task's container.
 ///
 /// # Errors
-/// If it cannot be told where this program is.
+/// The path of this program is unknown.
 pub(crate) fn wanted(
     image: &str,
     spec: &ContainerSpec,

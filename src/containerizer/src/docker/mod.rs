@@ -1,9 +1,9 @@
-//! The Docker containerizer (mesos-features.md AGT-85 to AGT-87): which containers are Docker's, what their executors are told,
-//! and what is cleaned up after them.
+//! The Docker containerizer (mesos-features.md AGT-85 to AGT-87): selects Docker's containers, configures their
+//! executors, and cleans up.
 //!
-//! Executors run the tasks' containers (see crate `executor`) and outlive the agent. An executor that is in a container itself is
-//! started by a small process of the agent beside it, which need not outlive the agent. `executor_container.rs` describes such
-//! containers, `recover.rs` takes up those of an earlier agent.
+//! Executors run the tasks' containers (see crate `executor`) and outlive the agent. An executor in a container is
+//! started by a small process of the agent beside it, which need not outlive the agent. `executor_container.rs`
+//! describes such containers, `recover.rs` recovers those of an earlier agent.
 
 mod executor_container;
 mod recover;
@@ -53,7 +53,7 @@ struct Inner {
     gpus: Option<Gpus>,
     /// Whether executors get the resource limits that their containers ask for.
     rlimits: bool,
-    /// What programs have told of logins for containers that are about to start.
+    /// Logins from credential helpers for containers that are about to start.
     told: Mutex<BTreeMap<String, String>>,
     /// The containers that it runs, or may run.
     known: Mutex<BTreeSet<String>>,
@@ -152,10 +152,10 @@ impl Docker {
         Docker::is_executor(spec) || apart && Docker::runs(spec)
     }
 
-    /// Makes the container of such an executor; of others nothing. Blocks.
+    /// Creates the container of such an executor; does nothing for others. Blocks.
     ///
     /// # Errors
-    /// What Docker says.
+    /// Docker's error.
     fn make(&self, container: &ContainerName, spec: &ContainerSpec) -> anyhow::Result<()> {
         let Some(inner) = self.0.as_ref().filter(|_| self.makes(spec)) else { return Ok(()) };
         let devices = inner.devices(container, spec)?;
@@ -256,7 +256,7 @@ impl Docker {
         let name = inner.name(container);
         lock(&inner.old_names).remove(container.as_str());
         if lock(&inner.apart).remove(container.as_str()) {
-            // Its output is in the sandbox; nobody looks at it any more.
+            // Its output is in the sandbox; the container is not needed any more.
             remove(&inner.client, &format!("{name}{}", executor_container::SUFFIX));
         }
         if let Err(error) = inner.client.kill(&name, "SIGKILL") {
@@ -384,7 +384,7 @@ impl Inner {
         format!("{PREFIX}{container}{suffix}")
     }
 
-    /// What an executor of ours is told.
+    /// The variables of a tepui executor.
     fn variables(
         &self,
         container: &ContainerName,
@@ -442,7 +442,7 @@ fn is_pod(spec: &ContainerSpec) -> bool {
 /// An executor as a task that is like it: what Docker is to run.
 fn description(spec: &ContainerSpec) -> TaskInfo {
     let variables = spec.environment.iter();
-    // The container has folders of its own, and programs where its image says.
+    // The container has directories of its own, and programs at the image's paths.
     let variables =
         variables.filter(|(name, value)| name != "MESOS_SANDBOX" && (name != "PATH" || value != agent::PATH));
     let variable = |(name, value): &(String, String)| mesos::environment::Variable {

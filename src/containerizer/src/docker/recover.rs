@@ -27,7 +27,7 @@ impl Docker {
     /// count as ended.
     pub(super) async fn clean(&self, wanted: &BTreeSet<String>) -> anyhow::Result<()> {
         let Some(inner) = &self.0 else { return Ok(()) };
-        // Of those that go on nobody knows whose they are.
+        // The owners of those that keep running are unknown.
         lock(&inner.known).extend(wanted.iter().cloned());
         let tries = if wanted.is_empty() { 1 } else { TRIES };
         let found = listed(&inner.client, tries, PAUSE).await;
@@ -82,7 +82,7 @@ impl Inner {
     }
 }
 
-/// What the name of one of Docker's containers says.
+/// The parts of the name of one of Docker's containers.
 #[derive(Debug, PartialEq, Eq)]
 struct Named {
     /// The container's id.
@@ -150,7 +150,7 @@ mod tests {
 
     use super::*;
 
-    /// A daemon that gives these answers, one to each who asks.
+    /// A daemon that gives these answers, one for each request.
     fn daemon(socket: &Path, answers: &[(&'static str, &'static str)]) -> std::thread::JoinHandle<()> {
         let (listener, answers) = (UnixListener::bind(socket).unwrap(), answers.to_vec());
         std::thread::spawn(move || {

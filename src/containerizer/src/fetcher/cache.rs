@@ -23,7 +23,7 @@ struct Entry {
     expected: u64,
     /// How many fetches use it now.
     users: usize,
-    /// When it was last wanted, as a count of wishes.
+    /// Time of its last request, as a count of requests.
     wanted: u64,
 }
 
@@ -59,7 +59,7 @@ pub(crate) enum Found {
 }
 
 impl FetchCache {
-    /// An empty cache in `folder`; what lies there is of an earlier agent and goes.
+    /// An empty cache in `folder`; files of an earlier agent are deleted.
     pub(crate) fn new(folder: PathBuf, limit: u64) -> FetchCache {
         if folder.exists() {
             crate::delete(&folder);
@@ -67,10 +67,10 @@ impl FetchCache {
         FetchCache { folder, limit, books: Mutex::default(), changed: Condvar::new() }
     }
 
-    /// The folder for a user's files, made if need be; none if there is no cache.
+    /// The directory for a user's files, created if needed; `None` if there is no cache.
     ///
     /// # Errors
-    /// If it cannot be made.
+    /// It cannot be created.
     pub(crate) fn folder_of(&self, user: Option<&User>) -> anyhow::Result<Option<PathBuf>> {
         if self.limit == 0 {
             return Ok(None);
@@ -82,7 +82,7 @@ impl FetchCache {
         Ok(Some(folder))
     }
 
-    /// Takes a file into use. While somebody else downloads it, this waits.
+    /// Acquires a file. Waits while another fetch downloads it.
     pub(crate) fn acquire(&self, key: &Key) -> Found {
         let mut books = lock(&self.books);
         loop {
@@ -123,7 +123,7 @@ impl FetchCache {
         fitting.is_some()
     }
 
-    /// Gives a file back that was acquired. `folder` is the one of its user; `fetched` says whether it is whole.
+    /// Releases an acquired file. `folder` is the one of its user; `fetched` is true if it is complete.
     pub(crate) fn release(&self, key: &Key, folder: &Path, fetched: bool) {
         let mut books = lock(&self.books);
         if let Some(entry) = books.entries.get_mut(key) {
@@ -142,7 +142,7 @@ impl FetchCache {
         self.changed.notify_all();
     }
 
-    /// Deletes what was not wanted for longest, and nobody uses, until the rest fits.
+    /// Deletes the least recently requested unused files until the rest fits.
     fn evict(&self, books: &mut Books) {
         while Self::used(books) > self.limit {
             let unused = books.entries.iter().filter(|(_, entry)| entry.users == 0 && entry.bytes.is_some());
@@ -212,7 +212,7 @@ mod tests {
         assert!(cache.reserve(&key("c"), Some(50)));
         assert!(!folder.join(a).exists() && folder.join(&b).exists());
         assert_eq!(cache.sizes(), (100, 90));
-        // Nothing goes for what would not fit anyway, or whose size nobody tells.
+        // Nothing is evicted for a file that would not fit anyway, or whose size is unknown.
         for (uri, size) in [("d", Some(51)), ("e", Some(101)), ("f", Some(u64::MAX)), ("g", None)] {
             assert!(matches!(cache.acquire(&key(uri)), Found::Missing(_)));
             assert!(!cache.reserve(&key(uri), size), "{uri}");

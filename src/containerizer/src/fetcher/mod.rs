@@ -37,9 +37,9 @@ const INHERITED: [&str; 9] = [
     "SSL_CERT_FILE",
     "SSL_CERT_DIR",
 ];
-/// More of what a fetcher says than this is not read.
+/// Limit of a fetcher's output that is read.
 const WORDS_MAX: u64 = 256 * 1024;
-/// How long a fetcher that is not wanted any more may take to end.
+/// Time for a cancelled fetcher to end.
 const CANCEL_LIMIT: Duration = Duration::from_secs(10);
 /// The longest instructions: one string of an environment must fit in 128 KiB.
 const INSTRUCTIONS_MAX: usize = 120 * 1024;
@@ -69,10 +69,10 @@ struct Inner {
 }
 
 impl Fetcher {
-    /// A fetcher with an empty cache of its own: `work_dir` tells it from those of other agents.
+    /// A fetcher with an empty cache of its own: `work_dir` distinguishes it from those of other agents.
     pub(crate) fn new(config: &config::Fetcher, work_dir: &Path, program: String) -> Fetcher {
         let own = work_dir.to_string_lossy().trim_matches('/').replace('/', "_");
-        // A file name has at most 255 bytes; the end says more than the beginning.
+        // A file name has at most 255 bytes; the end distinguishes more than the beginning.
         let start = own.char_indices().map(|(at, _)| at).find(|at| own.len() - at <= 200).unwrap_or(0);
         let folder = config.cache_dir.join(&own[start..]);
         Fetcher(Arc::new(Inner {
@@ -98,7 +98,7 @@ impl Fetcher {
         (self.0.succeeded.load(Ordering::Relaxed), self.0.failed.load(Ordering::Relaxed))
     }
 
-    /// A container that is started wants nothing. That counts as a fetch, too.
+    /// Counts a container without URIs as a fetch.
     pub(crate) fn nothing_wanted(&self) {
         self.0.succeeded.fetch_add(1, Ordering::Relaxed);
     }
@@ -126,10 +126,10 @@ impl Fetcher {
         }
     }
 
-    /// Fetches what a container wants, into its sandbox. Blocks.
+    /// Fetches a container's URIs into its sandbox. Blocks.
     ///
     /// # Errors
-    /// What could not be fetched, and why.
+    /// The URI that could not be fetched, and why.
     pub(crate) fn fetch(
         &self,
         container: &ContainerName,
@@ -182,7 +182,7 @@ impl Fetcher {
         fetched
     }
 
-    /// Makes room in the cache for what is missing there; what it has no room for is none of its files.
+    /// Makes room in the cache for missing files; a file without room is not cached.
     fn make_room(
         &self,
         container: &ContainerName,
@@ -252,10 +252,10 @@ impl Fetcher {
         self.run_process(container, spec, user, (variable, instructions))
     }
 
-    /// Brings an image into the store, as root; what the fetcher says of it. Blocks.
+    /// Fetches an image into the store, as root. Returns the fetcher's description of it. Blocks.
     ///
     /// # Errors
-    /// Why it cannot be had.
+    /// The reason why it is not available.
     pub(crate) fn bring_image(
         &self,
         container: &ContainerName,
@@ -266,7 +266,7 @@ impl Fetcher {
         self.run_process(container, spec, None, (fetcher::image::WANTED, wanted.to_owned()))
     }
 
-    /// Runs a fetcher with instructions in a variable; what it has said.
+    /// Runs a fetcher with instructions in a variable. Returns its output.
     fn run_process(
         &self,
         container: &ContainerName,
@@ -289,7 +289,7 @@ impl Fetcher {
         // The other end of the pipe is closed when the fetcher ends.
         drop(program);
         let mut text = String::new();
-        // What cannot be read is not said.
+        // An unreadable output is left out.
         let _ = words.by_ref().take(WORDS_MAX).read_to_string(&mut text);
         let status = child.wait(None)?;
         if let Some(running) = lock(&self.0.running).get_mut(container) {

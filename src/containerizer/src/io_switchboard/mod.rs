@@ -48,7 +48,7 @@ pub(crate) struct IoSwitchboard(Arc<Mutex<BTreeMap<ContainerName, Arc<Io>>>>);
 pub struct Io {
     clients: Mutex<Vec<Arc<dyn Client>>>,
     input: Mutex<Input>,
-    /// Outputs that have not come to their end.
+    /// Outputs that have not ended.
     open: Mutex<usize>,
     closed: Notify,
 }
@@ -105,7 +105,7 @@ impl IoSwitchboard {
         }
     }
 
-    /// A session's processes have ended: what they wrote last goes out, then its clients are told the end.
+    /// A session's processes have ended: sends their last output, and then the end to its clients.
     pub(crate) async fn ended(&self, container: &ContainerName) {
         let Some(io) = self.get(container) else { return };
         let drained = async {
@@ -139,7 +139,7 @@ async fn carry(io: Arc<Io>, output: AsyncFd<OwnedFd>, kind: process_io::data::Ty
     loop {
         let Ok(mut ready) = output.readable().await else { break };
         match ready.try_io(|fd| containers::read_some(fd.get_ref(), &mut buffer)) {
-            // A terminal that nobody has open any more gives an error.
+            // A terminal that no process has open any more returns an error.
             Ok(Ok(0) | Err(_)) => break,
             Ok(Ok(length)) => io.tell(&buffer[..length], kind).await,
             Err(_not_yet) => {}
@@ -159,7 +159,7 @@ fn piece(bytes: &[u8], kind: process_io::data::Type) -> ProcessIo {
 }
 
 impl Io {
-    /// Adds a client who gets what is written from now on.
+    /// Adds a client, which receives what is written from now on.
     pub fn attach(&self, client: Arc<dyn Client>) {
         lock(&self.clients).push(client);
     }
@@ -204,7 +204,7 @@ impl Io {
         send(&stream, &line.typed(bytes)).await
     }
 
-    /// Changes the size of the terminal; false if there is none.
+    /// Changes the size of the terminal; `false` if there is none.
     pub async fn resize(&self, rows: u32, columns: u32) -> bool {
         match self.line() {
             (None, _) | (_, Line::Pipe) => false,

@@ -20,7 +20,7 @@ use containers::{Child, Launcher, Output, Program, ProgramFile, Spec, Terminal};
 const SOCKET: &str = "terminal";
 /// What ends the input of a terminal.
 const END_OF_INPUT: &[u8] = &[4];
-/// The size of a terminal that nobody has named one for: rows and columns.
+/// Default size of a terminal: rows and columns.
 const USUAL_SIZE: (u32, u32) = (24, 80);
 /// Frames of the switchboard: what is typed, and the terminal's size.
 const TYPED: u8 = 0;
@@ -48,7 +48,7 @@ impl Line {
     }
 }
 
-/// A frame that tells a switchboard the terminal's size.
+/// A frame with the terminal's size for a switchboard.
 pub(crate) fn size(rows: u32, columns: u32) -> Vec<u8> {
     frame(SIZE, &[rows.to_be_bytes(), columns.to_be_bytes()].concat())
 }
@@ -99,10 +99,10 @@ impl Ends {
         Ok(ends)
     }
 
-    /// Our ends of the switchboard of a container, whose runtime folder this is.
+    /// The agent's ends of the switchboard of a container with this runtime directory.
     ///
     /// # Errors
-    /// If it has none, or it has ended.
+    /// It has none, or it has ended.
     pub(crate) fn of_switchboard(folder: &Path) -> io::Result<Ends> {
         let folder = File::open(folder)?;
         let stream = UnixStream::connect(below(&folder))?;
@@ -111,7 +111,7 @@ impl Ends {
     }
 }
 
-/// The socket in an open folder: a path of its own may be longer than the address of a socket.
+/// The socket in an open directory: its own path may exceed the limit of a socket's address.
 fn below(folder: &File) -> String {
     format!("/proc/self/fd/{}/{SOCKET}", folder.as_raw_fd())
 }
@@ -134,11 +134,11 @@ pub(crate) fn wanted(spec: &ContainerSpec) -> Option<(u32, u32)> {
     Some(info.window_size.as_ref().map_or(USUAL_SIZE, |size| (size.rows, size.columns)))
 }
 
-/// Starts the switchboard of a container that is about to be started, with the runtime folder `folder`; `isolation` is the
-/// switchboard's own.
+/// Starts the switchboard of a container that is about to be started, with the runtime directory `folder`; `isolation`
+/// is the switchboard's own.
 ///
 /// # Errors
-/// If there is no terminal left, or it cannot be started.
+/// There is no terminal left, or it cannot be started.
 pub(crate) fn start(
     (rows, columns): (u32, u32),
     folder: &Path,

@@ -79,7 +79,7 @@ const ALL: [(When, Make); 17] = [
     (Controls(Controller::PerfEvent), |setup| Ok(Arc::new(PerfEvent::start(setup.config, setup.parts.now.clone())?))),
 ];
 
-/// They look at containers, on any launcher.
+/// Isolators that only observe containers, on any launcher.
 const WATCHES: [(When, Make); 2] = [
     (Named(&["disk/du", "posix/disk"]), |setup| Ok(Arc::new(Du::new(setup.config.isolation.disk)))),
     (Named(&["network/ports"]), |setup| {

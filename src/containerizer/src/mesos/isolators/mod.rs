@@ -54,13 +54,13 @@ pub(crate) struct Launch {
     /// Whether it needs a first process that is not its own program: that of a pid namespace gets no signal that it
     /// does not handle, and has to wait for orphans.
     pub(crate) init: bool,
-    /// Variables that tell it what it has.
+    /// Variables that describe what it has.
     pub(crate) variables: Vec<(&'static str, String)>,
     /// Its control group; none with the launcher `posix`.
     pub(crate) group: Option<Group>,
     /// Tells when it runs out of memory.
     pub(crate) oom: Option<OomWatch>,
-    /// What the agent is told of it.
+    /// Reports about it to the agent.
     pub(crate) reports: Vec<Input>,
 }
 
@@ -75,10 +75,10 @@ pub(crate) trait Isolator: Send + Sync {
         false
     }
 
-    /// Makes ready what takes long, before the container is prepared; what the agent is told of it.
+    /// Provides what takes long, before the container is prepared. Returns a report to the agent.
     ///
     /// # Errors
-    /// What the container asks for and cannot get; nothing of it is left then.
+    /// A request of the container that cannot be satisfied; nothing of it is left then.
     fn provide(&self, _container: &ContainerName, _spec: &ContainerSpec) -> anyhow::Result<Option<Input>> {
         Ok(None)
     }
@@ -110,7 +110,7 @@ pub(crate) trait Isolator: Send + Sync {
     /// Adds what it has counted of a container.
     fn usage(&self, _container: &ContainerName, _group: &Group, _usage: &mut GroupUse) {}
 
-    /// What the agent is told of a container of an earlier agent that runs.
+    /// The report about a running container of an earlier agent.
     fn status(&self, _container: &ContainerName, _group: Option<&Group>) -> Option<Input> {
         None
     }
@@ -202,10 +202,10 @@ impl Isolators {
         self.0.list.iter().any(|isolator| isolator.provides(spec))
     }
 
-    /// Makes that ready; what the agent is told of it. Blocks.
+    /// Provides that. Returns reports to the agent. Blocks.
     ///
     /// # Errors
-    /// What the container asks for and cannot get.
+    /// A request of the container that cannot be satisfied.
     pub(crate) fn provide(&self, container: &ContainerName, spec: &ContainerSpec) -> anyhow::Result<Vec<Input>> {
         let wanted = self.0.list.iter().filter(|isolator| isolator.provides(spec));
         wanted.filter_map(|isolator| isolator.provide(container, spec).transpose()).collect()
@@ -293,7 +293,7 @@ impl Isolators {
         self.0.list.iter().find_map(|isolator| isolator.disk_use(container))
     }
 
-    /// What the agent is told of a container of an earlier agent that runs.
+    /// The reports about a running container of an earlier agent.
     pub(crate) fn status(&self, container: &ContainerName) -> Vec<Input> {
         let group = self.group(container);
         self.0.list.iter().filter_map(|isolator| isolator.status(container, group.as_ref())).collect()

@@ -15,17 +15,18 @@ const OPTIONS_MAX: usize = 4000;
 pub(crate) enum Way {
     /// They are mounted on top of each other.
     Mounted(Mount),
-    /// There is only this one, and nobody writes to it.
+    /// The only layer, read-only.
     Single(PathBuf),
     /// They are copied.
     Copied,
 }
 
 impl Way {
-    /// What is made of layers, the lowest one first, in a container's `folder`: what cannot be mounted is copied.
+    /// How a container's root is made of layers, the lowest one first, in its directory `folder`: by mounts, or else by
+    /// copying.
     ///
     /// # Errors
-    /// If the backend takes one layer only.
+    /// The backend supports one layer only.
     pub(crate) fn of(backend: Backend, layers: &[PathBuf], folder: &Path) -> anyhow::Result<Way> {
         let target = folder.join("rootfs");
         let mount = match backend {
@@ -41,7 +42,7 @@ impl Way {
             // They may have been unpacked where nothing else could be done.
             Backend::Overlay if layers.iter().any(|layer| needs_copy(layer)) => None,
             Backend::Overlay => overlay(layers, folder).map(|options| Mount::Overlay { target, options }),
-            // What is gone is marked as an overlay wants it.
+            // Whiteouts are in the overlay's form.
             Backend::Aufs => match layers.iter().any(|layer| has_marks(layer).unwrap_or(true)) {
                 true => None,
                 false => aufs(layers, folder).map(|options| Mount::Aufs { target, options }),
@@ -66,7 +67,7 @@ fn aufs(layers: &[PathBuf], folder: &Path) -> Option<String> {
     (options.len() <= OPTIONS_MAX).then_some(options)
 }
 
-/// The layers, the highest one first, and the folder, if they are words that options can have.
+/// The layers, the highest one first, and the directory, if their names can be mount options.
 fn names(layers: &[PathBuf], folder: &Path, more: &[char]) -> Option<(Vec<String>, String)> {
     let lower: Vec<String> = layers.iter().rev().map(|layer| layer.to_string_lossy().into_owned()).collect();
     let folder = folder.to_string_lossy().into_owned();
@@ -74,7 +75,7 @@ fn names(layers: &[PathBuf], folder: &Path, more: &[char]) -> Option<(Vec<String
     (plain && !lower.is_empty()).then_some((lower, folder))
 }
 
-/// Whether a layer has a folder, or else a file, at this path, and no link on the way.
+/// Whether a layer has a directory, or else a file, at this path, without a link on the way.
 pub(crate) fn has(layer: &Path, path: &str, is_folder: bool) -> bool {
     let mut sofar = layer.to_owned();
     let mut parts = path.split('/').filter(|part| !part.is_empty()).peekable();
@@ -89,10 +90,10 @@ pub(crate) fn has(layer: &Path, path: &str, is_folder: bool) -> bool {
     true
 }
 
-/// Whether a layer that nobody writes to has the folders where a container's own are mounted.
+/// Checks that a read-only layer has the directories where a container's own are mounted.
 ///
 /// # Errors
-/// The first that is missing.
+/// The first missing one.
 pub(crate) fn check_points(layer: &Path, sandbox: &str) -> anyhow::Result<()> {
     for point in ["proc", "dev", sandbox] {
         anyhow::ensure!(

@@ -26,7 +26,7 @@ use crate::credential_helpers::{self, Logins};
 use crate::fetcher::Fetcher;
 use backend::Way;
 
-/// Says which image a root or a volume was made of; whoever prunes asks there.
+/// Records the image of a root or a volume, for garbage collection.
 const NOTE: &str = "image.json";
 /// What a container's `/dev` has of the host's.
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
@@ -39,7 +39,7 @@ const LINKS: [(&str, &str); 5] = [
 ];
 /// Files of the host that a container on the host's network needs.
 const NETWORK_FILES: [&str; 3] = ["etc/hosts", "etc/hostname", "etc/resolv.conf"];
-/// `PATH` if neither the image nor the task says anything.
+/// `PATH` if neither the image nor the task sets it.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// Tell the command executor how its task is started if the task does not say (see crate `executor`).
@@ -78,7 +78,7 @@ pub(crate) struct Root {
     /// The part of it that is written to now, and what lies below that.
     written: PathBuf,
     lower: Vec<PathBuf>,
-    /// Whether nobody writes to it, and nothing can be made in it.
+    /// Whether it is read-only.
     is_fixed: bool,
     mounts: Vec<Mount>,
     defaults: Defaults,
@@ -91,7 +91,7 @@ pub(crate) struct Shown {
     pub(crate) mount: Option<Mount>,
     /// Where it is.
     pub(crate) path: PathBuf,
-    /// Whether nobody may write to it.
+    /// Whether it is read-only.
     pub(crate) is_fixed: bool,
 }
 
@@ -141,10 +141,10 @@ impl Provisioner {
         spec.container.as_ref()?.mesos.as_ref()?.image.as_ref().filter(|_| spec.session.is_none())
     }
 
-    /// Brings the images that a container wants, and makes its root and its volumes ready. Blocks.
+    /// Fetches the images of a container, and prepares its root and its volumes. Blocks.
     ///
     /// # Errors
-    /// An image that cannot be had, or a root that cannot be made; nothing is left of it then.
+    /// An image that is not available, or a root that cannot be made; nothing is left of it then.
     pub(crate) fn provide(
         &self,
         container: &ContainerName,
@@ -202,7 +202,7 @@ impl Provisioner {
         serde_json::from_str(image.trim()).context("The fetcher's answer cannot be read")
     }
 
-    /// Whether an image is in the store; nobody prunes it meanwhile.
+    /// Whether an image is in the store, protected from garbage collection meanwhile.
     fn has(&self, name: &str) -> bool {
         let found = |name| Some(Store::open(&self.0.store).ok()?.find(&name).is_some());
         fetcher::image::Name::parse(name).ok().and_then(found).unwrap_or(false)
@@ -223,7 +223,7 @@ impl Provisioner {
         for part in ["rootfs", "upper", "work", "dev/pts", "dev/shm"] {
             store::create_directories(&folder.join(part), Access::All)?;
         }
-        // Before the layers are used: who prunes asks here.
+        // Written before the layers are used: garbage collection reads it.
         store::write_file(&folder.join(NOTE), &serde_json::to_vec(image)?, Access::Owner)?;
         make_devices(&folder)?;
         let (written, lower): (_, &[PathBuf]) = match Way::of(self.0.backend, &layers, &folder)? {
@@ -234,14 +234,14 @@ impl Provisioner {
             }
             Way::Mounted(_) => (folder.join("upper"), &layers),
         };
-        // An overlay shows the mode of the upper folder as that of the root.
+        // An overlay shows the mode of the upper directory as that of the root.
         fs::set_permissions(&written, fs::Permissions::from_mode(0o755))?;
         for (point, mode) in [("proc", 0o555), ("sys", 0o555), ("dev", 0o755), ("tmp", 0o1777), ("etc", 0o755)] {
             mount_point(&written, lower, point, mode)?;
         }
         let mut inside = vec![self.0.sandbox.trim_start_matches('/').to_owned()];
         let asked = [&image.defaults.working_dir].into_iter().chain(&image.defaults.volumes);
-        // One that leads out is nobody's folder.
+        // A path with `..` is rejected.
         let plain = |path: &str| !path.is_empty() && path.split('/').all(|part| part != "..");
         inside.extend(asked.map(|path| path.trim_matches('/').to_owned()).filter(|path| plain(path)));
         for path in inside {
@@ -400,7 +400,7 @@ impl Provisioner {
         }
     }
 
-    /// When the store is looked after by itself, and its folder.
+    /// Settings of automatic garbage collection, and the store's directory.
     pub(crate) fn collection(&self) -> Option<(&ImageGc, &Path)> {
         Some((self.0.gc.as_ref()?, &self.0.store))
     }
@@ -427,7 +427,7 @@ impl Root {
     /// there and `later` those elsewhere.
     pub(crate) fn enter(&self, isolation: &mut Isolation, sandbox: &str, seen: &str) {
         let own = std::mem::take(&mut isolation.mounts);
-        // A nested one lies in its parent's, whose user may put a link in the place of any folder.
+        // A nested sandbox lies in its parent's, whose user may replace any directory by a link.
         let sandbox = Place::without_links(sandbox);
         let (within, elsewhere): (Vec<Mount>, Vec<Mount>) = own.into_iter().partition(|mount| match mount {
             Mount::Bind { target, .. } => target.is_within(&sandbox),
@@ -472,22 +472,22 @@ impl Root {
         Ok(Place { base: self.path.clone(), inside: inside.to_owned() })
     }
 
-    /// The folder of the root, before it is one.
+    /// The directory of the root.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether the image says that it wants the driver of the host's GPUs.
+    /// Whether the image requires the driver of the host's GPUs.
     pub(crate) fn wants_gpu_driver(&self) -> bool {
         self.gpu_driver
     }
 
-    /// The working folder that the image names.
+    /// The working directory of the image.
     pub(crate) fn working_dir(&self) -> Option<&str> {
         Some(self.defaults.working_dir.as_str()).filter(|path| !path.is_empty())
     }
 
-    /// The image's variables, where the task and the agent say nothing; but not those by which agents tell executors what to do.
+    /// The image's variables that neither the task nor the agent sets, without those that configure executors.
     pub(crate) fn add_variables(&self, environment: &mut Vec<(String, String)>) {
         for variable in &self.defaults.env {
             let Some((name, value)) = variable.split_once('=') else { continue };
@@ -541,7 +541,7 @@ fn make_devices(folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Makes a folder in the written part of a root unless the root has it as a folder already.
+/// Creates a directory in the writable part of a root unless the root has it already.
 fn mount_point(written: &Path, lower: &[PathBuf], point: &str, mode: u32) -> anyhow::Result<()> {
     let path = written.join(point);
     match path.symlink_metadata() {
@@ -551,7 +551,7 @@ fn mount_point(written: &Path, lower: &[PathBuf], point: &str, mode: u32) -> any
     }
     let below = lower.iter().rev().find_map(|layer| layer.join(point).symlink_metadata().ok());
     store::create_directory(&path, Access::All).with_context(|| format!("'{point}'"))?;
-    // A folder of the image keeps its rights.
+    // A directory of the image keeps its mode.
     let mode = below.filter(fs::Metadata::is_dir).map_or(mode, |below| below.permissions().mode() & 0o7777);
     fs::set_permissions(&path, fs::Permissions::from_mode(mode))?;
     Ok(())

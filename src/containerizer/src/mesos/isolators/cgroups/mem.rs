@@ -12,7 +12,7 @@ use crate::mesos::isolators::{Container, Isolator, Launch};
 const MEGABYTE: u64 = 1 << 20;
 /// The least memory that a container gets.
 const LEAST_MEMORY: u64 = 32 * MEGABYTE;
-/// What the kernel is told of a container that holds nothing: end it first.
+/// The OOM score of a container without resources: it is killed first.
 const OOM_SCORE_MAX: f64 = 1000.0;
 
 /// The isolator.
@@ -82,7 +82,7 @@ fn oom_score(soft: u64, total: u64) -> i32 {
     (score as i32).clamp(2, 999)
 }
 
-/// What a container that ran out of memory is told, and what it exceeded (in megabytes).
+/// The message about a container that ran out of memory, and the limit that it exceeded (in megabytes).
 pub(crate) fn out_of_memory(group: &Group) -> (String, u64) {
     let (most, account) = group.memory_account();
     let limit = group.memory_limit().unwrap_or(0) / MEGABYTE;

@@ -1,7 +1,8 @@
-//! `cgroups/net_cls`: the handles by which traffic control tells a container's packets from others' (mesos-features.md AGT-93).
+//! `cgroups/net_cls`: handles by which traffic control distinguishes the packets of containers (mesos-features.md
+//! AGT-93).
 //!
-//! Rules for traffic are the operator's. A handle is `primary << 16 | secondary`. After a restart of the agent the control groups say
-//! which container has which.
+//! Rules for traffic are the operator's. A handle is `primary << 16 | secondary`. After a restart of the agent the
+//! control groups contain the handles in use.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;

@@ -64,7 +64,7 @@ impl Isolator for PerfEvent {
                 match sampled {
                     Ok(Err(error)) => {
                         failures = failures.saturating_add(1);
-                        // A container that ends in the meantime takes the sample with it: once says nothing.
+                        // A container that ends in the meantime makes the sample fail: one failure is not logged.
                         if failures == 2 {
                             tracing::warn!("The events of containers are not counted (--perf_events): {error:#}");
                         }
@@ -179,9 +179,9 @@ fn read(text: &str) -> BTreeMap<String, PerfStatistics> {
     all
 }
 
-/// Sets what an event has come to; false if there is no place for it, or it is no number.
+/// Sets the count of an event; `false` if it is unknown, or the count is not a number.
 fn set(statistics: &mut PerfStatistics, event: &str, value: &str) -> bool {
-    // What is behind a colon says where it is counted.
+    // The part after a colon states where it is counted.
     let name = event.split(':').next().unwrap_or_default().to_lowercase().replace('-', "_");
     macro_rules! whole {
         ($($field:ident)*) => {

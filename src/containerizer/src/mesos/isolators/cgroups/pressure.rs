@@ -14,7 +14,7 @@ use containers::cgroups::{Group, ShortageWatch};
 pub(super) struct Shortages(Arc<Mutex<BTreeMap<String, ShortageWatch>>>);
 
 impl Shortages {
-    /// How often it was so, little, more and very; none where nobody counts.
+    /// The counters of low, medium and critical pressure; `None` without counters.
     pub(super) fn of(&self, container: &str, group: &Group) -> Option<[u64; 3]> {
         let mut all = lock(&self.0);
         if let Some(watch) = all.get_mut(container) {
@@ -23,7 +23,7 @@ impl Shortages {
         let mut watch = group.watch_shortages().ok()??;
         let counts = watch.counts();
         all.insert(container.to_owned(), watch);
-        // It may have ended meanwhile: then nobody would take it away.
+        // It may have ended meanwhile: then its counters would never be removed.
         if !group.exists() {
             all.remove(container);
         }

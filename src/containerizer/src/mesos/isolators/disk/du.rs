@@ -17,7 +17,7 @@ use crate::composing::{ComposingContainerizer, Holding, Holdings};
 use crate::config::Disk;
 use crate::mesos::isolators::Isolator;
 
-/// The shortest time between two looks at all sandboxes.
+/// Shortest interval between measurements of all sandboxes.
 const INTERVAL_MIN: Duration = Duration::from_millis(100);
 
 /// What a container was last seen to use, and may use, in bytes.
@@ -32,7 +32,7 @@ pub struct DiskUse {
 /// The isolator.
 pub(crate) struct Du {
     config: Disk,
-    /// The last look at the sandboxes.
+    /// The last measurement of the sandboxes.
     uses: Mutex<BTreeMap<ContainerName, DiskUse>>,
 }
 

@@ -72,7 +72,7 @@ pub(crate) fn asks(spec: &ContainerSpec) -> bool {
     spec.container.as_ref().is_some_and(|container| !container.volumes.is_empty())
 }
 
-/// A container whose volumes are wanted.
+/// A container whose volumes are mounted.
 struct Wanted<'a> {
     isolator: &'a Filesystem,
     container: &'a ContainerName,
@@ -90,11 +90,11 @@ impl Wanted<'_> {
         let spec = self.spec;
         let asked = spec.container.as_ref().map(|container| container.volumes.as_slice()).unwrap_or_default();
         let is_inside = isolation.enter.is_some() && self.view.root().is_none();
-        // Those inside another container see their folders through links, as they share its root.
+        // Nested containers see their directories through links, as they share the root of their parent.
         for link in spec.volumes.iter().filter(|_| !is_inside) {
             crate::volumes::ready(link, self.user)?;
             let source = match &link.prepare {
-                // A sandbox lies in a folder that may be a user's, who may put a link in the place of any part of it.
+                // A sandbox may lie in a directory of a user, who may replace any part of it by a link.
                 Prepare::Make { .. } => Place::without_links(&link.folder),
                 Prepare::Give | Prepare::Leave => Place::trusted(&link.folder),
             };
@@ -121,7 +121,7 @@ impl Wanted<'_> {
         Ok(())
     }
 
-    /// What a volume shows, and whether that is a folder.
+    /// The source of a volume, and whether it is a directory.
     fn source(&self, volume: &mesos::Volume) -> anyhow::Result<(Place, bool)> {
         use mesos::volume::source::Type;
         let (isolator, spec) = (self.isolator, self.spec);
@@ -197,7 +197,7 @@ fn host_path(creation: &[PathBuf], spec: &ContainerSpec, path: &str) -> anyhow::
     Ok((Place::trusted(path), metadata.is_dir()))
 }
 
-/// A folder of the container's own sandbox, which is made for its owner.
+/// A directory of the container's own sandbox, which is created for its owner.
 fn sandbox_path(spec: &ContainerSpec, path: &str) -> anyhow::Result<(Place, bool)> {
     let sandbox = Path::new(&spec.sandbox);
     containers::make_inside(sandbox, Path::new(path))?;

@@ -36,7 +36,7 @@ impl View {
             return Ok(View { root, sandbox });
         }
         anyhow::ensure!(root.is_none(), "A container inside one with an image cannot have an image of its own");
-        // Each level is a folder 'containers', and one in it.
+        // Each level is a directory 'containers', and one in it.
         let path = Path::new(&spec.sandbox);
         let parts: Vec<_> = path.iter().collect();
         let inside: PathBuf = parts[parts.len().saturating_sub(2 * levels)..].iter().collect();
@@ -61,10 +61,10 @@ impl View {
         }
     }
 
-    /// Changes what is started to what is so seen: folder, variables, and the program that an image names.
+    /// Applies the view to a process: directory, variables, and the program of an image.
     ///
     /// # Errors
-    /// If nobody names a program.
+    /// There is no program.
     pub(crate) fn apply(&self, spec: &ContainerSpec, process: &mut Spec) -> anyhow::Result<()> {
         let Some(sandbox) = &self.sandbox else { return Ok(()) };
         let mut environment = spec.environment.clone();

@@ -39,10 +39,10 @@ const FOREIGN: &str = "libnvidia-container";
 /// A driver has some sixty files, each of a few names.
 const MOST: usize = 1000;
 
-/// Adds the driver to what a container sees, if its image wants it.
+/// Mounts the driver in a container, if its image requires it.
 ///
 /// # Errors
-/// The host has none, or the image does not let it be mounted.
+/// The host has none, or it cannot be mounted in the image.
 pub(crate) fn add(root: &Root, isolation: &mut Isolation) -> anyhow::Result<()> {
     if !root.wants_gpu_driver() {
         return Ok(());

@@ -1,9 +1,9 @@
-//! `gpu/nvidia`: GPUs as devices with identities. Which container has which, what it may open, and what CUDA is told
+//! `gpu/nvidia`: GPUs as devices with identities: their assignment, the access to devices, and CUDA's variables
 //! (mesos-features.md AGT-108). Mesos has no shares of a GPU.
 //!
-//! `gpus` are whole devices. `gpu_share` are parts of devices that are kept for sharing (`--gpu_share_devices`): a container has its
-//! share of one device, and CUDA's multi-process service keeps it within that part of the processors. Who has what is noted
-//! in `--runtime_dir`, as containers outlive the agent.
+//! `gpus` are whole devices. `gpu_share` are parts of devices that are kept for sharing (`--gpu_share_devices`): a
+//! container has its share of one device, and CUDA's multi-process service limits it to that part of the processors.
+//! Assignments are recorded in `--runtime_dir`, as containers outlive the agent.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -38,7 +38,7 @@ pub struct Gpus(Arc<Inner>);
 struct Inner {
     /// `/dev`
     devices: PathBuf,
-    /// Where it is noted who has what.
+    /// The records of assignments.
     notes: PathBuf,
     whole: Vec<u32>,
     shared: Vec<u32>,
@@ -196,10 +196,10 @@ impl Gpus {
         Ok(files)
     }
 
-    /// Gives a container of Docker's what it holds: what its executor is told of it, if it holds any.
+    /// Assigns devices to one of Docker's containers. Returns the variables of its executor, if it has any.
     ///
     /// # Errors
-    /// More than there is left, or a device that is not there any more.
+    /// More than are left, or a device that no longer exists.
     pub(crate) fn give_docker(
         &self,
         container: &ContainerName,

@@ -64,7 +64,7 @@ impl Capabilities {
     }
 }
 
-/// Capabilities as a set of bits; numbers that are none are left out.
+/// Capabilities as a set of bits; unknown numbers are left out.
 pub fn bits(info: &CapabilityInfo) -> u64 {
     let number = |capability: &i32| u32::try_from(capability.checked_sub(FIRST)?).ok();
     let numbers = info.capabilities.iter().filter_map(number).filter(|number| *number < u64::BITS);

@@ -1,8 +1,8 @@
 //! `linux/resctrl`: cache ways and memory bandwidth of containers. Mesos has no such isolator.
 //!
-//! `cache_ways` are ways of the last cache that a container has for itself; `membw` is the percentage of the memory bandwidth
-//! that it may use. A container that holds one of them is in a group `tepui-<container>` of `/sys/fs/resctrl`, which is also where an
-//! agent finds after a restart who has what. Everybody else shares the ways that are no resource.
+//! `cache_ways` are exclusive ways of the last-level cache; `membw` is a percentage of the memory bandwidth. A
+//! container with one of them is in a group `tepui-<container>` of `/sys/fs/resctrl`, from which an agent recovers the
+//! assignments after a restart. All other processes share the remaining ways.
 
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
@@ -45,7 +45,7 @@ struct Cache {
     ways: u32,
     /// The fewest that a group can have.
     least: u32,
-    /// How many are a resource; the others are everybody's.
+    /// The number of ways that are a resource; the others are shared.
     given: u32,
     domains: Vec<String>,
 }
@@ -152,7 +152,7 @@ impl Inner {
         entries.filter_map(|entry| Some(entry.file_name().to_str()?.strip_prefix(PREFIX)?.to_owned())).collect()
     }
 
-    /// Its processes, if any are left, fall back to everybody's.
+    /// Its remaining processes, if any, return to the default group.
     fn remove(&self, container: &str) {
         let group = self.group(container);
         // In a tree of plain files the files are there, too.
@@ -292,7 +292,7 @@ mod tests {
         assert_eq!(give(&own, "d", 4.0, 0.0), Err("There are no 4 ways of the cache left beside each other".into()));
         assert_eq!(give(&own, "d", 1.5, 0.0), Err("'cache_ways' must be a whole number".into()));
         assert!(!root.join("tepui-d").exists());
-        // The next agent sees who has what, and ends what nobody wants.
+        // The next agent recovers the assignments, and removes unused ones.
         let next = Resctrl::at(&root, 8).unwrap();
         next.recover(&["b".to_owned(), "c".to_owned()].into());
         assert_eq!(give(&next, "e", 3.0, 0.0), Ok(true));

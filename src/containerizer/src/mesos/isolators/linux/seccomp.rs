@@ -91,7 +91,7 @@ impl Isolator for Seccomp {
     }
 }
 
-/// Whether a container says something of seccomp.
+/// Whether a container has seccomp settings.
 pub(crate) fn asks(spec: &ContainerSpec) -> bool {
     let linux = spec.container.as_ref().and_then(|container| container.linux_info.as_ref());
     linux.is_some_and(|linux| linux.seccomp.is_some())
@@ -129,7 +129,7 @@ impl Seccomp {
     }
 }
 
-/// Reads a profile by its name in the folder of profiles.
+/// Reads a profile by its name in the directory of profiles.
 fn read(folder: &Path, name: &str, capabilities: u64) -> anyhow::Result<Filters> {
     let inside = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
     anyhow::ensure!(inside && !name.is_empty(), "it is no name of a file below '{}'", folder.display());

@@ -25,7 +25,7 @@ const INTERVAL_MIN: Duration = Duration::from_millis(100);
 pub(crate) struct Ports {
     interval: Duration,
     enforce: bool,
-    /// Others do not matter; all do if there is none.
+    /// Ports outside are ignored; `None`: none are.
     within: Option<Ranges>,
 }
 
@@ -113,7 +113,7 @@ impl Ports {
 /// The ports that a container holds, as ranges.
 pub(crate) type Held = Vec<(u64, u64)>;
 
-/// What a container by itself holds; none if it is one of an executor, or within another one.
+/// The ports of a standalone container; `None` for executors and nested containers.
 pub(crate) fn own(container: &ContainerName, spec: &ContainerSpec) -> Option<Held> {
     if spec.latest.is_some() || container.parent().is_some() {
         return None;

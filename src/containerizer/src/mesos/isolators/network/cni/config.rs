@@ -12,15 +12,15 @@ use serde_json::{Value, json};
 
 use super::plugin::Plugins;
 
-/// The version of a list that says none.
+/// Version of a list that states none.
 const VERSION: &str = "0.4.0";
 /// The plugin for port mappings where a network has none of its own.
 const PORTMAP: &str = "portmap";
 
-/// The configurations of a network's plugins for one container. The files are read anew each time.
+/// The configurations of a network's plugins for one container. The files are read each time.
 ///
 /// # Errors
-/// There is no such network, or it cannot map ports and is asked to.
+/// There is no such network, or it cannot map ports as requested.
 pub(crate) fn find(folder: &Path, info: &NetworkInfo, plugins: &Plugins) -> anyhow::Result<Vec<Value>> {
     let name = info.name();
     let entries = fs::read_dir(folder).with_context(|| format!("'{}' cannot be read", folder.display()))?;

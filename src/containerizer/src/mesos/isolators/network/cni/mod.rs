@@ -40,7 +40,7 @@ pub(crate) struct Cni {
     plugins: Plugins,
     /// For networks whose plugins name no servers.
     dns: DefaultDns,
-    /// Where each container has a folder.
+    /// The directory with a directory for each container.
     root: PathBuf,
 }
 
@@ -50,7 +50,7 @@ struct Attachment {
     interface: String,
     /// The plugins' configurations, in the order in which they connect.
     plugins: Vec<Value>,
-    /// What the last one has said.
+    /// The result of the last plugin.
     result: Option<Value>,
     /// What is known of it, as JSON of `NetworkInfo`'s parts.
     name: String,
@@ -104,7 +104,7 @@ impl Isolator for Cni {
         (!networks.is_empty()).then_some(Input::ContainerNetworks { container, networks })
     }
 
-    /// Takes back what plugins have done. What fails is told in the log.
+    /// Undoes the work of plugins. Failures are logged.
     fn cleanup(&self, container: &ContainerName) {
         let folder = self.folder(container);
         if !folder.exists() {

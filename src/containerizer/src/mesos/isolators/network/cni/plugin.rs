@@ -19,7 +19,7 @@ pub(crate) enum Verb {
     Del,
 }
 
-/// For whom.
+/// The container and the interface of a call.
 pub(crate) struct Call<'a> {
     pub(crate) verb: Verb,
     pub(crate) container: &'a ContainerName,
@@ -34,7 +34,7 @@ pub(crate) struct Plugins {
 }
 
 impl Plugins {
-    /// `path` is a list of folders with colons in between.
+    /// `path` is a list of directories with colons in between.
     pub(crate) fn new(path: &str) -> Plugins {
         Plugins { path: path.to_owned() }
     }
@@ -49,10 +49,10 @@ impl Plugins {
         folders.map(|folder| Path::new(folder).join(name)).find(|path| path.is_file())
     }
 
-    /// Has a plugin do something with an interface; its answer, if it gives one. Blocks.
+    /// Calls a plugin for an interface. Returns its result, if it gives one. Blocks.
     ///
     /// # Errors
-    /// It is not there, takes too long, or says that it cannot.
+    /// It does not exist, takes too long, or fails.
     pub(crate) fn run(&self, call: &Call<'_>, config: &Value) -> anyhow::Result<Option<Value>> {
         let name = config["type"].as_str().unwrap_or_default();
         let program = self.find(name).with_context(|| format!("there is no plugin '{name}' in '{}'", self.path))?;
@@ -97,7 +97,7 @@ impl Plugins {
     }
 }
 
-/// The words of an error that a plugin tells.
+/// The message of a plugin's error.
 fn complaint(text: &[u8]) -> String {
     let said: Value = serde_json::from_slice(text).unwrap_or_default();
     let words: Vec<&str> = [&said["msg"], &said["details"]].into_iter().filter_map(Value::as_str).collect();
