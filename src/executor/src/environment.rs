@@ -1,6 +1,6 @@
-//! What the agent tells an executor through its environment (wire/libprocess.md 14).
+//! The environment variables by which the agent configures an executor (wire/libprocess.md 14).
 //!
-//! It reads variables only; connecting is `link.rs`.
+//! `link.rs` connects.
 
 use std::ffi::OsString;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -122,7 +122,7 @@ fn endpoint(lookup: Lookup<'_>) -> Result<(Endpoint, String), SettingsError> {
     }
     const NAME: &str = "MESOS_AGENT_ENDPOINT";
     let value = required(lookup, NAME)?;
-    // An agent writes numbers; the look-up of a name is for those who start an executor by hand.
+    // An agent writes numbers; names are for executors that are started by hand.
     let address = value.parse().ok().or_else(|| value.to_socket_addrs().ok()?.next());
     let address = address.ok_or_else(|| SettingsError::Malformed { name: NAME, value: value.clone() })?;
     Ok((Endpoint::Tcp(address), value))

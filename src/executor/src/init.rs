@@ -1,9 +1,10 @@
-//! The first process of a container whose program is not made to be one: it starts the program, waits for orphans, and ends as
-//! the program has ended. A pid namespace needs one; and as `keep` it writes down how the program has ended, for an agent that
-//! does not see it: one that is away, or is not the one that has started the container.
+//! The first process of a container whose program is not an init process: it starts the program, reaps orphans, and
+//! exits as the program has exited. A pid namespace needs one; and as `keep` it records how the program has ended, for
+//! an agent that does not see it because it is away or did not start the container.
 //!
-//! The kernel gives the first process of a pid namespace no signal that it does not handle, and `keep` holds all of them, so this
-//! one needs to hand none on: who signals the container signals all of its processes. Whatever is left ends with the container.
+//! The kernel delivers only handled signals to the first process of a pid namespace, and `keep` blocks all of them, so
+//! this process forwards none: a signal to the container goes to all of its processes. Remaining processes end with the
+//! container.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -44,7 +45,7 @@ fn start(mut words: impl Iterator<Item = OsString>, mut status: Option<File>) ->
         WaitStatus::from_raw(i32::from(NOT_STARTED) << 8)
     });
     if let Some(file) = &mut status {
-        // Nobody is there to be told.
+        // There is no receiver of an error.
         let _ = file.write_all(ended.raw().to_string().as_bytes());
     }
     let signalled = ended.signal().and_then(|signal| u8::try_from(signal).ok());

@@ -1,9 +1,9 @@
 //! The command executor and the default (pod) executor, without an async runtime.
 //!
-//! One process runs beside every task, so this one is small: one thread, non-blocking sockets and `poll`, and only the
-//! parts of the wire's messages that it needs (`messages.rs`). It speaks the v1 executor API in protobuf.
+//! One process runs beside every task, so it is small: one thread, non-blocking sockets and `poll`, and only the needed
+//! parts of the wire's messages (`messages.rs`). It uses the v1 executor API in protobuf.
 //!
-//! This crate knows nothing of resources, offers or the master; of the agent it knows two paths and the environment.
+//! This crate does not depend on resources, offers or the master; of the agent it knows two paths and the environment.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -58,11 +58,11 @@ fn run(kind: Option<&OsStr>, line: Option<OwnedFd>) -> ExitCode {
     }
 }
 
-/// Waits, and goes on as whatever executor the agent orders.
+/// Waits, and continues as the executor that the agent orders.
 fn template() -> ExitCode {
     match containers::become_copy() {
         Ok(None) => ExitCode::SUCCESS,
-        // Its words are those of the whole program: 'tepui executor command'. It has told everything that it has to tell.
+        // Its arguments are those of the whole program: 'tepui executor command'. Everything has been reported by now.
         Ok(Some(copy)) => match run(copy.argv.get(2).map(|word| word.as_os_str()), copy.line) {
             ExitCode::SUCCESS => containers::end_now(0),
             _ => containers::end_now(1),

@@ -31,7 +31,7 @@ pub(crate) const CALLS: Token = 1;
 const PATH: &str = "/slave(1)/api/v1/executor";
 /// The longest pause after the first attempt to find the agent again.
 const PAUSE_MIN: Duration = Duration::from_millis(20);
-/// How often the call connection is used even if there is nothing to tell.
+/// Interval at which the call connection is used without calls.
 const HEARTBEAT: Duration = Duration::from_secs(30 * 60);
 /// The longest error text that is kept.
 const TEXT_LIMIT: usize = 4096;
@@ -46,7 +46,7 @@ pub(crate) enum Incoming {
     Kill(Id, Option<KillPolicy>),
     Acknowledged(Id),
     Shutdown,
-    /// The connection is lost; the link looks for the agent by itself.
+    /// The connection is lost; the link reconnects.
     Disconnected,
 }
 
@@ -153,7 +153,7 @@ impl Link {
         self.updates.task(task_id)
     }
 
-    /// Completes a status update and books it; [`Link::flush`] sends it.
+    /// Completes a status update and adds it; [`Link::flush`] sends it.
     pub(crate) fn update(&mut self, mut status: TaskStatus) {
         status.source = Some(SOURCE_EXECUTOR);
         status.executor_id = Some(Id::new(self.settings.executor_id.as_str()));
@@ -194,7 +194,7 @@ impl Link {
         }
     }
 
-    /// When [`Link::on_time`] wants to be called.
+    /// When [`Link::on_time`] must be called.
     pub(crate) fn wake_at(&self) -> Option<Instant> {
         match &self.state {
             State::Closed { retry_at } => {
@@ -427,8 +427,8 @@ impl Link {
             self.lost_at = now;
             self.incoming.push_back(Incoming::Disconnected);
         }
-        // An agent that is restarted is back at once, and is waited for by nobody longer than it was away; one that stays away is
-        // asked the more seldom.
+        // A restarted agent is back at once, and the wait is never longer than its absence; an agent that stays away is
+        // tried less often.
         let pause = now.saturating_duration_since(self.lost_at).max(PAUSE_MIN).min(recovery.backoff_max);
         self.state = State::Closed { retry_at: now + clock::up_to(pause) };
     }

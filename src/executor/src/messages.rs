@@ -80,7 +80,7 @@ pub(crate) struct Framework {
 }
 
 impl Framework {
-    /// Whether the framework wants to hear of TASK_KILLING.
+    /// Whether the framework has the capability for TASK_KILLING.
     pub(crate) fn knows_killing(&self) -> bool {
         /// `FrameworkInfo.Capability.TASK_KILLING_STATE`
         const TASK_KILLING_STATE: i32 = 2;
@@ -182,7 +182,7 @@ pub(crate) struct Task {
     pub(crate) limits: Vec<Vec<u8>>,
 }
 
-/// Of `Resource`. Enough to tell the role; the default executor hands the whole on as bytes.
+/// The role of a `Resource`; the default executor passes the whole on as bytes.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Resource {
     #[prost(message, optional, tag = "11")]
@@ -617,7 +617,7 @@ pub(crate) struct Disk {
     pub(crate) volume: Option<Volume>,
 }
 
-/// Of `ContainerInfo`: what the default executor looks at and adds to.
+/// The parts of `ContainerInfo` that the default executor reads and changes.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Container {
     #[prost(int32, optional, tag = "1")]

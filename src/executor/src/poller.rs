@@ -23,7 +23,7 @@ impl<'a> Poller<'a> {
         self.tokens.push(token);
     }
 
-    /// Waits; what is ready, nothing if `until` has come first.
+    /// Waits. Returns what is ready; nothing after `until`.
     pub(crate) fn wait(mut self, until: Option<Instant>) -> Vec<(Token, PollFlags)> {
         let limit = until.map(|instant| {
             let left = instant.saturating_duration_since(clock::now());
@@ -48,8 +48,8 @@ pub(crate) struct Idleness {
 }
 
 impl Idleness {
-    /// To be called before each wait that may last until `until`; the time to wait until. When that has come with
-    /// nothing to do, the next call trims.
+    /// To be called before each wait that may last until `until`; returns the time to wait until. If nothing happens by
+    /// then, the next call trims memory.
     pub(crate) fn before_wait(&mut self, until: Option<Instant>) -> Option<Instant> {
         let now = clock::now();
         let since = *self.since.get_or_insert(now);

@@ -23,7 +23,8 @@ pub(crate) enum TaskError {
     Malformed(#[source] DecodeError),
 }
 
-/// The process of `task`, in the executor's folder and with its streams. `inherited` is the executor's own environment.
+/// The process of `task`, in the executor's directory and with its streams. `inherited` is the executor's own
+/// environment.
 pub(crate) fn task_spec(task: &Task, inherited: impl Iterator<Item = (OsString, OsString)>) -> Result<Spec, TaskError> {
     let bytes = task.command.as_deref().ok_or(TaskError::NoCommand)?;
     let command = Command::decode(bytes).map_err(TaskError::Malformed)?;
@@ -65,7 +66,7 @@ fn words(text: Option<&OsStr>) -> Vec<OsString> {
     words
 }
 
-/// As [`program`]; a command without a program is what the image says (mesos-features.md AGT-103).
+/// As [`program`]; a command without a program is that of the image (mesos-features.md AGT-103).
 fn program_or(command: &Command, entrypoint: &[OsString], cmd: &[OsString]) -> Result<Program, TaskError> {
     if command.value.is_some() || command.shell() || entrypoint.is_empty() && cmd.is_empty() {
         return program(command);
@@ -91,7 +92,7 @@ pub(crate) fn program(command: &Command) -> Result<Program, TaskError> {
 }
 
 /// The executor's environment without its secret, the role, and the command's variables; later ones win. A variable
-/// whose value is a secret that nobody has resolved is left out.
+/// with an unresolved secret is left out.
 pub(crate) fn environment(
     inherited: impl Iterator<Item = (OsString, OsString)>,
     role: Option<&str>,

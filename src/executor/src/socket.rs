@@ -68,8 +68,8 @@ impl Socket {
         self.flush()
     }
 
-    /// Acts on what a wait has found: goes on sending, and hands received bytes to `sink`.
-    /// `Ok(false)`: the other side has closed.
+    /// Handles the result of a wait: continues to send, and passes received bytes to `sink`. `Ok(false)`: the peer has
+    /// closed.
     pub(crate) fn ready(&mut self, found: PollFlags, sink: &mut dyn FnMut(&[u8])) -> io::Result<bool> {
         if self.connecting && found.intersects(PollFlags::OUT | PollFlags::ERR | PollFlags::HUP) {
             sockopt::socket_error(&self.fd)??;
@@ -87,7 +87,7 @@ impl Socket {
                 Ok((0, _)) => return Ok(false),
                 Ok((length, _)) => {
                     sink(&buffer[..length]);
-                    // A short read has emptied the socket; the next wait tells if not.
+                    // A short read has emptied the socket; the next wait shows if not.
                     if length < buffer.len() {
                         return Ok(true);
                     }

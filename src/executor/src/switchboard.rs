@@ -1,12 +1,11 @@
-//! What stands between a task's terminal and those who look at it: it writes what the terminal prints into a file and to
-//! every client, and types what clients send.
+//! The switchboard between a task's terminal and its clients: it writes the terminal's output to a file and to every
+//! client, and types the input of clients.
 //!
-//! It outlives the agent, so that a task with a terminal does, too. Standard input is the terminal's near end, standard output
-//! the file, standard error the socket at which clients come; so it has nowhere to complain.
+//! It outlives the agent, so that a task with a terminal does, too. Standard input is the terminal's near end, standard
+//! output the file, standard error the listening socket; so there is no place for error messages.
 //!
-//! Clients get plain bytes. What they send are frames: a byte that says what it is, the length (four bytes, the highest first),
-//! and as many bytes. `0`: they are typed. `1`: they are two numbers of four bytes, rows and columns. Anything else ends the
-//! client's connection.
+//! Clients receive plain bytes. They send frames: a byte for the kind, the length (four bytes, big-endian), and the
+//! content. `0`: input. `1`: two numbers of four bytes, rows and columns. Anything else ends the client's connection.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -29,7 +28,7 @@ const CLIENTS: u64 = 2;
 const PIECE: usize = 16 * 1024;
 /// What waits to be typed; clients wait with more.
 const TYPED_MAX: usize = 64 * 1024;
-/// A client that has so much unread is sent away: a task waits for nobody who looks on.
+/// Limit of a client's unread output; then it is disconnected: a task does not wait for clients.
 const UNREAD_MAX: usize = 1 << 20;
 const CLIENTS_MAX: usize = 16;
 /// The longest frame.
@@ -49,12 +48,12 @@ struct Client {
 struct Switchboard {
     clients: Vec<Client>,
     typed: Vec<u8>,
-    /// Since when nobody has the terminal open.
+    /// Since when no process has the terminal open.
     over: Option<Instant>,
 }
 
 pub(super) fn main() -> ExitCode {
-    // Each may be shared with somebody else; reading and writing too much at once must not stop us.
+    // Each may be shared with another process; a large read or write must not block this one.
     if [terminal(), door()].into_iter().any(|fd| never_wait(fd).is_err()) {
         return ExitCode::FAILURE;
     }
@@ -128,7 +127,7 @@ impl Switchboard {
         let mut buffer = [0; PIECE];
         match read_some(terminal(), &mut buffer) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            // A terminal that nobody has open any more gives an error.
+            // A terminal that no process has open any more returns an error.
             Ok(0) | Err(_) => self.over = Some(clock::now()),
             Ok(length) => {
                 append(&buffer[..length]);

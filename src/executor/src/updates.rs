@@ -8,7 +8,7 @@ use crate::messages::{Id, TaskStatus, Update};
 #[derive(Debug)]
 struct Unacknowledged {
     status: TaskStatus,
-    /// Whether it went out over the present connection, by itself or in SUBSCRIBE.
+    /// Whether it was sent over the current connection, separately or in SUBSCRIBE.
     sent: bool,
 }
 

@@ -1,7 +1,7 @@
 //! Health checks, which may end a task, and checks, which only report (mesos-features 2.6).
 //!
-//! A [`Checks`] belongs to one task: it probes on time and says what it finds. Telling the agent, and ending the task, is
-//! the executors' work. COMMAND probes are processes beside the executor, or inside the task's container.
+//! A [`Checks`] belongs to one task: it probes on time and returns its findings. Executors report to the agent and end
+//! the task. COMMAND probes are processes beside the executor, or inside the task's container.
 
 mod place;
 mod probe;
@@ -59,7 +59,7 @@ fn seconds(number: f64) -> Duration {
 }
 
 impl Checks {
-    /// The checks that `task` asks for; one that cannot be carried out is told of in the log and left out.
+    /// The checks of `task`; one that cannot be performed is logged and left out.
     pub(crate) fn of(task: &Task, place: &Place<'_>) -> Checks {
         let mut checks = Checks::default();
         if let Some(check) = &task.health_check {
@@ -158,12 +158,12 @@ impl Checks {
         })
     }
 
-    /// The next thing to tell.
+    /// The next finding.
     pub(crate) fn next(&mut self) -> Option<Finding> {
         (!self.findings.is_empty()).then(|| self.findings.remove(0))
     }
 
-    /// When [`Checks::on_time`] wants to be called.
+    /// When [`Checks::on_time`] must be called.
     pub(crate) fn wake_at(&self) -> Option<Instant> {
         let of_item = |item: &Item| earlier(item.next_at, item.probing.as_ref().and_then(|(_, deadline)| *deadline));
         self.items.iter().filter_map(of_item).min()

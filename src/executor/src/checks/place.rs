@@ -20,7 +20,7 @@ use crate::process::{environment, program};
 
 /// Where the commands of a task's checks run.
 pub(crate) enum Place<'a> {
-    /// In the executor's folder, as the task does.
+    /// In the executor's directory, as the task.
     Executor,
     /// In a sandbox of the task's own.
     Sandbox(&'a Path),
@@ -58,7 +58,7 @@ impl Place<'_> {
     }
 }
 
-/// The network in which HTTP and TCP are asked; the executor's own if it is none other.
+/// The network of HTTP and TCP probes; by default the executor's.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Network(Option<Arc<OwnedFd>>);
 

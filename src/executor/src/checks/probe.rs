@@ -52,7 +52,7 @@ pub(super) enum Probe {
 pub(super) enum Probing {
     Process {
         pid: i32,
-        /// Closed, it tells the process that nobody waits for it any more; without one it is killed then.
+        /// Closing it tells the process that it is not needed any more; without it the process is killed then.
         line: Option<PipeWriter>,
     },
     Socket(Waiting),
@@ -73,7 +73,7 @@ pub(super) enum Outcome {
     /// The answer leads elsewhere.
     Redirected,
     Connected(bool),
-    /// It has told nothing, for this reason.
+    /// No result, for this reason.
     Nothing(String),
 }
 
@@ -160,7 +160,7 @@ impl Probe {
         }
     }
 
-    /// What this outcome says in a check's status.
+    /// The check's status for this outcome.
     pub(super) fn result(&self, outcome: &Outcome) -> state::Result {
         match (self, outcome) {
             (Probe::Command(_) | Probe::Inside(_) | Probe::Session(_), Outcome::Ended(status)) => {
@@ -177,7 +177,7 @@ impl Probe {
     }
 }
 
-/// The HTTP status in the exit code of [`Probe::follow`]; which of the good ones it was is not told.
+/// The HTTP status in the exit code of [`Probe::follow`]; successful ones are not distinguished.
 fn curl_status(status: WaitStatus) -> Option<u32> {
     match status.code()? {
         0 => Some(200),
@@ -187,7 +187,7 @@ fn curl_status(status: WaitStatus) -> Option<u32> {
 }
 
 impl Probing {
-    /// Ends a probe that nobody waits for any more.
+    /// Ends a probe that is not needed any more.
     pub(super) fn abandon(self) {
         if let Probing::Process { pid, line: None } = self
             && let Err(error) = containers::destroy(pid, None, DESTROY_LIMIT)
@@ -259,7 +259,7 @@ fn spawn(spec: &Spec) -> Result<Probing, String> {
     }
 }
 
-/// What a probe says goes to standard error, so that the task's output stays the task's.
+/// A probe's output goes to standard error, so that standard output has the task's only.
 pub(super) fn to_stderr(spec: &mut Spec) {
     if let Ok(stderr) = std::io::stderr().as_fd().try_clone_to_owned() {
         spec.stdout = Output::Fd(Arc::new(stderr));

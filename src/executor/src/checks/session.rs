@@ -30,7 +30,7 @@ const COMMAND: &str = "TEPUI_SESSION_COMMAND";
 
 /// How long the agent may take for calls that wait for nothing, and for the end of what was killed.
 const QUICK: Duration = Duration::from_secs(10);
-/// Longer answers are errors that nobody reads to their end.
+/// Longer responses are errors, and not read to their end.
 const BODY_LIMIT: usize = 64 * 1024;
 const SIGKILL: i32 = 9;
 /// Added to the number of the signal that has ended the command, as a shell does.
@@ -89,7 +89,7 @@ pub(crate) fn main() -> ExitCode {
             ExitCode::FAILURE
         }
         Err(Failure::Away(error)) => {
-            // An executor whose agent is away ends its probes: that says nothing of the task.
+            // An executor whose agent is away ends its probes: that is no evidence about the task.
             std::thread::park_timeout(QUICK);
             stdio::err!("The agent cannot be asked to run a check's command: {}", with_causes(&error));
             ExitCode::FAILURE

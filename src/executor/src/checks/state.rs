@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::messages::{CheckStatus, CheckType, CommandCheckStatus, HttpCheckStatus, TcpCheckStatus};
 
-/// Something to tell the agent.
+/// A finding for the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Finding {
     /// The task is healthy or not; if not, it may be time to kill it.
@@ -62,7 +62,7 @@ pub(super) struct StatusState {
     latest: CheckStatus,
 }
 
-/// What a probe of a check came to; `None` in the place of a value: it told nothing.
+/// The outcome of a check's probe; `None` in place of a value: no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Result {
     Command(Option<i32>),
@@ -149,7 +149,7 @@ mod tests {
         assert_eq!(health.on_outcome(true, now), Verdict::Nothing);
         assert_eq!(health.on_outcome(false, now), ill(false));
         assert_eq!(health.on_outcome(true, now), WELL);
-        // The count starts anew.
+        // The count starts again.
         assert_eq!(health.on_outcome(false, now), ill(false));
         assert_eq!(health.on_outcome(false, now), ill(true));
     }

@@ -28,8 +28,8 @@ const PROBES: Token = 8;
 
 /// How long the agent may take to acknowledge the last update, once it is there to do so.
 const ACKNOWLEDGE_LIMIT: Duration = Duration::from_secs(60);
-/// A SHUTDOWN's grace is shorter than the agent's by the time that Mesos needs to notice the end, and one second to
-/// tell it (mesos-features EXE-24).
+/// A SHUTDOWN's grace period is shorter than the agent's by the time that Mesos needs to detect the end, and one second
+/// to report it (mesos-features EXE-24).
 const SHUTDOWN_MARGIN: Duration = Duration::from_secs(2);
 /// The label with the address of a Docker container.
 const ADDRESS_LABEL: &str = "Docker.NetworkSettings.IPAddress";
@@ -44,7 +44,7 @@ struct Running {
     /// Set if it is a Docker container; `pid` is then that of the process beside it.
     docker: Option<DockerTask>,
     checks: Checks,
-    /// What the health check has said last.
+    /// Last result of the health check.
     healthy: Option<bool>,
     /// Whether the health check has ended it.
     ill: bool,
@@ -87,7 +87,7 @@ pub(super) struct CommandExecutor {
     running: Option<Running>,
     /// When to exit, whatever is still open.
     exit_at: Option<Instant>,
-    /// SHUTDOWN has come.
+    /// SHUTDOWN was received.
     shutting_down: bool,
     done: bool,
 }
@@ -213,7 +213,7 @@ impl CommandExecutor {
         }
     }
 
-    /// The executor ends when its task has and the agent knows it, or cannot be told.
+    /// The executor ends when its task has ended and the agent has acknowledged it, or is gone.
     fn decide_end(&mut self, now: Instant) {
         if self.exit_at.is_some_and(|at| now >= at) {
             stdio::err!("Exiting without the agent's acknowledgement");
@@ -314,7 +314,7 @@ impl CommandExecutor {
         }
     }
 
-    /// The task runs; `address` is that of a network of its own, and `description` what Docker says of its container.
+    /// The task runs; `address` is that of a network of its own, and `description` that of Docker's container.
     fn on_running(&mut self, task_id: &Id, address: Option<String>, description: Option<String>) {
         let now = clock::now();
         if let Some(running) = &mut self.running {
@@ -399,7 +399,7 @@ impl CommandExecutor {
         if let Some(Running { docker: Some(docker), .. }) = &self.running
             && docker.started
         {
-            // The process beside it ends by itself then.
+            // The process beside it ends then.
             return docker.kill();
         }
         if let Err(error) = containers::destroy(pid, None, LEFTOVERS_LIMIT) {
@@ -455,7 +455,7 @@ impl CommandExecutor {
         let mut status = TaskStatus { task_id: task_id.clone(), state: state as i32, ..TaskStatus::default() };
         if let Some(running) = self.running.as_ref().filter(|running| running.task.task_id == *task_id) {
             status.check_status = running.checks.status();
-            // An end is told with the health that has led to it, and no other.
+            // A terminal state carries the health that has led to it, and no other.
             let ending = matches!(state, TaskState::Finished | TaskState::Failed | TaskState::Killed);
             status.healthy = if ending { running.ill.then_some(false) } else { running.healthy };
         }

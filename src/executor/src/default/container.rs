@@ -11,7 +11,7 @@ use crate::exchange::Answer;
 use crate::kill::Escalation;
 use crate::messages::{AgentResponse, ContainerId, Reason, Task, TaskState, TaskStatus, Waited};
 
-/// How far the container has come.
+/// State of the container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     /// The launch call has not been answered.
@@ -32,7 +32,7 @@ pub(super) struct TaskContainer {
     /// Which LAUNCH_GROUP it came with.
     pub(super) group: usize,
     pub(super) stage: Stage,
-    /// When to make the launch or wait call again that has told nothing.
+    /// When to repeat a launch or wait call that had no result.
     pub(super) again_at: Option<Instant>,
     pub(super) escalation: Option<Escalation>,
     /// The signal that the agent still has to be asked for, and when.
@@ -41,7 +41,7 @@ pub(super) struct TaskContainer {
     pub(super) complete_by: Option<Instant>,
     pub(super) overdue: bool,
     pub(super) checks: Checks,
-    /// What the health check has said last.
+    /// Last result of the health check.
     pub(super) healthy: Option<bool>,
 }
 
@@ -68,7 +68,7 @@ impl TaskContainer {
         self.stage != Stage::Ended
     }
 
-    /// The terminal status that the answer to WAIT tells of.
+    /// Fills in the terminal status from the response to WAIT.
     pub(super) fn terminal(&self, answer: &Answer, status: &mut TaskStatus) {
         let killed = self.escalation.is_some() && !self.overdue;
         let waited = if answer.status == 200 { read(answer) } else { Waited::default() };
@@ -90,7 +90,7 @@ impl TaskContainer {
     }
 }
 
-/// An answer that cannot be read tells as little as one without a status.
+/// An unreadable response counts as one without a status.
 fn read(answer: &Answer) -> Waited {
     let response = <AgentResponse as prost::Message>::decode(answer.body.as_slice()).unwrap_or_default();
     response.wait_nested_container.unwrap_or_default()

@@ -1,7 +1,7 @@
-//! Checks of a pod's tasks: probes on time, what they find told for their own task, and the end of an ill one.
+//! Checks of a pod's tasks: probes on time, findings for each task, and the end of an unhealthy one.
 //!
-//! COMMAND probes are processes of the executor, in the task's sandbox, which is where the task is; those of a task with a container
-//! of its own (an image, volumes) are sessions in there.
+//! COMMAND probes are processes of the executor, in the task's sandbox, as the task is; those of a task with a
+//! container of its own (an image, volumes) are sessions in there.
 
 use containers::WaitStatus;
 use rustix::event::PollFlags;
@@ -64,7 +64,7 @@ impl DefaultExecutor {
             };
             self.tell(index, TaskState::Running, |status| status.reason = Some(reason as i32));
             if kill {
-                // From now on every end of this pod's tasks is told as one of an ill pod.
+                // From now on every end of this pod's tasks is reported as one of an unhealthy pod.
                 self.unhealthy = true;
                 let grace = grace_of(None, self.tasks[index].task.kill_policy);
                 self.kill(index, grace);

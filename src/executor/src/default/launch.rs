@@ -45,7 +45,7 @@ pub(super) fn sees_other_files(task: &Task, bytes: &[u8]) -> bool {
     task.container.is_some() || TaskResources::decode(bytes).is_ok_and(|task| task.resources.iter().any(has_disk))
 }
 
-/// `command` with what every task of a pod may want to know.
+/// `command` with the variables of every task of a pod.
 fn with_variables(command: &[u8], role: Option<&str>, address: Option<&str>) -> Vec<u8> {
     let named = [("MESOS_CONTAINER_IP", address), ("MESOS_ALLOCATION_ROLE", role)];
     let variable =

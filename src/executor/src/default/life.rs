@@ -31,7 +31,7 @@ const FIRST_EXCHANGE: Token = 16;
 const CHILDREN: Token = 2;
 /// How long the agent may take to acknowledge the last updates, once it is there to do so.
 const ACKNOWLEDGE_LIMIT: Duration = Duration::from_secs(60);
-/// The pause before a call that has told nothing is made again.
+/// Wait before a call without a result is repeated.
 const AGAIN: Duration = Duration::from_secs(1);
 
 const SIGTERM: i32 = 15;
@@ -168,7 +168,7 @@ impl DefaultExecutor {
         }
     }
 
-    /// The executor ends when all its tasks have and the agent knows it, or cannot be told.
+    /// The executor ends when all of its tasks have ended and the agent has acknowledged it, or is gone.
     fn decide_end(&mut self, now: Instant) {
         if self.exit_at.is_some_and(|at| now >= at) {
             stdio::err!("Exiting without the agent's acknowledgement");
@@ -359,7 +359,7 @@ impl DefaultExecutor {
             (Purpose::Launch | Purpose::Wait, 503) => self.tasks[index].again_at = Some(clock::now() + AGAIN),
             (Purpose::Launch, _) => self.fail(index, &answer.words()),
             (Purpose::Wait, _) => self.end(index, |task, status| task.terminal(answer, status)),
-            // 404: it has ended; WAIT tells how.
+            // 404: it has ended; WAIT returns how.
             (Purpose::Signal(_), 200 | 202 | 404) => {}
             (Purpose::Signal(signal), _) => {
                 stdio::err!("The agent refuses signal {signal}: {} {}", answer.status, answer.words());
@@ -422,7 +422,7 @@ impl DefaultExecutor {
         });
     }
 
-    /// The task is over: tells so, and ends its group if it has not ended well.
+    /// Reports the task's end, and ends its group if it has failed.
     fn end(&mut self, index: usize, complete: impl FnOnce(&TaskContainer, &mut TaskStatus)) {
         let mut status = self.status(index, TaskState::Failed);
         complete(&self.tasks[index], &mut status);

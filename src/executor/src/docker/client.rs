@@ -23,13 +23,13 @@ pub enum ClientError {
     Io {
         /// Where it should listen.
         socket: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// What it answers is no HTTP.
     #[error("The Docker daemon's answer cannot be read: {0}")]
     Malformed(String),
-    /// It says no.
+    /// The daemon's error.
     #[error("{message}")]
     Refused {
         /// The status of its answer.
@@ -82,8 +82,8 @@ impl Client {
         ClientError::Io { socket: self.socket.clone(), source }
     }
 
-    /// Sends a request and hands the pieces of the answer to `sink`, with its status; until `sink` says that it is enough, or
-    /// the answer has ended.
+    /// Sends a request and passes the pieces of the response to `sink`, with its status, until `sink` returns that it
+    /// is enough, or the response has ended.
     pub(super) fn stream(
         &self,
         request: &[u8],

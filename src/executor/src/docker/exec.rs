@@ -1,7 +1,7 @@
-//! A command inside a container that runs: what `docker exec` does (mesos-features.md EXE-84).
+//! Runs a command inside a running container, as `docker exec` does (mesos-features.md EXE-84).
 //!
-//! A process of its own runs it and ends with its exit code. When nobody waits for it any more, the command is ended; Docker itself
-//! would let it go on.
+//! A process of its own runs it and exits with its exit code. When the process is not needed any more, the command is
+//! killed; Docker would let it run.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -21,7 +21,7 @@ use super::{EXEC, NAME, SOCKET};
 use crate::messages::Command;
 use crate::{beside, clock};
 
-/// How long a command that nobody waits for may take until its process is known, and then until it is dead.
+/// Time until the process of an abandoned command is known, and then until it is dead.
 const END_LIMIT: Duration = Duration::from_secs(10);
 /// How often the daemon is asked whether the command has a process yet.
 const ASK_AGAIN: Duration = Duration::from_millis(20);
@@ -51,7 +51,7 @@ impl Inside {
     }
 }
 
-/// What the daemon is told: the container's variables are there, the command's own are added.
+/// The request for the daemon: the container's variables, with the command's added.
 fn body(command: &Command) -> Result<Value, String> {
     let value = command.value.as_deref().ok_or("the command has no value")?;
     let words: Vec<&str> = match command.shell() {
@@ -82,7 +82,7 @@ pub(super) fn main(body: &str) -> ExitCode {
     }
 }
 
-/// How far it has come.
+/// State of the command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 enum Stage {
     #[default]

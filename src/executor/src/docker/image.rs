@@ -13,8 +13,8 @@ pub(super) fn words(what: &str) -> impl Fn(ClientError) -> String + '_ {
 }
 
 impl Client {
-    /// Makes a container of this name; `pull` fetches the image even if it is there, and `login` says who is to be said to fetch it,
-    /// if anybody. In words why it cannot be made.
+    /// Creates a container of this name; `pull` fetches the image even if it exists, and `login` has the credentials
+    /// for the registry. The error is a text.
     pub(super) fn make(&self, name: &str, image: &str, login: &str, pull: bool, create: &str) -> Result<(), String> {
         if pull || !self.has_image(image)? {
             self.fetch(image, login).map_err(|why| format!("Failed to pull the image '{image}': {why}"))?;
@@ -26,7 +26,7 @@ impl Client {
     /// Whether the daemon has an image.
     ///
     /// # Errors
-    /// In words why that cannot be told.
+    /// The reason why that is unknown, as a text.
     pub fn has_image(&self, image: &str) -> Result<bool, String> {
         match self.quick("GET", &format!("/images/{image}/json"), None) {
             Ok(_) => Ok(true),
@@ -35,7 +35,7 @@ impl Client {
         }
     }
 
-    /// Has the daemon fetch the image. It tells of failures in the middle of its answer.
+    /// Makes the daemon fetch the image. Failures are reported within its response.
     fn fetch(&self, image: &str, login: &str) -> Result<(), String> {
         let named = image.rsplit('/').next().is_some_and(|last| last.contains([':', '@']));
         let image = if named { image.to_owned() } else { format!("{image}:latest") };
@@ -74,7 +74,7 @@ fn encode(byte: u8) -> String {
     }
 }
 
-/// The failure that a line of a pull's progress, or an answer, tells of.
+/// The failure in a line of a pull's progress, or in a response.
 fn failure_in(line: &[u8]) -> Option<String> {
     let value: Value = serde_json::from_slice(line).ok()?;
     let words = value["error"].as_str().or_else(|| value["message"].as_str());

@@ -1,6 +1,6 @@
-//! Who to be to a registry when an image is pulled: the login in Docker's configuration files, as the daemon wants to be told.
+//! Logins for registries from Docker's configuration files, in the daemon's form.
 //!
-//! The daemon itself knows no logins; its clients send them with each pull.
+//! The daemon has no logins; its clients send them with each pull.
 
 use std::io::Read;
 use std::path::Path;
@@ -21,7 +21,7 @@ pub(super) fn in_sandbox(sandbox: &Path, image: &str) -> Option<String> {
     FILES.iter().filter_map(|file| read(sandbox, Path::new(file))).find_map(|text| header(&text, image))
 }
 
-/// A file that lies in the sandbox: whoever brings a link would have what lies elsewhere.
+/// Reads a file of the sandbox, without following a link out of it.
 fn read(sandbox: &Path, file: &Path) -> Option<String> {
     let found = containers::find_beneath(sandbox, file).ok()??;
     if !found.metadata().ok()?.is_file() {

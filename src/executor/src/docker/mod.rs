@@ -1,10 +1,10 @@
 //! Tasks that are Docker containers (mesos-features.md 2.4, AGT-85).
 //!
-//! The command executor stays what it is: beside it runs a small process, this program too, that has the Docker daemon start the
-//! container, carries its output, and ends as the container has ended. `request.rs` says what a task's container is,
-//! `client.rs` talks to the daemon, `run.rs` is that process. `exec.rs` is another one, for a command of a check: it runs inside the
-//! container. An executor of a framework's own that is a Docker container has such
-//! a process, too; the agent makes the container, and starts the process.
+//! The command executor runs a small process beside it, also of this program, that has the Docker daemon start the
+//! container, carries its output, and exits as the container has exited. `request.rs` describes a task's container,
+//! `client.rs` calls the daemon, `run.rs` is that process. `exec.rs` is another one, for the command of a check inside
+//! the container. A framework's own executor in a Docker container has such a process, too; the agent creates the
+//! container, and starts the process.
 
 mod client;
 mod exec;
@@ -36,7 +36,7 @@ pub const DNS: &str = "TEPUI_DOCKER_DNS";
 pub const DEVICES: &str = "TEPUI_DOCKER_DEVICES";
 /// The operator's login to the registry of the task's image, as [`login`] gives it.
 pub const LOGIN: &str = "TEPUI_DOCKER_LOGIN";
-/// How long, such as `5secs`, a container may take to stop where no kill policy says it; not set for the usual time.
+/// Variable: time, such as `5secs`, for a container to stop without a kill policy; not set for the default.
 pub const STOP_TIMEOUT: &str = "TEPUI_DOCKER_STOP_TIMEOUT";
 /// The start of the names of all containers that agents have started.
 pub const PREFIX: &str = "mesos-";
@@ -44,24 +44,24 @@ pub const PREFIX: &str = "mesos-";
 /// The label of containers that are executors of frameworks' own.
 pub const EXECUTOR: &str = "tepui.executor";
 
-/// What the process that runs a container is told: what the container is called; and, if it is to be made first, what it is.
+/// Variable: the name of the container.
 pub const NAME: &str = "TEPUI_DOCKER_NAME";
-/// Set for a container that has been started already: when something was last heard of it, in seconds since the epoch with a
-/// fraction; empty if what it writes is to be had elsewhere.
+/// Variable for a container that was started already: the time of its last output, in seconds since the epoch with a
+/// fraction; empty if its output is elsewhere.
 pub const SINCE: &str = "TEPUI_DOCKER_SINCE";
-/// The folder of the files `stdout` and `stderr` that an executor writes to which is itself in a container.
+/// Variable: the directory of the files `stdout` and `stderr` of an executor in a container.
 pub const OUTPUT: &str = "TEPUI_DOCKER_OUTPUT";
 const IMAGE: &str = "TEPUI_DOCKER_IMAGE";
 const PULL: &str = "TEPUI_DOCKER_PULL";
 const CREATE: &str = "TEPUI_DOCKER_CREATE";
-/// What is to be run inside the container that runs already, as the daemon wants it.
+/// Variable: the command to run inside a running container, in the daemon's form.
 const EXEC: &str = "TEPUI_DOCKER_EXEC";
 
-/// Has what this executor writes, and what it starts, go to the files of its sandbox, if it is in a container: what the daemon keeps of it
-/// would have to be carried by somebody who ends with the agent.
+/// Redirects the output of this executor, and of what it starts, to the files of its sandbox, if it is in a container:
+/// a carrier of the daemon's log would end with the agent.
 ///
 /// # Errors
-/// If the files cannot be opened.
+/// The files cannot be opened.
 pub(crate) fn write_to_files() -> std::io::Result<()> {
     let Some(folder) = std::env::var_os(OUTPUT).map(std::path::PathBuf::from) else { return Ok(()) };
     let open = |name: &str| containers::open_for_output(&folder.join(name));

@@ -1,4 +1,5 @@
-//! From a task to the container that Docker is to create: what `docker run` would be told (mesos-features.md AGT-85).
+//! Converts a task to the request that creates its container, like the options of `docker run` (mesos-features.md
+//! AGT-85).
 
 use std::path::{Component, Path, PathBuf};
 
@@ -26,7 +27,7 @@ pub struct Wanted {
     pub image: String,
     /// Whether it is fetched even if it is there.
     pub pull: bool,
-    /// What its registry is told of who fetches it; empty for nothing.
+    /// Credentials for its registry; empty for none.
     pub login: String,
     /// The body of the call that creates it.
     pub create: Value,
@@ -217,13 +218,13 @@ fn inside(volume: &Volume, around: &Surroundings<'_>) -> String {
 /// What a container has as a volume.
 #[derive(Debug, PartialEq, Eq)]
 enum Source {
-    /// What `--volume` of `docker run` says.
+    /// A value of `docker run --volume`.
     Bind(String),
     /// Something in the sandbox, which is there.
     Sandbox(PathBuf),
 }
 
-/// Unlike a bind a mount does not make its source: a folder that is missing is made here.
+/// Unlike a bind, a mount does not create its source: a missing directory is created here.
 fn source(volume: &Volume, around: &Surroundings<'_>) -> Result<Source, String> {
     let (shown, inside) = (&volume.container_path, inside(volume, around));
     let source = volume.source.as_ref();
@@ -342,7 +343,7 @@ fn set(create: &mut Value, key: &str, value: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// A task that says anything of name servers means all of it.
+/// A task with any setting of name servers has all of them.
 fn default_dns(host: &mut Value, dns: &Value) {
     let parts = [("Dns", "nameservers"), ("DnsSearch", "search"), ("DnsOptions", "options")];
     if parts.iter().all(|(known, _)| host[*known].is_null()) {
@@ -360,7 +361,7 @@ fn add_device(create: &mut Value, host: &str, inside: &str, rights: &str) {
     }
 }
 
-/// What the agent has given of its own devices, and the variables that tell of them. Of two variables with one name the later one counts.
+/// The agent's devices of the container, and their variables. Of two variables with one name the later one counts.
 fn add_devices(create: &mut Value, held: &Value) {
     for path in held["devices"].as_array().into_iter().flatten().filter_map(Value::as_str) {
         add_device(create, path, path, "rwm");

@@ -1,5 +1,5 @@
-//! The process that runs one container: it has it created and started, copies what it writes to its own standard output and
-//! error, and ends with the container's exit code. What becomes of it, it tells on its standard input, a pipe.
+//! The process that runs one container: it has it created and started, copies its output to its own standard output and
+//! error, and exits with the container's exit code. It reports on its standard input, a pipe.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -46,12 +46,12 @@ pub(crate) fn main() -> ExitCode {
     }
 }
 
-/// Has the signals that ask this process to end do so only together with the agent that has started it. When all of a unit's
-/// processes are told to end, the agent would see this one end first, and end the container; an agent that comes back has another one
-/// stand here. If its agent has gone already, it stays for the next one, whatever it is told.
+/// Makes the termination signals effective only together with the end of the agent that has started this process. When
+/// all processes of a unit are terminated, the agent would otherwise see this one end first, and end the container; a
+/// returning agent starts another one. If its agent is gone, it stays for the next one, and ignores these signals.
 ///
 /// # Errors
-/// If the signals cannot be had.
+/// The signals cannot be received.
 fn end_with_parent() -> io::Result<()> {
     let (signals, agent) = (EndSignals::open()?, getppid());
     let wait = move || {
@@ -69,7 +69,7 @@ fn end_with_parent() -> io::Result<()> {
     std::thread::Builder::new().spawn(wait).map(drop)
 }
 
-/// Writes a line to whoever has started us.
+/// Writes a line to the process that has started this one.
 fn tell(kind: &str, words: &str) {
     let line = format!("{kind} {}\n", words.replace(['\n', '\r'], " "));
     // Nobody may be listening any more.
@@ -151,13 +151,13 @@ impl Container {
     }
 }
 
-/// Writes what comes in answer to a request to where it belongs, until it ends; `attached` hears when it begins. In words why nothing
-/// comes.
+/// Copies the response to a request to the outputs, until it ends; `attached` is called when it begins. The error is a
+/// text.
 fn copy(client: &Client, request: &[u8], attached: &dyn Fn()) -> Result<(), String> {
     let (mut frames, mut refusal) = (Frames::default(), Vec::new());
     let status = client.stream(request, None, &mut |status, data| {
-        // The head says that its output has somewhere to go: it may start. (The daemon's log is not asked for as well: what
-        // comes while that is read would come twice.)
+        // After the head its output is received: it may start. (The daemon's log is not requested as well: output that
+        // arrives meanwhile would arrive twice.)
         attached();
         match status {
             200 => frames.feed(data),

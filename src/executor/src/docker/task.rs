@@ -21,7 +21,7 @@ use crate::kill::DEFAULT_GRACE;
 use crate::messages::Command;
 
 const DOCKER: i32 = 1;
-/// Lines of news are short, but for the one that describes the container; more than this is none.
+/// Lines of reports are short, except for the container's description; longer ones are invalid.
 const NEWS_MAX: usize = 128 * 1024;
 
 /// Whether a task's `ContainerInfo` is one for Docker.
@@ -29,7 +29,7 @@ pub(crate) fn is_docker(container: Option<&[u8]>) -> bool {
     container.and_then(|bytes| Container::decode(bytes).ok()).is_some_and(|container| container.r#type == DOCKER)
 }
 
-/// What the process beside the container has told.
+/// A report of the process beside the container.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum News {
     /// The container runs.
@@ -38,7 +38,7 @@ pub(crate) enum News {
         pid: i32,
         /// Its address if it has one of its own.
         address: Option<String>,
-        /// What `docker inspect` says of it, unless that is too long.
+        /// The output of `docker inspect`, unless it is too long.
         description: Option<String>,
     },
     /// It could not be started.
@@ -55,11 +55,11 @@ pub(crate) struct DockerTask {
     text: Vec<u8>,
     description: Option<String>,
     pub(crate) started: bool,
-    /// What has been told about its end.
+    /// Message about its end.
     pub(crate) words: Option<String>,
-    /// A request to stop it that nobody waits for; kept open, so that the daemon goes on with it.
+    /// A request to stop it, without a reader; kept open, so that the daemon continues it.
     stopping: Option<Exchange>,
-    /// How long it may take to stop if no policy says it.
+    /// Time to stop without a kill policy.
     pub(crate) grace: Duration,
 }
 
@@ -121,7 +121,7 @@ impl DockerTask {
         self.pipe.as_fd()
     }
 
-    /// Reads what has been told.
+    /// Reads the reports.
     pub(crate) fn news(&mut self) -> Vec<News> {
         let mut buffer = [0; 4096];
         while let Ok(length @ 1..) = self.pipe.read(&mut buffer) {
