@@ -35,7 +35,7 @@ pub trait Core: Send + 'static {
     /// The input for the instant of [`Core::next_wake`].
     const WAKE: Self::Input;
 
-    /// Handles one input. `now` is the time of the whole batch, and never before that of the batch before.
+    /// Handles one input. `now` is the time of the whole batch.
     fn handle(&mut self, input: Self::Input, now: Time, out: &mut Outbox<Self::Persist, Self::Output>);
 
     /// Ends a batch of inputs: does once what need not be done for each of them.

@@ -4,11 +4,12 @@
 //! the queue only by its own acknowledgement; while paused nothing is sent; an update is never taken twice.
 //! It sends and writes nothing itself: it says which updates are to be sent and when to ask again.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use base::{FrameworkId, TaskId, Time};
+use cores::{TimerKey, Timers};
 use protos::mesos::internal::{StatusUpdate, StatusUpdateRecord};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -81,7 +82,7 @@ struct Stream {
     /// The newest state of the task.
     latest_state: i32,
     /// When the oldest is sent next, and the wait after that.
-    due: Option<(Time, u64)>,
+    due: Option<TimerKey>,
     wait: Duration,
 }
 
@@ -89,38 +90,15 @@ struct Stream {
 #[derive(Clone, Debug)]
 pub(crate) struct Streams {
     streams: FxHashMap<Key, Stream>,
-    agenda: Agenda,
+    /// The streams that have something to send, and when.
+    agenda: Timers<Key>,
     paused: bool,
 }
 
-/// Which streams have something to send, and when.
-#[derive(Clone, Debug, Default)]
-struct Agenda {
-    due: BTreeMap<(Time, u64), Key>,
-    counter: u64,
-}
-
-impl Agenda {
-    /// Sets when the stream's oldest update is sent, and the wait after that.
-    fn set(&mut self, key: Key, stream: &mut Stream, at: Time, wait: Duration) {
-        self.counter += 1;
-        let due = (at, self.counter);
-        stream.due = Some(due);
-        stream.wait = wait;
-        self.due.insert(due, key);
-    }
-
-    fn forget(&mut self, stream: &mut Stream) {
-        if let Some(due) = stream.due.take() {
-            self.due.remove(&due);
-        }
-    }
-
-    /// The next stream of which something is to be sent now.
-    fn pop(&mut self, now: Time) -> Option<Key> {
-        let entry = self.due.first_entry()?;
-        (entry.key().0 <= now).then(|| entry.remove())
-    }
+/// Sets when a stream's oldest update is sent, and the wait after that.
+fn schedule(agenda: &mut Timers<Key>, key: Key, stream: &mut Stream, at: Time, wait: Duration) {
+    stream.due = Some(agenda.set(at, key));
+    stream.wait = wait;
 }
 
 /// The uuid of an update that was taken once; none if it has not 16 bytes.
@@ -131,7 +109,7 @@ fn uuid_of(bytes: Option<&[u8]>) -> Option<[u8; 16]> {
 impl Streams {
     /// No streams, and paused.
     pub(crate) fn new() -> Streams {
-        Streams { streams: FxHashMap::default(), agenda: Agenda::default(), paused: true }
+        Streams { streams: FxHashMap::default(), agenda: Timers::default(), paused: true }
     }
 
     /// Queues an update. `uuid` is the update's own, and `file` the stream's if this is its first.
@@ -159,7 +137,7 @@ impl Streams {
         stream.latest_state = update.status.state;
         stream.pending.push_back(update);
         if stream.pending.len() == 1 {
-            self.agenda.set(key, stream, now, RETRY_MIN);
+            schedule(&mut self.agenda, key, stream, now, RETRY_MIN);
         }
         Received::New { file: stream.file.clone() }
     }
@@ -209,11 +187,11 @@ impl Streams {
         }
         let file = stream.file.clone();
         let last = is_terminal(update.status.state);
-        self.agenda.forget(stream);
+        self.agenda.cancel(stream.due.take());
         if last {
             self.streams.remove(&key);
         } else if !stream.pending.is_empty() {
-            self.agenda.set(key, stream, now, RETRY_MIN);
+            schedule(&mut self.agenda, key, stream, now, RETRY_MIN);
         }
         Acknowledged::Delivered { update, last, file }
     }
@@ -224,13 +202,13 @@ impl Streams {
         if self.paused {
             return sent;
         }
-        while let Some(key) = self.agenda.pop(now) {
+        while let Some(key) = self.agenda.pop_due(now) {
             let Some(stream) = self.streams.get_mut(&key) else { continue };
             stream.due = None;
             let Some(update) = stream.pending.front().cloned() else { continue };
             sent.push((update, stream.latest_state));
             let wait = stream.wait;
-            self.agenda.set(key, stream, now + wait, (wait * 2).min(RETRY_MAX));
+            schedule(&mut self.agenda, key, stream, now + wait, (wait * 2).min(RETRY_MAX));
         }
         sent
     }
@@ -275,9 +253,9 @@ impl Streams {
         // In an order that does not depend on where the map keeps them.
         streams.sort_unstable_by_key(|(key, _)| *key);
         for (key, stream) in streams {
-            self.agenda.forget(stream);
+            self.agenda.cancel(stream.due.take());
             if !stream.pending.is_empty() {
-                self.agenda.set(key.clone(), stream, now, RETRY_MIN);
+                schedule(&mut self.agenda, key.clone(), stream, now, RETRY_MIN);
             }
         }
     }
@@ -290,17 +268,14 @@ impl Streams {
 
     /// Forgets all streams of a framework.
     pub(crate) fn remove_framework(&mut self, framework: &FrameworkId) {
-        for (_, mut stream) in self.streams.extract_if(|key, _| key.0 == *framework) {
-            self.agenda.forget(&mut stream);
+        for (_, stream) in self.streams.extract_if(|key, _| key.0 == *framework) {
+            self.agenda.cancel(stream.due);
         }
     }
 
     /// When there is something to send.
     pub(crate) fn next_wake(&self) -> Option<Time> {
-        if self.paused {
-            return None;
-        }
-        self.agenda.due.first_key_value().map(|((at, _), _)| *at)
+        if self.paused { None } else { self.agenda.next() }
     }
 }
 
