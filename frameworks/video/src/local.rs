@@ -128,7 +128,7 @@ pub fn run(options: &LocalOptions) -> Result<LocalReport, LocalError> {
     Ok(LocalReport { findings, distinct: pipeline.distinct(), frames, seconds, core_seconds: used, score, cut })
 }
 
-/// The annotated video and the sheet, as far as they are wanted.
+/// The annotated video and the sheet, as requested.
 struct Drawn<'a> {
     options: &'a LocalOptions,
     video: Option<Mp4Writer>,

@@ -1,7 +1,7 @@
-//! The framework with workers that are modelled: what `worker` does with videos, over profiles that are known, in virtual time.
+//! The framework with modelled workers: what `worker` does with videos, over known profiles, in virtual time.
 //!
-//! Who gets how many cores in which configuration, and where, is the scheduler's decision, as live; here is only how far workers
-//! come with them: a second of a core looks at as many seconds of a stream as the profile says. Nothing is decoded.
+//! The scheduler decides cores, configurations and places, as it does live. This module computes the progress of
+//! workers: in a second a core processes as many seconds of a stream as the profile states. Nothing is decoded.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::worker::REPORT_EVERY;
 /// Something that has happened to a query.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Happening {
-    /// A worker of it has come for the first time.
+    /// Its first worker has started.
     Begun(String),
     /// It is over. What it came to, if it was looked at to its end.
     Over(String, Option<Life>),
@@ -70,7 +70,7 @@ impl Query {
     }
 }
 
-/// A worker that has come up.
+/// A worker that has started.
 struct Worker {
     query: String,
     orders: Option<Orders>,
@@ -79,7 +79,7 @@ struct Worker {
     /// Core-seconds that it has used, and the cores that it used lately.
     core_seconds: f64,
     used: f64,
-    /// It has told the scheduler that the stream has ended.
+    /// It has reported the end of its stream.
     done: bool,
 }
 
@@ -124,8 +124,8 @@ impl Modelled {
         }
     }
 
-    /// Submits a query at the next event. Its stream begins when its first worker comes, and ends after the seconds that it says;
-    /// a stream without an end is looked at until the run ends.
+    /// Submits a query at the next event. Its stream begins when its first worker starts, and ends after its length; a
+    /// stream without an end is processed until the run ends.
     pub fn submit(&mut self, submission: Submission) {
         let query = Query {
             points: submission.points.clone(),
@@ -215,14 +215,14 @@ impl Modelled {
         let Some(worker) = self.workers.get_mut(task) else { return };
         (worker.orders, worker.at) = (Some(orders), now);
         let name = worker.query.clone();
-        // One that it takes over from is not wanted any more.
+        // A former worker is not needed any more.
         self.workers.retain(|id, worker| id == task || worker.query != name);
         let Some(query) = self.queries.get_mut(&name).filter(|query| query.began.is_none()) else { return };
         (query.began, query.counted) = (Some(now), now);
         self.happened.push(Happening::Begun(name));
     }
 
-    /// A worker hears what it may use; one that is done ends, and with it its query, which the scheduler need not remember.
+    /// A worker receives its orders; one that is done ends, and with it its query, which the scheduler forgets.
     fn obey(&mut self, task: &str, orders: Orders, now: Time) {
         let Some(worker) = self.workers.get_mut(task) else { return };
         worker.orders = Some(orders);
@@ -236,7 +236,7 @@ impl Modelled {
         }
     }
 
-    /// A worker ends; who looks on sees it killed.
+    /// A worker ends; observers see a kill.
     fn exit(&mut self, task: &str, calls: &mut Calls) {
         self.workers.remove(task);
         calls.kill(task, None);

@@ -20,7 +20,7 @@ const NAME_MAX: usize = 64;
 pub struct QuerySpec {
     /// Its name: letters, digits, `-`, `_` and `.`.
     pub name: String,
-    /// What it wants to know.
+    /// What it counts.
     pub kind: QueryKind,
     /// The video file, as agents see it.
     pub video: PathBuf,
@@ -91,10 +91,10 @@ fn single() -> Spanned<u32> {
     Spanned::new(0..0, 1)
 }
 
-/// Reads queries from TOML. `file` is how errors name it; videos are found from `folder`.
+/// Reads queries from TOML. `file` is the name in errors; videos are relative to `folder`.
 ///
 /// # Errors
-/// The first thing that is wrong, with its line. No query is taken then.
+/// The first invalid field, with its line. No query is accepted then.
 pub fn parse(text: &str, file: &str, folder: &Path) -> Result<Vec<QuerySpec>, SpecError> {
     let line = |at: usize| text.get(..at).unwrap_or(text).matches('\n').count() + 1;
     let bad = |at: usize, rule: String| SpecError { place: format!("{file}:{}", line(at)), rule };

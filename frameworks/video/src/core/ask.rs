@@ -25,7 +25,7 @@ pub enum Question {
     Remove(String),
     /// How things are.
     Status,
-    /// A worker has come up, or back; at this position of its stream if it has begun.
+    /// A worker has started, or reconnected; at this position of its stream if it has begun.
     Hello {
         /// Its task.
         task: String,
@@ -36,7 +36,7 @@ pub enum Question {
     Report {
         /// Its task.
         task: String,
-        /// What it says.
+        /// The worker's report.
         report: Report,
     },
     /// Ends the framework, and all its tasks; or only this process.
@@ -55,7 +55,7 @@ pub enum Answer {
     Refused(String),
     /// How things are.
     Status(Box<Status>),
-    /// To a worker: begin, or go on.
+    /// To a worker: start, or continue.
     Start(Box<Start>),
     /// To a worker: what it may use from now on.
     Orders(Orders),
@@ -76,7 +76,7 @@ pub struct Start {
     pub position: f64,
     /// What it may use.
     pub orders: Orders,
-    /// For how long it goes on without a scheduler, in seconds.
+    /// How long it continues without a scheduler, in seconds.
     pub patience: f64,
 }
 
@@ -89,7 +89,7 @@ pub struct Orders {
     pub cores: f64,
 }
 
-/// What a worker says of itself.
+/// A worker's report.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Report {

@@ -17,7 +17,7 @@ use crate::schedule::{Horizon, Load, Placing, place_score};
 const REFUSE: Duration = Duration::from_secs(5);
 /// How much more than its best configuration needs a task holds, to catch up with.
 const HEADROOM: f64 = 1.5;
-/// A worker looks at its stream in one thread: more is of no use.
+/// A worker processes its stream in one thread, so more is of no use.
 const CORES_MAX: f64 = 1.0;
 
 /// How agents start a worker.
@@ -35,8 +35,8 @@ pub struct WorkerCommand {
     pub token: String,
 }
 
-/// Launches tasks for queries that wait, and for some that should move, on offers; gives everything else back. Who has a
-/// new task is told.
+/// Launches tasks for waiting queries, and for some that should move, on offers; declines the rest. Returns the queries
+/// with new tasks.
 pub(super) fn launch(
     offers: Vec<Offer>,
     queries: &mut BTreeMap<String, Query>,

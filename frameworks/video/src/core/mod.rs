@@ -1,11 +1,11 @@
-//! The framework's scheduler, without I/O: queries become tasks, workers report, and every second it is decided anew
-//! what each may use.
+//! The framework's scheduler, without I/O: it launches a task for each query, receives the workers' reports, and
+//! decides every second what each may use.
 //!
-//! Agents hold the cores: on an agent the queries share what their tasks have there together. A task's own `cpus` are set
-//! when it is launched, from what its query could use at best; what it may use from second to second is told to its worker,
-//! which keeps to it. When there is no room for a new query, a task with more than its share is launched again with less. A
-//! query that misses its goals moves to another agent that has more for it, and one that could do better with more cores
-//! moves to a larger task when there are any.
+//! Agents hold the cores: on an agent the queries share the cores of their tasks there. A task's own `cpus` are set at
+//! its launch, from what its query could use at best; its worker is told what it may use from second to second, and
+//! keeps to it. If there is no room for a new query, a task with more than its share is launched again with less. A
+//! query that misses its goals moves to another agent with more cores for it, and one that could use more cores moves
+//! to a larger task when there are any.
 
 mod ask;
 mod launch;

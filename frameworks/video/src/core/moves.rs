@@ -1,6 +1,6 @@
-//! Migration and growth: a query that misses its goals where it is gets a second task on another agent, and one that would
-//! do better with more cores a larger one wherever they are; it changes over to it when its worker has come up. Nothing of the stream is lost or done twice: the new worker begins where the last report ended,
-//! and from then on the old one is not listened to.
+//! Migration and growth: a query that misses its goals gets a second task on another agent, and one that could use more
+//! cores gets a larger one anywhere; it switches over when its new worker has started. No part of the stream is lost or
+//! processed twice: the new worker starts where the last report ended, and later reports of the old one are ignored.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::query::{Query, State};
 use super::scheduler::Options;
 use crate::schedule::{Load, Placing, better_place, place_score};
 
-/// How long a query misses its goals before it asks for another agent, and how long it stays once it has come to one.
+/// How long a query misses its goals before it asks for another agent, and how long it stays after a move.
 const PATIENCE: Duration = Duration::from_secs(3);
 const STAY: Duration = Duration::from_secs(10);
 /// How much higher the score must be elsewhere.
@@ -50,10 +50,10 @@ pub(super) fn watch_goals(queries: &mut BTreeMap<String, Query>, now: Time) {
     }
 }
 
-/// Why a query wants a second task.
+/// Why a query needs a second task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Wish {
-    /// It has missed its goals since then where it is, and wants another agent.
+    /// It has missed its goals since then, and needs another agent.
     Elsewhere(Time),
     /// It keeps its goals, and would do better with more cores, wherever they are.
     More,

@@ -185,7 +185,7 @@ impl Query {
         }
     }
 
-    /// Its lag: as reported, or since its stream began while nobody works on it.
+    /// Its lag: as reported, or since the start of its stream while it has no worker.
     pub fn lag(&self, now: Time) -> f64 {
         match (self.state, self.began) {
             (State::Running, _) => self.last.lag,
@@ -214,7 +214,7 @@ impl Query {
         self.last = report;
     }
 
-    /// A worker begins anew: its counters start from zero.
+    /// A worker starts again: its counters start from zero.
     pub fn worker_changed(&mut self) {
         self.correction.restart();
         self.last.core_seconds = 0.0;

@@ -26,7 +26,7 @@ const SILENCE: Duration = Duration::from_secs(20);
 const STARTS_MAX: u32 = 10;
 /// How long a query waits after a launch that was refused.
 const RETRY: Duration = Duration::from_secs(1);
-/// Positions are kept this often; a worker that goes on knows its own.
+/// Interval at which positions are persisted; a worker that continues knows its own.
 const KEEP_EVERY: Duration = Duration::from_secs(2);
 
 /// How the scheduler works.
@@ -46,7 +46,7 @@ pub struct Options {
     pub cores_min: f64,
     /// Memory of a task in MB.
     pub memory: u32,
-    /// How long workers go on without this process, in seconds.
+    /// How long workers continue without this process, in seconds.
     pub patience: f64,
     /// How agents start a worker.
     pub worker: WorkerCommand,
@@ -157,7 +157,8 @@ impl VideoScheduler {
         }
     }
 
-    /// After a subscription: whose task is not in the ledger starts anew, and tasks of nobody end.
+    /// After a subscription: a query whose task is not in the ledger starts again, and tasks without a query are
+    /// killed.
     fn adopt(&mut self, now: Time, calls: &mut Calls) {
         let live: BTreeSet<String> = calls.tasks().iter().map(|(id, _)| id.to_owned()).collect();
         let mut own = BTreeSet::new();
@@ -215,7 +216,7 @@ impl VideoScheduler {
         let task = status.task_id.value.clone();
         let state = status.state();
         let away = matches!(state, TaskState::TaskUnreachable | TaskState::TaskUnknown);
-        // The answer to the kill of a task on a lost agent is that it is unreachable; the session asks again by itself.
+        // The answer to the kill of a task on a lost agent is that it is unreachable; the session repeats the kill.
         if away && calls.tasks().get(&task).is_some_and(|entry| entry.kill.is_none()) {
             calls.kill(&task, None);
         }
@@ -401,7 +402,7 @@ impl VideoScheduler {
         }
     }
 
-    /// Ends tasks whose workers have not been heard for too long.
+    /// Kills tasks whose workers have been silent for too long.
     fn watch(&mut self, now: Time, calls: &mut Calls) {
         let silent = |q: &&Query| {
             let heard = q.task.as_ref().and_then(|task| self.heard.get(task)).copied().unwrap_or(q.launched);
@@ -462,8 +463,8 @@ impl VideoScheduler {
     }
 }
 
-/// What a worker is told that no query works with. The kill of its task may be on its way: it must not be taken for one
-/// that failed because it was faster.
+/// The answer to a worker without a query. The kill of its task may be under way: it must not count as failed because
+/// it was faster.
 fn unwanted(task: &str, calls: &Calls) -> Answer {
     match calls.tasks().get(task) {
         Some(_) => Answer::Over,

@@ -42,7 +42,7 @@ impl Status {
 pub struct QueryStatus {
     /// Its name.
     pub name: String,
-    /// What it wants to know.
+    /// What it counts.
     pub kind: QueryKind,
     /// Where it stands.
     pub state: State,
@@ -70,7 +70,7 @@ pub struct QueryStatus {
     pub lag: f64,
     /// Mean of its lag over the goal, in seconds.
     pub mean_lag_over: f64,
-    /// What it really needs over what its profile says.
+    /// Measured demand over that of its profile.
     pub correction: f64,
     /// Seconds of the stream behind it.
     pub position: f64,

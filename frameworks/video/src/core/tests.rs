@@ -279,7 +279,7 @@ fn a_scheduler_that_comes_back_takes_its_tasks_over() {
     // The worker knows better where it is by now.
     let again = after.ask(Question::Hello { task: "video-gate-1.1".into(), position: Some(9.0) });
     assert!(matches!(again, Answer::Start(start) if start.position == 9.0 && start.age == 12.0));
-    // One whose task is gone meanwhile starts anew.
+    // A query whose task is gone meanwhile starts again.
     after.update("video-yard-2.1", TaskState::TaskLost);
     after.pass(2);
     after.offer("A", 4.0);
@@ -321,7 +321,7 @@ fn what_ended_queries_leave_goes_to_those_held_short() {
     assert_eq!(rig.sent(), [("video-b-2.2".to_owned(), 0.8)]);
 }
 
-/// Two queries on an agent with far too little for both; the first is told to lag until it wants to move.
+/// Two queries on an agent with far too few cores for both; the first lags until it moves.
 fn crowded() -> Rig {
     let mut rig = Rig::new(BTreeMap::new(), Time::from_secs(1000));
     let all = ["a", "b"].map(|n| submission(n, 2.0)).to_vec();
@@ -347,7 +347,7 @@ fn a_second_worker_that_comes_up_when_all_is_done_has_not_failed() {
     let report = Report { position: 14.0, done: true, ..Default::default() };
     rig.ask(Question::Report { task: "video-a-1.1".into(), report: report.clone() });
     assert_eq!(rig.sent(), [("video-a-1.2".to_owned(), 0.0)]);
-    // It is up before the kill has come to it; and the first one's answer may have been lost on the way.
+    // It starts before its kill arrives; and the first one's answer may have been lost.
     for task in ["video-a-1.2", "video-a-1.1"] {
         let answer = rig.ask(Question::Hello { task: task.into(), position: None });
         assert!(matches!(answer, Answer::Over), "{task}: {answer:?}");
@@ -370,7 +370,7 @@ fn a_query_that_lags_moves_to_where_there_is_more_without_a_gap() {
     assert!(matches!(answer, Answer::Orders(_)), "{answer:?}");
     let before = rig.status();
     assert!((before.cores - 1.2).abs() < 1e-9, "both are counted: {}", before.cores);
-    // The new worker comes up where the last report ended; what the old one says from now on does not count.
+    // The new worker starts where the last report ended; later reports of the old one do not count.
     assert_eq!(rig.hello("video-a-1.2").position, 7.0);
     assert_eq!(rig.sent(), [("video-a-1.1".to_owned(), 0.0)]);
     assert!(matches!(rig.ask(Question::Report { task: "video-a-1.1".into(), report: report.clone() }), Answer::Over));
@@ -460,7 +460,7 @@ fn cores_that_become_free_later_are_used_without_a_gap() {
 #[test]
 fn one_that_fits_nowhere_is_not_in_the_way_of_the_next() {
     let mut rig = Rig::new(BTreeMap::new(), Time::from_secs(1000));
-    // The first wants more than anybody has, to catch up; it has more than the offer below already.
+    // The first needs more than there is, to catch up; it has more than the offer below already.
     assert!(matches!(rig.ask(Question::Submit(vec![submission("a", 1.0)])), Answer::Done));
     rig.offer("A", 0.6);
     rig.hello("video-a-1.1");

@@ -1,6 +1,6 @@
-//! From a frame's bytes to a picture: H.264, JPEG, and planes that need no decoder.
+//! Decodes the bytes of a frame: H.264, JPEG, and planes without a codec.
 //!
-//! It knows nothing of files.
+//! Files are read elsewhere.
 
 use openh264::OpenH264API;
 use openh264::decoder::{DecodedYUV, Decoder as H264, DecoderConfig, Flush};
@@ -55,7 +55,7 @@ impl std::fmt::Debug for Decoder {
 }
 
 impl Decoder {
-    /// `reordered` says that frames are not stored in the order in which they are shown.
+    /// `reordered` is true if frames are not stored in display order.
     pub(super) fn new(index: &Index, reordered: bool) -> Result<Decoder, CodecError> {
         Ok(match &index.coding {
             Coding::H264 { length_bytes, parameters } => {
@@ -126,7 +126,7 @@ impl H264Stream {
 
     fn restart(&mut self) -> Result<(), CodecError> {
         if !self.fresh {
-            // With its frames in order a key frame clears the decoder by itself; pictures kept back are another matter.
+            // With its frames in order a key frame clears the decoder; delayed pictures need a flush.
             if self.reordered {
                 self.decoder = open(true)?;
             }

@@ -15,7 +15,7 @@ use super::indexed::Fault;
 use super::{Info, MediaError, y4m};
 use crate::frame::Frame;
 
-/// Of what the program says, so many bytes at the end are kept.
+/// Number of bytes at the end of the program's messages that are kept.
 const SAID_MAX: usize = 4096;
 
 /// A running ffmpeg, or one that has ended.
@@ -40,11 +40,11 @@ struct Program {
     pipe: BufReader<ChildStdout>,
     /// Whether it has been waited for: its number may be another process's by now.
     ended: bool,
-    /// Reads what it says, all the time: a program that cannot say it stands still.
+    /// Reads its messages all the time: a program that cannot write them blocks.
     errors: Option<JoinHandle<String>>,
 }
 
-/// Opens a file of any format that the installed ffmpeg knows. `why` says why that is needed.
+/// Opens a file of any format that the installed ffmpeg supports. `why` is the reason for an error message.
 pub(super) fn open(path: &Path, why: &str) -> Result<Piped, MediaError> {
     let mut program = start(path, why)?;
     let first = y4m::line(&mut program.pipe).ok().flatten().map(|line| y4m::header(&line));
@@ -110,7 +110,7 @@ impl Program {
         clock.and_then(|clock| clock_gettime(clock).ok()).map_or(0.0, |t| Duration::from(t).as_secs_f64())
     }
 
-    /// Ends it, and gives the last that it said.
+    /// Ends it, and returns its last messages.
     fn end(&mut self) -> String {
         let _ = self.child.kill();
         let _ = self.child.wait();

@@ -58,7 +58,7 @@ pub(super) struct Indexed {
     /// For each packet its frame's number in display order; `None` if that is the packet's own.
     order: Option<Vec<u64>>,
     decoder: Decoder,
-    /// The packet that the decoder wants next.
+    /// The next packet for the decoder.
     next_packet: usize,
     /// The number of the frame that the decoder gives next.
     next_frame: u64,
@@ -113,7 +113,7 @@ pub(super) fn open(path: &Path) -> Result<Indexed, MediaError> {
     })
 }
 
-/// What is wrong with a file, before it is said which file.
+/// An error of a file, without its name.
 #[derive(Debug)]
 pub(super) enum Fault {
     Io(std::io::Error),
@@ -211,7 +211,7 @@ impl Indexed {
         }
     }
 
-    /// Starts anew at the last key frame before `number`, if the decoder is behind that or past the frame.
+    /// Restarts at the last key frame before `number`, if the decoder is behind that or past the frame.
     fn approach(&mut self, number: u64) -> Result<(), MediaError> {
         let key = self.key_before(number);
         let past = self.next_frame > number;

@@ -18,7 +18,7 @@ pub(super) fn index(file: &mut File) -> Result<Index, Fault> {
     while packets.len() <= FRAMES_MAX {
         let Some(start) = reader.find_start()? else { break };
         let whole = reader.pass_picture()?;
-        // One that is cut short stays in the index with a size past the end, so that reading it says so.
+        // A truncated frame stays in the index with a size past the end, so that reading it fails.
         let size = u32::try_from(reader.at - start).unwrap_or(u32::MAX).saturating_add(u32::from(!whole));
         packets.push(Packet { offset: start, size, key: true, shown: packets.len() as i64 });
         if !whole {
@@ -80,7 +80,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Goes past the next mark of a start and says where it was.
+    /// Skips to the next start marker, and returns its position.
     fn find_start(&mut self) -> Result<Option<u64>, Fault> {
         while let Some(mark) = self.mark()? {
             if mark == 0xd8 {

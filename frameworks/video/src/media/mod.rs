@@ -1,7 +1,7 @@
-//! Videos as files: MP4 with H.264 or JPEG, AVI with JPEG, bare JPEG streams and Y4M are read here, by an index and a
-//! decoder; anything else through the `ffmpeg` program.
+//! Video files: MP4 with H.264 or JPEG, AVI with JPEG, bare JPEG streams and Y4M are read by an index and a decoder;
+//! other formats through the `ffmpeg` program.
 //!
-//! Sound is ignored. Nothing here looks at what is in the pictures.
+//! Sound is ignored. The content of pictures is analysed elsewhere.
 
 mod avi;
 mod codec;
@@ -30,7 +30,7 @@ pub enum MediaError {
     Io {
         /// Which file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// Neither read here nor by ffmpeg.
@@ -70,7 +70,7 @@ pub enum MediaError {
         frame: u64,
         /// How many frames were decoded before.
         decoded: u64,
-        /// What the decoder says.
+        /// The decoder's error.
         what: String,
     },
 }
@@ -94,7 +94,7 @@ pub struct Info {
     pub height: usize,
     /// Frames a second, above 0 and at most 1000.
     pub fps: f64,
-    /// How many frames; `None` if only reading to the end tells.
+    /// Number of frames; `None` if only reading to the end shows it.
     pub frames: Option<u64>,
 }
 
@@ -107,8 +107,8 @@ impl Info {
 
 /// A video that is being read.
 ///
-/// Frames are asked for by their number in display order. Asking for growing numbers is cheap, and what no wanted
-/// frame needs is not decoded; going back costs a new start.
+/// Frames are requested by their number in display order. Ascending numbers are cheap, and packets that no requested
+/// frame needs are not decoded; going back costs a restart.
 #[derive(Debug)]
 pub struct Video {
     info: Info,

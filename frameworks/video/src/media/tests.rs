@@ -9,7 +9,7 @@ use crate::frame::Colour;
 const W: usize = 64;
 const H: usize = 48;
 
-/// A folder that goes with its test.
+/// A directory that is removed with its test.
 pub(super) struct Folder(PathBuf);
 
 impl Folder {
@@ -30,7 +30,7 @@ impl Drop for Folder {
     }
 }
 
-/// Frame `n` is as bright as its number says.
+/// Frame `n` has a brightness of its number.
 fn picture(n: u64) -> Frame {
     Frame::filled(W, H, Colour::grey(40 + 8 * n as u8))
 }

@@ -1,6 +1,6 @@
-//! Y4M (YUV4MPEG2): a line of parameters, then for each frame a line and its planes.
+//! Y4M (YUV4MPEG2): a line of parameters, then a line and the planes of each frame.
 //!
-//! Only 4:2:0 with 8 bits, which is what everything writes unless told otherwise.
+//! Only 4:2:0 with 8 bits, which is what programs write by default.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Seek, SeekFrom};
@@ -11,7 +11,7 @@ use super::{FRAMES_MAX, Info};
 /// The longest line.
 const LINE_MAX: u64 = 1024;
 
-/// What the first line says.
+/// The parameters of the first line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Header {
     pub width: usize,
@@ -85,7 +85,7 @@ pub(super) fn index(file: &mut File, length: u64) -> Result<Index, Fault> {
     let size = u32::try_from(bytes).map_err(|_| Fault::malformed("a frame is too large"))?;
     let mut offset = first.len() as u64 + 1;
     let mut packets = Vec::new();
-    // A frame that is cut short stays in the index, so that reading it says so.
+    // A truncated frame stays in the index, so that reading it fails.
     while offset < length && packets.len() <= FRAMES_MAX {
         let Some(mark) = line(&mut reader)? else { break };
         if !mark.starts_with("FRAME") {

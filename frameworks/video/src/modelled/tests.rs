@@ -1,4 +1,4 @@
-//! What a worker comes to with its cores; whole lives are tried in the laboratory.
+//! Progress of a worker with its cores; whole runs are tested in the laboratory.
 
 use super::*;
 use crate::core::WorkerCommand;
@@ -10,7 +10,7 @@ fn at(seconds: f64) -> Time {
     Time::from_secs(1000) + Duration::from_secs_f64(seconds)
 }
 
-/// A framework with a query of 100 s, of which a worker has come up, with this configuration and so many cores.
+/// A framework with a query of 100 s and a started worker, with this configuration and that many cores.
 fn watching(config: Config, cores: f64) -> Modelled {
     let worker = WorkerCommand {
         program: "w".to_owned(),

@@ -12,7 +12,7 @@ use crate::scene::Truth;
 pub struct Finding {
     /// When, in seconds of the stream.
     pub at: f64,
-    /// What: `vehicle`, `person`, a kind, or what a plate says.
+    /// The label: `vehicle`, `person`, a kind, or the text of a plate.
     pub label: String,
     /// The number of the object in its stream.
     pub track: u64,

@@ -1,7 +1,6 @@
-//! A query as a chain of steps: frames at a rate, made smaller, what has changed, boxes, tracks, and what the query
-//! wants to know of them.
+//! A query as a chain of steps: sampling, scaling, change detection, boxes, tracks, and the query's own counts.
 //!
-//! Each step can be run alone, so that the profiler can keep what a step gave for all configurations that share it.
+//! Each step can run alone, so that the profiler can reuse its result for all configurations that share it.
 
 mod config;
 mod events;

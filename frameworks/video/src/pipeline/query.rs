@@ -1,4 +1,4 @@
-//! What a query wants to know.
+//! The kinds of queries.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub enum QueryKind {
     /// Vehicles that cross the line.
     Cars,
-    /// People who cross the line.
+    /// People that cross the line.
     People,
     /// The plate of each vehicle that crosses the line.
     Plates,

@@ -20,7 +20,7 @@ const PLATE_INSIDE: f32 = 0.985;
 /// Readings of one object that are kept for the vote.
 const READINGS_MAX: usize = 32;
 
-/// Learns the street without those who move on it, from frames that are cheap to decode.
+/// Learns the background without moving objects, from frames that are cheap to decode.
 ///
 /// # Errors
 /// None of the frames can be decoded.
@@ -76,8 +76,8 @@ impl Pipeline {
         self.config = config;
     }
 
-    /// What a picture shows. `seconds` is its time in the stream and must grow. Rate is the caller's: it leaves out the
-    /// frames that the configuration does not look at.
+    /// Analyses a picture. `seconds` is its time in the stream and must increase. The caller samples: it leaves out the
+    /// frames that the configuration skips.
     pub fn process(&mut self, seconds: f64, frame: &Frame) -> Vec<Finding> {
         let small = shrink(frame, self.config.shrink);
         let pause = self.last.map_or(0.04, |last| seconds - last);

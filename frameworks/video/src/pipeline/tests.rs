@@ -33,7 +33,7 @@ fn run(file: &File, kind: QueryKind, config: Config) -> Vec<Finding> {
     found
 }
 
-/// Without the first and last second: who is at the line when the video begins or ends may or may not count.
+/// Without the first and last second: an object at the line when the video begins or ends may or may not count.
 fn inner(findings: &[Finding], seconds: f64) -> Vec<Finding> {
     findings.iter().filter(|f| f.at > 1.0 && f.at < seconds - 1.0).cloned().collect()
 }

@@ -120,8 +120,8 @@ impl Clip {
         Ok(Some(costed))
     }
 
-    /// How many frames must be decoded to see every `every`-th: all from a key frame to the last one wanted before the
-    /// next key frame.
+    /// Number of frames to decode for every `every`-th: all from a key frame to the last one needed before the next key
+    /// frame.
     fn needed(&self, every: u32) -> u64 {
         let ends = self.keys.iter().skip(1).copied().chain([self.frames]);
         let spans = self.keys.iter().copied().zip(ends);

@@ -53,7 +53,7 @@ pub struct VideoMark {
 pub struct Profile {
     /// [`PROFILE_VERSION`].
     pub version: u32,
-    /// What the query wants to know.
+    /// What the query counts.
     pub kind: QueryKind,
     /// On which video.
     pub video: VideoMark,
@@ -162,11 +162,11 @@ impl Profile {
         fs::write(&beside, text).and_then(|()| fs::rename(&beside, path)).map_err(|e| bad(e.to_string()))
     }
 
-    /// The profile kept in this folder for the video, made and kept if there is none that fits. Says whether it was
-    /// made now.
+    /// The stored profile of the video in this directory, made and stored if there is none that fits. Returns whether
+    /// it was made now.
     ///
     /// # Errors
-    /// The video cannot be decoded, or the file cannot be written. One that cannot be read is made again.
+    /// The video cannot be decoded, or the file cannot be written. An unreadable one is made again.
     pub fn kept(
         folder: &Path,
         video: &Path,

@@ -1,8 +1,8 @@
-//! Traffic scenes that are made, not filmed, so that their truth is known: cars, vans, trucks and buses with plates on
-//! a road of four lanes, people on two pavements.
+//! Generated traffic scenes with known ground truth: cars, vans, trucks and buses with plates on a road of four lanes,
+//! people on two pavements.
 //!
-//! A scene repeats itself without a seam: its last frame leads to its first, so a loop of the file is a live stream
-//! whose truth is known for ever. The same options give the same bytes. Nothing here looks at pictures.
+//! A scene loops without a seam: its last frame leads to its first, so a loop of the file is a live stream with known
+//! truth. The same options generate the same bytes.
 
 mod plan;
 mod render;

@@ -156,7 +156,7 @@ pub struct Object {
     pub id: u32,
     /// What it is.
     pub kind: Kind,
-    /// What its plate says.
+    /// The text of its plate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plate: Option<String>,
     /// Which of the painter's colours it has.
@@ -180,7 +180,7 @@ pub struct Truth {
     pub version: u32,
     /// What the scene was made from.
     pub scene: SceneOptions,
-    /// Where the line is whose crossings are told, as a fraction of the height.
+    /// Position of the line whose crossings are counted, as a fraction of the height.
     pub line: f32,
     /// Who moves through it, by time of crossing.
     pub objects: Vec<Object>,

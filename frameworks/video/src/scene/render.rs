@@ -99,7 +99,7 @@ fn paint(frame: &mut Frame, sprite: &Sprite, place: &Rect) {
     }
 }
 
-/// The street without anybody on it.
+/// The empty street.
 fn background(width: usize, height: usize, chance: &mut Chance) -> Frame {
     let scale = width as f64 / DESIGN_WIDTH;
     let lane = (ROAD.1 - ROAD.0) / LANES as f64;

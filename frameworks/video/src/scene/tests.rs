@@ -1,4 +1,4 @@
-//! Scenes keep to their truth: nobody meets anybody, everybody crosses once, the end leads to the beginning.
+//! Scenes match their truth: objects do not collide, each crosses once, the end leads to the beginning.
 
 use super::*;
 

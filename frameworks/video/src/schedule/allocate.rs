@@ -59,7 +59,7 @@ pub struct Demand<'a> {
     pub points: &'a [Point],
     /// Its lag now, in seconds.
     pub lag: f64,
-    /// What it really needs over what its profile says.
+    /// Measured demand over that of its profile.
     pub correction: f64,
 }
 
@@ -266,7 +266,7 @@ fn best_step_within(queries: &[Demand<'_>], shares: &[Share], left: f64, horizon
     best.map(|(query, share, _)| (query, share))
 }
 
-/// The highest level of utility that all can reach, by halving; who cannot reach it gets its best.
+/// The highest level of utility that all queries can reach, by bisection; a query that cannot reach it gets its best.
 fn max_min(queries: &[Demand<'_>], cores: f64, horizon: Horizon) -> Vec<Share> {
     let best = |q: &Demand<'_>| q.points.iter().map(|p| q.goals.of_quality(p.quality)).fold(f64::MIN, f64::max);
     let bests: Vec<f64> = queries.iter().map(best).collect();
@@ -290,8 +290,8 @@ fn max_min(queries: &[Demand<'_>], cores: f64, horizon: Horizon) -> Vec<Share> {
     shares
 }
 
-/// Gives what is left to whoever lags or would begin to, each up to what it can use: it costs nothing now, and saves
-/// cores later.
+/// Gives the remaining cores to queries that lag or would begin to, each up to what it can use: it costs nothing now,
+/// and saves cores later.
 fn spread(queries: &[Demand<'_>], shares: &mut [Share], left: f64, horizon: Horizon) {
     if left <= 1e-12 {
         return;

@@ -1,7 +1,7 @@
-//! How far a profile is off: what a query really uses over what its profile says.
+//! Error of a profile: a query's measured use over that of its profile.
 //!
-//! VideoStorm (NSDI 2017), section 5: demands that were estimated wrongly are corrected by a running ratio. Its weights
-//! are ours.
+//! VideoStorm (NSDI 2017), section 5: wrongly estimated demands are corrected by a running ratio. Its weights are
+//! tepui's choice.
 
 use crate::profile::Point;
 
@@ -31,12 +31,12 @@ impl Correction {
         Correction { factor, measurements: 0, last: None, seconds: 0.0, used: 0.0, profiled: 0.0 }
     }
 
-    /// What is really needed over what the profile says.
+    /// Measured demand over that of the profile.
     pub fn factor(&self) -> f64 {
         self.factor
     }
 
-    /// Takes in how far a query has come, in this configuration, and what it used for that. Both only grow.
+    /// Records the progress of a query in this configuration, and its use. Both only increase.
     pub fn look(&mut self, point: &Point, position: f64, core_seconds: f64) {
         let (before, used) = self.last.replace((position, core_seconds)).unwrap_or((position, core_seconds));
         let moved = (position - before).max(0.0);
@@ -54,7 +54,7 @@ impl Correction {
         (self.seconds, self.used, self.profiled) = (0.0, 0.0, 0.0);
     }
 
-    /// A worker begins anew, and counts from zero.
+    /// A worker starts again, and counts from zero.
     pub fn restart(&mut self) {
         self.last = None;
         (self.seconds, self.used, self.profiled) = (0.0, 0.0, 0.0);

@@ -13,13 +13,13 @@ pub struct AgentView {
 /// A query.
 #[derive(Clone, Debug)]
 pub struct QueryView<'a> {
-    /// What it needs and wants.
+    /// Its demand and goals.
     pub demand: Demand<'a>,
     /// The number of the agent that it is on, if any.
     pub agent: Option<usize>,
 }
 
-/// What becomes of a query.
+/// The decision about a query.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Decision {
     /// The number of its agent; `None` if there is no agent at all.

@@ -1,7 +1,7 @@
-//! Deciding: which query runs in which configuration, with how many cores, on which agent.
+//! Decisions: the configuration, the cores and the agent of each query.
 //!
-//! VideoStorm (NSDI 2017), section 5, as functions of values: no clocks, no I/O. What the paper leaves open, or is not
-//! known of it, is said where it is decided.
+//! VideoStorm (NSDI 2017), section 5, as functions of values: no clocks, no I/O. Choices that the paper leaves open are
+//! marked where they are made.
 
 mod allocate;
 mod correct;

@@ -1,10 +1,10 @@
 //! Properties of allocations and placements:
 //!
-//! 1. no more cores are given than there are, in all and on each agent, and none below zero;
+//! 1. no more cores are given than there are, in total and on each agent, and none below zero;
 //! 2. max-sum is no worse than fair in the sum, and max-min no worse than fair in the least utility;
 //! 3. more cores never make the objective worse;
-//! 4. cores that somebody could use are not left over;
-//! 5. who is placed stays, who is not gets a place; nobody moves without a gain over the threshold.
+//! 4. usable cores are not left over;
+//! 5. a placed query stays, one without a place gets one; no query moves without a gain over the threshold.
 
 use proptest::prelude::*;
 
@@ -187,7 +187,7 @@ fn the_score_of_a_place_is_the_mean_of_three_parts() {
     let near = |a: Option<f64>, b: f64| (a.expect("has room") - b).abs() < 1e-9;
     let load = |cores, used, patient| Load { cores, used, patient };
     let placing = |cores, patient| Placing { cores, patient };
-    // Half of what is free; a quarter of the agent left; nobody there can wait.
+    // Half of the free cores; a quarter of the agent left; no query there can wait.
     assert!(near(place_score(&load(4.0, 2.0, 0.0), placing(1.0, false)), (0.5 + 0.25 + 0.0) / 3.0));
     // The same beside cores of queries that can wait, which it could borrow.
     assert!(near(place_score(&load(4.0, 2.0, 2.0), placing(1.0, false)), (0.5 + 0.25 + 0.5) / 3.0));

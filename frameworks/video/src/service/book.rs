@@ -1,4 +1,5 @@
-//! What queries found: written to files, the last of it kept for the API, and held against the truth where it is known.
+//! Findings of queries: written to files, the last ones kept for the API, and compared with the truth where it is
+//! known.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::{self, File};
@@ -106,7 +107,7 @@ impl Book {
         self.lock().remove(query);
     }
 
-    /// Writes findings down. One that is there already (told twice, because an answer was lost) is left out.
+    /// Writes findings. One that is there already (repeated because an answer was lost) is left out.
     pub(super) fn add(&self, query: &str, findings: Vec<Finding>) {
         let mut pages = self.lock();
         let Some(page) = pages.get_mut(query) else { return };

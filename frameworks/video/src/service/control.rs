@@ -20,7 +20,7 @@ use crate::worker::{LINE_MAX, Said, Told};
 const CONNECTIONS_MAX: usize = 2048;
 /// A connection that is silent for so long is closed.
 const SILENCE: Duration = Duration::from_secs(60);
-/// A worker must say who it is within this time, in a short line.
+/// Time for a worker to introduce itself, in a short line.
 const HELLO: Duration = Duration::from_secs(10);
 const HELLO_MAX: u64 = 4096;
 
@@ -39,7 +39,7 @@ struct Desk {
 }
 
 impl Control {
-    /// Listens where the identity says; anywhere else on that host if the port is taken.
+    /// Listens at the address of the identity, or at another port of that host if it is taken.
     pub(super) fn serve(
         identity: &Identity,
         requester: Requester<Question, Answer>,
@@ -116,7 +116,7 @@ impl Desk {
         };
         let query = match &told {
             Told::Start(start) => {
-                // After a restart nobody has opened it yet.
+                // After a restart it is not open yet.
                 let _ = self.book.open(&start.spec);
                 start.spec.name.clone()
             }
@@ -154,7 +154,7 @@ async fn line(stream: &mut BufReader<TcpStream>, most: u64) -> std::io::Result<V
     Ok(bytes)
 }
 
-/// Whether two secrets are the same, in a time that does not tell where they differ.
+/// Compares two secrets in constant time.
 fn same(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
 }

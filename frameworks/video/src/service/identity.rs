@@ -22,7 +22,7 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    /// The one that is kept in the folder, or a new one.
+    /// The stored identity of the directory, or a new one.
     pub(super) fn of(folder: Option<&Path>, address: SocketAddr) -> Result<Identity, Error> {
         let kept = folder.and_then(|folder| fs::read(folder.join(FILE)).ok());
         if let Some(mut kept) = kept.and_then(|bytes| serde_json::from_slice::<Identity>(&bytes).ok()) {
@@ -36,7 +36,7 @@ impl Identity {
         Ok(Identity { address, token: base::hex(&bytes) })
     }
 
-    /// Writes it, with the address that is listened at, for nobody else to read.
+    /// Stores it, with the listening address, readable for the owner only.
     pub(super) fn keep(&self, folder: &Path, address: SocketAddr) -> Result<(), Error> {
         let path = folder.join(FILE);
         let what = || format!("cannot write {}", path.display());

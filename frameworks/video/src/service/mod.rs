@@ -30,13 +30,13 @@ use identity::Identity;
 pub struct Options {
     /// The master, the framework, and what must survive a restart.
     pub driver: sdk::driver::Options,
-    /// Queries to begin with; those that are known already go on.
+    /// Initial queries; known ones continue.
     pub queries: Vec<QuerySpec>,
     /// Where the HTTP API listens.
     pub listen: SocketAddr,
     /// Where workers connect to; other machines must be able to reach it. Port 0 takes any free one.
     pub control: SocketAddr,
-    /// The folder that `driver.state` is in: port and token of the control address are kept there.
+    /// The directory of `driver.state`, which also contains port and token of the control address.
     pub state_dir: Option<PathBuf>,
     /// Where results are written, a file of JSON lines for each query; `None` keeps the last of them in memory only.
     pub results: Option<PathBuf>,
@@ -98,7 +98,7 @@ pub enum Error {
     Io {
         /// What was tried.
         what: String,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The query.
@@ -212,7 +212,7 @@ impl Service {
         self.shared.book.recent(query)
     }
 
-    /// Waits for so long and says how things are then; and if the framework has ended, why.
+    /// Waits for this time and returns the status; and the ending, if the framework has ended.
     pub async fn next(&mut self, after: Duration) -> (Option<Status>, Option<Ending>) {
         tokio::select! {
             finished = &mut self.driver => {
@@ -236,7 +236,7 @@ impl Service {
         }
     }
 
-    /// Ends: the framework with all its tasks if `teardown`, else only this process, and tasks go on for the framework's
+    /// Ends the framework with all of its tasks if `teardown`, otherwise only this process; tasks keep running for the
     /// failover timeout.
     pub async fn stop(self, teardown: bool) {
         let _ = self.shared.requester.ask(Question::Stop { teardown }).await;

@@ -43,7 +43,7 @@ const CHROMA: u8 = 14;
 const FOLLOW: f32 = 0.6;
 const SLOWER: f32 = 0.02;
 
-/// The middle value of each pixel over several pictures: the street without those who move, if each pixel is free more
+/// The median of each pixel over several pictures: the background without moving objects, if each pixel is free more
 /// than half the time. `None` without pictures, or if their sizes differ.
 pub fn still_of(frames: &[Frame]) -> Option<Frame> {
     let mut still = frames.first()?.clone();

@@ -11,7 +11,7 @@ const CELLS: usize = 160;
 const FILLED: usize = 35;
 /// Smaller blobs are noise, in cells.
 const CELLS_MIN: u32 = 9;
-/// More blobs than this in one picture are not told; a picture with so many is noise.
+/// Limit of blobs in one picture; a picture with more is noise.
 const BLOBS_MAX: usize = 256;
 
 /// For each pixel 1 if it has changed, else 0.

@@ -1,6 +1,6 @@
-//! Seeing: what has changed against a still background, where, what it is, and what its plate says.
+//! Computer vision: changes against a still background, boxes, kinds, and plates.
 //!
-//! Everything here is a function of pictures and times: no files, no clocks.
+//! All functions depend on pictures and times only: no files, no clocks.
 
 mod assign;
 mod background;

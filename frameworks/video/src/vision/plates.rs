@@ -1,7 +1,7 @@
-//! Reading the plate of a vehicle: locate the bright rectangle with the right shape, segment it into signs by the gaps
-//! between them, recognise each.
+//! Reads the plate of a vehicle: locates the bright rectangle of the right shape, segments it into characters by the
+//! gaps between them, and recognises each.
 //!
-//! It looks at one picture; voting over several is the query's business.
+//! It uses one picture; the query votes over several.
 
 use super::signs::{SignReader, look};
 use crate::frame::{Frame, Rect};
@@ -18,8 +18,8 @@ const CONTRAST: u8 = 60;
 /// The least probability of the worst sign.
 const CONFIDENCE: f32 = 0.45;
 
-/// Reads the plate of the vehicle in this box. `None` if there is none, or it cannot be read well. Gives the text and
-/// the probability of its worst sign.
+/// Reads the plate of the vehicle in this box. `None` if there is none, or it is illegible. Returns the text and the
+/// probability of its worst character.
 pub fn read_plate(frame: &Frame, vehicle: &Rect) -> Option<(String, f32)> {
     let crop = Crop::of(frame, vehicle)?;
     let (dark, bright) = crop.contrast()?;

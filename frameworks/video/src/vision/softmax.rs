@@ -1,10 +1,10 @@
-//! A small classifier: one linear layer and the soft maximum, trained by gradient steps.
+//! A small classifier: one linear layer and softmax, trained by gradient steps.
 //!
-//! It knows nothing of pictures: numbers in, probabilities out.
+//! It maps numbers to probabilities, without pictures.
 
 use crate::chance::Chance;
 
-/// Something that tells classes of numbers apart.
+/// A classifier of numbers.
 pub trait Classify: Send + Sync {
     /// A probability for each class.
     fn probabilities(&self, features: &[f32]) -> Vec<f32>;

@@ -16,7 +16,7 @@ const DOUBT: f32 = 0.15;
 const HIDDEN: f64 = 0.5;
 /// Boxes at least this wide are vehicles, as a fraction of the picture's width.
 const VEHICLE_WIDTH: f32 = 0.06;
-/// Closer to an edge than this, a box may go on outside.
+/// Closer to an edge than this, a box may extend outside.
 const EDGE: f32 = 0.012;
 /// Tracks at a time; what comes on top is not followed.
 const TRACKS_MAX: usize = 512;

@@ -1,6 +1,6 @@
-//! The worker's side of the conversation with the scheduler: a line of JSON there, a line back.
+//! The worker's side of the protocol with the scheduler: a line of JSON there, a line back.
 //!
-//! A connection that is lost is made again; what was not answered is told again.
+//! A lost connection is made again; unanswered reports are repeated.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -23,7 +23,7 @@ pub(crate) const LINE_MAX: u64 = 4 << 20;
 /// Findings in one line; the rest follows in the next.
 const FINDINGS_A_LINE: usize = 5000;
 
-/// What a worker says.
+/// A message of a worker.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub(crate) enum Said {
@@ -49,7 +49,7 @@ pub(crate) enum Said {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub(crate) enum Told {
-    /// Begin, or go on.
+    /// Start, or continue.
     Start(Box<Start>),
     /// What it may use.
     Orders(Orders),
@@ -66,14 +66,14 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// Finds the scheduler and says hello; `None` if there is nothing to do any more.
+    /// Connects to the scheduler and introduces itself; `None` if there is no work.
     pub(super) fn open(options: &WorkerOptions) -> Result<Option<(Link, Start)>, WorkerError> {
         let mut link = Link { options: options.clone(), stream: None };
         let start = link.hello(None, FIRST_PATIENCE)?;
         Ok(start.map(|start| (link, start)))
     }
 
-    /// Says hello until somebody answers, for so many seconds; `None` if there is nothing to do any more.
+    /// Introduces itself until there is an answer, for so many seconds; `None` if there is no work.
     fn hello(&mut self, position: Option<f64>, patience: f64) -> Result<Option<Start>, WorkerError> {
         let (since, mut pause) = (clock(), 0.1);
         loop {
@@ -162,7 +162,7 @@ impl Link {
     }
 }
 
-/// What is to be told now, and whether it is the last.
+/// The next report, and whether it is the last.
 fn take(shared: &Shared) -> (Report, Vec<Finding>, bool) {
     let state = &mut *shared.lock();
     let many = state.findings.len().min(FINDINGS_A_LINE);
@@ -171,7 +171,7 @@ fn take(shared: &Shared) -> (Report, Vec<Finding>, bool) {
     let all = state.findings.is_empty();
     report.lag = shared.lag(report.position);
     report.found = findings.len() as u64;
-    // The end is told with the last findings, not before them.
+    // The end is reported with the last findings, not before them.
     report.done &= all;
     report.failure = report.failure.filter(|_| all);
     let last = report.done || report.failure.is_some();
@@ -191,7 +191,7 @@ mod tests {
     use super::super::run;
     use super::*;
 
-    /// A scheduler that gives everybody this answer to hello, and what a worker made of it.
+    /// A scheduler that gives this answer to every introduction, and the worker's result.
     fn told(answer: &Told) -> Result<(), WorkerError> {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let driver = listener.local_addr().unwrap().to_string();

@@ -19,10 +19,10 @@ pub use link::REPORT_EVERY;
 pub(crate) use link::{LINE_MAX, Said, Told};
 pub use pace::Pace;
 
-/// Findings that may wait to be told; when there are more, the worker waits.
+/// Limit of findings that wait to be reported; the worker waits when there are more.
 const FINDINGS_MAX: usize = 20_000;
 
-/// Where a worker finds its scheduler, and who it is.
+/// The address of a worker's scheduler, and the worker's identity.
 #[derive(Clone, Debug)]
 pub struct WorkerOptions {
     /// `host:port` of the scheduler.
@@ -68,7 +68,7 @@ struct Exchange {
     orders: Orders,
     report: Report,
     findings: Vec<Finding>,
-    /// Nobody wants the work any more.
+    /// The work is not needed any more.
     stop: bool,
 }
 
@@ -96,7 +96,7 @@ impl Shared {
     }
 }
 
-/// A worker in this process that is told what to do by hand: for measurements without a cluster.
+/// A worker in this process without a scheduler: for measurements without a cluster.
 #[derive(Debug)]
 pub struct HandWorker {
     shared: Arc<Shared>,
@@ -118,7 +118,7 @@ impl HandWorker {
         self.shared.changed.notify_all();
     }
 
-    /// What it says of itself now.
+    /// Its current report.
     pub fn report(&self) -> Report {
         let mut report = self.shared.lock().report.clone();
         report.lag = self.shared.lag(report.position);
@@ -141,7 +141,7 @@ impl Drop for HandWorker {
     }
 }
 
-/// Waits, for a minute at most, until a worker says that.
+/// Waits until a worker reports that, for a minute at most.
 #[cfg(test)]
 pub(crate) fn wait_for(worker: &HandWorker, is: &dyn Fn(&Report) -> bool) {
     let until = clock() + 60.0;
@@ -151,15 +151,15 @@ pub(crate) fn wait_for(worker: &HandWorker, is: &dyn Fn(&Report) -> bool) {
     }
 }
 
-/// Seconds of this machine's clock that nobody sets: machines need not agree on what time it is.
+/// Seconds of this machine's monotonic clock: machines need not have the same time.
 fn clock() -> f64 {
     clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0.0, |t| Duration::from(t).as_secs_f64())
 }
 
-/// Works until the stream ends, the video cannot be read, or the query has ended or goes on elsewhere.
+/// Works until the stream ends, the video cannot be read, or the query has ended or moved.
 ///
 /// # Errors
-/// Why it ended before its stream did. The scheduler has been told where it can be.
+/// Why it ended before its stream. The scheduler has been notified if possible.
 pub fn run(options: &WorkerOptions) -> Result<(), WorkerError> {
     let Some((mut link, start)) = link::Link::open(options)? else { return Ok(()) };
     let shared = Shared::new(&start);

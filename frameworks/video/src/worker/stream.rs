@@ -16,7 +16,7 @@ const USED_OVER: f64 = 2.0;
 /// Seconds before its position with which a worker begins.
 const LEAD_IN: f64 = 2.0;
 
-/// Works until the stream ends, fails, or nobody wants it; all that is to be known of it is in `shared`.
+/// Works until the stream ends, fails, or is not needed any more; its state is in `shared`.
 pub(super) fn work(start: &Start, shared: &Shared) {
     let failure = match watch(start, shared) {
         Ok(()) => None,
@@ -52,7 +52,7 @@ fn watch(start: &Start, shared: &Shared) -> Result<(), MediaError> {
             }
             (state.findings.len() < FINDINGS_MAX).then_some(state.orders)
         };
-        // The scheduler is away and too much waits to be told.
+        // The scheduler is away and too many findings wait.
         let Some(orders) = orders else {
             shared.wait(0.2);
             continue;
@@ -93,8 +93,8 @@ fn watch(start: &Start, shared: &Shared) -> Result<(), MediaError> {
     }
 }
 
-/// Looks at the last of what came before the position, so that what is in the middle of something when another worker takes
-/// over is followed to its end; what was found there has been told. Gives the frame to go on with.
+/// Processes the last frames before the position, so that objects that are being tracked at a takeover are followed to
+/// their end; findings there were reported already. Returns the frame to continue with.
 fn lead_in(start: &Start, frames: &mut Frames, pipeline: &mut Pipeline, shared: &Shared) -> Result<u64, MediaError> {
     let fps = frames.video.info().fps;
     let begin = (start.position * fps).ceil() as u64;

@@ -176,7 +176,7 @@ fn times(stbl: Body<'_>, count: usize, scale: u32) -> Result<(Vec<i64>, f64), Fa
     if let Ok(ctts) = stbl.child(b"ctts") {
         let mut frame = 0;
         for row in ctts.rows(4, 8)? {
-            // Version 0 says unsigned, but files with negative numbers in it are common.
+            // Version 0 is unsigned by the standard, but files with negative numbers are common.
             let (samples, offset) = (row.u32(0)? as usize, row.u32(4)? as i32);
             for _ in 0..samples.min(count - frame) {
                 shown[frame] += i64::from(offset);
