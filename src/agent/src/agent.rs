@@ -55,7 +55,7 @@ pub enum StartError {
     Reserved {
         /// What is missing.
         why: String,
-        /// The folder of the checkpointed resources.
+        /// The directory of the checkpointed resources.
         folder: String,
     },
     /// The agent is not what it was when it registered.
@@ -112,11 +112,11 @@ pub struct Agent {
     pub(crate) registration_wait: std::time::Duration,
     /// Whether this process has asked the present master to admit it.
     pub(crate) asked: bool,
-    /// Whether the log says that the master is out of reach or silent, since the agent was last registered.
+    /// Whether the log reports an unreachable or silent master, since the last registration.
     pub(crate) has_complained: bool,
     /// What it had when it last asked to be admitted.
     pub(crate) told: Option<Arc<Resources>>,
-    /// Why checkpoints cannot be written, while they cannot; and what of that it said when it last asked to be admitted.
+    /// Why checkpoints cannot be written, while they cannot; and the part of that in the last registration.
     pub(crate) trouble: Option<Trouble>,
     pub(crate) told_trouble: Option<Trouble>,
     /// Whether registrations of one attempt differ in that: the master may have admitted the agent by the first of them.
@@ -340,7 +340,7 @@ impl Agent {
             Incoming::ReconcileOperations(reconcile) => self.reconcile_operations(reconcile, out),
             Incoming::CheckpointResources(checkpoint) => self.checkpoint_resources_message(&checkpoint, out),
             Incoming::DrainSlave(drain) => self.drain_slave(drain, now, out),
-            // These were taken whoever sent them.
+            // These were handled above, regardless of their sender.
             Incoming::PingSlave(_)
             | Incoming::RegisterExecutor(_)
             | Incoming::ReregisterExecutor(_)

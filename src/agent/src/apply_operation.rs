@@ -189,9 +189,9 @@ impl Agent {
         self.total = Arc::new(total);
     }
 
-    /// Has the folders of volumes made and deleted that differ between two states of the resources. Until that is
-    /// reported, what is to be lies in the target file, and the state has all volumes that may still be on the disk:
-    /// a restart can tell what has to go.
+    /// Creates and deletes the directories of volumes that differ between two states of the resources. Until that is
+    /// reported, the target file has the new state, and the state has all volumes that may still be on the disk: a
+    /// restart can tell which to delete.
     fn change_volumes(&mut self, old: &Resources, new: &Resources, out: &mut Outbox) {
         let (gone, new) = volume_changes(&self.config.work_dir, old, new);
         if gone.is_empty() && new.is_empty() {
@@ -222,7 +222,7 @@ impl Agent {
         out.outputs.push(Output::ChangeVolumes { change: self.volume_change, gone, new });
     }
 
-    /// The folders are as the target file says: it becomes the state, unless a later change is on its way.
+    /// The directories match the target file: it becomes the state, unless a later change is in progress.
     pub(crate) fn volumes_changed(&mut self, change: u64, out: &mut Outbox) {
         if change != self.volume_change {
             return;
@@ -250,7 +250,7 @@ impl Agent {
     }
 }
 
-/// A conversion of the agent's own resources: what an offer had allocated to a role is allocated to nobody there.
+/// A conversion of the agent's own resources: they have no allocation, unlike those of an offer.
 fn of_nobody(conversion: Conversion) -> Conversion {
     Conversion {
         consumed: conversion.consumed.unallocated(),

@@ -1,6 +1,6 @@
-//! An agent with a credential proves who it is before it registers: CRAM-MD5 (wire/libprocess.md 6).
+//! Authentication of an agent with a credential before it registers: CRAM-MD5 (wire/libprocess.md 6).
 //!
-//! Each attempt is a process of its own, `crammd5-authenticatee(n)`. What comes after it is in `detected`.
+//! Each attempt is a process of its own, `crammd5-authenticatee(n)`. `detected.rs` continues after it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ const MECHANISM: &str = "CRAM-MD5";
 /// How far an attempt has got.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Phase {
-    /// There is none.
+    /// No attempt.
     #[default]
     None,
     /// The master has been asked.
@@ -29,11 +29,11 @@ enum Phase {
     Begun,
     /// Something went wrong; the next attempt begins when this one's time is over.
     Broken,
-    /// The master knows who this agent is.
+    /// The master has authenticated this agent.
     Done,
 }
 
-/// The agent's attempts to prove who it is.
+/// The agent's attempts to authenticate.
 #[derive(Debug, Default)]
 pub(crate) struct Authentication {
     /// How many there have been.
@@ -50,7 +50,7 @@ pub(crate) struct Authentication {
 }
 
 impl Agent {
-    /// Forgets what has been proved, and to whom.
+    /// Forgets the authentication.
     pub(crate) fn reset_authentication(&mut self) {
         self.timers.cancel(self.authentication.timer.take());
         self.authentication.phase = Phase::None;
@@ -59,7 +59,7 @@ impl Agent {
         self.authentication.longest = self.shortest_limit();
     }
 
-    /// Whether the agent must prove who it is before it registers.
+    /// Whether the agent must authenticate before it registers.
     pub(crate) fn must_authenticate(&self) -> bool {
         self.config.credential.is_some() && self.authentication.phase != Phase::Done
     }
@@ -127,7 +127,7 @@ impl Agent {
         self.authenticate(now, out);
     }
 
-    /// The master's authenticator says something.
+    /// Handles a message of the master's authenticator.
     pub(crate) fn authentication(
         &mut self,
         attempt: u64,
@@ -172,8 +172,8 @@ impl Agent {
         }
     }
 
-    /// The attempt cannot come to a good end. The first time it is repeated at once, as the master may just have begun; after
-    /// that when its time is over, so that a master that always says so is not asked without end.
+    /// The attempt has failed. The first time it is repeated at once, as the master may just have started; later only
+    /// after its timeout, so that a master that always fails is not asked without pause.
     fn authentication_broken(&mut self, why: &str, now: Time, out: &mut Outbox) {
         out.warn(format!("The master cannot authenticate this agent: {why}"));
         self.authentication.phase = Phase::Broken;
@@ -182,7 +182,7 @@ impl Agent {
         }
     }
 
-    /// The executors go on: an agent that comes back with the right credential takes them up.
+    /// The executors keep running: an agent that restarts with a valid credential recovers them.
     fn authentication_refused(&mut self, out: &mut Outbox) {
         let master = self.master.as_ref().map(ToString::to_string).unwrap_or_default();
         self.timers.cancel(self.authentication.timer.take());
@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(read, Some((3, AuthMessage::Failed(AuthenticationFailedMessage {}))));
         assert_eq!(AuthMessage::decode("slave(1)", failed, b""), None);
         assert_eq!(AuthMessage::decode("crammd5-authenticatee(3)", "mesos.internal.PingSlaveMessage", b""), None);
-        // A step without its data is none.
+        // A step without its data is invalid.
         assert_eq!(
             AuthMessage::decode("crammd5-authenticatee(3)", "mesos.internal.AuthenticationStepMessage", b""),
             None

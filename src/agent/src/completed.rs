@@ -1,4 +1,4 @@
-//! The end of executors and frameworks: they become history, and their folders garbage.
+//! The end of executors and frameworks: they become history, and their directories garbage.
 
 use base::{ExecutorId, FrameworkId, Time};
 

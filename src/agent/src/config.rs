@@ -47,11 +47,11 @@ pub struct Config {
     pub program: String,
     /// The content of `/proc/sys/kernel/random/boot_id`, trimmed.
     pub boot_id: String,
-    /// The version that the agent tells the master.
+    /// The version in the agent's registration.
     pub version: String,
     /// What the agent can do (`--agent_features`).
     pub capabilities: Vec<pb::slave_info::capability::Type>,
-    /// `--acls`: who may do what.
+    /// `--acls`: the access control lists.
     pub authorizer: Authorizer,
     /// `--registration_backoff_factor`.
     pub registration_backoff_factor: Duration,
@@ -71,7 +71,7 @@ pub struct Config {
     pub executor_reregistration_retry_interval: Option<Duration>,
     /// `--executor_shutdown_grace_period`.
     pub executor_shutdown_grace_period: Duration,
-    /// How often executors with an event stream get a heartbeat; never, if there is none.
+    /// Interval of heartbeats on executors' event streams; `None`: no heartbeats.
     pub executor_heartbeat: Option<Duration>,
     /// `--recovery_timeout`.
     pub recovery_timeout: Duration,
@@ -101,7 +101,7 @@ pub struct Config {
     pub cpu_quotas: bool,
     /// Whether containers can be limited in processors, and in memory, beyond what they hold (`TaskInfo.limits`).
     pub can_limit: Limitable,
-    /// Whether the shell is told when what a running container may use changes.
+    /// Whether the shell applies changes of a running container's resources.
     pub resizes: bool,
     /// `--max_completed_executors_per_framework`.
     pub max_completed_executors_per_framework: usize,
@@ -113,7 +113,7 @@ pub(crate) const MAX_COMPLETED_FRAMEWORKS: usize = 50;
 pub(crate) const MAX_COMPLETED_TASKS_PER_EXECUTOR: usize = 200;
 
 impl Config {
-    /// Mesos's defaults, for an agent with this pid and work folder.
+    /// Mesos's defaults, for an agent with this pid and work directory.
     pub fn new(pid: Pid, work_dir: &str) -> Config {
         use pb::slave_info::capability::Type;
         Config {
@@ -162,12 +162,12 @@ impl Config {
         }
     }
 
-    /// The folder of checkpoints.
+    /// The directory of checkpoints.
     pub fn meta_dir(&self) -> String {
         format!("{}/meta", self.work_dir)
     }
 
-    /// What lies in the folder of checkpoints.
+    /// A path in the directory of checkpoints.
     pub(crate) fn meta_path(&self, path: &str) -> String {
         [&self.work_dir, "/meta/", path].concat()
     }

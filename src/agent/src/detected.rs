@@ -52,7 +52,8 @@ impl Agent {
     pub(crate) fn registration_is_due(&mut self, now: Time, out: &mut Outbox) {
         self.registration = None;
         if self.is_proof_in_doubt() {
-            // A master that says nothing for so long may have forgotten what was proved, with a link that broke in between.
+            // A master that is silent for so long may have forgotten the authentication, with a connection that broke
+            // in between.
             self.reset_authentication();
         }
         self.send_registration(now, out);
@@ -99,14 +100,14 @@ impl Agent {
         self.registration = Some(self.timers.set(now + wait, Timer::Register));
     }
 
-    /// Whether it has told a master what runs here, and waits to be admitted for it. What an order changes now is missing in that
-    /// list, and the order may be one of an earlier master at the same address, which has died while it was on its way: the
-    /// one that reads the list would book what is in use a second time.
+    /// Whether it has listed its tasks to a master, and waits for the answer. A change by an order is missing in that
+    /// list, and the order may be one of an earlier master at the same address, which died while it was on its way: the
+    /// master that reads the list would allocate what is in use a second time.
     pub(crate) fn is_listed(&self) -> bool {
         self.state == AgentState::Disconnected && self.asked
     }
 
-    /// Tells a master that has admitted the agent what there is now: its books may say something else.
+    /// Reregisters with a master that has accepted the agent: its state may differ.
     pub(crate) fn correct_master(&mut self, out: &mut Outbox) {
         if self.state == AgentState::Running {
             self.note_told();
@@ -129,8 +130,8 @@ impl Agent {
         }
     }
 
-    /// All that a master is to know. Frameworks that a master has said are over are left out, as that master had left them
-    /// out of its books: nothing is ever said of their tasks any more, so another master would keep them for good.
+    /// The list for a master. Frameworks that a master has shut down are left out, as that master has removed them: no
+    /// update of their tasks will follow, so another master would keep them forever.
     fn reregister_slave(&self) -> ReregisterSlaveMessage {
         let frameworks = self.frameworks.values().filter(|framework| framework.state == FrameworkState::Running);
         let executors = || frameworks.clone().flat_map(|framework| framework.executors.values());
@@ -156,9 +157,9 @@ impl Agent {
         }
     }
 
-    /// An executor's tasks for a master: queued ones as staging, launched ones, and ended ones that are not acknowledged. What
-    /// was told of them last is added: the newest state may have to wait for its turn, and a master that has just begun
-    /// would tell it too early.
+    /// An executor's tasks for a master: queued ones as staging, launched ones, and ended ones that are not
+    /// acknowledged. Their last forwarded state is added: the newest state may have to wait for its turn, and a master
+    /// that has just started would forward it too early.
     fn tasks_of(&self, executor: &Executor) -> Vec<pb::Task> {
         let queued = executor.queued.iter().flat_map(Queued::tasks);
         let staging = queued.map(|task| {
@@ -185,7 +186,7 @@ impl Agent {
         self.frameworks.values().flat_map(of)
     }
 
-    /// The history that a new master may want to show.
+    /// The history for a new master.
     fn archive(&self) -> Vec<archive::Framework> {
         let of = |framework: &Arc<crate::Framework>| archive::Framework {
             framework_info: pb::FrameworkInfo::clone(&framework.info),
@@ -200,7 +201,7 @@ impl Agent {
         self.frameworks.completed().iter().map(of).collect()
     }
 
-    /// What the agent tells after each registration.
+    /// Sends the resources after each registration.
     pub(crate) fn update_slave(&self, out: &mut Outbox) {
         let operations = self.operations.to_proto();
         let oversubscribed = self.oversubscribed();

@@ -31,7 +31,8 @@ impl Agent {
         self.finish_draining_if_empty(out);
     }
 
-    /// While draining, an executor is told to kill all that it has; also one that comes back, which may not have heard.
+    /// While draining, an executor is told to kill all of its tasks; also one that reconnects, which may not have
+    /// received it.
     pub(crate) fn drain_executor(&self, executor: &Executor, out: &mut Outbox) {
         let Some(config) = &self.drain else { return };
         for task in executor.launched.values() {
@@ -72,7 +73,7 @@ impl Agent {
     }
 }
 
-/// The shorter of the task's own grace period and the draining's longest one; none if neither says.
+/// The shorter of the task's own grace period and the maximum of the drain; `None` if neither is set.
 fn limited(drain: &pb::DrainConfig, own: Option<pb::KillPolicy>) -> Option<pb::KillPolicy> {
     let own = own.and_then(|policy| policy.grace_period);
     let grace = match (drain.max_grace_period, own) {

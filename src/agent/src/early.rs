@@ -10,7 +10,7 @@ use crate::output::Outbox;
 use crate::state::Early;
 
 impl Agent {
-    /// Keeps what an executor has said first. Of two subscriptions the later one counts.
+    /// Stores the first message of an executor. Of two subscriptions the later one counts.
     pub(crate) fn hear_later(&mut self, framework: &str, executor: &str, early: Early, out: &mut Outbox) {
         let Some(target) = self.executor_mut(framework, executor) else { return };
         if let Some(Early::Subscribe(_, request, _)) = target.early.replace(early) {
@@ -18,7 +18,7 @@ impl Agent {
         }
     }
 
-    /// Hears what an executor has said before its start was reported.
+    /// Handles an executor's message from before its start was reported.
     pub(crate) fn hear_now(&mut self, early: Option<Early>, now: Time, out: &mut Outbox) {
         match early {
             Some(Early::Subscribe(stream, request, call)) => self.subscribe_executor(stream, request, *call, now, out),

@@ -12,11 +12,11 @@ use crate::state::Executor;
 /// The variable `PATH` of containers, if nothing else sets it.
 pub const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// How the names of the variables begin by which agents tell their executors what to do. Nobody else sets such a one for an
-/// executor.
+/// Prefixes of the variables by which agents configure their executors. Only the agent sets them for an executor.
 const OURS: [&str; 3] = ["TEPUI_DOCKER_", "TEPUI_IMAGE_", "TEPUI_SESSION_"];
 
-/// Whether only agents may set a variable of this name for an executor. What a task says of it reaches the task alone.
+/// Whether only agents may set a variable of this name for an executor. A task's variable of this name reaches the task
+/// alone.
 pub fn is_agents_own(name: &str) -> bool {
     OURS.iter().any(|start| name.starts_with(start))
 }
@@ -125,7 +125,7 @@ pub(crate) fn nested_environment(sandbox: &str, command: &pb::CommandInfo) -> Ve
     variables.finish()
 }
 
-/// How long an executor has to end after it was told to.
+/// The grace period of an executor's shutdown.
 pub(crate) fn grace_period(config: &Config, info: &pb::ExecutorInfo) -> Duration {
     own_grace_period(info).unwrap_or(config.executor_shutdown_grace_period)
 }
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(told, ["TEPUI_DOCKER_OUTPUT=agent", "A=task", "TEPUI_TOKEN=task"]);
         let asked: Vec<String> = executor_references(Some(&command)).into_iter().map(|(name, _)| name).collect();
         assert_eq!(asked, ["PASSWORD"]);
-        // A container inside a pod is no executor: it has what its task says.
+        // A container inside a pod is not an executor: it has its task's variables.
         let inside = nested_environment("/s", &command);
         assert!(inside.iter().any(|(name, value)| name == "TEPUI_DOCKER_OUTPUT" && value == "task"));
     }

@@ -20,7 +20,7 @@ pub(crate) fn launch_group_event(tasks: Vec<pb::TaskInfo>) -> api::Event {
     }
 }
 
-/// The event that tells an executor to end.
+/// The event that shuts an executor down.
 pub(crate) fn shutdown_event() -> api::Event {
     api::Event { r#type: Some(api::event::Type::Shutdown as i32), ..api::Event::default() }
 }

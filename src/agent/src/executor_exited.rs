@@ -16,7 +16,7 @@ impl Agent {
             return;
         }
         let Some(executor) = self.frameworks.executor_in_mut(container) else {
-            // The container of an executor that is not wanted any more.
+            // The container of an executor that has been removed.
             out.outputs.push(Output::Destroy { container: container.clone() });
             return;
         };
@@ -169,7 +169,7 @@ impl Agent {
     }
 }
 
-/// What is told of an executor's end when nothing better is known.
+/// Default message about an executor's end.
 fn ended_message(status: Option<i32>) -> String {
     match status {
         None => "Abnormal executor termination: unknown container".to_owned(),

@@ -1,8 +1,8 @@
 //! Garbage collection of sandboxes and checkpoints (docs/mesos/disk.md).
 //!
-//! Directories are kept for as long as the disk has room, but not longer than `--gc_delay`; and not more of them than a
-//! limit, for an agent may run a thousand tasks a second. What is due is released oldest first and at a bounded rate, so
-//! that a backlog does not compete with launches for the disk. The core says what is deleted; the shell deletes it.
+//! Directories are kept as long as the disk has room, but not longer than `--gc_delay`; and a limited number of them,
+//! for an agent may run a thousand tasks a second. Due directories are released oldest first and at a bounded rate, so
+//! that a backlog does not compete with launches for the disk. The core decides what is deleted; the shell deletes it.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -16,9 +16,9 @@ use crate::disk::Folder;
 use crate::output::{Outbox, Output};
 use crate::timers::Timer;
 
-/// How many folders are kept at most.
+/// Limit of kept directories.
 const MAX_KEPT: usize = 100_000;
-/// How many folders go in one output.
+/// Directories in one output.
 const CHUNK: usize = 256;
 /// The shortest time between two releases.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -32,9 +32,9 @@ const BACKLOG_SHARE: usize = 60;
 /// What is garbage.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Garbage {
-    /// Oldest first. A folder that became garbage again is in it twice.
+    /// Oldest first. A directory that became garbage again is in it twice.
     kept: VecDeque<(Time, Folder)>,
-    /// When each folder became garbage for the last time.
+    /// When each directory last became garbage.
     newest: FxHashMap<Folder, Time>,
     /// How full the disk was when last looked at, between 0 and 1.
     usage: f64,
@@ -44,14 +44,14 @@ pub(crate) struct Garbage {
 }
 
 impl Garbage {
-    /// How many folders wait for their deletion.
+    /// Number of directories that wait for their deletion.
     pub(crate) fn len(&self) -> usize {
         self.newest.len()
     }
 }
 
 impl Agent {
-    /// A folder is used no more.
+    /// A directory is not used any more.
     pub(crate) fn discard(&mut self, folder: Folder, now: Time) {
         self.garbage.newest.insert(folder.clone(), now);
         self.garbage.kept.push_back((now, folder));
@@ -135,7 +135,7 @@ impl Agent {
         self.config.gc_delay.mul_f64(room)
     }
 
-    /// Whether what a folder belongs to has come back.
+    /// Whether the owner of a directory has come back.
     fn is_in_use(&self, folder: &Folder) -> bool {
         match folder {
             Folder::Run(..) => false,

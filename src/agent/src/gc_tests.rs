@@ -49,7 +49,7 @@ fn how_much_waits_and_for_how_long() {
     agent.discard(Folder::Agent("old".to_owned()), START);
     let snapshot = agent.snapshot();
     assert_eq!(snapshot.garbage, 2);
-    // What the recorded agent of Mesos tells before it has looked at its disk.
+    // The answer of a recorded agent of Mesos before it has measured its disk.
     assert_eq!(snapshot.garbage_kept_for, Duration::from_secs(544_320));
 }
 

@@ -11,8 +11,8 @@ use crate::output::{Outbox, Output};
 use crate::timers::Timer;
 
 impl Agent {
-    /// Sees to it that there will be heartbeats while there are streams. One timer serves all of them: the first one may come
-    /// to an executor sooner than after a whole interval.
+    /// Schedules heartbeats while there are streams. One timer serves all of them: the first heartbeat of an executor
+    /// may come sooner than after a whole interval.
     pub(crate) fn expect_heartbeats(&mut self, now: Time) {
         if let (None, Some(interval)) = (self.heartbeats, self.config.executor_heartbeat) {
             self.heartbeats = Some(self.timers.set(now + interval, Timer::ExecutorHeartbeats));

@@ -18,20 +18,20 @@ pub enum Input {
         /// The leader's pid.
         master: Option<Pid>,
     },
-    /// A libprocess message has come.
+    /// A libprocess message has arrived.
     Message {
         /// Its sender.
         from: Pid,
-        /// What it says.
+        /// The message.
         message: Box<Incoming>,
     },
-    /// A message for `crammd5-authenticatee(attempt)` has come.
+    /// A message for `crammd5-authenticatee(attempt)` has arrived.
     Authentication {
         /// The number of the attempt.
         attempt: u64,
         /// Its sender.
         from: Pid,
-        /// What it says.
+        /// The message.
         message: AuthMessage,
     },
     /// The link to this process is broken.
@@ -118,7 +118,7 @@ pub enum Input {
         /// Which change.
         change: u64,
     },
-    /// A running container could not be given what `LinkVolumes` said.
+    /// `LinkVolumes` has failed for a running container.
     ContainerUpdateFailed {
         /// Which one.
         container: ContainerName,
@@ -130,7 +130,7 @@ pub enum Input {
         /// What was seen.
         measurement: Box<Measurement>,
     },
-    /// How full the file system of the work folder is, between 0 and 1.
+    /// Use of the file system of the work directory, between 0 and 1.
     DiskUsage {
         /// The part in use.
         fraction: f64,
@@ -138,7 +138,7 @@ pub enum Input {
     /// Checkpoints cannot be written where they belong. Until `CheckpointsWork` the shell keeps them elsewhere, or holds back
     /// what depends on them.
     CheckpointsFailing {
-        /// What the system says.
+        /// The system's error.
         why: String,
         /// Whether there is too little room on the disk.
         needs_room: bool,
@@ -150,6 +150,6 @@ pub enum Input {
         /// Whether the agent leaves the cluster for good (SIGUSR1), or only stops (SIGTERM).
         unregister: bool,
     },
-    /// The instant that `next_wake` named has come.
+    /// The time of `next_wake` has come.
     Wake,
 }

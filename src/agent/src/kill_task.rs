@@ -11,7 +11,7 @@ use crate::state::{Executor, ExecutorLink, FrameworkState, Queued, Verdict, loss
 impl Agent {
     /// A task that waits for its executor ends at once, with its group; a launched one is its executor's to end.
     pub(crate) fn kill_task(&mut self, message: KillTaskMessage, now: Time, out: &mut Outbox) {
-        // Also while it registers once more: the master knows it already, and says it only once.
+        // Also while it reregisters: the master knows it already, and sends this only once.
         if matches!(self.state, AgentState::Recovering | AgentState::Terminating) {
             out.warn(format!("Dropped the kill of task {}: the agent recovers or ends", message.task_id.value));
             return;

@@ -19,7 +19,7 @@ pub enum MessageError {
     Body {
         /// The message's full name.
         name: String,
-        /// What the decoder says.
+        /// The decoder's error.
         why: String,
     },
 }
@@ -40,7 +40,7 @@ macro_rules! incoming {
             /// Decodes the message of this full name, such as `mesos.internal.PingSlaveMessage`.
             ///
             /// # Errors
-            /// When the agent takes no such message, or the body is none.
+            /// The agent does not handle such a message, or the body is invalid.
             pub fn decode(name: &str, body: &[u8]) -> Result<Incoming, MessageError> {
                 let broken = |why: protos::DecodeError| MessageError::Body { name: name.to_owned(), why: why.to_string() };
                 match name.strip_prefix(PACKAGE) {
@@ -148,7 +148,7 @@ pub enum AuthMessage {
 }
 
 impl AuthMessage {
-    /// The attempt whose process `to` is, and what the message says; none if such a process takes no such message.
+    /// The attempt of the process `to`, and the message; `None` if such a process does not handle it.
     pub fn decode(to: &str, name: &str, body: &[u8]) -> Option<(u64, AuthMessage)> {
         let attempt = to.strip_prefix("crammd5-authenticatee(")?.strip_suffix(')')?.parse().ok()?;
         let message = match name.strip_prefix("mesos.internal.")? {
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn foreign_and_broken_messages_are_refused() {
-        // Without its required ids a message says nothing.
+        // A message without its required ids is invalid.
         assert!(matches!(Incoming::decode("mesos.internal.KillTaskMessage", &[]), Err(MessageError::Body { .. })));
         let unknown = Incoming::decode("mesos.internal.RegisterSlaveMessage", &[]);
         assert_eq!(unknown, Err(MessageError::Unknown("mesos.internal.RegisterSlaveMessage".into())));

@@ -98,7 +98,7 @@ impl Agent {
         out.outputs.push(Output::Forget { container: container.clone() });
     }
 
-    /// A nested container runs: its launch is answered. False if it is none.
+    /// A nested container runs: its launch is answered. `false` if it is not nested.
     pub(crate) fn nested_started(&mut self, container: &ContainerName, out: &mut Outbox) -> bool {
         let Some(nested) = self.nested.get_mut(container) else { return false };
         if let Some(request) = nested.launching.take() {
@@ -107,7 +107,7 @@ impl Agent {
         true
     }
 
-    /// A nested container could not be started: its launch is refused, and it is forgotten. False if it is none.
+    /// A nested container could not be started: its launch fails, and it is forgotten. `false` if it is not nested.
     pub(crate) fn nested_start_failed(&mut self, container: &ContainerName, why: &str, out: &mut Outbox) -> bool {
         let Some(nested) = self.nested.remove(container) else { return false };
         if let Some(request) = nested.launching {
@@ -119,7 +119,7 @@ impl Agent {
         true
     }
 
-    /// A nested container is ended because it used too much. False if it is none.
+    /// A nested container is destroyed because it exceeded a limit. `false` if it is not nested.
     pub(crate) fn nested_limited(
         &mut self,
         container: &ContainerName,
@@ -132,11 +132,11 @@ impl Agent {
         true
     }
 
-    /// A nested container has ended: who waits for it is told. False if it is none.
+    /// A nested container has ended: its waiters are notified. `false` if it is not nested.
     pub(crate) fn nested_exited(&mut self, container: &ContainerName, status: Option<i32>, out: &mut Outbox) -> bool {
         let Some(nested) = self.nested.get_mut(container) else { return false };
         nested.ended = Some(status);
-        // One by itself is not remembered by the next agent.
+        // The next agent does not recover a standalone one.
         if container.parent().is_some() {
             let termination = Box::new(termination(nested));
             out.outputs.push(Output::NoteEnd { container: container.clone(), termination });
@@ -144,7 +144,7 @@ impl Agent {
         let waiting = std::mem::take(&mut nested.waiting);
         let answers: Vec<_> = waiting.into_iter().map(|(request, wait)| (request, ended(nested, wait))).collect();
         let launching = nested.launching.take();
-        // What is inside a container by itself ends with it.
+        // Containers inside a standalone one end with it.
         let inside = container.parent().is_none();
         for (request, answer) in launching.map(|request| (request, Answer::Ok)).into_iter().chain(answers) {
             self.respond(request, answer, out);
@@ -167,8 +167,8 @@ impl Agent {
         }
     }
 
-    /// Takes up the containers inside executors that came back; those that are nobody's any more are ended. Outer containers come
-    /// first in `recovered`.
+    /// Recovers the containers inside recovered executors, and destroys those without one. Outer containers come first
+    /// in `recovered`.
     pub(crate) fn recover_nested(
         &mut self,
         recovered: Vec<(ContainerName, RecoveredNested)>,
@@ -186,7 +186,7 @@ impl Agent {
             let owner = owner.filter(|executor| executor.state != ExecutorState::Terminated);
             let base = match owner {
                 Some(executor) => Some(executor.directory.to_string()),
-                // What a container by itself has inside is known to be in one by then.
+                // The containers of a standalone one are known to be inside it by then.
                 None if !found.is_executor && (root == container || self.nested.contains_key(&root)) => {
                     Some(format!("{}/containers/{root}", self.config.work_dir))
                 }

@@ -12,7 +12,7 @@ pub(crate) struct Wanted {
     pub(crate) session: bool,
 }
 
-/// What a call wants launched, by the body of its type: others that it has count for nothing. None if it has none.
+/// The launch of a call, in the body of its type; other bodies are ignored. `None` if it is missing.
 #[allow(deprecated)]
 pub(crate) fn wanted(call: api::Call) -> Option<Wanted> {
     let plain = |id, command: Option<_>, container, session| Wanted {

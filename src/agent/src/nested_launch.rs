@@ -1,6 +1,6 @@
-//! Launching containers that are no executors': inside others, sessions in others, and by themselves (OPA-17, OPA-22).
+//! Launches nested containers, sessions, and standalone containers (OPA-17, OPA-22).
 //!
-//! What becomes of them is `nested.rs`.
+//! `nested.rs` handles what follows.
 
 use cores::RequestId;
 use protos::mesos as pb;
@@ -23,7 +23,7 @@ const MAX_INSIDE: usize = 1000;
 enum Around {
     /// An executor's container, or one inside it.
     Executor(Box<Executor>),
-    /// A container by itself, or one inside it.
+    /// A standalone container, or one inside it.
     Standalone,
 }
 
@@ -41,7 +41,7 @@ impl Agent {
         }
         match self.nested.get(&container).map(|known| known.ended.is_some()) {
             Some(false) => return self.respond(request, Answer::Accepted, out),
-            // The id of one by itself may be used again: nobody else counts on it.
+            // The id of a standalone one may be used again.
             Some(true) if container.parent().is_some() => {
                 return self.refuse(request, 400, &format!("Container {container} has ended already"), out);
             }
@@ -159,7 +159,7 @@ impl Agent {
         (spec, Nested { sandbox, environment, secrets, rights, ..Nested::default() })
     }
 
-    /// A session has its parent's folder and variables, and writes to whoever asked for it.
+    /// A session has its parent's directory and variables, and writes to the client that launched it.
     fn session_spec(
         &self,
         parent: &ContainerName,
@@ -231,7 +231,7 @@ impl Agent {
     }
 }
 
-/// Whether it is said what is to run: an image may know by itself, but not for a shell.
+/// Checks that there is a program: an image may have one, but not for a shell.
 ///
 /// # Errors
 /// What is missing.
@@ -250,19 +250,19 @@ fn check_program(wanted: &Wanted) -> Result<(), &'static str> {
     }
 }
 
-/// The rest of a container's description, once its SANDBOX_PATH volumes are known as folders.
+/// A container's description without its SANDBOX_PATH volumes, which are known as directories.
 fn without_sandbox_volumes(mut container: pb::ContainerInfo) -> pb::ContainerInfo {
     container.volumes.retain(|volume| shared_folder(volume, "", "").is_none());
     container
 }
 
-/// The folders that a container shares with its parents through SANDBOX_PATH volumes.
+/// The directories that a container shares with its parents through SANDBOX_PATH volumes.
 fn sandbox_volumes(container: Option<&pb::ContainerInfo>, parent: &str, own: &str) -> Vec<VolumeLink> {
     let volumes = container.map(|container| container.volumes.as_slice()).unwrap_or_default();
     volumes.iter().filter_map(|volume| shared_folder(volume, parent, own)).collect()
 }
 
-/// A SANDBOX_PATH volume that stays inside the sandboxes: where it is seen, and the folder that it is.
+/// A SANDBOX_PATH volume within the sandboxes: its mount point, and its directory.
 fn shared_folder(volume: &pb::Volume, parent: &str, own: &str) -> Option<VolumeLink> {
     use pb::volume::source::sandbox_path::Type;
     let path = volume.source.as_ref()?.sandbox_path.as_ref()?;

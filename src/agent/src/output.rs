@@ -40,13 +40,13 @@ pub enum Answer {
 /// A persistent volume that is destroyed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GoneVolume {
-    /// Its folder, absolute.
+    /// Its directory, absolute.
     pub path: String,
-    /// Whether the folder is a disk of its own (a mount point), which stays, empty.
+    /// Whether the directory is a disk of its own (a mount point), which stays, empty.
     pub is_mount: bool,
 }
 
-/// What an agent wants done.
+/// An action that an agent requests of the shell.
 #[derive(Clone, Debug)]
 pub enum Output {
     /// Send a libprocess message.
@@ -121,14 +121,14 @@ pub enum Output {
         /// Which container.
         container: ContainerName,
     },
-    /// Delete these folders or files (absolute paths) when there is time for it.
+    /// Delete these directories or files (absolute paths) in the background.
     Delete {
         /// What goes.
         paths: Vec<String>,
     },
-    /// Delete a folder and all in it; when that is done, answer the request with OK.
+    /// Delete a directory with its content; then answer the request with OK.
     DeleteSandbox {
-        /// The folder, absolute.
+        /// The directory, absolute.
         path: String,
         /// The request.
         request: RequestId,
@@ -163,15 +163,15 @@ pub enum Output {
         container: ContainerName,
         /// Its sandbox, absolute.
         sandbox: String,
-        /// The user to whom the volumes are given; none means the agent's own user.
+        /// The user that owns the volumes; `None`: the agent's own user.
         user: Option<String>,
         /// What is seen in the sandbox.
         appear: Vec<VolumeLink>,
         /// What is not seen any more.
         vanish: Vec<VolumeLink>,
     },
-    /// A running container may use more or less from now on. What cannot be set is only told in the log: less than is in
-    /// use cannot be taken away.
+    /// Apply new resources to a running container. What cannot be set is only logged: less than is in use cannot be
+    /// taken away.
     Resize {
         /// Which container.
         container: ContainerName,
@@ -182,13 +182,13 @@ pub enum Output {
     },
     /// Look at what containers use and how busy the machine is; report `Measured`.
     Measure,
-    /// Ask leader detection anew; it answers with `Detected`, also if the leader is the same.
+    /// Detect the leader again; the answer is `Detected`, also for the same leader.
     RedetectMaster,
     /// End the process, after everything before it was done.
     Exit {
         /// The exit code.
         code: i32,
-        /// What to tell the operator.
+        /// Message for the operator.
         message: String,
     },
 }

@@ -10,7 +10,7 @@ use crate::output::{Outbox, Output};
 use crate::timers::Timer;
 
 impl Agent {
-    /// A ping is answered to its sender in every state. One that says "not connected" makes the agent register anew.
+    /// A ping is answered to its sender in every state. One with "not connected" makes the agent reregister.
     pub(crate) fn ping(&mut self, from: &Pid, ping: PingSlaveMessage, now: Time, out: &mut Outbox) {
         let pong = Output::Send { to: from.clone(), message: Arc::new(PongSlaveMessage {}.into()) };
         match ping.connected {

@@ -1,4 +1,4 @@
-//! Whether an agent may go on under its old id with what its flags say now (mesos-features.md AGT-26).
+//! Whether an agent may keep its id with changed flags (mesos-features.md AGT-26).
 
 use protos::mesos::{self as pb, value::Type};
 use resources::Resources;
@@ -63,7 +63,7 @@ fn additive(old: &pb::SlaveInfo, new: &pb::SlaveInfo, was: &Resources, is: &Reso
     Ok(())
 }
 
-/// Whether an attribute still says at least what it said: ranges may grow, all others are as they were.
+/// Whether an attribute includes its former value: ranges may grow, all others must be equal.
 fn includes(new: &pb::Attribute, old: &pb::Attribute) -> bool {
     if new.r#type != old.r#type {
         return false;

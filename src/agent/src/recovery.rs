@@ -75,7 +75,8 @@ impl Agent {
             None => own.clone(),
         });
         if target.is_some() {
-            // More than there is room for at once may be on the disk, so it is not held against what the agent has.
+            // More than there is room for at once may be on the disk, so it is not checked against the agent's
+            // resources.
             let on_disk = state.iter().flat_map(|state| &state.resources).cloned().collect::<Vec<_>>();
             let on_disk = resources::from_proto(&on_disk).map_err(|why| invalid(&why))?;
             self.resume_volumes(on_disk.filter(resources::Resource::is_persistent_volume), out);
@@ -120,8 +121,8 @@ impl Agent {
         Ok(())
     }
 
-    /// `--recover=cleanup`: ends everything, and then the agent. It is a new one at its next start; if it does not come to the end,
-    /// that begins again.
+    /// `--recover=cleanup`: ends everything, and then the agent, which is a new one at its next start; an interrupted
+    /// cleanup starts again.
     fn clean_up(&mut self, now: Time, out: &mut Outbox) {
         self.unregistered = true;
         let alone = self.nested.iter().filter(|(name, nested)| name.parent().is_none() && nested.ended.is_none());

@@ -17,7 +17,7 @@ use crate::output::{Outbox, Output};
 use crate::state::{Early, ExecutorLink, ExecutorState, FrameworkState};
 
 impl Agent {
-    /// A new driver: it learns who it is and gets its tasks, or is told to shut down.
+    /// A new driver registers: it gets its ids and its tasks, or is shut down.
     pub(crate) fn register_executor(
         &mut self,
         from: &Pid,

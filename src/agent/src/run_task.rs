@@ -134,7 +134,7 @@ impl Agent {
             }
         }
         if let Some(why) = tasks.iter().find_map(|task| self.cannot_limit(task)) {
-            // Nobody would expect this reason, but it is what Mesos says (mesos-features.md AGT-41).
+            // An unexpected reason, but the one of Mesos (mesos-features.md AGT-41).
             return Err(LaunchError::new(Reason::GcError, why));
         }
         let unknown = |resource: &&pb::Resource| !self.has_checkpointed(resource);
@@ -148,7 +148,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Why a task cannot have the limits that it asks for. Docker limits what it runs by itself.
+    /// Why a task cannot have the limits that it requests. Docker limits its containers.
     fn cannot_limit(&self, task: &pb::TaskInfo) -> Option<&'static str> {
         let docker = task
             .container

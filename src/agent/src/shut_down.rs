@@ -9,7 +9,7 @@ use crate::disk::paths;
 use crate::output::{Outbox, Output, Persist};
 
 impl Agent {
-    /// The master does not want this agent.
+    /// The master rejects this agent.
     pub(crate) fn shutdown_message(&mut self, message: ShutdownMessage, now: Time, out: &mut Outbox) {
         out.warn(format!("The master asks this agent to shut down: {}", message.message()));
         self.leave(now, out);
@@ -59,7 +59,7 @@ impl Agent {
     /// away comes back under its id, so that a master which has marked it gone knows it.
     pub(crate) fn finish_shut_down(&mut self, out: &mut Outbox) {
         let cleans_up = self.config.recover == RecoverMode::Cleanup;
-        // Containers that are no executor's are waited for, too: nobody else would end them.
+        // Standalone containers are waited for, too: nothing else would end them.
         if cleans_up && self.nested.iter().any(|(name, nested)| name.parent().is_none() && nested.ended.is_none()) {
             return;
         }

@@ -12,7 +12,7 @@ use crate::state::{ContainerName, ExecutorLink, ExecutorState, Verdict};
 use crate::timers::Timer;
 
 impl Agent {
-    /// The master wants an executor to end.
+    /// The master shuts an executor down.
     pub(crate) fn shutdown_executor_message(&mut self, message: &ShutdownExecutorMessage, now: Time, out: &mut Outbox) {
         if !matches!(self.state, AgentState::Running | AgentState::Disconnected) {
             return;

@@ -43,9 +43,9 @@ pub struct Snapshot {
     pub oversubscribed: Option<Arc<resources::Resources>>,
     /// What has been counted since the start.
     pub counters: Counters,
-    /// How many folders wait for their deletion.
+    /// Number of directories that wait for their deletion.
     pub garbage: usize,
-    /// How long a folder waits for it, with the disk as full as it is.
+    /// How long a directory waits for it, at the current use of the disk.
     pub garbage_kept_for: Duration,
 }
 

@@ -136,8 +136,8 @@ impl Agent {
         self.confirm_update(framework, &executor.link, task, uuid, out);
     }
 
-    /// What executors of a framework that is being shut down still say is no surprise, and for nobody. They may wait with their end
-    /// until it is confirmed.
+    /// Updates of executors of a framework that is being shut down are expected and not forwarded. They are
+    /// acknowledged, because an executor may wait for that before it ends.
     fn update_for_nobody(&mut self, update: &StatusUpdate, out: &mut Outbox) {
         self.counters.invalid_status_updates += 1;
         out.log(Level::Debug, "Dropped a status update of a framework that is being shut down");
@@ -224,7 +224,7 @@ impl Agent {
         self.queue_update((framework, task), uuid, update, run, now, out);
     }
 
-    /// Puts an update into its stream, and on disk if the stream has a file or there is a run's folder for it.
+    /// Adds an update to its stream, and to the disk if the stream has a file or there is a run's directory for it.
     fn queue_update(
         &mut self,
         key: (&FrameworkId, &TaskId),
@@ -271,7 +271,7 @@ impl Agent {
         ended
     }
 
-    /// Confirms an update to its executor; what it says is on disk before this leaves.
+    /// Acknowledges an update to its executor; it is durable before this leaves.
     fn confirm_update(
         &self,
         framework: &FrameworkId,

@@ -1,4 +1,4 @@
-//! Texts of what stays the same for as long as an agent runs, and is told with every task.
+//! Texts that stay the same while an agent runs, and are part of every task.
 
 use base::format_duration;
 

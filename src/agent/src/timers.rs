@@ -15,25 +15,25 @@ pub(crate) enum Timer {
     Register,
     /// An attempt to authenticate has taken too long.
     Authentication,
-    /// No ping has come for as long as the master said.
+    /// No ping has arrived for the master's timeout.
     PingTimeout,
     /// The executor of this container should have registered by now.
     ExecutorRegistration { framework: FrameworkId, executor: ExecutorId, container: ContainerName },
-    /// The executor of this container was told to shut down and should be gone by now.
+    /// The executor of this container was shut down and should have ended by now.
     ExecutorShutdown { framework: FrameworkId, executor: ExecutorId, container: ContainerName },
     /// Executors that have not come back after a restart are given up.
     ExecutorReregistration,
     /// It is to be estimated what may be offered a second time.
     Estimate,
-    /// Those who use too much of what was offered a second time are to be found.
+    /// Executors with too many revocable resources in use are to be found.
     CorrectUsage,
     /// Executors that have not come back are called again.
     ExecutorReconnect,
-    /// Executors with a stream are told that it is still there.
+    /// Heartbeats for executors with an event stream.
     ExecutorHeartbeats,
     /// Some garbage may be old enough.
     CollectGarbage,
-    /// The outcome of an operation is told again, and after `wait` once more.
+    /// Report the status of an operation again, and after `wait` once more.
     OperationRetry { uuid: Vec<u8>, wait: Duration },
 }
 

@@ -1,7 +1,8 @@
-//! The disk refuses checkpoints: what runs goes on, nothing new begins, and the master offers the agent to nobody.
+//! The disk refuses checkpoints: running tasks continue, launches are refused, and the master makes no offers of the
+//! agent.
 //!
-//! The shell keeps checkpoints safe meanwhile, or holds back what depends on them. The master learns of it by an attribute
-//! that the agent registers with and does not checkpoint: a master of Mesos shows it to frameworks.
+//! Meanwhile the shell keeps checkpoints in a journal, or withholds the outputs that depend on them. The master learns
+//! of it by an attribute of the registration that is not checkpointed: a master of Mesos shows it to frameworks.
 
 use base::Time;
 use protos::mesos as pb;
@@ -11,7 +12,7 @@ use crate::agent::{Agent, AgentState};
 use crate::output::Outbox;
 use crate::state::Trouble;
 
-/// The attribute's name. Its text says why.
+/// Name of the attribute. Its text is the reason.
 pub const UNHEALTHY: &str = "unhealthy";
 
 impl Agent {
@@ -49,7 +50,7 @@ impl Agent {
         self.trouble.as_ref().is_some_and(|trouble| trouble.needs_room)
     }
 
-    /// Reports the agent's health to a master that has admitted it, if that master was told something else, or may have been.
+    /// Reports the agent's health to a master that has accepted it, if the last report differs, or may differ.
     pub(crate) fn tell_health(&mut self, out: &mut Outbox) {
         if self.state != AgentState::Running {
             return;

@@ -13,7 +13,7 @@ pub(crate) enum Folder {
     Executor(FrameworkId, ExecutorId),
     /// A framework with its executors.
     Framework(FrameworkId),
-    /// The sandbox of a container that is no executor's, by its path below the work folder.
+    /// The sandbox of a nested or standalone container, by its path below the work directory.
     Sandbox(String),
     /// An agent of another id.
     Agent(String),

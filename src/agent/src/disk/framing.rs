@@ -14,7 +14,7 @@ pub(crate) fn frame(message: &impl Message) -> Vec<u8> {
     bytes
 }
 
-/// The framed record of an update that has come: a [`StatusUpdateRecord`], without a copy of the update.
+/// The framed record of a received update: a [`StatusUpdateRecord`], without a copy of the update.
 pub(crate) fn frame_update(update: &StatusUpdate) -> Vec<u8> {
     let kind =
         StatusUpdateRecord { r#type: status_update_record::Type::Update as i32, ..StatusUpdateRecord::default() };

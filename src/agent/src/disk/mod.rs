@@ -1,6 +1,6 @@
-//! The agent's checkpoints: where each lies below the meta folder, and in which bytes (wire/disk.md 3 and 4).
+//! The agent's checkpoints: their paths below the meta directory, and their encoding (wire/disk.md 3 and 4).
 //!
-//! Nothing here touches a disk: entries go out through the outbox, and a [`Tree`] comes in.
+//! Nothing here accesses a disk: entries leave through the outbox, and a [`Tree`] is the input.
 
 mod folder;
 mod framing;

@@ -15,7 +15,7 @@ pub enum RecoveryError {
     /// A file that holds something else than it should.
     #[error("the checkpoint '{path}' is damaged: {why}")]
     Damaged {
-        /// The file, below the meta folder.
+        /// The file, below the meta directory.
         path: String,
         /// What is wrong with it.
         why: String,
@@ -33,7 +33,7 @@ pub struct Recovered {
     pub target: Option<internal::slave::ResourceState>,
     /// The agent that `slaves/latest` leads to.
     pub agent: Option<RecoveredAgent>,
-    /// The ids of agents before that one, whose folders can go.
+    /// The ids of earlier agents, whose directories are garbage.
     pub old_agents: Vec<String>,
     /// How many damaged files were skipped.
     pub errors: u32,
@@ -46,22 +46,22 @@ pub struct Recovered {
 /// A file that is empty or damaged, or missing although a file that is written later is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skipped {
-    /// The file, below the meta folder.
+    /// The file, below the meta directory.
     pub path: String,
     /// What is wrong with it: "is empty", "is damaged: its end is missing".
     pub why: String,
-    /// What becomes of the agent, the executor or the task.
+    /// The consequence for the agent, the executor or the task.
     pub effect: &'static str,
 }
 
-/// A container inside another one, or by itself, as the launcher's own records tell.
+/// A nested or standalone container, from the launcher's own records.
 #[derive(Clone, Debug, Default)]
 pub struct RecoveredNested {
     /// Its first process.
     pub pid: u32,
     /// When that pid was written down.
     pub recorded: Option<Time>,
-    /// Whether it is an executor's own. Those that can go on are in the checkpoints.
+    /// Whether it is an executor's own. Recoverable ones are in the checkpoints.
     pub is_executor: bool,
     /// Whether it is a session, which ends with the agent that carried its streams.
     pub is_session: bool,
@@ -121,7 +121,7 @@ pub struct RecoveredRun {
     pub container: String,
     /// The container's first process.
     pub forked_pid: Option<u32>,
-    /// When that pid was written down, if the tree tells.
+    /// When that pid was recorded, if the tree has it.
     pub forked_at: Option<Time>,
     /// Where its driver is, for a v0 executor that had registered.
     pub libprocess_pid: Option<Pid>,
@@ -146,7 +146,7 @@ pub struct RecoveredTask {
     pub torn: Option<Vec<u8>>,
 }
 
-/// What becomes of what a skipped file describes.
+/// Consequences of a skipped file.
 mod effect {
     pub(super) const BOOT_ID: &str = "the agent assumes that the host has not rebooted";
     pub(super) const RESOURCES: &str = "its reservations, persistent volumes and operations are unknown";
@@ -219,7 +219,7 @@ impl<'a> Reader<'a> {
         Ok(None)
     }
 
-    /// The content of a file; an empty or missing file is none.
+    /// The content of a file; `None` if it is empty or missing.
     fn content(&mut self, path: &str, effect: &'static str) -> Option<&'a [u8]> {
         let tree = self.tree;
         let bytes = tree.files.get(path)?;
@@ -230,12 +230,12 @@ impl<'a> Reader<'a> {
         Some(bytes)
     }
 
-    /// The text of a file; an empty or missing file is none.
+    /// The text of a file; `None` if it is empty or missing.
     fn text(&mut self, path: &str, effect: &'static str) -> Option<String> {
         self.content(path, effect).map(|bytes| String::from_utf8_lossy(bytes).into_owned())
     }
 
-    /// The one framed message of a file; an empty or missing file is none.
+    /// The framed message of a file; `None` if it is empty or missing.
     fn message<M: Message + Default>(&mut self, path: &str, effect: &'static str) -> Result<Option<M>, RecoveryError> {
         let Some(bytes) = self.content(path, effect) else { return Ok(None) };
         match unframe::<M>(bytes) {

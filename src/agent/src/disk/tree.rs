@@ -1,6 +1,6 @@
-//! The meta folder as a value: what a start finds, and what a modelled disk holds.
+//! The meta directory as a value: the input of a start, and the state of a modelled disk.
 //!
-//! It is made by a reader of the disk, or by applying [`Persist`] entries in memory.
+//! It is built by a reader of the disk, or by applying [`Persist`] entries in memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -9,26 +9,26 @@ use base::Time;
 
 use crate::output::Persist;
 
-/// Files, links and folders below the meta folder; all paths are relative to it.
+/// Files, links and directories below the meta directory; all paths are relative to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tree {
     /// The files with their content.
     pub files: BTreeMap<String, Vec<u8>>,
     /// The symbolic links and where they lead.
     pub links: BTreeMap<String, String>,
-    /// The folders; those that files lie in may be missing here.
+    /// The directories; those of files may be missing here.
     pub folders: BTreeSet<String>,
     /// When files were last written, of those for which that is of interest.
     pub times: BTreeMap<String, Time>,
 }
 
 impl Tree {
-    /// Does to this tree what an agent wants done to its meta folder.
+    /// Applies an entry of an agent's outbox.
     pub fn apply(&mut self, entry: &Persist) {
         self.take(entry.clone());
     }
 
-    /// The same with an entry that nobody else needs.
+    /// The same, taking the entry.
     pub fn take(&mut self, entry: Persist) {
         match entry {
             Persist::Replace { path, bytes } => {
@@ -56,9 +56,9 @@ impl Tree {
         self.folders.retain(|name| !gone(name));
     }
 
-    /// The names of what lies directly in a folder.
+    /// The names of a directory's entries.
     pub(crate) fn names_in(&self, folder: &str) -> BTreeSet<String> {
-        // Of a tree with thousands of executors only what lies below the folder is looked at.
+        // In a tree with thousands of executors only the part below the directory is visited.
         let prefix = format!("{folder}/");
         let from = || (Bound::Included(prefix.as_str()), Bound::Unbounded);
         let inside = |path: &&String| path.starts_with(&prefix);

@@ -1,6 +1,6 @@
-//! The fixed estimator: the same amount is always offered a second time (`org_apache_mesos_FixedResourceEstimator`).
+//! The fixed estimator: the same amount is always offered as revocable (`org_apache_mesos_FixedResourceEstimator`).
 //!
-//! It does not look at what is used of the resources that are not revocable.
+//! It ignores the use of non-revocable resources.
 
 use resources::Resources;
 

@@ -20,7 +20,7 @@ pub struct Load {
     pub fifteen_minutes: f64,
 }
 
-/// One look at the machine and at the containers.
+/// One measurement of the machine and the containers.
 #[derive(Clone, Debug, Default)]
 pub struct Measurement {
     /// How busy the machine is.
@@ -58,7 +58,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// The revocable resources that are in use, allocated to nobody.
+    /// The revocable resources in use, without allocation.
     pub fn revocable(&self) -> Resources {
         let mut used = Resources::default();
         for executor in &self.executors {
@@ -81,7 +81,7 @@ impl Usage {
 }
 
 impl Agent {
-    /// What is held, by the core's own books, with what was measured of its use.
+    /// The core's allocations with their measured use.
     pub(super) fn usage(&self, measurement: Measurement, now: Time) -> Usage {
         let Measurement { load, mut containers } = measurement;
         let executors = self.frameworks.executors();

@@ -1,8 +1,8 @@
-//! Oversubscription: what is held but not used may be offered a second time, as revocable resources, and those who use
-//! it are ended when the machine gets too busy (mesos-features.md AGT-130, AGT-131).
+//! Oversubscription: allocated but unused resources may be offered as revocable, and their executors are ended when the
+//! machine gets too busy (mesos-features.md AGT-130, AGT-131).
 //!
-//! How much may be offered is a [`ResourceEstimator`]'s to say, who is to be ended a [`QosController`]'s. Both see what
-//! was measured and nothing else: they have no clock and do no I/O.
+//! A [`ResourceEstimator`] decides how much is offered, a [`QosController`] which executors are ended. Both depend on
+//! measurements only: they have no clock and do no I/O.
 
 mod fixed;
 mod load;
@@ -33,11 +33,11 @@ pub trait ResourceEstimator: Send {
 
 /// Says which executors have to go so that the others get what they were promised.
 pub trait QosController: Send {
-    /// What is to be done now. Executors that hold no revocable resources are never ended, whatever this says.
+    /// Corrections to make now. Executors without revocable resources are never ended, whatever this returns.
     fn corrections(&mut self, usage: &Usage) -> Vec<Correction>;
 }
 
-/// What a [`QosController`] wants done.
+/// A correction of a [`QosController`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Correction {
     /// End this executor; its tasks become TASK_GONE (or TASK_LOST) with REASON_CONTAINER_PREEMPTED.
@@ -49,7 +49,7 @@ pub enum Correction {
     },
 }
 
-/// Who decides about oversubscription, and how often; with neither there is none.
+/// The policy of oversubscription, with its intervals; without both parts there is none.
 #[derive(Default)]
 pub struct Policy {
     /// How much may be offered a second time (`--resource_estimator`).
@@ -88,7 +88,7 @@ impl Agent {
         self.oversubscription.policy = policy;
     }
 
-    /// Whether there is an estimator, and the revocable resources in all as last told.
+    /// Whether there is an estimator, and the total of revocable resources as last reported.
     pub(crate) fn oversubscribed(&self) -> Option<Arc<Resources>> {
         self.oversubscription.policy.estimator.as_ref()?;
         Some(self.oversubscription.total.clone().unwrap_or_default())
@@ -116,7 +116,7 @@ impl Agent {
         }
     }
 
-    /// Use has been measured: the policy hears of it.
+    /// Passes a measurement to the policy.
     pub(crate) fn measured(&mut self, measurement: Measurement, now: Time, out: &mut Outbox) {
         let usage = self.usage(measurement, now);
         if std::mem::take(&mut self.oversubscription.estimate_due)

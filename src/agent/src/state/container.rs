@@ -98,7 +98,7 @@ impl From<ContainerId> for ContainerName {
     }
 }
 
-/// What is done with a folder before a container sees it.
+/// How a directory is prepared before a container sees it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Prepare {
     /// It must be there, and is given to the container's user.
@@ -112,21 +112,21 @@ pub enum Prepare {
     },
 }
 
-/// A folder outside a container's sandbox that is seen in there.
+/// A directory outside a container's sandbox that is visible in it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct VolumeLink {
     /// Where it is seen, relative to the sandbox.
     pub seen: String,
-    /// The folder, absolute.
+    /// The directory, absolute.
     pub folder: String,
-    /// What is done with the folder first.
+    /// How the directory is prepared.
     pub prepare: Prepare,
 }
 
-/// All that is needed to start a container.
+/// Everything that is needed to start a container.
 ///
-/// The sandbox is made first (mode 0750, owned by `user`), and is the working folder; `stdout` and `stderr` in
-/// it take the output; standard input is empty. The process gets exactly `environment`.
+/// The sandbox is created first (mode 0750, owned by `user`), and is the working directory; its files `stdout` and
+/// `stderr` take the output; standard input is empty. The process gets exactly `environment`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ContainerSpec {
     /// The sandbox's absolute path.
@@ -147,7 +147,7 @@ pub struct ContainerSpec {
     pub resources: Vec<pb::Resource>,
     /// How much more than these it may use.
     pub limits: Limits,
-    /// The folders outside its sandbox that it sees in there.
+    /// The directories outside its sandbox that are visible in it.
     pub volumes: Vec<VolumeLink>,
     /// Image, volumes, network, limits.
     pub container: Option<pb::ContainerInfo>,
@@ -168,7 +168,7 @@ pub struct Ours {
     pub executor: String,
 }
 
-/// A container whose input and output are those of whoever asked for it.
+/// A container whose input and output are those of its client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Session {
     /// Whether it has a terminal, with how many rows and columns at first.

@@ -22,7 +22,7 @@ pub enum ExecutorState {
     Registering,
     /// It takes tasks.
     Running,
-    /// It was told to shut down, or is being destroyed.
+    /// It is being shut down or destroyed.
     Terminating,
     /// Its container is gone; updates of its tasks may still wait for their acknowledgement.
     Terminated,
@@ -80,7 +80,7 @@ pub struct Executor {
     pub info: Arc<pb::ExecutorInfo>,
     /// Its container.
     pub container: ContainerName,
-    /// The folder of its run, below the meta folder.
+    /// The directory of its run, below the meta directory.
     pub(crate) run: Arc<str>,
     /// Its sandbox, absolute.
     pub directory: Arc<str>,
@@ -112,7 +112,7 @@ pub struct Executor {
     pub(crate) ending: Option<Verdict>,
     /// What its container has exceeded, if it is ended for that.
     pub(crate) limitation: Vec<pb::Resource>,
-    /// What it said first, before its start was reported: it is heard once its process is written down.
+    /// Its first message, before its start was reported: it is handled once its process is recorded.
     pub(crate) early: Option<Early>,
     /// The registration or shutdown timer.
     pub(crate) timer: Option<TimerKey>,
@@ -123,14 +123,14 @@ pub struct Executor {
 }
 
 impl Executor {
-    /// What a status says of its container's control groups.
+    /// Its container's control groups for a status.
     pub fn cgroup_info(&self) -> Option<pb::CgroupInfo> {
         let classid = Some(self.class?);
         Some(pb::CgroupInfo { net_cls: Some(pb::cgroup_info::NetCls { classid }) })
     }
 
-    /// An executor whose container has not been started, without tasks. Its sandbox lies below the work folder where its run
-    /// lies below the meta folder.
+    /// An executor whose container has not been started, without tasks. Its sandbox lies below the work directory where
+    /// its run lies below the meta directory.
     pub(crate) fn new(
         id: ExecutorId,
         framework_id: FrameworkId,
@@ -177,7 +177,7 @@ impl Executor {
         self.queued.iter().flat_map(Queued::tasks).find(|queued| queued.task_id.value == task.as_str())
     }
 
-    /// Whether something of its tasks is still to be told or to be acknowledged.
+    /// Whether updates of its tasks remain to be sent or acknowledged.
     pub fn has_incomplete_tasks(&self) -> bool {
         !self.queued.is_empty() || !self.launched.is_empty() || !self.terminated.is_empty()
     }

@@ -25,7 +25,7 @@ pub enum FrameworkState {
 pub struct Framework {
     /// Its id.
     pub id: FrameworkId,
-    /// What its scheduler said of itself.
+    /// Its scheduler's `FrameworkInfo`.
     pub info: Arc<pb::FrameworkInfo>,
     /// Its driver; none for an HTTP framework.
     pub pid: Option<Pid>,
@@ -33,7 +33,7 @@ pub struct Framework {
     pub state: FrameworkState,
     /// Its executors, until their last update is acknowledged.
     pub executors: BTreeMap<ExecutorId, Arc<Executor>>,
-    /// Executors that have ended, oldest first. Shared, because a framework is copied while somebody looks at it.
+    /// Completed executors, oldest first. Shared, because a framework is copied while a snapshot exists.
     pub completed_executors: Arc<VecDeque<Arc<Executor>>>,
     /// Command tasks that wait until the executor of an earlier task with their id is gone.
     pub(crate) waiting: Vec<Launch>,

@@ -7,7 +7,7 @@ use super::executor::Queued;
 /// A launch on its way to an executor.
 #[derive(Clone, Debug)]
 pub(crate) struct Launch {
-    /// The executor that is wanted.
+    /// The executor to launch.
     pub(crate) executor: ExecutorInfo,
     /// Whether the agent made it up for a command task.
     pub(crate) made_up: bool,

@@ -29,7 +29,7 @@ pub(crate) struct Nested {
 /// Why a container was ended: the reason, in words, and what it used.
 pub(crate) type Limited = (pb::task_status::Reason, String, Vec<pb::Resource>);
 
-/// In which of the two responses the end is told.
+/// The response type that reports the end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Wait {
     Container,

@@ -17,7 +17,7 @@ pub(crate) fn is_capable(info: &pb::FrameworkInfo, capability: Type) -> bool {
     info.capabilities.iter().any(|c| c.r#type == Some(capability as i32))
 }
 
-/// The state that tells a framework of a loss: `exact` if it is PARTITION_AWARE, else TASK_LOST.
+/// The state that reports a loss to a framework: `exact` if it is PARTITION_AWARE, else TASK_LOST.
 pub(crate) fn loss(info: &pb::FrameworkInfo, exact: TaskState) -> TaskState {
     if is_capable(info, Type::PartitionAware) { exact } else { TaskState::TaskLost }
 }

@@ -1,8 +1,8 @@
 //! Status update streams: one queue of updates for each task, delivered in order and one at a time.
 //!
-//! Invariants: at most one update of a task is outstanding; updates leave in the order they came; an update leaves
-//! the queue only by its own acknowledgement; while paused nothing is sent; an update is never taken twice.
-//! It sends and writes nothing itself: it says which updates are to be sent and when to ask again.
+//! Invariants: at most one update of a task is outstanding; updates leave in the order of their arrival; an update
+//! leaves the queue only by its own acknowledgement; while paused nothing is sent; an update is never accepted twice.
+//! It sends and writes nothing itself: it returns the updates to send and the time of the next check.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ const RETRY_MAX: Duration = Duration::from_secs(10 * 60);
 
 /// How many updates of one task may wait, beside its last.
 const MAX_PENDING: usize = 10_000;
-/// How many delivered updates of one task are remembered, to tell one that comes again.
+/// Number of delivered updates of one task that are remembered, to recognise a repetition.
 const MAX_DELIVERED: usize = 10_000;
 /// How many tasks may have updates that wait before no more are taken for tasks that the agent does not have.
 const MAX_TASKS: usize = 10_000;
@@ -38,7 +38,7 @@ pub(crate) enum Received {
         /// The stream's file.
         file: Option<Arc<str>>,
     },
-    /// This update has come before: nothing changes.
+    /// A repeated update: nothing changes.
     Duplicate,
 }
 
@@ -47,7 +47,7 @@ pub(crate) enum Received {
 pub(crate) struct Before {
     /// So many updates wait that no more should be taken but the last.
     pub(crate) is_full: bool,
-    /// This update has come before.
+    /// A repeated update.
     pub(crate) has_it: bool,
 }
 
@@ -148,7 +148,7 @@ impl Streams {
         Before { is_full: stream.pending.len() >= MAX_PENDING, has_it: stream.known.contains(uuid) }
     }
 
-    /// Whether so many tasks have updates that wait that none should be taken for a task that nobody knows.
+    /// Whether so many tasks have waiting updates that updates of unknown tasks are rejected.
     pub(crate) fn is_crowded(&self) -> bool {
         self.streams.len() >= MAX_TASKS
     }
@@ -213,7 +213,7 @@ impl Streams {
         sent
     }
 
-    /// Takes up a task's stream as its file tells it; says whether the task's last update is acknowledged.
+    /// Restores a task's stream from its file. Returns whether the task's last update is acknowledged.
     pub(crate) fn restore(
         &mut self,
         key: (&FrameworkId, &TaskId),

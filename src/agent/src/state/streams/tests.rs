@@ -18,7 +18,7 @@ use super::*;
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// An update of this task; with `again` one that has come before.
+    /// An update of this task; with `again` a repeated one.
     Receive {
         task: u8,
         last: bool,
@@ -33,7 +33,7 @@ enum Step {
     Resume,
     /// So many seconds go by.
     Wait(u64),
-    /// All streams are made anew from their records.
+    /// All streams are restored from their records.
     Restart,
 }
 
