@@ -1,6 +1,7 @@
-//! What somebody may view of an agent, and what must be allowed for a call about a container (mesos-features.md 10.3).
+//! The parts of an agent that a principal may view, and the authorization of calls about containers (mesos-features.md
+//! 10.3).
 //!
-//! It decides nothing: it says what a decision is about.
+//! It describes the objects of decisions; the authorizer decides.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

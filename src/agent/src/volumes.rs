@@ -8,7 +8,7 @@ use resources::{Resource, Resources, SourceKind, resource_from_proto};
 use crate::output::GoneVolume;
 use crate::state::{Executor, Prepare, Queued, VolumeLink};
 
-/// The folder of a persistent volume; none for what is no volume of the agent's own disks.
+/// The directory of a persistent volume; `None` for volumes on other disks than the agent's.
 pub(crate) fn volume_path(work_dir: &str, volume: &Resource) -> Option<String> {
     let disk = volume.disk()?;
     let id = disk.persistence_id().filter(|_| volume.provider().is_none())?;
@@ -25,13 +25,13 @@ pub(crate) fn volume_path(work_dir: &str, volume: &Resource) -> Option<String> {
     }
 }
 
-/// A relative root is below the work folder.
+/// A relative root is below the work directory.
 fn disk_root(work_dir: &str, root: &str) -> String {
     let root = root.trim_end_matches('/');
     if root.starts_with('/') { root.to_owned() } else { format!("{work_dir}/{root}") }
 }
 
-/// A folder that more than one volume would lie in; the master should not let it come to that.
+/// A directory that more than one volume would have; the master should prevent that.
 pub(crate) fn doubled_volume(work_dir: &str, resources: &Resources) -> Option<String> {
     let volumes = resources.iter().filter(|resource| resource.is_persistent_volume());
     let mut folders: Vec<String> = volumes.filter_map(|volume| volume_path(work_dir, volume)).collect();
@@ -39,7 +39,7 @@ pub(crate) fn doubled_volume(work_dir: &str, resources: &Resources) -> Option<St
     folders.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0].clone())
 }
 
-/// The volumes' folders that go and those that come when resources change.
+/// The directories of volumes that are deleted and created when resources change.
 pub(crate) fn volume_changes(work_dir: &str, old: &Resources, new: &Resources) -> (Vec<GoneVolume>, Vec<String>) {
     let folders = |resources: &Resources| -> Vec<GoneVolume> {
         let volumes = resources.iter().filter(|resource| resource.is_persistent_volume());

@@ -14,8 +14,8 @@ use crate::state::{ExecutorState, Framework, FrameworkState, Launch, Verdict};
 const MAX_WAITING: usize = 1000;
 
 impl Framework {
-    /// Whether a command task may wait for the executor with its id: that one belongs to an earlier task of which
-    /// nothing is left to be told.
+    /// Whether a command task may wait for the executor with its id: that one belongs to an earlier task without
+    /// unacknowledged updates.
     pub(crate) fn may_wait(&self, launch: &Launch) -> bool {
         let id = launch.executor.executor_id.value.as_str();
         let earlier = self.executors.get(id);

@@ -1,6 +1,6 @@
-//! The seam to the allocator: what the core tells it, in the core's terms.
+//! Calls of the core to the allocator, in the core's terms.
 //!
-//! It books nothing in the core; `offers/mod.rs` does.
+//! It changes no tables of the core; `offers/mod.rs` does.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -97,10 +97,10 @@ impl Allocation {
         self.allocator.set_quota(role, quota);
     }
 
-    /// An operator's operation on what nobody holds.
+    /// Applies an operator's operation to unallocated resources.
     ///
     /// # Errors
-    /// What it needs is not there, or is held.
+    /// The resources are missing, or allocated.
     pub(crate) fn update_available(&mut self, id: &AgentId, conversions: &[Conversion]) -> Result<(), String> {
         self.allocator.update_available(id, conversions).map_err(|why| match why {
             UpdateAvailableError::NotAvailable { source, .. } => source.to_string(),
@@ -125,7 +125,7 @@ impl Allocation {
         self.allocator.set_whitelist(hostnames);
     }
 
-    /// When an agent will be away. The caller has taken back what its frameworks were told of it.
+    /// Sets when an agent will be unavailable. The caller has rescinded the offers of it.
     pub(crate) fn set_unavailability(&mut self, id: &AgentId, window: Option<protos::mesos::Unavailability>) {
         let window = window.map(|window| allocator::Unavailability {
             start: Time::from_epoch(Duration::from_nanos(u64::try_from(window.start.nanoseconds).unwrap_or_default())),
@@ -165,7 +165,7 @@ impl Allocation {
         self.allocator.remove_agent(id);
     }
 
-    /// Offered resources come back; with `filters` the framework does not want them for a while.
+    /// Offered resources are returned; with `filters` the framework is not offered them for a while.
     pub(crate) fn recover_offered(
         &mut self,
         framework: &FrameworkId,

@@ -1,6 +1,6 @@
-//! Who has proved by CRAM-MD5 who it is, and what that is good for (wire/libprocess.md 6).
+//! Principals of libprocess clients that have authenticated by CRAM-MD5, and what they may do (wire/libprocess.md 6).
 //!
-//! It knows no secrets: the conversation is led in `authenticator`, and the shell tells how it ended.
+//! It has no secrets: `authenticator.rs` runs the protocol, and the shell reports the result.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ impl Master {
         }
     }
 
-    /// Of too many that have proved who they are and ask for nothing, the oldest are forgotten; they can prove it anew.
+    /// Forgets the oldest of too many authenticated clients without a request; they can authenticate again.
     fn forget_surplus(&mut self, out: &mut Outbox) {
         while let Some(pid) = self.peers.take_surplus() {
             if !self.is_admitted(&pid) {
@@ -65,7 +65,8 @@ impl Master {
         may
     }
 
-    /// Whether a driver may subscribe a framework: whether it has authenticated, if it must, and as who it says that it is.
+    /// Whether a driver may subscribe a framework: whether it has authenticated, if it must, and as the principal that
+    /// it states.
     pub(crate) fn check_driver(&self, from: &Pid, info: &FrameworkInfo) -> Result<(), String> {
         let proved = self.peers.proof(from).map(|proof| &proof.principal);
         match (proved, &info.principal) {
@@ -79,7 +80,7 @@ impl Master {
         }
     }
 
-    /// As whom the process of a driver has authenticated whose framework does not say so.
+    /// The authenticated principal of a driver whose framework states none.
     pub(crate) fn proved_principal(&self, from: &Pid, out: &mut Outbox) -> Option<String> {
         let proved = self.peers.proof(from)?.principal.to_string();
         out.warn(format!("Framework at {from} (authenticated as '{proved}') does not set 'principal'"));

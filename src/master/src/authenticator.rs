@@ -1,7 +1,7 @@
-//! The master's side of the CRAM-MD5 conversation (wire/libprocess.md 6): a state machine of its own beside the core, so that
-//! no secret comes into the core's inputs, nor into recordings of them.
+//! The master's side of CRAM-MD5 (wire/libprocess.md 6): a state machine beside the core, so that no secret is in the
+//! core's inputs, nor in recordings of them.
 //!
-//! It knows nothing of agents and frameworks; [`Authenticator::handle`] says what to send and how conversations end.
+//! It does not depend on agents and frameworks; [`Authenticator::handle`] returns the messages to send and the results.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,28 +13,28 @@ use rustc_hash::FxHashMap;
 
 /// The only mechanism.
 const MECHANISM: &str = "CRAM-MD5";
-/// So many conversations go on at once; one more ends the oldest.
+/// Limit of simultaneous conversations; one more ends the oldest.
 const SESSIONS_MAX: usize = 1 << 16;
 /// So long may the names of processes be: they are kept before anything is proved.
 const NAME_MAX: usize = 1024;
 /// The digits of an answer to a challenge.
 const DIGITS: usize = 32;
-/// What SASL says of a malformed message, and of a mechanism that there is not.
+/// SASL's messages about a malformed message, and about an unknown mechanism.
 const MALFORMED: &str = "bad protocol / cancel";
 const NO_MECHANISM: &str = "no mechanism available";
 
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AuthInput {
-    /// AuthenticateMessage: a peer wants to prove who `client` is.
+    /// AuthenticateMessage: a peer authenticates the process `client`.
     Authenticate {
         /// The number of the conversation, and of the process that leads it; each is greater than the one before.
         attempt: u64,
         /// The peer's process that answers.
         from: Pid,
-        /// For whom.
+        /// The client.
         client: Pid,
-        /// What nobody can guess, and never comes twice: it becomes the challenge.
+        /// A random value that never repeats: it becomes the challenge.
         nonce: [u8; 16],
     },
     /// AuthenticationStartMessage.
@@ -55,7 +55,7 @@ pub enum AuthInput {
         /// The message.
         message: m::AuthenticationStepMessage,
     },
-    /// The instant that [`Authenticator::next_wake`] named has come.
+    /// The time of [`Authenticator::next_wake`] has come.
     Wake,
 }
 
@@ -77,7 +77,7 @@ pub enum AuthOutput {
     Send {
         /// Which conversation.
         attempt: u64,
-        /// To whom.
+        /// The receiver.
         to: Pid,
         /// What.
         message: AuthMessage,
@@ -91,7 +91,7 @@ pub enum AuthOutput {
         /// Who the client is, or why that is not known.
         proved: Result<Arc<str>, String>,
     },
-    /// Somebody has spoken in another's conversation, which goes on as if nothing had been said.
+    /// A message for a conversation from another sender, which is ignored.
     Ignored {
         /// Which one.
         attempt: u64,
@@ -142,11 +142,12 @@ impl AuthMessage {
     }
 }
 
-/// Whom a peer wants to be authenticated. It can only be a process at the peer's own IP address: a beginning makes an earlier proof
-/// void, so no other machine may begin. The ports may differ: mesos-go's older driver authenticates through a socket of its own.
+/// The process that a peer authenticates. It must have the peer's IP address: a new conversation voids an earlier
+/// authentication, so another machine must not start one. The ports may differ: mesos-go's older driver authenticates
+/// through a socket of its own.
 ///
 /// # Errors
-/// There is no such process, or its IP address is another one.
+/// There is no such process, or its IP address differs.
 pub fn client_of(from: &Pid, wanted: &m::AuthenticateMessage) -> Result<Pid, String> {
     if wanted.pid.len() > NAME_MAX || from.id().len() > NAME_MAX {
         return Err("a name is too long".to_owned());
@@ -224,7 +225,7 @@ impl Authenticator {
         }
     }
 
-    /// When [`AuthInput::Wake`] is wanted.
+    /// When [`AuthInput::Wake`] is needed.
     pub fn next_wake(&self) -> Option<Time> {
         self.sessions.first_key_value().map(|(_, session)| session.deadline)
     }
@@ -248,8 +249,8 @@ impl Authenticator {
         self.sessions.insert(attempt, session);
     }
 
-    /// Whether who speaks is whom the conversation is with: whether both are at one address, where each names its processes as it
-    /// likes. The numbers of conversations are easily guessed, and what a stranger says would end them.
+    /// Whether the sender is the peer of the conversation: whether both have one address, where each names its
+    /// processes as it likes. The numbers of conversations are easily guessed, and messages of others would end them.
     fn may_speak(&self, attempt: u64, from: Pid, out: &mut Vec<AuthOutput>) -> bool {
         let Some(session) = self.sessions.get(&attempt) else { return false };
         let may = session.peer.address() == from.address();
@@ -423,7 +424,7 @@ mod tests {
         let told = stage.tell(AuthInput::Step { attempt, from: stranger, message: step() });
         assert_eq!(told, ["1 ignores crammd5-authenticatee(1)@10.0.0.9:5051"]);
         assert_eq!(stage.step(1, &answer("ann", "s3cret")), ["1 settled: Ok(\"ann\")", "1: completed"]);
-        // There is nobody whom a stranger could disturb.
+        // There is no conversation to disturb.
         assert!(stage.tell(AuthInput::Step { attempt, from: pid("x@10.0.0.9:1"), message: step() }).is_empty());
     }
 

@@ -1,6 +1,6 @@
-//! Who may do what (mesos-features.md 10.3): what each action is done to, and what is said to somebody who may not.
+//! Authorization (mesos-features.md 10.3): the objects of each action, and the messages of refusals.
 //!
-//! The lists themselves are in the crate `authorizer`; without them each question here is one look at a pointer.
+//! The lists are in the crate `authorizer`; without them each check reads one pointer.
 
 use authorizer::Action;
 use base::Pid;
@@ -48,10 +48,10 @@ impl Master {
         refused.map_err(|role| refusal(Action::RegisterFramework, role))
     }
 
-    /// Whether somebody may have an operation carried out.
+    /// Whether a principal may perform an operation.
     ///
     /// # Errors
-    /// The first resource that it may not be done to.
+    /// The first resource that is not allowed.
     pub(crate) fn authorize_operation(&self, principal: Option<&str>, operation: &Operation) -> Result<(), String> {
         let authorizer = &self.config.authorizer;
         if !authorizer.is_on() {
@@ -100,7 +100,7 @@ fn role_of(resource: &Resource) -> Option<String> {
     Some(resource.reservation_role().map_or("*", Role::as_str).to_owned())
 }
 
-/// What an operation comes to.
+/// The actions of an operation.
 fn wishes(operation: &Operation) -> Vec<Wish> {
     let roles = |action, list: &[Proto]| read(list).map(|resource| (action, role_of(&resource))).collect();
     let one = |action, resource: &Proto| roles(action, std::slice::from_ref(resource));

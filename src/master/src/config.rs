@@ -48,7 +48,7 @@ pub struct Config {
     pub authenticate_agents: bool,
     /// `--authenticate_frameworks`: whether drivers that have not authenticated are refused.
     pub authenticate_frameworks: bool,
-    /// `--acls`: who may do what.
+    /// `--acls`: the access control lists.
     pub authorizer: Authorizer,
     /// `--registry_gc_interval`: how often old unreachable and gone agents are forgotten.
     pub registry_gc_interval: Duration,
@@ -71,9 +71,9 @@ pub struct Config {
     pub allocator_agent_recovery_factor: f64,
     /// `--allocator_recovery_timeout`: how long that may take at most.
     pub allocator_recovery_timeout: Duration,
-    /// `--role_sorter`: who comes first among roles.
+    /// `--role_sorter`: the order of roles.
     pub role_sorter: SorterKind,
-    /// `--framework_sorter`: who comes first among the frameworks of a role.
+    /// `--framework_sorter`: the order of the frameworks of a role.
     pub framework_sorter: SorterKind,
     /// `--weights`: used if the registry has none. Each is positive.
     pub weights: Vec<(String, f64)>,

@@ -1,4 +1,4 @@
-//! What is told to frameworks: each event in the form that the framework's connection wants (wire/http.md 5.8).
+//! Events for frameworks, each in the form of the framework's connection (wire/http.md 5.8).
 //!
 //! It decides nothing; an event for a framework without a connection is dropped here.
 
@@ -158,7 +158,7 @@ impl Frameworks {
         );
     }
 
-    /// UPDATE. `pid` is the agent's for updates that want an acknowledgement, else none.
+    /// UPDATE. `pid` is the agent's for updates that need an acknowledgement, else `None`.
     pub(crate) fn tell_update(
         &mut self,
         key: FrameworkKey,

@@ -1,4 +1,4 @@
-//! Why a framework has no offers, and what it excludes by itself: questions of operators, answered by the allocator.
+//! Why a framework has no offers, and what it excludes itself: for operators, answered by the allocator.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use resources::Role;
 use crate::master::Master;
 use crate::state::Framework;
 
-/// What a framework does not want.
+/// What a framework excludes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptFrom {
     /// Which framework.
     pub framework: FrameworkId,
-    /// The roles in which it wants no offers.
+    /// Its suppressed roles.
     pub suppressed: Vec<String>,
     /// The agents that its constraints exclude, in each of its roles that has constraints.
     pub excluded: BTreeMap<Role, Vec<AgentId>>,

@@ -7,7 +7,7 @@ use crate::master::Master;
 use crate::state::OfferKey;
 
 impl Master {
-    /// What an outstanding offer is: to whom, of which agent, in which role.
+    /// Framework, agent and role of an outstanding offer.
     pub fn offer_named(&self, id: &str) -> Option<(&FrameworkId, &AgentId, &Role)> {
         let (_, offer) = self.offers.find(id)?;
         Some((&self.framework(offer.framework)?.id, &self.agent(offer.agent)?.id, &offer.role))

@@ -1,8 +1,8 @@
-//! Whether a master's books agree. What must hold after every step:
+//! Consistency of a master's tables. Rules that hold after every step:
 //!
-//! 1. An agent's `used` is what its unreleased tasks and its executors take, its `offered` what its offers hold.
-//! 2. The allocator knows the same: free = total - used - offered.
-//! 3. Every task, offer and executor is in the books of both its agent and its framework, and nothing else is.
+//! 1. An agent's `used` is the sum of its unreleased tasks and its executors, its `offered` that of its offers.
+//! 2. The allocator has the same amounts: free = total - used - offered.
+//! 3. Every task, offer and executor is in the tables of both its agent and its framework, and nothing else is.
 //! 4. A task id is active at most once in its framework.
 //!
 //! `broken.rs` breaks them, one after the other.

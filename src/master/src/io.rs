@@ -1,6 +1,6 @@
-//! What goes into the core and what comes out of it.
+//! Inputs and outputs of the core.
 //!
-//! It does nothing by itself: [`crate::Master::handle`] takes inputs and fills an [`Outbox`].
+//! [`crate::Master::handle`] takes inputs and fills an [`Outbox`].
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub enum Input {
     Message {
         /// The sender, as it names itself.
         from: Pid,
-        /// What it says.
+        /// The message.
         message: Message,
     },
     /// A peer begins to authenticate; the conversation is led by an [`crate::Authenticator`].
@@ -56,7 +56,7 @@ pub enum Input {
         stream_text: Arc<str>,
         /// The call, with `subscribe`.
         call: Box<scheduler::Call>,
-        /// Who is authenticated, if anybody.
+        /// The authenticated principal, if there is one.
         principal: Option<Arc<str>>,
     },
     /// Any other scheduler call by HTTP that passed the checks of wire/http.md 5.1 up to row 12 and 5.2.
@@ -68,7 +68,7 @@ pub enum Input {
         stream_id: Option<Arc<str>>,
         /// The call.
         call: Box<scheduler::Call>,
-        /// Who is authenticated, if anybody.
+        /// The authenticated principal, if there is one.
         principal: Option<Arc<str>>,
     },
     /// The client of a stream, or its connection, is gone.
@@ -83,7 +83,7 @@ pub enum Input {
         request: RequestId,
         /// The call, valid by wire/http.md 6.
         call: Box<master::Call>,
-        /// Who is authenticated, if anybody.
+        /// The authenticated principal, if there is one.
         principal: Option<Arc<str>>,
     },
     /// An operator replaces the policies of holding and refusal. It is answered by [`Output::Respond`].
@@ -99,15 +99,15 @@ pub enum Input {
         request: RequestId,
         /// What the answer's body is to be called.
         stream: StreamId,
-        /// Who is authenticated, if anybody.
+        /// The authenticated principal, if there is one.
         principal: Option<Arc<str>>,
     },
-    /// `--whitelist` says something else than before.
+    /// The list of `--whitelist` has changed.
     Whitelist {
         /// The only hosts whose agents may be offered; none: all may.
         hostnames: Option<BTreeSet<String>>,
     },
-    /// The instant that [`crate::Master::next_wake`] named has come.
+    /// The time of [`crate::Master::next_wake`] has come.
     Wake,
 }
 
@@ -129,7 +129,7 @@ impl std::fmt::Display for Sender {
     }
 }
 
-/// What becomes of a request that the master does not reject.
+/// The result of a request that the master does not reject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Done {
     /// It is carried out.
@@ -141,7 +141,7 @@ pub enum Done {
 /// The answer to a request.
 pub type Answer = Result<Done, CallError>;
 
-/// Why a request is not carried out. `Display` is the text for the client, in the words of Mesos where Mesos has one; empty if
+/// Why a request is rejected. `Display` is the text for the client, in Mesos's words where Mesos has a text; empty if
 /// the kind says everything.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
@@ -182,7 +182,7 @@ impl CallError {
 pub enum Output {
     /// Send a libprocess message.
     Send {
-        /// To whom.
+        /// The receiver.
         to: Pid,
         /// From which of the master's processes.
         from: Sender,
@@ -217,9 +217,9 @@ pub enum Output {
     OperatorSubscribed {
         /// The stream.
         stream: StreamId,
-        /// The state to tell.
+        /// The state to report.
         snapshot: Arc<Snapshot>,
-        /// Who listens: it is told what it may view.
+        /// The principal of the receiver, which limits what it may view.
         principal: Option<Arc<str>>,
     },
     /// Write one record to an operator's stream.

@@ -1,12 +1,12 @@
 //! The master's core: frameworks, agents, offers, tasks, operations, validation, registry operations.
 //!
-//! [`Master`] is a state machine: [`Master::handle`] takes an [`Input`], and what follows from it is in the [`Outbox`].
-//! It has no clock, no sockets, no files, and no randomness beside a seed. A message or call is dealt with in the file
-//! of its name, in `messages/`, `calls/` or `operator/`; what these bring about is in `agents/`, `frameworks/`, `offers/` and `tasks/`.
-//! `Agents`, `AbsentAgents`, `Frameworks`, `Offers` and `Operations` are tables with private fields: they keep their indices, timers and sums
-//! in step, and note that a snapshot has something new to show (`tracked.rs`).
+//! [`Master`] is a state machine: [`Master::handle`] takes an [`Input`], and its results are in the [`Outbox`]. It has
+//! no clock, no sockets, no files, and no randomness except a seed. A message or call is handled in the file of its
+//! name, in `messages/`, `calls/` or `operator/`; their effects are in `agents/`, `frameworks/`, `offers/` and
+//! `tasks/`. `Agents`, `AbsentAgents`, `Frameworks`, `Offers` and `Operations` are tables with private fields: they
+//! update their indices, timers and sums, and record that a snapshot has changed (`tracked.rs`).
 //!
-//! This crate knows nothing of HTTP, of JSON, of how messages travel, or of where the registry is kept.
+//! This crate does not depend on HTTP, JSON, the transport of messages, or the place of the registry.
 #![forbid(unsafe_code)]
 
 mod agents;
@@ -63,5 +63,5 @@ pub use table::{Chunk, Table};
 pub use throttle::{RateLimit, RateLimits};
 pub use validate::{command as validate_command, container as validate_container};
 
-/// How often a stream carries a heartbeat, and what SUBSCRIBED says of it.
+/// Interval of heartbeats on a stream, also stated in SUBSCRIBED.
 pub const HEARTBEAT_INTERVAL: std::time::Duration = std::time::Duration::from_secs(15);

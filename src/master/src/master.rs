@@ -42,9 +42,9 @@ pub struct Master {
     pub(crate) absent: AbsentAgents,
     pub(crate) counters: Tracked<Counters>,
     pub(crate) weights: Tracked<BTreeMap<String, f64>>,
-    /// Roles with a quota that says something.
+    /// Roles with a nonempty quota.
     pub(crate) quotas: Tracked<Arc<BTreeMap<Role, Quota>>>,
-    /// Roles whose quotas have been emptied since this master began: they are told of still (mesos-features.md OPM-41).
+    /// Roles whose quotas were emptied since this master started: they are listed still (mesos-features.md OPM-41).
     pub(crate) emptied_quotas: Tracked<Arc<BTreeSet<Role>>>,
     pub(crate) maintenance: Tracked<Maintenance>,
 
@@ -141,7 +141,7 @@ impl Master {
         master
     }
 
-    /// All that a reader may see, as of now. A snapshot is made anew only if a table has changed.
+    /// Everything that a reader may see, as of now. A new snapshot is made only if a table has changed.
     pub fn snapshot(&mut self) -> Arc<Snapshot> {
         // Each one is asked, so that none keeps its note.
         let changed = self.agents.take_changed()

@@ -11,7 +11,7 @@ use protos::mesos::scheduler;
 pub struct DecodeError {
     /// The full name of the message.
     name: String,
-    /// What the reader says.
+    /// The reader's error.
     #[source]
     source: protos::DecodeError,
 }
@@ -62,7 +62,7 @@ macro_rules! incoming {
                 }
             }
 
-            /// What [`Message::name`] and [`Message::encode`] have said; none if they have not.
+            /// Restores a message from [`Message::name`] and [`Message::encode`]; `None` if they are invalid.
             pub(crate) fn read(name: &str, body: &[u8]) -> Option<Message> {
                 Some(match name {
                     $($name => Message::$variant(Box::new(<$kind as prost::Message>::decode(body).ok()?)),)*
@@ -91,9 +91,9 @@ incoming! {
     ReregisterFramework(m::ReregisterFrameworkMessage) = "ReregisterFrameworkMessage",
     /// A v0 framework ends.
     UnregisterFramework(m::UnregisterFrameworkMessage) = "UnregisterFrameworkMessage",
-    /// A v0 framework aborts: it wants no more offers.
+    /// A v0 framework aborts: it gets no more offers.
     DeactivateFramework(m::DeactivateFrameworkMessage) = "DeactivateFrameworkMessage",
-    /// A hint about wanted resources; without effect.
+    /// A hint about requested resources; without effect.
     ResourceRequest(m::ResourceRequestMessage) = "ResourceRequestMessage",
     /// ACCEPT with one LAUNCH.
     LaunchTasks(m::LaunchTasksMessage) = "LaunchTasksMessage",

@@ -91,7 +91,7 @@ impl Master {
         self.allocation.set_agent_active(&agent.id, self.agents.is_offerable(key));
     }
 
-    /// What an admitted agent is told of pings.
+    /// The ping settings for an admitted agent.
     pub(crate) fn slave_connection(&self) -> MasterSlaveConnection {
         let timeout = self.config.total_ping_timeout().as_secs_f64();
         MasterSlaveConnection { total_ping_timeout_seconds: Some(timeout) }

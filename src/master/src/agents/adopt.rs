@@ -115,7 +115,7 @@ impl Master {
     }
 
     /// Whether an ended task is completed: its last acknowledgement and the agent's list have crossed. If the
-    /// acknowledgement is lost, the agent tells the end once more.
+    /// acknowledgement is lost, the agent sends the update again.
     fn is_done_with(&self, framework: FrameworkKey, id: &TaskId, proto: &mesos::Task) -> bool {
         let known = || self.framework(framework)?.completed_tasks.values().find(|task| task.id == *id);
         is_terminal(proto.state()) && known().is_some()

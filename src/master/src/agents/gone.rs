@@ -12,7 +12,7 @@ use crate::master::Master;
 use crate::registry::RegistryOp;
 
 impl Master {
-    /// Marks a registered, recovered or unreachable agent gone. If it is registered, it is told to end.
+    /// Marks a registered, recovered or unreachable agent gone. A registered one is shut down.
     pub(crate) fn mark_gone(&mut self, id: &AgentId, out: &mut Outbox) {
         out.info(format!("Marking agent {id} gone"));
         let time = mesos::TimeInfo { nanoseconds: self.now.as_nanos() };

@@ -50,8 +50,8 @@ impl Master {
         self.agents.check_drained(key, &self.operations);
     }
 
-    /// Whether an agent does not have all that it was given. It may be on its way still, and take what the agent's list leaves free;
-    /// or it is lost, and this master has it in its books until the agent has answered for it.
+    /// Whether an agent does not have all that it was sent. It may be on its way still, and take what the agent's list
+    /// leaves free; or it is lost, and this master keeps it until the agent has answered for it.
     fn is_behind(&self, key: AgentKey, arrival: &Arrival, missing: &[ReconcileTasksMessage]) -> bool {
         let made = arrival.total.to_checkpoint();
         !missing.is_empty() || self.agent(key).is_some_and(|agent| agent.total.to_checkpoint() != made)
@@ -73,7 +73,7 @@ impl Master {
         }
     }
 
-    /// What an agent is told when it is admitted again.
+    /// The answer to an agent that is admitted again.
     pub(crate) fn tell_reregistered(
         &self,
         key: AgentKey,

@@ -1,4 +1,4 @@
-//! What a new master takes over from the registry, and what becomes of agents that do not reregister.
+//! Recovery of a new master from the registry, and the end of agents that do not reregister.
 
 use base::AgentId;
 use protos::mesos::internal::Registry;
@@ -26,7 +26,7 @@ impl Master {
         self.timers.set(self.now + self.config.registry_gc_interval, Timer::RegistryGc);
     }
 
-    /// `--weights` count only as long as nobody has set any.
+    /// `--weights` count only until weights are set by a call.
     fn recover_weights(&mut self, registry: &Registry) {
         for weight in &registry.weights {
             self.weights.insert(weight.info.role().to_owned(), weight.info.weight);

@@ -39,7 +39,7 @@ impl Master {
         self.removal_permit(out);
     }
 
-    /// Lets go whom the limit allows by now.
+    /// Removes the agents that the rate limit allows by now.
     pub(crate) fn removal_permit(&mut self, out: &mut Outbox) {
         if self.removals.timer && self.removals.next > self.now {
             return;

@@ -10,7 +10,7 @@ use crate::registry::RegistryOp;
 use crate::state::{AgentKey, FrameworkKey, TaskKey, is_terminal};
 use crate::tasks::{MasterStatus, lost_or};
 
-/// What becomes of the tasks of an agent that is taken out.
+/// The consequences of an agent's removal for its tasks.
 pub(crate) struct Removal {
     /// For frameworks that are partition-aware; TASK_LOST for others.
     pub state: TaskState,
@@ -46,7 +46,7 @@ impl Master {
         proof.into_iter().for_each(|proof| self.peers.prove(pid.clone(), proof));
     }
 
-    /// Takes an agent out with all that is on it, and tells the frameworks.
+    /// Removes an agent with all that is on it, and notifies the frameworks.
     pub(crate) fn take_agent_out(&mut self, key: AgentKey, removal: Removal, out: &mut Outbox) {
         let Some(id) = self.agents.get(key).map(|agent| agent.id.clone()) else { return };
         // Before all else, so that nothing of it is offered again.

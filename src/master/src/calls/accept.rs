@@ -34,7 +34,8 @@ pub(crate) struct Deal {
     pub aside: Resources,
     /// Shared resources that tasks of this ACCEPT use; others of it may use them as well.
     pub shared: Resources,
-    /// What tasks and executors have taken of which the allocator has not heard: it hears of an operation's together.
+    /// Resources taken by tasks and executors that the allocator does not know yet: it is notified of an operation's
+    /// together.
     pub unbooked: Resources,
     /// Whether something was to be made of it that was not offered.
     pub converted: bool,
@@ -156,7 +157,7 @@ impl Master {
         if !deal.converted
             && let [offer] = &deal.offers[..]
         {
-            // As below, without what comes to nothing here.
+            // As below, without parts that do not apply here.
             self.offer_ended(offer, &(&deal.offered - &deal.left), OfferEnd::Accepted);
             self.recover_offered(deal.framework, deal.agent, &deal.role, &deal.left, Some(&filters));
             return;

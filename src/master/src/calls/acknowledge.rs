@@ -29,7 +29,7 @@ impl Master {
         if !agent.connected {
             return Err(format!("agent {agent_id} of task {task_id} is not connected"));
         }
-        // Another agent's task is none of that agent's: what it may have to say of one is for it to know.
+        // Tasks of other agents are ignored: the agent in the call must know the task.
         let on_agent = |task: &TaskKey| self.task(key, *task).is_some_and(|row| Some(row.agent) == agent_key);
         let task = self.task_by_id(key, task_id).filter(on_agent);
         let row = task.and_then(|task| self.task(key, task));

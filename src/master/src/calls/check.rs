@@ -1,4 +1,4 @@
-//! Whether a scheduler call has the form that its type wants (wire/http.md 5.2). It needs no state.
+//! Checks that a scheduler call has the form of its type (wire/http.md 5.2). It needs no state.
 
 use protos::mesos::scheduler::{Call, OfferConstraints, call::Type};
 use protos::mesos::{FrameworkId, FrameworkInfo};
@@ -32,7 +32,7 @@ fn same_id(id: &Option<FrameworkId>, info: &FrameworkInfo, place: &str) -> Resul
     }
 }
 
-/// Checks a call by itself. The authenticated principal of a SUBSCRIBE is checked with
+/// Checks a call alone. The authenticated principal of a SUBSCRIBE is checked with
 /// [`validate_principal`](crate::validate_principal).
 ///
 /// # Errors
@@ -79,7 +79,7 @@ pub fn validate_call(call: &Call) -> Result<(), String> {
     }
 }
 
-/// Whether who is authenticated may subscribe as `info.principal`; an unset one is filled in later.
+/// Checks that the authenticated principal may subscribe as `info.principal`; a missing one is filled in later.
 ///
 /// # Errors
 /// The reason, as it follows `Failed to validate scheduler::Call: `.

@@ -1,4 +1,4 @@
-//! DECLINE: offers go back, and the framework does not want them for a while.
+//! DECLINE: returns offers, and filters their resources for a while.
 
 use allocator::fairness::OfferEnd;
 use cores::Level;

@@ -1,4 +1,4 @@
-//! ACCEPT's LAUNCH: each task by itself is started or refused.
+//! ACCEPT's LAUNCH: each task is launched or rejected separately.
 
 use std::sync::Arc;
 
@@ -164,7 +164,7 @@ impl Master {
         }
     }
 
-    /// The allocator hears of what has been taken since it last did.
+    /// Notifies the allocator of the resources taken since the last time.
     pub(crate) fn book_taken(&mut self, deal: &mut Deal) {
         if deal.unbooked.is_empty() {
             return;

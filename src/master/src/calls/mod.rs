@@ -130,7 +130,7 @@ impl Master {
                 self.count(Counter::DroppedMessages);
                 out.warn("Dropping a driver's call that is for HTTP only");
             }
-            // What becomes of such an operation could not be told to it.
+            // The result of such an operation could not be reported to it.
             Type::Accept if call.accept.iter().flat_map(|body| &body.operations).any(|op| op.id.is_some()) => {
                 self.frameworks.tell_error(
                     key,

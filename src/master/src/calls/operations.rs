@@ -1,7 +1,7 @@
 //! ACCEPT's operations on resources: RESERVE, UNRESERVE, CREATE, DESTROY, GROW_VOLUME, SHRINK_VOLUME.
 //!
-//! They are applied at once, and the agent is told (mesos-features.md SCH-79). CREATE_DISK and DESTROY_DISK need a resource
-//! provider's answer, and are refused.
+//! They are applied at once, and sent to the agent (mesos-features.md SCH-79). CREATE_DISK and DESTROY_DISK need a
+//! resource provider's answer, and are rejected.
 
 use protos::mesos::offer::{Operation, operation::Type};
 use resources::{Conversion, Requester, RequestingFramework, Resources, Role};
@@ -32,7 +32,7 @@ impl Master {
         }
     }
 
-    /// Checks an operation. What it converts, and what is left of the deal then; the allocator has been told.
+    /// Checks an operation. Returns its conversions, and the rest of the deal; the allocator has been notified.
     fn conversions_of(
         &mut self,
         deal: &Deal,

@@ -68,7 +68,7 @@ impl Master {
         self.tell_status(key, status, out);
     }
 
-    /// What can be said of a task that this master does not know; nothing while its agent may still come back with it.
+    /// The state of a task that this master does not know; `None` while its agent may still reregister with it.
     fn state_of_unknown(
         &self,
         task: &reconcile::Task,

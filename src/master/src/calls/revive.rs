@@ -1,4 +1,4 @@
-//! REVIVE: a framework wants offers again, those that it has refused included.
+//! REVIVE: a framework requests offers again, and its filters are removed.
 
 use std::collections::BTreeSet;
 

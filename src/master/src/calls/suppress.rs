@@ -1,4 +1,4 @@
-//! SUPPRESS: a framework wants no offers for some of its roles.
+//! SUPPRESS: a framework suppresses offers for some of its roles.
 
 use crate::counters::Counter;
 use crate::io::Outbox;

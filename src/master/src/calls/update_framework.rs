@@ -10,7 +10,7 @@ use crate::state::FrameworkKey;
 use crate::validate;
 
 impl Master {
-    /// All or nothing. Agents and operators are told only if the info has changed.
+    /// All or nothing. Agents and operators are notified only if the info has changed.
     pub(crate) fn update_framework(
         &mut self,
         key: FrameworkKey,

@@ -27,7 +27,7 @@ impl Master {
         self.complete_framework(key, out);
     }
 
-    /// Completes all tasks as killed, and tells only operators.
+    /// Completes all tasks as killed, and notifies only operators.
     fn end_tasks(&mut self, key: FrameworkKey, out: &mut Outbox) {
         let Some(framework) = self.framework(key) else { return };
         let tasks: Vec<(TaskKey, bool)> =

@@ -27,7 +27,7 @@ pub(crate) struct Subscription {
 }
 
 impl Subscription {
-    /// The id that the framework claims; an empty one is none.
+    /// The id of the framework; an empty one counts as none.
     pub(crate) fn id(&self) -> Option<&str> {
         self.info.id.as_ref().map(|id| id.value.as_str()).filter(|id| !id.is_empty())
     }
@@ -46,7 +46,7 @@ impl From<scheduler::call::Subscribe> for Subscription {
 }
 
 impl Master {
-    /// SUBSCRIBE by HTTP: the stream opens whatever the call says; what is wrong is told in it.
+    /// SUBSCRIBE by HTTP: the stream opens in any case, and reports errors.
     pub(crate) fn subscribe_http(
         &mut self,
         request: RequestId,
@@ -147,7 +147,7 @@ impl Master {
         Ok(())
     }
 
-    /// A framework's constraints, ready to be held against agents. Those that it has already are not compiled again.
+    /// A framework's parsed constraints. Unchanged ones are not compiled again.
     pub(crate) fn compile_constraints(
         &self,
         known: Option<FrameworkKey>,
@@ -180,7 +180,8 @@ impl Master {
         self.announce_framework_added(key, out);
     }
 
-    /// Another connection takes a known framework over, or a lost one comes back. `again`: a driver that comes back is told so.
+    /// Another connection takes a known framework over, or a lost one returns. `again`: a returning driver is notified
+    /// so.
     fn fail_over(
         &mut self,
         key: FrameworkKey,

@@ -11,7 +11,7 @@ use crate::state::FrameworkKey;
 use crate::validate::roles_of;
 
 impl Master {
-    /// Replaces what a framework says of itself. Offers of roles that it leaves are rescinded.
+    /// Replaces a framework's info. Offers of roles that it leaves are rescinded.
     pub(crate) fn replace_info(&mut self, key: FrameworkKey, subscription: Subscription, out: &mut Outbox) {
         let Some(framework) = self.framework(key) else { return };
         let roles = roles_of(&subscription.info);

@@ -1,6 +1,6 @@
-//! Masters that are broken on purpose, as code with a fault would break them: whoever looks at masters must notice.
+//! Deliberately broken masters, which checkers must detect.
 //!
-//! It is for tests of those who look, here and in the laboratory; nothing else calls it.
+//! It is for tests of the checkers, here and in the laboratory.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub enum Breakage {
     Used,
     /// What is offered of an agent is not counted.
     Offered,
-    /// An agent that the allocator may offer is none for the master, or the other way round.
+    /// Whether an agent is active differs between allocator and master.
     Active,
     /// A task is not in the book of its agent.
     TaskOfAgent,
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn books_that_do_not_agree_are_noticed() {
-        // A quota or a reservation that is not kept is the same in all books: the laboratory looks at what is offered.
+        // An unenforced quota or reservation is the same in all tables: the laboratory checks what is offered.
         let elsewhere = [Breakage::Quota, Breakage::Reservation];
         for breakage in Breakage::ALL.into_iter().filter(|breakage| !elsewhere.contains(breakage)) {
             let mut script = master_at_work();

@@ -14,7 +14,7 @@ use crate::state::{AgentCapabilities, MachineKey};
 use crate::validate;
 
 impl Master {
-    /// Admits a new agent, or repeats the answer to one that has not heard it.
+    /// Admits a new agent, or repeats the answer to one that has not received it.
     pub(crate) fn register_slave(&mut self, from: Pid, message: RegisterSlaveMessage, out: &mut Outbox) {
         self.count(Counter::MessagesRegisterSlave);
         if !self.agent_may_register(&from, out) {
@@ -50,8 +50,8 @@ impl Master {
         self.admit_new(arrival, out);
     }
 
-    /// Whether an agent with a valid message may be on this master, by the checks of wire/libprocess.md 8.2 in their order. One on a
-    /// machine that is down is told so, any other is ignored.
+    /// Whether an agent with a valid message may register, by the checks of wire/libprocess.md 8.2 in their order. One
+    /// on a machine that is down is shut down, others are ignored.
     pub(crate) fn may_be_here(
         &mut self,
         from: &Pid,

@@ -1,4 +1,4 @@
-//! UpdateOperationStatusMessage: an agent tells an operation's state (wire/libprocess.md 12).
+//! UpdateOperationStatusMessage: an agent reports an operation's state (wire/libprocess.md 12).
 
 use protos::mesos::internal::{AcknowledgeOperationStatusMessage, UpdateOperationStatusMessage};
 use protos::mesos::{self, OperationState};
@@ -29,7 +29,7 @@ impl Master {
             base::valid_uuid(&uuid.value).map_err(|why| format!("its uuid: {why}"))?;
         }
         let Some(uuid) = message.operation_uuid else {
-            // The answer to a framework's own question about an operation that nobody keeps.
+            // The answer to a framework's own request about an unknown operation.
             let framework = message.framework_id.as_ref().ok_or("it names neither operation nor framework")?;
             let key = self.framework_by_id(&framework.value).ok_or("its framework is not known")?;
             self.frameworks.tell_operation(key, message.status, out);

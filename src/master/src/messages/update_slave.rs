@@ -30,7 +30,7 @@ impl Master {
             true => Some(from_proto(&message.oversubscribed_resources).map_err(|why| why.to_string())?.revocable()),
             false => None,
         };
-        // An agent that does not tell of providers says nothing of those that it has.
+        // An agent that sends no providers leaves those that it has unchanged.
         let report = message.resource_providers.map(|list| providers::read(list.providers)).transpose()?;
         message.resource_version_uuid.into_iter().for_each(|version| self.agents.set_resource_version(key, version));
         let Some(agent) = self.agent(key) else { return Ok(()) };

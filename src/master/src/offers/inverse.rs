@@ -16,7 +16,7 @@ use crate::state::{Agent, AgentKey, Framework, FrameworkKey, InverseOffer, Machi
 use crate::timers::Timer;
 
 impl Master {
-    /// An agent has come, or has moved: it is under the maintenance of the machine that it is on now.
+    /// An agent was added, or has moved: the maintenance of its current machine applies.
     pub(crate) fn learn_unavailability(&mut self, key: AgentKey, out: &mut Outbox) {
         let Some(agent) = self.agent(key) else { return };
         let machine = self.maintenance.machine(&MachineKey::of_agent(agent));
@@ -26,7 +26,7 @@ impl Master {
         }
     }
 
-    /// All that an agent's frameworks were told is void: they are offered and asked anew.
+    /// All offers of an agent are void: its resources are offered again, and inverse offers are made.
     pub(crate) fn set_unavailability(
         &mut self,
         key: AgentKey,
@@ -39,7 +39,7 @@ impl Master {
         self.allocation.set_unavailability(&agent.id, unavailability);
     }
 
-    /// Asks whom the allocator names: one event for each framework.
+    /// Makes the inverse offers of the allocator: one event for each framework.
     pub(crate) fn make_inverse_offers(&mut self, out: &mut Outbox) {
         let mut batches: BTreeMap<FrameworkKey, (Vec<mesos::InverseOffer>, Vec<String>)> = BTreeMap::new();
         for offering in self.allocation.inverse_offers() {
@@ -100,7 +100,7 @@ impl Master {
         }
     }
 
-    /// Takes the inverse offers back that concern a framework or an agent, with a word to the frameworks if `tell`.
+    /// Removes the inverse offers of a framework or an agent, and rescinds them if `tell`.
     pub(crate) fn drop_inverse_offers(
         &mut self,
         concerned: impl Fn(&InverseOffer) -> bool,
@@ -123,7 +123,7 @@ impl Master {
         self.frameworks.tell_rescind_inverse(offer.framework, self.offers.id(key), out);
     }
 
-    /// Takes an inverse offer out of the books without an answer.
+    /// Removes an inverse offer without an answer.
     fn take_inverse_offer(&mut self, key: OfferKey) -> Option<InverseOffer> {
         let offer = self.offers.remove_inverse(key, &mut self.timers)?;
         if let (Some(agent), Some(framework)) = (self.agents.get(offer.agent), self.frameworks.get(offer.framework)) {

@@ -58,7 +58,7 @@ impl Master {
         self.make_inverse_offers(out);
     }
 
-    /// Adds an offer. Returns its form on the wire, and the agent's process id if the framework is a driver, which is told it.
+    /// Adds an offer. Returns its form on the wire, and the agent's process id if the framework is a driver.
     fn book_offer(&mut self, mut offer: Offer) -> Option<(mesos::Offer, Option<String>)> {
         let key = self.offers.next_key();
         let timeout = self.framework(offer.framework).map(|to| self.allocation.offer_timeout(&to.id, &offer.role));
@@ -90,14 +90,14 @@ impl Master {
         self.recover_offered(offer.framework, offer.agent, &offer.role, &offer.resources, filters);
     }
 
-    /// An offer that nobody answered goes back; it may stand for a refusal.
+    /// Returns the resources of an unanswered offer; it may count as a refusal.
     fn recover_timed_out(&mut self, offer: &Offer) {
         if let (Some(framework), Some(agent)) = (self.frameworks.get(offer.framework), self.agents.get(offer.agent)) {
             self.allocation.recover_timed_out(&framework.id, &agent.id, &offer.role, &offer.resources);
         }
     }
 
-    /// Enters into the books of fairness how an offer ended.
+    /// Records for fairness how an offer ended.
     pub(crate) fn offer_ended(&mut self, offer: &Offer, used: &Resources, end: OfferEnd) {
         if let Some(framework) = self.frameworks.get(offer.framework) {
             self.allocation.offer_ended(&framework.id, offer, used, end);
@@ -119,7 +119,7 @@ impl Master {
         self.allocation.recover_offered(&framework.id, &agent.id, role, resources, filters);
     }
 
-    /// Takes an offer back and tells its framework.
+    /// Rescinds an offer.
     pub(crate) fn rescind_offer(&mut self, key: OfferKey, out: &mut Outbox) {
         self.take_back(key, OfferEnd::Rescinded, out);
     }

@@ -41,7 +41,7 @@ impl Offers {
         }
     }
 
-    /// Whether an offer or inverse offer has come or gone since the last call.
+    /// Whether an offer or inverse offer was added or removed since the last call.
     pub(crate) fn take_changed(&mut self) -> bool {
         self.rows.take_changed() | self.inverse.take_changed()
     }
@@ -102,7 +102,7 @@ impl Offers {
         self.by_agent.get(&agent).into_iter().flatten().copied().collect()
     }
 
-    /// Adds an offer; its key is what [`Offers::next_key`] said.
+    /// Adds an offer; its key is that of [`Offers::next_key`].
     pub(crate) fn insert(&mut self, offer: Offer) -> OfferKey {
         let (framework, agent) = (offer.framework, offer.agent);
         let key = OfferKey(self.rows.insert(Arc::new(offer)));

@@ -1,7 +1,7 @@
-//! An operation that is allowed, and whose resources are there, is carried out: in the master's books at once, and on the agent
-//! by message (mesos-features.md SCH-79, RES-51).
+//! Applies an allowed operation whose resources exist: in the master's tables at once, and on the agent by message
+//! (mesos-features.md SCH-79, RES-51).
 //!
-//! The allocator has been told already.
+//! The allocator has been notified already.
 
 use protos::mesos::internal::{ApplyOperationMessage, CheckpointResourcesMessage, ResourceVersionUuid};
 use protos::mesos::offer::Operation;
@@ -14,7 +14,7 @@ use crate::master::Master;
 use crate::state::{AgentKey, FrameworkKey};
 
 impl Master {
-    /// Carries an operation out. `framework` is none if an operator wants it.
+    /// Applies an operation. `framework` is `None` for operators.
     pub(crate) fn apply_operation(
         &mut self,
         key: AgentKey,
@@ -31,12 +31,13 @@ impl Master {
         }
     }
 
-    /// An agent without resource providers is told all of its reservations and volumes at once, and answers nothing.
+    /// An agent without resource providers gets all of its reservations and volumes in one message, and does not
+    /// answer.
     pub(crate) fn send_checkpointed(&mut self, key: AgentKey, out: &mut Outbox) {
         let Some(agent) = self.agent(key) else { return };
         let able = agent.capabilities.reservation_refinement;
         if !able && agent.checkpointed.has_refined_reservations() {
-            // It cannot be told: the old form has one level only.
+            // The old form cannot express it: it has one level only.
             let agent = agent_text(agent);
             out.warn(format!("Not telling agent {agent} its reservations: it does not know refined ones"));
             return;
@@ -46,7 +47,7 @@ impl Master {
         out.push(Output::send(&agent.pid, CheckpointResourcesMessage { resources }));
     }
 
-    /// Any other agent is told the operation, which is remembered until its end is acknowledged.
+    /// Any other agent gets the operation, which is kept until its end is acknowledged.
     fn send_operation(
         &mut self,
         key: AgentKey,
@@ -70,7 +71,7 @@ impl Master {
         let version = ResourceVersionUuid { resource_provider_id: provider_id.clone(), uuid: uuid_of_version };
         let message = ApplyOperationMessage {
             framework_id: framework_id.clone(),
-            // With the allocations: agents take them off for their own books, and show the operation as it was asked for.
+            // With the allocations: agents remove them, and show the operation as it was requested.
             operation_info: operation_info.clone(),
             operation_uuid: uuid.clone(),
             resource_version_uuid: version,

@@ -9,10 +9,10 @@ use resources::{AgentAbilities, Requester};
 use super::provider_of;
 use crate::state::Agent;
 
-/// Whether an operation's resources are resources at all, whatever is to become of them.
+/// Checks that an operation's resources are well-formed.
 ///
 /// # Errors
-/// The first that is not one.
+/// The first invalid one.
 pub(crate) fn well_formed(operation: &Operation) -> Result<(), String> {
     let mut lists: Vec<&[Resource]> = Vec::new();
     if let Some(body) = &operation.reserve {

@@ -9,7 +9,7 @@ pub(crate) fn fill_allocations(operation: &mut Operation, role: &str) {
     each_list(operation, |list| crate::calls::allocate(list, role));
 }
 
-/// The operation as an agent's own books want it: what it has is allocated to nobody.
+/// The operation in the form of an agent's tables, which have no allocations.
 pub(crate) fn without_allocations(operation: &Operation) -> Operation {
     let mut bare = operation.clone();
     each_list(&mut bare, |list| list.iter_mut().for_each(|resource| resource.allocation_info = None));

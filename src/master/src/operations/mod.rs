@@ -1,6 +1,6 @@
-//! Operations on an agent's resources, asked for by a framework or an operator: the rules, and what follows once they hold.
+//! Operations on an agent's resources, requested by a framework or an operator: their rules, and their effects.
 //!
-//! It takes no offers and answers nobody: `calls/operations.rs` and `operator/resources.rs` do.
+//! `calls/operations.rs` and `operator/resources.rs` handle offers and answers.
 
 mod apply;
 mod check;

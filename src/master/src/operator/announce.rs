@@ -1,4 +1,4 @@
-//! What is told to operators that listen: tasks, frameworks and agents that come, change and go.
+//! Events for subscribed operators: tasks, frameworks and agents that are added, changed and removed.
 
 use authorizer::Action;
 use protos::mesos::master::event::{self, Type};

@@ -1,4 +1,4 @@
-//! DEACTIVATE_AGENT: an agent is offered to nobody; what runs there goes on.
+//! DEACTIVATE_AGENT: an agent is not offered; its tasks keep running.
 
 use protos::mesos::SlaveId;
 

@@ -37,7 +37,7 @@ impl Master {
         Ok(())
     }
 
-    /// Draining agents that have become empty are drained, or gone if the call says so.
+    /// Draining agents that have become empty are drained, or marked gone if the call says so.
     pub(crate) fn settle_drained(&mut self, out: &mut Outbox) {
         for agent in self.agents.take_drained(&self.operations) {
             out.info(format!("Agent {} is drained", agent.id));

@@ -45,7 +45,7 @@ impl Master {
         Ok(())
     }
 
-    /// Draining machines go down: their agents are told to end, and are removed with all that runs there.
+    /// Draining machines go down: their agents are shut down, and removed with all that runs there.
     pub(crate) fn start_maintenance(&mut self, ids: &[MachineId], out: &mut Outbox) -> Result<(), CallError> {
         let keys =
             machines_in(&self.maintenance, ids, Mode::Draining, "is not in DRAINING mode and cannot be brought down")?;

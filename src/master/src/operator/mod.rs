@@ -76,7 +76,7 @@ impl Master {
     }
 }
 
-/// What whoever makes a call must be allowed to do to all agents or machines: no list tells these apart.
+/// The actions on all agents or machines that a call requires: the lists do not distinguish these.
 fn guards(call: &Call) -> &'static [Action] {
     match call.r#type() {
         Type::MarkAgentGone => &[Action::MarkAgentGone],

@@ -1,6 +1,6 @@
-//! What is on an agent: resources, tasks, executors, resource providers.
+//! Resources, tasks, executors and resource providers of an agent.
 //!
-//! It keeps the sums `used` and `offered` in step with what it is told, and tells the allocator nothing.
+//! It updates the sums `used` and `offered`, and does not call the allocator.
 
 use std::sync::Arc;
 

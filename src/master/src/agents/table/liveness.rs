@@ -11,8 +11,8 @@ use super::Agents;
 use crate::state::AgentKey;
 use crate::timers::{Timer, Timers};
 
-/// An agent that is told by ping that it is not connected reregisters within a second or so, by Mesos's defaults. One that
-/// answers pings and has not reregistered by then will not: its last list is taken as true, or it would never be offered
+/// An agent whose ping says that it is not connected reregisters within a second or so, by Mesos's defaults. One that
+/// answers pings and has not reregistered by then will not: its last list is accepted, or it would never be offered
 /// again.
 const REREGISTERS_WITHIN: Duration = Duration::from_secs(10);
 
@@ -22,8 +22,8 @@ enum Doubt {
     /// They are.
     #[default]
     None,
-    /// The list may be old, or lack tasks that were still on their way to the agent. Pings tell the agent that it is not
-    /// connected, so that it lists all tasks once more.
+    /// The list may be old, or lack tasks that were still on their way to the agent. Pings tell the agent that it is
+    /// not connected, so that it lists all tasks again.
     Lists,
     /// The agent has answered such a ping at this time: it has received all that was sent before, and its next list is
     /// true.
@@ -103,15 +103,15 @@ impl Agents {
         timers.cancel(book.liveness.ping.replace(ping));
     }
 
-    /// Notes that the list of an agent that is admitted again may be out of date. It is told so by its next ping.
+    /// Records that the list of a reregistered agent may be out of date. Its next ping tells it so.
     pub(crate) fn doubt_list(&mut self, key: AgentKey) {
         if let Some(book) = self.books.get_mut(&key) {
             book.liveness.doubt = Doubt::Lists;
         }
     }
 
-    /// Notes that an agent's list may lack tasks: the agent is to list all once more. Pings begin anew, so that no earlier
-    /// one that it answers counts.
+    /// Records that an agent's list may lack tasks: the agent must list all again. Pings start again, so that no answer
+    /// to an earlier one counts.
     pub(crate) fn ask_list_again(&mut self, key: AgentKey, now: Time, timers: &mut Timers) {
         self.observe(key, now, timers);
         self.doubt_list(key);

@@ -1,7 +1,7 @@
-//! The registered agents: their rows, which readers share, and what the core keeps beside them.
+//! The registered agents: their rows, which readers share, and the core's own data about them.
 //!
-//! It sends nothing and tells the allocator nothing. `liveness.rs` has pings and the times to reregister, `holdings.rs` what
-//! is on an agent.
+//! It sends nothing and does not call the allocator. `liveness.rs` has pings and reregistration timeouts, `holdings.rs`
+//! the resources and tasks of an agent.
 
 mod holdings;
 mod liveness;

@@ -1,6 +1,6 @@
-//! The frameworks: their rows, which readers share, those that have ended, and what the core keeps beside them.
+//! The frameworks: their rows, which readers share, completed ones, and the core's own data about them.
 //!
-//! It sends nothing and tells the allocator nothing; `events.rs` tells frameworks. `tasks.rs` has their tasks.
+//! It sends nothing and does not call the allocator; `events.rs` notifies frameworks. `tasks.rs` has their tasks.
 
 mod tasks;
 
@@ -147,7 +147,7 @@ impl Frameworks {
         key
     }
 
-    /// What an agent is told of a framework: its info and its process.
+    /// The message for an agent about a framework: its info and its process.
     pub(crate) fn update_message(&self, key: FrameworkKey) -> Option<UpdateFrameworkMessage> {
         let framework = self.get(key)?;
         Some(UpdateFrameworkMessage {
@@ -232,8 +232,8 @@ impl Frameworks {
         Some(framework.id.clone())
     }
 
-    /// Replaces what a framework says of itself. Its user, its id and whether it checkpoints stay, silently
-    /// (mesos-features.md SCH-28).
+    /// Replaces a framework's info. Its user, its id and whether it checkpoints stay, silently (mesos-features.md
+    /// SCH-28).
     pub(crate) fn replace_info(&mut self, key: FrameworkKey, subscription: Subscription) {
         let Some(framework) = self.row(key) else { return };
         let mut info = subscription.info;
@@ -248,7 +248,7 @@ impl Frameworks {
         framework.info = Arc::new(info);
     }
 
-    /// Adds roles to those in which a framework wants no offers, or takes them out. Returns its id.
+    /// Adds roles to a framework's suppressed ones, or removes them. Returns its id.
     pub(crate) fn set_suppressed(
         &mut self,
         key: FrameworkKey,
