@@ -16,7 +16,7 @@ use crate::message::Message;
 const WAITING_MAX: usize = 64 << 20;
 /// So many of them are one message.
 const MESSAGE_MAX: usize = 16 << 20;
-/// So many peers are remembered that have proved who they are and have not asked for admission since.
+/// Limit of remembered peers that have authenticated and not registered since.
 const NEWCOMERS_MAX: usize = 1 << 16;
 
 /// What a peer has proved.
@@ -28,7 +28,7 @@ pub(crate) struct Proof {
     pub attempt: u64,
 }
 
-/// A conversation that goes on.
+/// A conversation in progress.
 #[derive(Debug, Default)]
 pub(crate) struct Conversation {
     /// Its number.
@@ -84,7 +84,7 @@ impl Peers {
         None
     }
 
-    /// A conversation is over; none if a newer one goes on with that peer, or none at all.
+    /// Removes an ended conversation; `None` if a newer one is in progress with that peer, or none at all.
     pub(crate) fn end(&mut self, pid: &Pid, attempt: u64) -> Option<Conversation> {
         if self.ongoing.get(pid)?.attempt != attempt {
             return None;
@@ -94,12 +94,12 @@ impl Peers {
         Some(conversation)
     }
 
-    /// Whether a conversation with somebody goes on.
+    /// Whether any conversation is in progress.
     pub(crate) fn are_any_ongoing(&self) -> bool {
         !self.ongoing.is_empty()
     }
 
-    /// Whether a conversation with this peer goes on.
+    /// Whether a conversation with this peer is in progress.
     pub(crate) fn is_ongoing(&self, pid: &Pid) -> bool {
         self.ongoing.contains_key(pid)
     }
@@ -127,7 +127,7 @@ impl Peers {
         self.proved.get(pid)
     }
 
-    /// A peer has proved who it is.
+    /// A peer has authenticated.
     pub(crate) fn prove(&mut self, pid: Pid, proof: Proof) {
         self.forget(&pid);
         self.newcomers.insert(proof.attempt, pid.clone());
@@ -187,7 +187,7 @@ mod tests {
         for number in 0..4 {
             peers.keep_waiting(&pid(number), &large).unwrap();
         }
-        // Replacing is free, and whoever finds no room keeps what it has.
+        // A replacement needs no room, and without room the former value stays.
         peers.keep_waiting(&pid(3), &large).unwrap();
         peers.keep_waiting(&pid(4), &message(10)).unwrap();
         assert!(peers.keep_waiting(&pid(4), &large).is_err());

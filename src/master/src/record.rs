@@ -1,8 +1,8 @@
-//! Recordings of a master: where it began, and then every batch of inputs with its time and a hash over what it led to.
+//! Recordings of a master: its start, and then every batch of inputs with its time and a hash of its results.
 //!
-//! Whoever has a recording and the same code can let the same master run again, step by step. A recording is a series of
-//! frames; this module makes and reads their contents, and the caller keeps them. What is said often (pids, names) is said
-//! once. It knows no files, and no text form of policies: the caller brings that.
+//! With a recording and the same code the same master can run again, step by step. A recording is a series of frames;
+//! this module encodes and decodes their contents, and the caller stores them. Repeated values (pids, names) are stored
+//! once. Files, and the text form of policies, are the caller's part.
 
 use std::sync::Arc;
 

@@ -10,8 +10,8 @@ use std::sync::Arc;
 /// Rows per chunk. Numbers are given out in order, so chunks fill up.
 const CHUNK: u64 = 64;
 
-/// Some rows with neighbouring numbers. It never changes while anybody holds a reference to it, be it a weak one: what has
-/// been made of its rows stays true for as long as it lives.
+/// Some rows with neighbouring numbers. It never changes while there is a reference to it, even a weak one: results
+/// computed from its rows stay valid as long as it lives.
 #[derive(Debug)]
 pub struct Chunk<T> {
     /// By the last part of the number.

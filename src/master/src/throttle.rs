@@ -34,7 +34,7 @@ pub struct RateLimits {
     pub others: Option<RateLimit>,
 }
 
-/// So many wait at the most where nothing else is said: what waits takes memory.
+/// Default limit of waiting messages, which take memory.
 const WAITING_MAX: u64 = 100_000;
 
 /// The gates, by principal; that without one is for all others.
@@ -87,7 +87,7 @@ impl Master {
         None
     }
 
-    /// Lets messages go whose time has come.
+    /// Releases messages that are due.
     pub(crate) fn open_gates(&mut self, out: &mut Outbox) {
         let mut gates = std::mem::take(&mut self.gates);
         for (name, gate) in &mut gates {

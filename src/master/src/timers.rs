@@ -9,11 +9,11 @@ use crate::state::{AgentKey, FrameworkKey, OfferKey};
 /// What is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Timer {
-    /// A framework's stream wants a heartbeat. Void if the framework has subscribed again since (`epoch`).
+    /// A heartbeat of a framework's stream is due. Void if the framework has subscribed again since (`epoch`).
     SchedulerHeartbeat { framework: FrameworkKey, epoch: u64 },
     /// A disconnected framework's time is over. Void if it has subscribed again since (`epoch`).
     FrameworkFailover { framework: FrameworkKey, epoch: u64 },
-    /// An operator's stream wants a heartbeat.
+    /// A heartbeat of an operator's stream is due.
     OperatorHeartbeat { stream: StreamId },
     /// An agent is to be pinged, and its last ping judged. Void if the agent has a new observer.
     Ping { agent: AgentKey, observer: u64 },

@@ -1,4 +1,4 @@
-//! Single entities as the operator API tells of them. Lists and documents are made elsewhere.
+//! Single entities in the form of the operator API. Lists and documents are built elsewhere.
 
 use base::Time;
 use protos::mesos::master::response::{get_agents, get_frameworks};
@@ -12,7 +12,7 @@ fn time(time: Time) -> TimeInfo {
     TimeInfo { nanoseconds: time.as_nanos() }
 }
 
-/// What an agent has said of itself; whom its resources are reserved for stands in `reservations`, however it has said so.
+/// An agent's info; the roles of its resources are in `reservations`, in whichever form it has sent them.
 #[allow(deprecated, reason = "the fields are how agents say it")]
 fn info(agent: &Agent) -> SlaveInfo {
     let mut info = (*agent.info).clone();
@@ -73,7 +73,7 @@ pub fn framework(framework: &Framework, format: Format) -> get_frameworks::Frame
     }
 }
 
-/// Leaves of an agent only what belongs to roles that somebody may view.
+/// Keeps of an agent's resources only those of roles that the principal may view.
 pub fn keep_visible(agent: &mut get_agents::Agent, may_view: impl Fn(&str) -> bool) {
     let may_view = |resource: &Resource| authorizer::resource_roles(resource).all(&may_view);
     let provided = agent.resource_providers.iter_mut().map(|provider| &mut provider.total_resources);

@@ -1,7 +1,7 @@
-//! UPDATE_QUOTA, SET_QUOTA and REMOVE_QUOTA, and the legacy endpoint (mesos-features.md 12.3): the checks that look at the
+//! UPDATE_QUOTA, SET_QUOTA and REMOVE_QUOTA, and the legacy endpoint (mesos-features.md 12.3): the checks against the
 //! cluster, and the change.
 //!
-//! What a quota does to offers, to later ones and to those that are out, is the allocator's.
+//! The allocator applies a quota to offers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -129,7 +129,7 @@ impl Master {
                 false => quotas.insert(role.clone(), quota.clone()),
             };
         }
-        // Only what was asked for now is worth taking offers back; who waits for an older guarantee goes on waiting.
+        // Offers are rescinded for a new guarantee only; an older unsatisfied one keeps waiting.
         let guaranteed = updates.values().any(|quota| !quota.guarantees.is_empty());
         for (framework, role, agent) in self.allocation.allocator().in_the_way_of_quota() {
             let limited = updates.get(&role.top_level()).is_some_and(|quota| !quota.limits.is_empty());

@@ -59,7 +59,7 @@ pub(crate) fn operation_of(kind: call::Type, body: Call) -> Result<(String, Oper
 }
 
 impl Master {
-    /// Carries an operator's operation out on resources that nobody uses.
+    /// Applies an operator's operation to unused resources.
     pub(crate) fn operate_on(
         &mut self,
         agent_id: &str,

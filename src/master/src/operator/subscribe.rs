@@ -1,4 +1,4 @@
-//! SUBSCRIBE of the operator API: who listens (mesos-features.md 3.3).
+//! SUBSCRIBE of the operator API: the subscribed operators (mesos-features.md 3.3).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -106,7 +106,7 @@ impl Master {
         }
     }
 
-    /// An event without resources of roles that whoever listens may not view.
+    /// An event without resources of roles that the subscriber may not view.
     fn visible(&self, event: &Arc<Event>, principal: Option<&str>) -> Arc<Event> {
         let authorizer = &self.config.authorizer;
         if event.agent_added.is_none() || authorizer.verdict(principal, Action::ViewRole) == Verdict::Everything {

@@ -32,7 +32,7 @@ pub enum RegistryOp {
     MarkAgentReachable(Box<mesos::SlaveInfo>),
     /// An agent has left.
     RemoveAgent(mesos::SlaveId),
-    /// An operator says that an agent will not come back.
+    /// An operator marks an agent gone.
     MarkAgentGone {
         /// Which.
         id: mesos::SlaveId,
@@ -55,13 +55,13 @@ pub enum RegistryOp {
     },
     /// A draining agent is empty.
     MarkAgentDrained(mesos::SlaveId),
-    /// An agent is to be offered to nobody.
+    /// Deactivates an agent.
     DeactivateAgent(mesos::SlaveId),
     /// And again to all.
     ReactivateAgent(mesos::SlaveId),
     /// Weights of roles; later ones replace earlier ones of the same role.
     UpdateWeights(Vec<mesos::WeightInfo>),
-    /// Quotas of roles, each whole; one that says nothing is taken away.
+    /// Sets the quotas of roles as a whole; an empty one is removed.
     UpdateQuota(Vec<QuotaConfig>),
     /// The maintenance schedule in the place of the one before.
     UpdateMaintenanceSchedule(Schedule),

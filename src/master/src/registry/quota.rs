@@ -25,7 +25,7 @@ pub(super) fn update(registry: &mut Registry, configs: &[QuotaConfig]) {
     }
 }
 
-/// A guarantee of 0 is none, a limit of 0 is one.
+/// A guarantee of 0 counts as none, a limit of 0 is a limit.
 fn is_default(config: &QuotaConfig) -> bool {
     config.limits.is_empty() && config.guarantees.values().all(|amount| amount.value == 0.0)
 }

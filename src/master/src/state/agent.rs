@@ -16,7 +16,7 @@ use super::{AgentCapabilities, FrameworkKey};
 pub struct Executor {
     /// Whose it is.
     pub framework: FrameworkKey,
-    /// What the framework said of it.
+    /// Its `ExecutorInfo`.
     pub info: Arc<mesos::ExecutorInfo>,
     /// What it takes, beside its tasks.
     pub resources: Resources,
@@ -25,7 +25,7 @@ pub struct Executor {
 /// A resource provider on an agent.
 #[derive(Clone, Debug)]
 pub struct ResourceProvider {
-    /// What the agent said of it.
+    /// Its info, as the agent has sent it.
     pub info: mesos::ResourceProviderInfo,
     /// What it provides; part of the agent's total.
     pub total: Resources,
@@ -35,7 +35,7 @@ pub struct ResourceProvider {
     pub(crate) undone: BTreeSet<Vec<u8>>,
 }
 
-/// The attribute of an agent that wants no tasks; its text says why.
+/// The attribute of an unhealthy agent; its text is the reason.
 pub const UNHEALTHY: &str = "unhealthy";
 
 /// A registered agent.
@@ -43,7 +43,7 @@ pub const UNHEALTHY: &str = "unhealthy";
 pub struct Agent {
     /// Its id.
     pub id: AgentId,
-    /// What it says of itself; `id` is set.
+    /// Its `SlaveInfo`; `id` is set.
     pub info: Arc<mesos::SlaveInfo>,
     /// Its process.
     pub pid: Pid,
@@ -73,7 +73,7 @@ pub struct Agent {
     pub used: Resources,
     /// What is offered.
     pub offered: Resources,
-    /// Dynamic reservations and volumes, for agents that must be told all of them at once.
+    /// Dynamic reservations and volumes, for agents that must receive all of them at once.
     pub checkpointed: Resources,
     /// The version of its own resources.
     pub resource_version: Option<mesos::Uuid>,
@@ -84,13 +84,13 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Whether it is offered to anybody.
+    /// Whether it is offered.
     pub fn active(&self) -> bool {
         self.connected && !self.deactivated && self.unhealthy().is_none()
     }
 
-    /// Why it wants no tasks for the time being: the attribute `unhealthy`, with which an agent registers while its disk
-    /// refuses checkpoints.
+    /// Why it is unhealthy: the attribute `unhealthy`, with which an agent registers while its disk refuses
+    /// checkpoints.
     pub fn unhealthy(&self) -> Option<&str> {
         let named = self.info.attributes.iter().find(|attribute| attribute.name == UNHEALTHY);
         Some(named?.text.as_ref()?.value.as_str())

@@ -35,7 +35,7 @@ pub enum Connection {
 /// What has been counted for one framework (mesos-features.md A.1, "per framework").
 #[derive(Clone, Debug, Default)]
 pub struct FrameworkCounts {
-    /// Messages of its driver; calls by HTTP are none.
+    /// Messages of its driver, without HTTP calls.
     pub messages: u64,
     /// Messages of its driver that wait for a rate limit.
     pub held: u64,
@@ -66,17 +66,17 @@ pub struct FrameworkCounts {
 pub struct Framework {
     /// Its id.
     pub id: FrameworkId,
-    /// What it says of itself; `id` is set.
+    /// Its `FrameworkInfo`; `id` is set.
     pub info: Arc<mesos::FrameworkInfo>,
     /// Its capabilities.
     pub capabilities: FrameworkCapabilities,
     /// The roles it is subscribed to.
     pub roles: BTreeSet<String>,
-    /// Those of them in which it wants no offers.
+    /// The suppressed ones of them.
     pub suppressed: BTreeSet<String>,
-    /// What agents it wants.
+    /// Its offer constraints, as sent.
     pub offer_constraints: Option<Arc<scheduler::OfferConstraints>>,
-    /// The same, ready to be held against agents.
+    /// The same, parsed.
     pub constraints: allocator::OfferConstraints,
     /// How it is reached.
     pub connection: Connection,

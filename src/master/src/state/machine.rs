@@ -59,7 +59,7 @@ pub struct Machine {
 /// The maintenance of the cluster.
 #[derive(Clone, Debug, Default)]
 pub struct Maintenance {
-    /// The schedule; none if nobody has set one, or all of it is done.
+    /// The schedule; `None` if there is none, or all of it is done.
     pub schedule: Option<Arc<Schedule>>,
     /// Machines that are scheduled or down.
     pub machines: Arc<BTreeMap<MachineKey, Machine>>,

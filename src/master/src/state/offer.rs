@@ -11,7 +11,7 @@ use super::{AgentKey, FrameworkKey};
 /// One agent's resources for one framework in one role. They count as taken until it is answered.
 #[derive(Clone, Debug)]
 pub struct Offer {
-    /// To whom.
+    /// The framework.
     pub framework: FrameworkKey,
     /// Of which agent.
     pub agent: AgentKey,

@@ -10,7 +10,7 @@ use resources::{Format, Resources};
 
 use super::{AgentKey, FrameworkKey};
 
-/// A task: what is told of it, and what it holds. A master has very many of them, so nothing is in them twice.
+/// A task: its message, and its resources. A master has very many of them, so nothing is stored twice.
 #[derive(Clone, Debug)]
 pub struct Task {
     /// Its id, as in `proto`.
@@ -19,9 +19,8 @@ pub struct Task {
     pub framework: FrameworkKey,
     /// Where it runs or ran.
     pub agent: AgentKey,
-    /// What is told of it, for the most part: [`Task::to_proto`] is the whole. `state` is the newest known state,
-    /// `status_update_state` the one last forwarded. Its resources are left out, and in its statuses their data and the
-    /// ids that are the task's own.
+    /// Most of its message: [`Task::to_proto`] is the whole. `state` is the newest known state, `status_update_state`
+    /// the one last forwarded. It lacks the resources, and in its statuses their data and the task's own ids.
     pub proto: mesos::Task,
     /// What it takes, without its executor's; allocated. Tasks of a kind share it.
     pub resources: Arc<Resources>,
@@ -35,14 +34,14 @@ impl Task {
         self.proto.state()
     }
 
-    /// The state last forwarded, or the newest if none was: what its framework is told of it out of turn. The newest one may
-    /// be its end, and updates that its agent holds back until that one's turn come after it.
+    /// The state last forwarded, or the newest if none was: the answer to reconciliation. The newest one may be its
+    /// end, and updates that its agent withholds until then come before it.
     pub fn told_state(&self) -> TaskState {
         let told = self.proto.status_update_state.and_then(|state| TaskState::try_from(state).ok());
         told.unwrap_or(self.state())
     }
 
-    /// All that is told of it, as a message.
+    /// The whole message.
     pub fn to_proto(&self) -> mesos::Task {
         let mut whole = self.proto.clone();
         whole.resources = self.resources.to_proto(Format::PostRefinement);

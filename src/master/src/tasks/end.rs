@@ -1,4 +1,4 @@
-//! The master itself says that a task has ended or cannot be reached.
+//! Ends of tasks that the master itself declares: lost, gone, unreachable, killed.
 
 use protos::mesos::TaskState;
 use protos::mesos::task_status::Reason;
@@ -9,7 +9,7 @@ use crate::master::Master;
 use crate::state::{FrameworkKey, TaskKey};
 
 impl Master {
-    /// Updates a task on the master's own authority and tells nobody but operators.
+    /// Updates a task by the master itself, and notifies only operators.
     pub(crate) fn end_task(
         &mut self,
         framework: FrameworkKey,
@@ -24,7 +24,7 @@ impl Master {
         self.update_task(framework, task, &update, out);
     }
 
-    /// Updates a task on the master's own authority and tells its framework.
+    /// Updates a task by the master itself, and notifies its framework.
     pub(crate) fn declare_task(
         &mut self,
         framework: FrameworkKey,

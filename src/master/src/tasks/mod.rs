@@ -1,4 +1,4 @@
-//! What happens to tasks, whoever brings it about.
+//! Effects on tasks, for all messages and calls.
 
 mod book;
 mod end;

@@ -1,4 +1,4 @@
-//! Statuses that the master makes up itself: without a uuid, so that nobody acknowledges them.
+//! Statuses that the master generates: without a UUID, so that they are not acknowledged.
 
 use base::Time;
 use protos::mesos::internal::StatusUpdate;
@@ -7,7 +7,7 @@ use protos::mesos::{self, TaskState};
 
 use crate::state::{FrameworkCapabilities, Task};
 
-/// The state for a framework that can tell partitions apart, or TASK_LOST for one that cannot (TSK-04).
+/// The state for a PARTITION_AWARE framework, or TASK_LOST for another one (TSK-04).
 pub(crate) fn lost_or(state: TaskState, capabilities: FrameworkCapabilities) -> TaskState {
     match capabilities.partition_aware {
         true => state,

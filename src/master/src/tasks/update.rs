@@ -22,7 +22,7 @@ impl Master {
         let Some(TaskChange { before, after, told }) = self.frameworks.update_task(framework, task, update) else {
             return;
         };
-        // An update may be of an earlier state than the newest known one: each state is told once.
+        // An update may be of an earlier state than the newest known one: each state is forwarded once.
         let status = &update.status;
         let (state, source, reason) = (status.state, status.source(), status.reason);
         if before != after || told != Some(state) || is_check(reason) {

@@ -210,7 +210,7 @@ fn short(uuid: &[u8]) -> String {
     uuid.first().map(u8::to_string).unwrap_or_default()
 }
 
-/// A status: task, state, and what is said of it.
+/// A status: task, state, and its other fields.
 pub(super) fn status(status: &mesos::TaskStatus) -> String {
     let mut text = format!("{} {}", status.task_id.value, status.state().as_str_name());
     if let Some(uuid) = &status.uuid {

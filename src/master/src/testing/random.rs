@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use super::Script;
 
-/// A step in numbers: what, who, and which.
+/// A step as numbers: its kind, and its objects.
 type Step = (u8, u8, u8, u8);
 
 const STATES: [&str; 6] =

@@ -84,7 +84,7 @@ impl Script {
         }
     }
 
-    /// Carries out one line; what came of it, a line each. A line that makes no sense says so.
+    /// Executes one line. Returns its results, a line each; an invalid line results in an error.
     pub fn line(&mut self, line: &str) -> Vec<String> {
         let words = Words::new(line);
         let done = match words.at(0) {
@@ -165,7 +165,7 @@ impl Script {
         Ok(())
     }
 
-    /// A new master, which leads from now on with what the registry says.
+    /// Starts a new master, which leads with the content of the registry.
     fn start(&mut self) {
         self.masters += 1;
         let info = build::master_info(self.masters);
@@ -174,7 +174,7 @@ impl Script {
         self.master = Some(Master::new(self.config.clone(), info, &self.registry, 1, self.now));
     }
 
-    /// Lets time pass, waking the master as it wants.
+    /// Advances the time, and wakes the master when it asks for it.
     fn pass(&mut self, words: &Words<'_>) -> Result<(), String> {
         let span = duration(words.at(1)).ok_or("after how long?")?;
         let end = self.now + span;
@@ -312,7 +312,7 @@ impl Script {
         }
     }
 
-    /// Ids that the master has made up, by the names of who they are for.
+    /// Names generated ids by their owners.
     fn learn(&mut self, output: &Output) {
         match output {
             Output::Send { to, message, .. } => {

@@ -14,7 +14,7 @@ impl<'a> Words<'a> {
         Words { words: line.split_whitespace().collect() }
     }
 
-    /// The argument at that place, the command being at 0; options do not count. Empty if there is none.
+    /// The argument at that position, the command being at 0; options do not count. Empty if missing.
     pub fn at(&self, index: usize) -> &'a str {
         self.plain().nth(index).unwrap_or_default()
     }

@@ -5,7 +5,7 @@ use protos::mesos::{ContainerInfo, Volume, container_info};
 
 use super::command::secret;
 
-/// Checks a container's volumes, and that it has what its type wants.
+/// Checks a container's volumes, and the fields that its type needs.
 ///
 /// # Errors
 /// The rule that it breaks.

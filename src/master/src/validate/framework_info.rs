@@ -1,6 +1,6 @@
-//! Whether a framework may be what it says it is (wire/http.md 5.3, mesos-features.md SCH-36 to SCH-39).
+//! Rules of a `FrameworkInfo` (wire/http.md 5.3, mesos-features.md SCH-36 to SCH-39).
 //!
-//! It does not look at other frameworks.
+//! Other frameworks are not considered.
 
 use std::collections::BTreeSet;
 
@@ -29,7 +29,7 @@ fn set_text<'a>(items: impl IntoIterator<Item = &'a str>) -> String {
     }
 }
 
-/// All checks of the info by itself: roles, id, offer filters.
+/// All checks of the info alone: roles, id, offer filters.
 pub(crate) fn framework_info(info: &FrameworkInfo) -> Result<(), String> {
     sizes::framework(info)?;
     let capabilities = FrameworkCapabilities::new(&info.capabilities);

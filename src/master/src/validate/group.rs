@@ -125,7 +125,7 @@ fn cgroups_agree(tasks: &[TaskInfo]) -> Result<(), String> {
     }
 }
 
-/// No two tasks want the same ports.
+/// The tasks' ports do not overlap.
 fn disjoint(needs: &[Resources]) -> Result<(), String> {
     let mut all = Resources::new();
     for resources in needs {

@@ -1,4 +1,4 @@
-//! Whether a maintenance schedule, or a list of machines, may be what it says (mesos-features.md MNT-02).
+//! Rules of maintenance schedules and lists of machines (mesos-features.md MNT-02).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -34,7 +34,7 @@ pub(crate) fn schedule(schedule: &Schedule, machines: &BTreeMap<MachineKey, Mach
     Ok(())
 }
 
-/// Checks a list of machines by itself.
+/// Checks a list of machines alone.
 ///
 /// # Errors
 /// The whole answer.

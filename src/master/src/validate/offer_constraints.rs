@@ -10,10 +10,10 @@ use protos::mesos::scheduler::attribute_constraint::predicate::Predicate as Wire
 use protos::mesos::scheduler::attribute_constraint::selector::{PseudoattributeType, Selector as WireSelector};
 use protos::mesos::scheduler::{AttributeConstraint, OfferConstraints};
 
-/// Constraints that can be held against agents; none sent is none.
+/// Parses offer constraints; empty if the framework sent none.
 ///
 /// # Errors
-/// What is wrong with them, in Mesos's words.
+/// The rule that they break, in Mesos's words.
 pub(crate) fn offer_constraints(
     sent: Option<&OfferConstraints>,
     limits: RegexLimits,

@@ -1,6 +1,6 @@
-//! Whether a quota may be set (mesos-features.md MNT-30, MNT-32): the rules that look at the request alone.
+//! Rules of a quota (mesos-features.md MNT-30, MNT-32) that depend on the request alone.
 //!
-//! What there is in the cluster, and what others are guaranteed, is looked at in `operator/quota/`.
+//! `operator/quota/` checks it against the cluster and other guarantees.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -137,10 +137,10 @@ fn legacy(request: &QuotaRequest) -> Result<(Role, Quota), String> {
     Ok((role, Quota { guarantees, limits }))
 }
 
-/// Reads a message that has passed its checks.
+/// Converts a checked message.
 ///
 /// # Errors
-/// An amount that is none.
+/// An invalid quantity.
 pub(crate) fn quota_of(config: &QuotaConfig) -> Result<Quota, QuantitiesError> {
     let guarantees = Quantities::from_map(&config.guarantees)?;
     Ok(Quota { guarantees, limits: Limits::from_map(&config.limits)? })

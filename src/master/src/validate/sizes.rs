@@ -1,5 +1,5 @@
-//! How large what frameworks and agents say of themselves may be. Mesos has no such limits; what is told is kept and shown in every
-//! document, so each limit is far above what a client says, and far below what would hold the master up.
+//! Size limits of infos of frameworks and agents. Mesos has none; infos are kept and shown in every document, so each
+//! limit is far above what clients send, and far below what would delay the master.
 //!
 //! Ids and names of roles have at most 255 bytes and are checked where they are read.
 
@@ -16,7 +16,7 @@ const NAME_MAX: usize = 8 << 10;
 const LABELS_MAX: usize = 1 << 20;
 /// The roles of a framework; as many may be suppressed.
 const ROLES_MAX: usize = 10_000;
-/// All that a framework says of itself, and how a task may be found, in bytes as protobuf.
+/// Limit of a framework's info, and of a task's discovery info, in bytes as protobuf.
 const INFO_MAX: usize = 8 << 20;
 const DISCOVERY_MAX: usize = 1 << 20;
 /// The attributes of an agent, in bytes as protobuf.
@@ -40,7 +40,7 @@ fn labels(what: &str, labels: Option<&Labels>) -> Result<(), String> {
     at_most(what, bytes, LABELS_MAX, "bytes")
 }
 
-/// What a framework says of itself.
+/// Checks a framework's info.
 ///
 /// # Errors
 /// The first item that is too large, and its limit.
@@ -67,10 +67,10 @@ pub(crate) fn suppressed(roles: &[String]) -> Result<(), String> {
     at_most("'suppressed_roles'", roles.len(), ROLES_MAX, "roles")
 }
 
-/// Offer constraints; none sent are none.
+/// Checks offer constraints, if the framework sent some.
 ///
 /// # Errors
-/// What there is too much of, and its limit.
+/// The item with too many entries, and its limit.
 pub(crate) fn constraints(sent: Option<&OfferConstraints>) -> Result<(), String> {
     let Some(sent) = sent else { return Ok(()) };
     let groups = || sent.role_constraints.values().flat_map(|of_role| &of_role.groups);
@@ -117,7 +117,7 @@ pub(crate) fn executor(info: &ExecutorInfo) -> Result<(), String> {
     at_most("'ExecutorInfo.discovery'", discovery, DISCOVERY_MAX, "bytes")
 }
 
-/// What an agent says of itself.
+/// Checks an agent's info.
 ///
 /// # Errors
 /// The first item that is too large, and its limit.
