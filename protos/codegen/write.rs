@@ -53,7 +53,7 @@ pub(crate) fn dialect_below(model: &Model, kind: Kind) -> &'static str {
     }
 }
 
-/// The part of a helper's name that says what it writes or reads.
+/// The part of a helper's name for the type that it writes or reads.
 pub(crate) fn word(kind: Kind) -> &'static str {
     match kind {
         Kind::Bool => "bool",

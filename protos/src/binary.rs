@@ -9,7 +9,7 @@ use crate::schema::{Described, FieldInfo, Kind, Label, MessageInfo};
 /// Messages nested deeper than this are refused, as by protobuf's own readers.
 pub(crate) const MAX_DEPTH: usize = 100;
 
-/// Why bytes are no message of the wanted type.
+/// Why bytes are not a message of the type.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum DecodeError {
     /// Required fields are missing; the paths, separated by comma and space, in the order of protobuf's own list.
@@ -53,7 +53,7 @@ pub fn missing_fields<M: Described>(bytes: &[u8]) -> Vec<String> {
     }
 }
 
-/// Rewrites the bytes in the plain form that prost reads as C++ would, and tells what is missing.
+/// Rewrites the bytes in the plain form that prost reads as C++ would, and returns what is missing.
 #[cold]
 fn slowly<M: Described>(info: &'static MessageInfo, bytes: &[u8]) -> Result<M, DecodeError> {
     let normal = normalise::message(info, bytes).ok_or(DecodeError::Malformed(info.name))?;
@@ -63,7 +63,7 @@ fn slowly<M: Described>(info: &'static MessageInfo, bytes: &[u8]) -> Result<M, D
     M::decode(normal.bytes.as_slice()).map_err(|_| DecodeError::Malformed(info.name))
 }
 
-/// What a look at the bytes says.
+/// The result of a check of the bytes.
 #[derive(PartialEq, Eq)]
 enum Found {
     /// prost reads them as C++ would, but for text that is no UTF-8.

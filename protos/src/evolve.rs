@@ -1,8 +1,8 @@
-//! v0 and v1 of the same message.
+//! Conversion between v0 and v1 of the same message.
 //!
-//! Nearly all bytes are the same in both, so nothing is converted: a v0 type reads and writes v1's bytes. The exceptions are
-//! here: [`scheduler_call`] and [`master_call`] and their opposites; and [`evolve`] and [`devolve`], for who needs the other Rust type.
-//! For JSON see [`crate::json::Dialect`].
+//! Nearly all bytes are the same in both, so nothing is converted: a v0 type reads and writes v1's bytes. The
+//! exceptions are here: [`scheduler_call`] and [`master_call`] and their opposites; and [`evolve`] and [`devolve`], for
+//! callers that need the other Rust type. For JSON see [`crate::json::Dialect`].
 
 use std::borrow::Cow;
 

@@ -1,8 +1,9 @@
-//! The wire's types: every message of Mesos 1.11 as a Rust type, by protobuf package, and the ways to write and read them.
+//! The wire's types: every message of Mesos 1.11 as a Rust type, by protobuf package, and the ways to write and read
+//! them.
 //!
 //! `protos::mesos` is v0 (`slave_id`), `protos::mesos::v1` is v1 (`agent_id`). [`decode`] reads the binary form and
-//! refuses what a C++ reader refuses; [`json`] is Mesos's own JSON; [`recordio`] frames streams; [`evolve`] turns v0 into v1.
-//! This crate knows nothing of sockets, of time, or of what a message means.
+//! rejects what a C++ reader rejects; [`json`] is Mesos's own JSON; [`recordio`] frames streams; [`evolve`] converts v0
+//! to v1. This crate does not depend on sockets, time, or the meaning of messages.
 #![forbid(unsafe_code)]
 
 #[allow(missing_docs, clippy::all, rustdoc::all)]

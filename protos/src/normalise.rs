@@ -1,8 +1,8 @@
-//! The close look at a binary message that is wrong or unusual.
+//! The slow path for a binary message that is invalid or unusual.
 //!
-//! It puts the message into the plain form in which prost and C++ agree: the parts of a message that came in pieces joined, enum
-//! numbers without a name and fields of a wrong wire type dropped, text made UTF-8. On the way it collects the paths of
-//! required fields that are missing. Speed does not matter here.
+//! It converts the message to the plain form in which prost and C++ agree: split submessages merged, unknown enum
+//! numbers and fields of a wrong wire type dropped, text made UTF-8. On the way it collects the paths of missing
+//! required fields. Speed does not matter here.
 
 use std::collections::BTreeMap;
 

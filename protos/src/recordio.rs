@@ -1,6 +1,6 @@
 //! RecordIO: the framing of event streams. A record is its length in decimal, a newline, and that many bytes.
 //!
-//! It knows nothing of HTTP's chunks, which fall anywhere, and nothing of what a record holds.
+//! HTTP chunks, which have no relation to records, and the content of records are elsewhere.
 
 use std::collections::VecDeque;
 
@@ -42,7 +42,7 @@ pub struct Decoder {
     limit: usize,
     /// The digits of the length that is being read.
     header: Vec<u8>,
-    /// How many bytes the record at hand still wants; `None` while its length is being read.
+    /// Number of missing bytes of the current record; `None` while its length is being read.
     wanted: Option<usize>,
     body: Vec<u8>,
     ready: VecDeque<Vec<u8>>,

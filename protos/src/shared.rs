@@ -14,7 +14,7 @@ use prost::{DecodeError, Message};
 pub struct Shared<T>(Arc<T>);
 
 impl<T> Shared<T> {
-    /// The message, for whoever goes on sharing it.
+    /// The message, to share it further.
     #[must_use]
     pub fn into_arc(self) -> Arc<T> {
         self.0

@@ -3,8 +3,8 @@
 use crate::mesos::{ExecutorId, FrameworkId, Task, TaskInfo, TaskState};
 
 impl Task {
-    /// A task that has just been launched: what is known of it by its `info`, in TASK_STAGING; without its resources, which who
-    /// keeps it adds in the form in which it keeps them.
+    /// A task that has just been launched, from its `info`, in TASK_STAGING; without its resources, which the caller
+    /// adds in its own form.
     pub fn staged(info: &TaskInfo, framework_id: FrameworkId, executor_id: Option<ExecutorId>) -> Task {
         Task {
             name: info.name.clone(),
@@ -25,7 +25,7 @@ impl Task {
     }
 }
 
-/// The user that the task's command names, or its executor's: who runs it otherwise is not told.
+/// The user of the task's command, or of its executor's; the default user is not shown.
 fn user_of(info: &TaskInfo) -> Option<String> {
     let own = info.command.as_ref().and_then(|command| command.user.clone());
     own.or_else(|| info.executor.as_ref()?.command.as_ref()?.user.clone())

@@ -1,10 +1,11 @@
-//! prost as the generated types see it: the same, but for maps and short texts, and for how lengths are written.
+//! prost for the generated types: the same, except for maps and short texts, and for the encoding of lengths.
 //!
 //! prost leaves out a map entry's value when it equals its type's default. A `Value.Scalar` of 0 is such a value, and
-//! its number is required: a C++ reader refuses the whole message without it. So every entry is written whole, as C++ does.
+//! its number is required: a C++ reader rejects the whole message without it. So every entry is written whole, as C++
+//! does.
 //!
-//! Some fields are a [`crate::Text`] (`build.rs` says which). To the derive they are strings, or bytes where they are required, because
-//! a required string begins as a `String`, and required bytes as whatever is their default.
+//! Some fields are a [`crate::Text`] (`build.rs` has the list). For the derive they are strings, or bytes where they
+//! are required, because a required string begins as a `String`, and required bytes as their default.
 
 pub(crate) use ::prost::*;
 

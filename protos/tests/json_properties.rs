@@ -1,8 +1,8 @@
-//! JSON of anything. Invariants:
+//! JSON of any value. Invariants:
 //! - a double's text reads back as the same double, has at most 17 digits, and a point or an exponent without `+`;
-//! - a value written and read is the same value, whatever its strings hold;
+//! - a value that is written and read is the same value, for any strings;
 //! - no text makes a reader panic, and a message that is read twice from its own text does not change;
-//! - what a message's reader says of a text's syntax is what the general reader says of it.
+//! - a message's reader and the general reader agree about a text's syntax.
 
 use proptest::prelude::*;
 use protos::json::{Dialect, FromJson, JsonError, ToJson, Value, Writer};

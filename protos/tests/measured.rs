@@ -74,7 +74,7 @@ fn what_mesos_wrote_is_what_we_write() {
             let (whole, part) = (Value::parse(ours.as_bytes()).unwrap(), Value::parse(json.as_bytes()).unwrap());
             assert!(contains(&whole, &part), "{json}\n{ours}");
         } else if kind == "GET_QUOTA" {
-            // The order of a map's keys is nobody's promise.
+            // The order of a map's keys is not specified.
             assert_eq!(Value::parse(ours.as_bytes()), Value::parse(json.as_bytes()));
         } else if !by_hand {
             assert_eq!(with_shortest_numbers(&ours), with_shortest_numbers(json));

@@ -1,6 +1,6 @@
-//! Reading a whole document as a message: first in one pass, and if that ends early, a second time in order.
+//! Reads a whole document as a message: first in one pass, and if that ends early, a second time in order.
 //!
-//! What the passes do is told in [`super::parser`]; what they find for each field, in [`super::take`].
+//! [`super::parser`] describes the passes, [`super::take`] what they do for each field.
 
 use std::borrow::Cow;
 

@@ -103,7 +103,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Moves to the next quote, backslash or control character and tells which.
+    /// Moves to the next quote, backslash or control character and returns it.
     #[inline]
     fn run(&mut self) -> Option<u8> {
         let bytes = self.text.as_bytes();
@@ -230,7 +230,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// What picojson says of `error`.
+    /// The message of picojson for `error`.
     pub(crate) fn explain(&self, error: LexError) -> String {
         let LexError::Syntax { rest, last } = error else { return "Value out of range".to_owned() };
         let bytes = self.text.as_bytes();

@@ -7,7 +7,7 @@
 
 use super::lexer::{Lexed, Lexer, MAX_DEPTH, Number};
 
-/// The pass ended early; [`Parser::error`] says why if it was the ordered one.
+/// The pass ended early; [`Parser::error`] has the reason if it was the ordered one.
 pub(crate) struct Fail;
 
 pub(crate) type Outcome<T> = Result<T, Fail>;
@@ -15,7 +15,7 @@ pub(crate) type Outcome<T> = Result<T, Fail>;
 pub(crate) struct Parser<'a> {
     pub(crate) lexer: Lexer<'a>,
     depth: usize,
-    /// Keys are sorted and unique, and an error is to be told.
+    /// Keys are sorted and unique, and errors are reported.
     pub(crate) ordered: bool,
     /// A required field was absent somewhere.
     pub(crate) missing: bool,
@@ -73,7 +73,7 @@ impl<'a> Parser<'a> {
         Self { lexer: Lexer::new(text), depth: 0, ordered, missing: false, error: None, budget }
     }
 
-    /// What the lexer says; its errors were told, if they must be, before the ordered pass began.
+    /// Returns the lexer's result; its errors, if they must be reported, were reported before the ordered pass began.
     #[inline]
     pub(crate) fn lex<T>(lexed: Lexed<T>) -> Outcome<T> {
         lexed.map_err(|_| Fail)
@@ -163,7 +163,7 @@ impl<'a> Parser<'a> {
         self.fail(|| format!("Not expecting a JSON {what} for field '{}'", seen.name()))
     }
 
-    /// Ends the pass; the text is only made when it is wanted.
+    /// Ends the pass; the text is made only if it is needed.
     #[cold]
     pub(crate) fn fail(&mut self, text: impl FnOnce() -> String) -> Fail {
         if self.ordered && self.error.is_none() {

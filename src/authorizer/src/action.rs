@@ -25,7 +25,7 @@ pub(crate) struct Known {
 
 macro_rules! actions {
     ($($action:ident $key:literal $object:literal $kind:ident,)*) => {
-        /// What somebody may want to do; each has its key in the lists.
+        /// An action that needs authorization; each has its key in the lists.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[allow(missing_docs, reason = "each is named as its key")]
         pub enum Action { $($action),* }

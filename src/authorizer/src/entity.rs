@@ -1,13 +1,13 @@
 //! Whom and what a rule is for: all, none, or those that it names (SEC-21).
 
-/// Who wants to do something.
+/// The subject of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject<'a> {
-    /// Somebody who was not asked who it is.
+    /// A subject that was not authenticated.
     Anybody,
     /// Somebody of this name.
     Principal(&'a str),
-    /// Somebody who has claims and no name: nothing is allowed by lists (SEC-25).
+    /// A subject with claims and without a name: lists allow nothing (SEC-25).
     Claims,
 }
 

@@ -1,7 +1,7 @@
-//! Who may do what: the access control lists of `--acls` (mesos-features.md 10.3), read once and asked often.
+//! The access control lists of `--acls` (mesos-features.md 10.3).
 //!
-//! [`Acls::parse`] reads them, [`Authorizer::approves`] decides. It knows nothing of flags, of requests, or of what an action does:
-//! whoever carries an action out asks here first, and knows what it is done to.
+//! [`Acls::parse`] reads them, [`Authorizer::approves`] decides. Flags, requests, and the effects of actions are
+//! elsewhere: a caller asks before it performs an action, and names its object.
 #![forbid(unsafe_code)]
 
 mod action;
@@ -35,7 +35,7 @@ pub struct Acls {
     rules: Box<[Box<[Rule]>]>,
 }
 
-/// Decides who may do what; without lists everybody may do everything, which costs one look at a pointer.
+/// Decides which actions are allowed; without lists all are, which costs one read of a pointer.
 #[derive(Clone, Debug, Default)]
 pub struct Authorizer(Option<Arc<Acls>>);
 
@@ -100,7 +100,7 @@ impl Authorizer {
         self.0.is_some()
     }
 
-    /// Whether `subject` may do `action` to `object`; none: to any. Of roles each is asked for by itself.
+    /// Whether `subject` may do `action` to `object`; `None`: to any. Roles are checked one by one.
     #[inline]
     pub fn approves<'s>(&self, subject: impl Into<Subject<'s>>, action: Action, object: Option<&str>) -> bool {
         match &self.0 {
@@ -109,7 +109,7 @@ impl Authorizer {
         }
     }
 
-    /// Whether `subject` may do `action` to each of `objects`; to none of them: what `permissive` says (SEC-22).
+    /// Whether `subject` may do `action` to each of `objects`; without objects the value of `permissive` (SEC-22).
     pub fn approves_all<'s, 'o>(
         &self,
         subject: impl Into<Subject<'s>>,
@@ -128,7 +128,8 @@ impl Authorizer {
         }
     }
 
-    /// Whether `subject` may run something as this user. Who names none gets the agent's own, whoever that is, and must be allowed all.
+    /// Whether `subject` may run something as this user. Without a user it runs as the agent's own, and every user must
+    /// be allowed.
     pub fn may_run_as<'s>(&self, subject: impl Into<Subject<'s>>, user: &str) -> bool {
         match user.is_empty() {
             true => self.verdict(subject, Action::RunTask) == Verdict::Everything,
@@ -136,7 +137,7 @@ impl Authorizer {
         }
     }
 
-    /// What can be said of `subject` and `action` whatever it is done to.
+    /// The decision about `subject` and `action` for all objects, if it is the same for all.
     pub fn verdict<'s>(&self, subject: impl Into<Subject<'s>>, action: Action) -> Verdict {
         self.0.as_ref().map_or(Verdict::Everything, |acls| acls.verdict(subject.into(), action))
     }

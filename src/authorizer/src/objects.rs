@@ -44,7 +44,7 @@ impl Authorizer {
     }
 }
 
-/// An empty name is none: nobody can be that.
+/// An empty name counts as none.
 fn own(command: Option<&CommandInfo>) -> Option<&str> {
     command?.user.as_deref().filter(|user| !user.is_empty())
 }
@@ -65,7 +65,7 @@ pub fn executor_user<'i>(executor: &'i ExecutorInfo, framework: &'i FrameworkInf
     own(executor.command.as_ref()).unwrap_or(&framework.user)
 }
 
-/// All roles that whoever views a resource must be allowed to view: it is reserved or allocated to them.
+/// All roles that a viewer of a resource must be allowed to view: it is reserved or allocated to them.
 #[allow(deprecated, reason = "agents of the registry may be in the older form")]
 pub fn resource_roles(resource: &Resource) -> impl Iterator<Item = &str> {
     let old = resource.role.as_deref().filter(|role| *role != "*");

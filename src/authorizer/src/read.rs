@@ -1,7 +1,7 @@
-//! Reading the lists' JSON, strictly: what a rule cannot mean is refused, with key and rule (SEC-23).
+//! Reads the lists' JSON, strictly: an invalid rule is rejected, with key and rule (SEC-23).
 //!
-//! Mesos ignores keys that it does not know (SEC-24); here they are refused, because a misspelt key that restricts nothing is a hole that
-//! nobody sees. All keys of Mesos 1.11 are known.
+//! Mesos ignores unknown keys (SEC-24); here they are rejected, because a misspelt key that restricts nothing is a
+//! hidden hole. All keys of Mesos 1.11 are known.
 
 use std::collections::BTreeMap;
 
@@ -81,7 +81,7 @@ impl Acls {
 
 type Fields = BTreeMap<String, Value>;
 
-/// A field's value; null is none.
+/// A field's value; null counts as none.
 fn given<'v>(fields: &'v Fields, name: &str) -> Option<&'v Value> {
     fields.get(name).filter(|value| !value.is_null())
 }

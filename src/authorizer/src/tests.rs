@@ -1,8 +1,8 @@
 //! Properties, against the rule as it is written in mesos-features.md:
 //!
-//! - [`Authorizer::approves`] says what SEC-21 and SEC-22 say, with rules of several values split;
-//! - a [`Verdict`] that does not depend is what holds for every object;
-//! - no text makes reading fail in another way than by an error.
+//! - [`Authorizer::approves`] follows SEC-21 and SEC-22, with rules of several values split;
+//! - a [`Verdict`] other than `Depends` holds for every object;
+//! - every invalid text is rejected with an error.
 
 use proptest::prelude::*;
 
@@ -165,7 +165,7 @@ fn who_names_no_user_must_be_allowed_all() {
     );
     assert!(of_one.may_run_as(Some("p"), "") && !of_one.may_run_as(Some("q"), ""));
     assert!(Authorizer::default().may_run_as(None, ""));
-    // An answer for all objects is one, so that all who may see everything are shown the same.
+    // One answer for all objects, so that all subjects that may see everything get the same document.
     assert_eq!(of_one.verdict(Some("p"), Action::RunTask), Verdict::Everything);
     assert_eq!(of_one.verdict(Some("q"), Action::RunTask), Verdict::Nothing);
     assert_eq!(not_root.verdict(Some("p"), Action::RunTask), Verdict::Depends);

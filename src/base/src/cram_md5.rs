@@ -1,6 +1,6 @@
-//! The answer to a challenge of CRAM-MD5 (RFC 2195): who knows a secret shows it without saying it.
+//! The response to a challenge of CRAM-MD5 (RFC 2195), which proves the knowledge of a secret.
 //!
-//! It holds no secrets and makes no challenges.
+//! It stores no secrets and makes no challenges.
 
 use hmac::{Hmac, KeyInit, Mac};
 use md5::Md5;

@@ -22,7 +22,7 @@ pub enum DurationTextError {
     /// No unit follows the number, or nothing is there at all.
     #[error("Invalid duration '{0}'")]
     Bare(String),
-    /// What should be the decimal number is none.
+    /// The number is invalid.
     #[error("Failed to convert '{0}' to number")]
     Number(String),
     /// What follows the number is no unit.

@@ -1,7 +1,7 @@
-//! Small value types that every other crate shares: ids, libprocess process ids, short texts, time and its text form, waits between
-//! tries, numbers by chance, UUIDs, the answer to a challenge, the text format of Prometheus.
+//! Small value types that all crates share: ids, libprocess process ids, short texts, time and its text form, waits
+//! between tries, random numbers, UUIDs, the response to a challenge, Prometheus's text format.
 //!
-//! This crate knows nothing of protobuf, of resources, or of the system clock: a [`Time`] is always given.
+//! This crate does not depend on protobuf, resources, or the system clock: a [`Time`] is always given.
 #![forbid(unsafe_code)]
 
 mod backoff;

@@ -17,7 +17,7 @@ pub enum Kind {
     Gauge,
     /// Cumulative buckets, a sum and a count.
     Histogram,
-    /// Not said.
+    /// Unknown.
     Untyped,
 }
 

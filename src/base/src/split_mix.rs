@@ -1,7 +1,7 @@
 //! SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014): one word of state, no seed of
 //! quality, the same on every machine for ever. Not for secrets.
 
-/// What the state goes on by: after so many steps of it there are as many different numbers.
+/// Increment of the state; the sequence has the full period.
 pub const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The next 64 bits.

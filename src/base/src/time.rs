@@ -1,4 +1,4 @@
-//! Time as a value: the cores are told what time it is, they never ask.
+//! Time as a value: cores receive it with their inputs.
 //!
 //! It does not read a clock; the shells make a [`Time`] from one.
 

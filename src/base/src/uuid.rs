@@ -25,10 +25,10 @@ pub fn uuid_text(uuid: [u8; 16]) -> String {
     Uuid::from_bytes(uuid).hyphenated().to_string()
 }
 
-/// The UUID that these bytes are. As in Mesos, versions 1 to 5 are known, and the variant says nothing.
+/// Converts bytes to a UUID. As in Mesos, versions 1 to 5 are valid, and the variant is ignored.
 ///
 /// # Errors
-/// There are not 16 bytes, or their version is none of these. So the nil UUID is invalid.
+/// There are not 16 bytes, or the version is another one. So the nil UUID is invalid.
 pub fn valid_uuid(bytes: &[u8]) -> Result<[u8; 16], InvalidUuid> {
     let uuid = Uuid::from_slice(bytes).map_err(|_| InvalidUuid)?;
     if (1..=5).contains(&uuid.get_version_num()) { Ok(uuid.into_bytes()) } else { Err(InvalidUuid) }

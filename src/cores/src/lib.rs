@@ -1,8 +1,8 @@
 //! The contract between a core, which is a state machine without I/O, and the shell around it.
 //!
-//! A core receives inputs with the time, and puts what follows from them into an [`Outbox`]. It reads no clock: it uses the
-//! time of the input, and [`Core::next_wake`] says when it next wants an input without a cause from outside. The live shells
-//! are in `daemon`; `lab` drives the same cores under virtual time. What the inputs and outputs are is up to each core.
+//! A core receives inputs with the time, and puts the results into an [`Outbox`]. It reads no clock: it uses the time
+//! of the input, and [`Core::next_wake`] returns when it next needs an input without an external cause. The live shells
+//! are in `daemon`; `lab` drives the same cores under virtual time. Each core defines its inputs and outputs.
 #![forbid(unsafe_code)]
 
 mod change;
@@ -41,10 +41,10 @@ pub trait Core: Send + 'static {
     /// Ends a batch of inputs: does once what need not be done for each of them.
     fn end_batch(&mut self, now: Time, out: &mut Outbox<Self::Persist, Self::Output>);
 
-    /// When it wants [`Core::WAKE`]. An earlier one does no harm.
+    /// When it needs [`Core::WAKE`]. An earlier one is harmless.
     fn next_wake(&self) -> Option<Time>;
 
-    /// Whether it wants [`Core::WAKE`] by now.
+    /// Whether it needs [`Core::WAKE`] by now.
     fn is_due(&self, now: Time) -> bool {
         self.next_wake().is_some_and(|at| at <= now)
     }

@@ -1,6 +1,6 @@
-//! What a batch of inputs has led to.
+//! The results of a batch of inputs.
 //!
-//! The shell decides how entries are written and outputs carried out; the outbox only says in which order.
+//! The shell writes entries and carries out outputs; the outbox defines their order.
 
 /// The result of a batch of inputs: a transaction. The shell makes every entry of `persist` durable before it carries out any
 /// of `outputs`, those of earlier batches included.
@@ -12,7 +12,7 @@ pub struct Outbox<P, O> {
     pub outputs: Vec<O>,
     /// What is to be done at once, in order, also while a write is under way: it reveals nothing that a crash could revoke.
     pub at_once: Vec<O>,
-    /// Lines for the log. They are written at once, so that a slow disk does not withhold what is said of it.
+    /// Lines for the log. They are written at once, so that a slow disk does not delay them.
     pub log: Vec<Line>,
 }
 

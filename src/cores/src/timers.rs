@@ -39,7 +39,7 @@ impl<T> Timers<T> {
         key
     }
 
-    /// Removes a timer. Does nothing if there is none, or if it was removed or due before.
+    /// Removes a timer. Does nothing without one, or if it was removed or due before.
     pub fn cancel(&mut self, key: impl Into<Option<TimerKey>>) {
         if let Some(key) = key.into() {
             self.queue.remove(&key);

@@ -1,6 +1,6 @@
-//! `--acls`: the lists by which everything that is asked for is allowed or not, and what is said to who may not.
+//! `--acls`: the access control lists, and the responses to refused requests.
 //!
-//! It decides nothing; the crate `authorizer` does.
+//! The crate `authorizer` decides.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ pub(crate) fn forbidden() -> Response {
 #[derive(Clone, Debug)]
 pub(crate) struct Asker {
     pub(crate) authorizer: Authorizer,
-    /// None: nobody was asked for a name.
+    /// `None`: the request was not authenticated.
     pub(crate) principal: Option<Arc<str>>,
 }
 
@@ -100,7 +100,7 @@ impl Asker {
             Shared::LoggingToggle => self.must(Action::GetEndpoint, Some("/logging/toggle")),
             Shared::FilesDebug => self.must(Action::GetEndpoint, Some("/files/debug")),
             Shared::Health | Shared::Version | Shared::Help | Shared::SystemStats => Ok(()),
-            // Each path by itself.
+            // Each path separately.
             Shared::FilesBrowse | Shared::FilesRead | Shared::FilesDownload => Ok(()),
         }
     }

@@ -1,5 +1,5 @@
-//! Where a daemon listens, and what address and host name it tells others: `--ip`, `--ip_discovery_command`, `--port`,
-//! `--advertise_*`, `--hostname`.
+//! The listening address of a daemon, and the address and host name that it advertises: `--ip`,
+//! `--ip_discovery_command`, `--port`, `--advertise_*`, `--hostname`.
 //!
 //! It binds nothing.
 
@@ -16,9 +16,9 @@ const DISCOVERY: &str = "ip_discovery_command";
 pub struct Identity {
     /// Where to listen; port 0 takes any free one.
     pub bind: SocketAddrV4,
-    /// The address told to others; its port is 0 while it is not known.
+    /// The advertised address; its port is 0 while it is unknown.
     pub advertise: SocketAddrV4,
-    /// The host name told to others.
+    /// The advertised host name.
     pub hostname: String,
 }
 

@@ -35,7 +35,7 @@ impl<T> Answers<T> {
     pub fn answer(&self, number: u64, answer: T) {
         let sender = lock(&self.waiting).remove(&number);
         if let Some(sender) = sender {
-            // The client may have closed its connection meanwhile; then nobody needs the answer.
+            // The client may have closed its connection meanwhile.
             let _ = sender.send(answer);
         }
     }

@@ -1,6 +1,6 @@
-//! What master and agent answer alike: health, version, flags, files, load, log level, help.
+//! Endpoints that master and agent share: health, version, flags, files, load, log level, help.
 //!
-//! It knows nothing of their cores.
+//! They do not depend on the cores.
 
 pub mod calls;
 mod files;
@@ -43,7 +43,7 @@ pub struct Common {
     pub files: Files,
     /// Its connections: those of clients, and those to other processes.
     pub(crate) connections: Connections,
-    /// What nobody may ask for.
+    /// Disabled endpoints.
     pub(crate) firewall: Firewall,
     /// How much is logged.
     pub log_level: Arc<LogLevel>,
@@ -51,7 +51,7 @@ pub struct Common {
     pub strict_peers: bool,
 }
 
-/// What `LIBPROCESS_REQUIRE_PEER_ADDRESS_IP_MATCH` says.
+/// The value of `LIBPROCESS_REQUIRE_PEER_ADDRESS_IP_MATCH`.
 pub fn strict_peers() -> bool {
     std::env::var("LIBPROCESS_REQUIRE_PEER_ADDRESS_IP_MATCH").is_ok_and(|value| matches!(&*value, "true" | "1"))
 }
@@ -145,7 +145,7 @@ pub fn gets(request: &Request) -> bool {
     request.method == Method::GET || request.method == Method::HEAD
 }
 
-/// What was built, when and by whom, as `/version` and `/state` tell.
+/// Facts of the build, shown in `/version` and `/state`.
 #[derive(Clone, Copy, Debug)]
 pub struct Build {
     /// `YYYY-MM-DD HH:MM:SS`

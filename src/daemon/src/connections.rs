@@ -10,7 +10,7 @@ const NAME: &str = "max_connections";
 const ADVICE: &str =
     "to allow more, raise --max_connections, and the limit of open files (LimitNOFILE=, ulimit -n) with it";
 
-/// Fewest descriptors that are not for connections, whatever the flag says.
+/// Fewest descriptors for other purposes than connections, regardless of the flag.
 const RESERVE: u64 = 128;
 /// The most connections without the flag: 100,000 agents of a master and as many clients, in some gigabytes of memory.
 const MOST: u64 = 300_000;
@@ -37,7 +37,7 @@ fn usual(part: Part, open_files: u64) -> u64 {
 /// # Errors
 /// The flag leaves no connections, or too few descriptors for anything else.
 pub(crate) fn connections(flags: &mut Flags) -> Result<Connections, FlagError> {
-    // The kernel tells every process its limits.
+    // The kernel reports the limits of every process.
     let open_files = wire::open_files_limit().unwrap_or(u64::MAX);
     let given = NetworkFlags::read(flags)?.max_connections;
     let limit = limit(flags.part(), given, open_files)?;

@@ -1,7 +1,7 @@
-//! Runs a core: gathers inputs into batches, keeps its timers, makes its outbox durable and then visible.
+//! Runs a core: batches inputs, wakes it at its times, makes its outbox durable and then visible.
 //!
-//! It knows neither master nor agent: a [`World`] says what persisting and carrying out mean. Everything here runs on the one
-//! thread of the reactor, except the writes to disk.
+//! It serves master and agent: a [`World`] implements persisting and outputs. Everything here runs on the one thread of
+//! the reactor, except the writes to disk.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -15,15 +15,15 @@ use crate::clock::Clock;
 /// The most inputs that are handled before what they led to is carried out.
 const BATCH_LIMIT: usize = 4096;
 
-/// The world's side of a core.
+/// The shell's side of a core.
 pub trait World<C: Core>: Send + Sync + 'static {
-    /// Makes entries durable, in order. Called on a thread that may block, for as long as it takes.
+    /// Makes entries durable, in order. Called on a thread that may block.
     ///
     /// # Errors
-    /// Ends the process: a core that cannot keep its promises must not go on.
+    /// Ends the process: a core must not continue with entries that are not durable.
     fn persist(&self, entries: Vec<C::Persist>) -> anyhow::Result<()>;
 
-    /// Carries out what a core wants. Called on the reactor's thread; must not block, nor look at the core.
+    /// Carries out an output. Called on the reactor's thread; must not block, nor read the core.
     fn carry_out(&self, output: C::Output);
 }
 
@@ -88,10 +88,10 @@ impl<C: Core> Driver<C> {
         }
     }
 
-    /// Handles an input now, after those queued before, and carries out what it led to unless that waits for a write.
+    /// Handles an input now, after those queued before, and carries out its outputs unless they wait for a write.
     ///
-    /// For those who wait for an answer: if it comes at once, whoever asks for the next one does so in the same turn of the
-    /// reactor, and what a turn sends goes out together.
+    /// For clients that wait for an answer: if it is immediate, the client's next request is handled in the same turn
+    /// of the reactor, and the output of a turn is sent together.
     pub fn handle_now(&self, input: C::Input) {
         lock(&self.shared.queue).push(input);
         self.turn();
@@ -160,14 +160,14 @@ impl<C: Core> Driver<C> {
         }
     }
 
-    /// Drives the core until persisting fails. To be called once, and never from two tasks.
+    /// Drives the core until persisting fails. To be called once, from one task.
     ///
     /// # Errors
-    /// What [`World::persist`] said.
+    /// The error of [`World::persist`].
     pub async fn run(&self, world: Arc<impl World<C>>) -> anyhow::Result<()> {
         let (committer, mut from_disk) = Committer::start(world);
         *lock(&self.shared.committer) = Some(committer);
-        // The writing thread and the world live as long as this future, whoever else holds the driver.
+        // The writing thread and the shell live as long as this future, regardless of other references to the driver.
         let _end = Ending(&self.shared);
         loop {
             self.wait(&mut from_disk).await?;
@@ -218,7 +218,7 @@ struct Ending<'a, C: Core>(&'a Shared<C>);
 impl<C: Core> Drop for Ending<'_, C> {
     fn drop(&mut self) {
         let committer = lock(&self.0.committer).take();
-        // Outside of the lock: the world's end may be told to whoever holds the driver.
+        // Outside of the lock: dropping the shell may notify owners of the driver.
         drop(committer);
     }
 }
@@ -275,7 +275,7 @@ impl<C: Core> Committer<C> {
                 continue;
             }
             self.in_flight += 1;
-            // The writer ends only after an error, which the driver's task hears of.
+            // The writer ends only after an error, which the driver's task receives.
             let _ = self.to_disk.send(batch);
         }
     }

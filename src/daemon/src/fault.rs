@@ -1,6 +1,6 @@
-//! Fault points: places where a test has a daemon end at once, as SIGKILL would end it.
+//! Fault points: places where a test ends a daemon at once, as SIGKILL would.
 //!
-//! `TEPUI_FAULT=N` ends it at the Nth point that it comes to. Without the variable a point costs one look at a number.
+//! `TEPUI_FAULT=N` ends it at the Nth point. Without the variable a point costs one read of a number.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 static AT: OnceLock<Option<u64>> = OnceLock::new();
 static COME_TO: AtomicU64 = AtomicU64::new(0);
 
-/// One of the points; the name is for whoever reads the log.
+/// One of the points; the name is for the log.
 pub(crate) fn point(name: &str) {
     let wanted = AT.get_or_init(|| std::env::var("TEPUI_FAULT").ok()?.parse().ok());
     if let Some(wanted) = wanted

@@ -1,6 +1,6 @@
-//! Reading sandboxes and logs through virtual paths (wire/disk.md 8): what `/files/*`, LIST_FILES and READ_FILE share.
+//! Reads sandboxes and logs through virtual paths (wire/disk.md 8), for `/files/*`, LIST_FILES and READ_FILE.
 //!
-//! It does not speak HTTP; `routes` does. Nothing outside an attached folder can be reached.
+//! HTTP is elsewhere. Nothing outside an attached directory can be reached.
 
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
@@ -52,7 +52,7 @@ impl From<std::io::Error> for FilesError {
     }
 }
 
-/// One entry of a folder, as `FileInfo` has it.
+/// One entry of a directory, as in `FileInfo`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileInfo {
     /// The requested path, a slash, and the name.
@@ -149,10 +149,10 @@ impl Files {
         found(path).or_else(|| found(&task_of_a_pod(path)?))
     }
 
-    /// The entries of a folder, sorted by path; a file gives none.
+    /// The entries of a directory, sorted by path; empty for a file.
     ///
     /// # Errors
-    /// 404 if nothing is attached there or the file is missing, 400 if it leads out of what is attached.
+    /// 404 if nothing is attached there or the file is missing, 400 if it leads out of the attached directory.
     pub fn browse(&self, path: &str) -> Result<Vec<FileInfo>, FilesError> {
         let found = self.find(path)?;
         if !found.file.metadata()?.is_dir() {
@@ -162,8 +162,7 @@ impl Files {
         for entry in std::fs::read_dir(format!("/proc/self/fd/{}", found.file.as_raw_fd()))? {
             let entry = entry?;
             let name = entry.file_name();
-            // A link says of itself what there is to say if it leads out. A file that vanishes while we look is simply not
-            // listed.
+            // A link that leads out is described itself. A file that vanishes meanwhile is not listed.
             let target = match entry.file_type() {
                 Ok(kind) if kind.is_symlink() => containers::find_beneath(&found.root, &found.relative.join(&name)),
                 _ => Ok(None),
@@ -386,7 +385,7 @@ mod tests {
         let listed = files.browse("/frameworks/f/runs/latest").unwrap();
         let of = |name: &str| listed.iter().find(|info| info.path.ends_with(name)).unwrap();
         assert_eq!((of("from-the-top").size, of("near").size), (10, 1));
-        // What lies elsewhere says nothing of itself.
+        // The target outside is not described.
         assert!(mode_text(of("/out").mode).starts_with('l'));
         rustix::fs::mkfifoat(rustix::fs::CWD, folder.path().join("pipe"), rustix::fs::Mode::RUSR).unwrap();
         for refused in [files.read(&path("pipe"), Some(0), None).err(), files.download(&path("pipe")).err()] {
@@ -445,11 +444,11 @@ mod tests {
         let below = "/frameworks/f/runs/latest/deep/er/..";
         assert_eq!(paths, [format!("{below}/er"), format!("{below}/file")]);
         assert_eq!(files.browse("/frameworks/f/runs/latest/../..").unwrap_err().status(), 400);
-        // What is attached decides, not what the text comes to.
+        // The attached path decides, not the normalised text.
         assert_eq!(files.browse("/frameworks/f/x/../runs/latest").unwrap_err().status(), 404);
     }
 
-    /// A task that swaps a folder and a link as fast as it can gets nothing read that lies elsewhere.
+    /// A task that swaps a directory and a link as fast as it can cannot make the agent read files elsewhere.
     #[test]
     fn a_folder_that_becomes_a_link_meanwhile_leads_nowhere() {
         use rustix::fs::{CWD, RenameFlags, renameat_with};

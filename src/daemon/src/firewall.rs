@@ -37,7 +37,7 @@ impl Firewall {
         self.disabled.iter().filter_map(lead).collect()
     }
 
-    /// Whether an endpoint may be asked for by this path, whoever asks.
+    /// Checks that an endpoint is enabled under this path.
     ///
     /// # Errors
     /// 403.

@@ -149,7 +149,7 @@ pub enum FlagError {
 pub struct Flags {
     part: Part,
     values: BTreeMap<&'static str, String>,
-    /// Things to tell the operator that are no errors: old names, ignored arguments.
+    /// Warnings for the operator: old names, ignored arguments.
     pub warnings: Vec<String>,
 }
 
@@ -374,10 +374,10 @@ fn content(flag: &'static Flag, text: String) -> Result<String, FlagError> {
     }
 }
 
-/// Reads a file that a flag names, unless it is far too long for one.
+/// Reads a file that a flag names, up to a size limit.
 ///
 /// # Errors
-/// As reading it says.
+/// The error of reading, or the limit.
 pub(crate) fn read_limited(path: &Path) -> std::io::Result<String> {
     let size = std::fs::metadata(path)?.len();
     if size > FILE_LIMIT {

@@ -70,7 +70,7 @@ pub fn resolve(name: &str) -> Option<Ipv4Addr> {
     })
 }
 
-/// A name for an address, without asking anybody: `localhost`, this machine's name, or the address itself.
+/// A name for an address, without a network request: `localhost`, this machine's name, or the address itself.
 pub fn name_of(ip: Ipv4Addr) -> String {
     if ip.is_loopback() {
         return "localhost".to_owned();

@@ -42,10 +42,10 @@ pub struct LocalCluster {
     leader: JoinHandle<anyhow::Result<()>>,
 }
 
-/// Starts a cluster in the current runtime. Agents register at once: nothing waits for a random while.
+/// Starts a cluster in the current runtime. Agents register at once, without a random wait.
 ///
 /// # Errors
-/// A port that is in use, or a folder that cannot be used.
+/// A port that is in use, or a directory that cannot be used.
 pub async fn start(options: &LocalOptions) -> anyhow::Result<LocalCluster> {
     let log_level = logging::switch(2);
     if let Err(error) = wire::raise_open_files_limit() {
@@ -109,7 +109,7 @@ fn set_all(flags: &mut Flags, others: &[(String, String)]) -> anyhow::Result<()>
 }
 
 async fn told(mut stopped: watch::Receiver<bool>) {
-    // A sender that is gone means the same as one that says so.
+    // A dropped sender means stop, too.
     let _ = stopped.wait_for(|stop| *stop).await;
 }
 

@@ -32,15 +32,16 @@ fn rank(level: &Level) -> u8 {
     }
 }
 
-/// Whether a line is written now. ZooKeeper's client tells of each try and of what it sends: our own lines say what matters of it.
+/// Whether a line is written now. ZooKeeper's client logs each try and each message; tepui's own lines have what
+/// matters of it.
 fn is_wanted(target: &str, level: &Level) -> bool {
     rank(level) <= VERBOSITY.load(Ordering::Relaxed) && !target.starts_with("zookeeper_client")
 }
 
-/// Sets logging up for this process and gives the switch of its level. Only the first call in a process counts.
+/// Sets up logging of this process and returns the switch of its level. Only the first call in a process has an effect.
 ///
 /// # Errors
-/// A level that there is not, or a log folder that cannot be used.
+/// An unknown level, or a log directory that cannot be used.
 pub fn start(part: Part, flags: &LoggingFlags) -> anyhow::Result<Arc<LogLevel>> {
     let base = match flags.logging_level.as_str() {
         "ERROR" => 0,
@@ -54,7 +55,7 @@ pub fn start(part: Part, flags: &LoggingFlags) -> anyhow::Result<Arc<LogLevel>> 
     VERBOSITY.store(base, Ordering::Relaxed);
     let wanted = || filter_fn(|line| is_wanted(line.target(), line.level()));
     let has_colours = stdio::has_colours();
-    // By its default a layer ignores its own errors: to tell of them it would use `eprintln!`, which panics.
+    // By default a layer reports its own errors with `eprintln!`, which panics; here they are ignored.
     let console = layer().with_writer(std::io::stderr).with_ansi(has_colours).with_target(false).with_filter(wanted());
     let console = (!flags.quiet).then_some(console);
     let file = match log_file(part, flags) {

@@ -187,7 +187,7 @@ async fn attach(handler: &Handler, request: Request, asker: &Asker) -> Result<()
     let media = Media::negotiate(&request.method, &request.headers)?;
     let Body::Stream(body) = request.body else { return Err(Box::new(Media::refuse_no_record())) };
     let mut records = Records { body, decoder: Decoder::new(RECORD_MAX) };
-    // Until it has said what it wants, the client has no more time than one that sends its whole body.
+    // Until its first record, the client has no more time than one that sends its whole body.
     let first = tokio::time::timeout(Limits::default().stalled, records.next()).await;
     let first = first.map_err(|_| Box::new(Media::refuse_no_record().closing()))??;
     let first = first.ok_or_else(|| Box::new(Media::refuse_no_record()))?;
@@ -226,7 +226,7 @@ async fn type_in(media: &Media, records: &mut Records, io: &Io) -> Result<(), Bo
             Err(why) => return Err(Box::new(Response::bad_request(why))),
         };
         if io.write(&bytes).await.is_err() {
-            // Its program has ended, or closed its input: what comes is for nobody.
+            // Its program has ended, or closed its input: further input is dropped.
             return Ok(());
         }
     }
@@ -237,7 +237,7 @@ async fn type_in(media: &Media, records: &mut Records, io: &Io) -> Result<(), Bo
 mod tests {
     use super::*;
 
-    /// The headers of an answer to a client that accepts `response`, by itself or in RecordIO.
+    /// The headers of a response to a client that accepts `response`, directly or in RecordIO.
     fn headers(response: Encoding, response_streams: bool) -> [Option<String>; 2] {
         let media = Media { request: Encoding::Json, request_streams: false, response, response_streams };
         let answer = open(&media).1;

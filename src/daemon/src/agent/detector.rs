@@ -1,6 +1,6 @@
-//! Who leads: what `--master` says, and telling the core of it.
+//! Detection of the leading master from `--master`, and its reports to the core.
 //!
-//! How a leader is found through ZooKeeper is the crate `detector`'s.
+//! The crate `detector` uses ZooKeeper.
 
 use std::net::SocketAddrV4;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ const NAME: &str = "master";
 const FORMS: &str =
     "<host>:<port>, zk://[user:password@]host:port,.../path, or file:///path of a file that holds one of these";
 
-/// Where the leading master is, or who knows.
+/// The leading master, or where to detect it.
 #[derive(Debug)]
 pub(super) enum Masters {
     /// There is one.
@@ -32,7 +32,7 @@ pub(super) enum Masters {
 /// Reads `--master` and `--zk_session_timeout`.
 ///
 /// # Errors
-/// No flag says where the master is, a module would have to, or what it says is wrong. What is told has no password.
+/// No flag names a master, a module is required, or the value is invalid. The message contains no password.
 pub(super) fn masters(flags: &RegistrationFlags) -> Result<Masters, FlagError> {
     let given = flags.master.as_deref().map(str::trim).filter(|text| !text.is_empty());
     if flags.master_detector.as_deref().is_some_and(|module| !module.is_empty()) {
@@ -74,7 +74,7 @@ fn fixed(text: &str) -> Result<Pid, FlagError> {
     Ok(Pid::new("master", SocketAddrV4::new(ip, port)))
 }
 
-/// Tells the core its master, at each change and whenever it asks anew. `seed` is for the jitter of waits.
+/// Reports the leading master to the core, at each change and whenever it asks. `seed` is for the jitter of waits.
 pub(super) fn watch(
     masters: Masters,
     seed: u64,

@@ -123,8 +123,9 @@ impl ExecutorConnections {
         }
     }
 
-    /// Hands the calls that have come to the core, and waits for the last one's answer: an executor that floods waits for what it
-    /// has said already. Together they are one batch, and one write to the disk. Whether a task has ended by them.
+    /// Passes the received calls to the core, and waits for the last one's answer: an executor that floods waits for
+    /// its earlier calls. Together they are one batch, and one write to the disk. Returns whether a task has ended by
+    /// them.
     async fn take_calls(&self, owner: &Owner, decoder: &mut Decoder) -> Result<bool, LineError> {
         let (mut last, mut ended) = (None, false);
         while let Some(record) = decoder.pull().map_err(|error| LineError::Call(error.to_string()))? {
@@ -148,9 +149,9 @@ impl ExecutorConnections {
 /// For how long a confirmation may wait for company.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// What is to be written to an executor. It does nothing about the confirmation of an update but to note it, and most tasks of a
-/// burst end at once: being woken for the confirmation of their start alone would be a good part of all that their executors do.
-/// If one is lost with the agent, the executor says the update again, as it always does with what was not confirmed.
+/// Output for an executor. An executor only records the acknowledgement of an update, and most tasks of a burst end at
+/// once: waking it for the acknowledgement of their start alone would be a good part of all its work. If one is lost
+/// with the agent, the executor repeats the update, as it does with all unacknowledged ones.
 #[derive(Debug, Default)]
 struct Held {
     bytes: Vec<u8>,
@@ -189,15 +190,16 @@ impl Held {
     }
 }
 
-/// Whether a record says no more than that an update has arrived. The kind of an event is the first thing in it; one that says it
-/// elsewhere is taken for urgent.
+/// Whether a record only acknowledges an update. The type of an event is the first field in it; other encodings count
+/// as urgent.
 fn is_confirmation(record: &[u8]) -> bool {
     const KIND: [u8; 2] = [1 << 3, event::Type::Acknowledged as u8];
     let body = record.iter().position(|byte| *byte == b'\n').map_or(record, |end| &record[end + 1..]);
     body.starts_with(&KIND)
 }
 
-/// Only what is waited for: to be told whenever an executor has read something would wake this thread for nothing.
+/// Registers only the needed readiness: a notification whenever an executor has read something would wake this thread
+/// in vain.
 #[allow(
     deprecated,
     reason = "the safe constructor is sound here: the descriptor is owned, and closed with the AsyncFd"
@@ -220,7 +222,7 @@ fn read(ready: &mut AsyncFdReadyGuard<'_, UnixStream>, decoder: &mut Decoder) ->
         Err(error) => return Err(error),
     };
     decoder.push(&buffer[..length]);
-    // A short read has emptied the socket; what comes later is told anew.
+    // A short read has emptied the socket; later data is notified again.
     if length < buffer.len() {
         ready.clear_ready();
     }
@@ -234,7 +236,7 @@ async fn write(mut socket: &UnixStream, bytes: &[u8]) -> io::Result<()> {
         match socket.write(rest) {
             Ok(length) => rest = &rest[length..],
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // It has ended; its container's end tells.
+            // It has ended, which its container's end reports.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 let room = match &mut room {

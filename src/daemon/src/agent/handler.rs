@@ -133,7 +133,7 @@ impl Handler {
         let attached = self.common.files.attached_above(path).unwrap_or_default();
         match self.snapshot().await.sandbox_user(&attached) {
             Some(user) => asker.must(Action::AccessSandbox, Some(user)),
-            // It may be anybody's.
+            // It may belong to any user.
             None => asker.must_all(Action::AccessSandbox),
         }
     }
@@ -157,7 +157,7 @@ impl Handler {
         }
     }
 
-    /// Writes a document about what containers use. Other than most of what is only read it is only for who asks by GET.
+    /// Writes a document about the containers' usage. Unlike most read endpoints it requires GET.
     async fn measured(
         &self,
         request: &Request,

@@ -74,7 +74,7 @@ pub struct RunningAgent {
 pub struct Ended {
     /// The process's exit code.
     pub code: i32,
-    /// What to tell the operator; may be empty.
+    /// Message for the operator; may be empty.
     pub message: String,
 }
 
@@ -240,10 +240,10 @@ pub async fn start(mut given: Flags, log_level: Arc<LogLevel>) -> anyhow::Result
 }
 
 impl RunningAgent {
-    /// Serves until `stop` is ready and what it asks for is done, or until the core ends the agent.
+    /// Serves until `stop` is ready and its request is done, or until the core ends the agent.
     ///
     /// # Errors
-    /// Why the agent cannot go on.
+    /// Why the agent cannot continue.
     pub async fn run_until(mut self, stop: impl Future<Output = Stop>) -> anyhow::Result<Ended> {
         let mut stop = std::pin::pin!(stop);
         let mut asked = false;
@@ -290,7 +290,7 @@ async fn exited(exit: &mut watch::Receiver<Option<Exit>>) -> Exit {
     }
 }
 
-/// The work folder, made if need be, as an absolute path.
+/// The work directory, created if needed, as an absolute path.
 fn work_dir(given: Option<&Path>) -> anyhow::Result<PathBuf> {
     let given = given.ok_or(FlagError::Missing { name: "work_dir", why: "" })?;
     store::create_directories(given, Access::All)

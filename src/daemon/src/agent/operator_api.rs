@@ -125,7 +125,7 @@ fn prune(handler: &Handler, call: Call) -> Response {
     Response::empty(StatusCode::OK)
 }
 
-/// A call about the process rather than the node; without an answer message if there is nothing to tell.
+/// Answers a call about the process rather than the node; without a message if there is no content.
 async fn of_the_daemon(handler: &Handler, call: Call) -> Result<Option<Message>, Box<Response>> {
     calls::of_the_daemon!(agent, &handler.common, call, metrics::collect(handler))
 }

@@ -41,7 +41,7 @@ pub(super) struct Shell {
     pub(super) streams: Arc<Streams>,
     pub(super) answers: Arc<Answers<Answer>>,
     pub(super) containers: ComposingContainerizer,
-    /// Tells the core what has become of something.
+    /// Reports to the core.
     pub(super) report: Report,
     pub(super) clock: Clock,
     pub(super) fetcher: Fetcher,
@@ -53,11 +53,11 @@ pub(super) struct Shell {
     pub(super) deleter: Deleter,
     /// The directory of checkpoints.
     pub(super) meta: PathBuf,
-    /// Asks leader detection to report anew.
+    /// Makes leader detection report again.
     pub(super) redetect: Arc<Notify>,
     pub(super) exit: watch::Sender<Option<Exit>>,
     pub(super) common: Arc<Common>,
-    /// What the agent tells the master that it can do.
+    /// The agent's capabilities.
     pub(super) capabilities: Vec<Capability>,
 }
 

@@ -14,7 +14,7 @@ use crate::flags::{FlagError, Json, json};
 
 /// The estimator that always offers the same; its parameter is `resources`.
 const FIXED: &str = "org_apache_mesos_FixedResourceEstimator";
-/// The controller that looks at the load; its parameters are `load_threshold_5min` and `load_threshold_15min`.
+/// The controller of the load; its parameters are `load_threshold_5min` and `load_threshold_15min`.
 const LOAD: &str = "org_apache_mesos_LoadQoSController";
 
 pub(super) type Parameters = BTreeMap<String, String>;

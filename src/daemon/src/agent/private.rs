@@ -1,6 +1,6 @@
-//! The directories that nobody but the agent's user has a look into: checkpoints and notes hold what tasks are told in confidence.
+//! The directories that only the agent's user can read: checkpoints and records contain secrets of tasks.
 //!
-//! Sandboxes and volumes are not among them: their owners are the tasks' users.
+//! Sandboxes and volumes are not among them: they belong to the tasks' users.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -11,8 +11,8 @@ use store::{Access, create_directories, create_private, make_private};
 /// What lies directly in `--runtime_dir`.
 const PARTS: [&str; 3] = ["containers", "isolators", "secrets"];
 
-/// Makes the directories. What an older version left for everybody to read is closed here, and its files are narrowed beside
-/// the agent's start: nothing below a directory with mode 0700 can be reached meanwhile.
+/// Creates the directories. Those that an older version left readable are closed here, and the modes of their files are
+/// changed in the background: nothing below a directory with mode 0700 can be reached meanwhile.
 ///
 /// # Errors
 /// The disk refuses.

@@ -1,7 +1,7 @@
-//! What an agent's flags say of who may ask what by HTTP.
+//! HTTP authentication of an agent, from its flags.
 //!
-//! Executors' calls are in a realm of their own, which asks nobody. What executors ask of `/api/v1`, as those of pods do, is in
-//! the operators' realm.
+//! Executors' calls are in a realm of their own without authentication. Calls of executors to `/api/v1`, as those of
+//! pods, are in the operators' realm.
 
 use wire::auth::{AGENT_READONLY, AGENT_READWRITE};
 
@@ -16,7 +16,7 @@ const USERS: &str = "http_credentials";
 /// Reads the flags.
 ///
 /// # Errors
-/// Credentials that cannot be read, or nobody who could authenticate.
+/// Credentials that cannot be read, or a protected realm without users.
 pub(super) fn read(flags: &AccessFlags) -> Result<Realms, FlagError> {
     let guard = |realm, name, flag, is_on| Guard { realm, name, flag, is_on };
     let guards = [

@@ -1,6 +1,6 @@
-//! Whether a call to the agent has the parts that its type wants (wire/http.md 7.2 and 8.1).
+//! Checks that a call to the agent has the parts that its type needs (wire/http.md 7.2 and 8.1).
 //!
-//! What the parts say is the core's to judge.
+//! The core checks their content.
 
 use base::ContainerId;
 use protos::mesos::agent::call::{AttachContainerInput, Type as OperatorType, attach_container_input};
@@ -12,7 +12,7 @@ fn present(there: bool, name: &str) -> Result<(), String> {
     if there { Ok(()) } else { Err(format!("Expecting '{name}' to be present")) }
 }
 
-/// Checks an executor's call by itself.
+/// Checks an executor's call alone.
 ///
 /// # Errors
 /// The reason, as it follows `Failed to validate Executor::Call: `.
@@ -69,7 +69,7 @@ fn check_status(found: &mesos::CheckStatusInfo) -> Result<(), String> {
     if there { Ok(()) } else { Err(format!("Expecting '{field}' to be set for {name} check's status")) }
 }
 
-/// Checks a call of the operator API by itself.
+/// Checks a call of the operator API alone.
 ///
 /// # Errors
 /// The reason, as it follows `Failed to validate agent::Call: `.

@@ -1,7 +1,7 @@
-//! Changes of persistent volumes, made in the order in which the core wants them.
+//! Changes of persistent volumes, made in the order of the core's requests.
 //!
-//! What the disk refuses for the time being is tried again until it succeeds, and those that come after it wait: the agent stays
-//! up, and so do its tasks. What does not pass by itself ends the agent, which would lie about what it has.
+//! A change that fails with a transient error is repeated until it succeeds, and later ones wait: the agent stays up,
+//! and so do its tasks. An error that needs a repair ends the agent, whose state would otherwise differ from the disk.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;

@@ -12,8 +12,8 @@ use super::files::elsewhere;
 use super::{BUILD, Common, MESOS_VERSION};
 use crate::files::{FileInfo, FilesError, Part};
 
-/// The body of a function that answers such a call: `Ok(None)` if there is nothing to tell but that it is done. `$api` is
-/// `master` or `agent`, `$metrics` a future of the daemon's metrics.
+/// The body of a function that answers such a call: `Ok(None)` if the response has no content. `$api` is `master` or
+/// `agent`, `$metrics` a future of the daemon's metrics.
 macro_rules! of_the_daemon {
     ($api:ident, $common:expr, $call:expr, $metrics:expr) => {{
         use protos::mesos::$api::{Response, call::Type, response};

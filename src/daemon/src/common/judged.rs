@@ -1,4 +1,4 @@
-//! Large calls are read where they hold up nobody.
+//! Decodes large calls on a thread that may block.
 
 use wire::http::{Body, Query, Request, Response};
 

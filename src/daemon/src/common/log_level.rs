@@ -1,6 +1,6 @@
 //! `/logging/toggle` and SET_LOGGING_LEVEL: more log lines for a while.
 //!
-//! It does not write log lines; whoever sets logging up gives the switch.
+//! It does not write log lines; the set-up of logging provides the switch.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};

@@ -150,9 +150,9 @@ flags! {
         allowed_devices: Option<String>,
         /// 10 instead of 1024 shares per revocable cpu
         revocable_cpu_low_priority: bool = "true",
-        /// Linux/capabilities default
+        /// `linux/capabilities`: default
         effective_capabilities (allowed_capabilities): Option<Json>,
-        /// Linux/capabilities upper bound
+        /// `linux/capabilities`: upper bound
         bounding_capabilities: Option<Json>,
         /// Profiles directory
         seccomp_config_dir: Option<PathBuf>,
@@ -176,9 +176,9 @@ flags! {
         nvidia_gpu_devices: Option<String>,
         /// Indexes of the GPUs that are shared, as the resource gpu_share
         gpu_share_devices: Option<String>,
-        /// Disk/du: how often sandboxes are measured
+        /// `disk/du`: interval of measurements of sandboxes
         container_disk_watch_interval: Duration = "15secs",
-        /// Disk/du: who takes more disk than it holds is ended
+        /// `disk/du`: kill containers that use more disk than they have
         enforce_container_disk_quota: bool = "false",
     }
 }
@@ -192,13 +192,13 @@ flags! {
         network_cni_plugins_dir: Option<PathBuf>,
         /// Name servers of containers on CNI networks and Docker's, as JSON
         default_container_dns: Option<Json>,
-        /// Network/ports: only ports among the agent's own resources matter
+        /// `network/ports`: only ports among the agent's own resources matter
         check_agent_port_range_only: bool = "false",
-        /// Network/ports: only ports in this range matter, such as [1024-32767]
+        /// `network/ports`: only ports in this range matter, such as [1024-32767]
         container_ports_isolated_range: Option<String>,
-        /// Network/ports: how often it is looked who listens where
+        /// `network/ports`: interval of the checks
         container_ports_watch_interval: Duration = "30secs",
-        /// Network/ports: who listens on ports that it does not hold is ended
+        /// `network/ports`: kill containers that listen on ports that they do not have
         enforce_container_ports: bool = "false",
         /// 16-bit `0xAAAA`; enables handle management
         cgroups_net_cls_primary_handle: Option<String>,
@@ -214,17 +214,17 @@ flags! {
         containerizers: String = "mesos",
         /// Org_apache_mesos_LogrotateContainerLogger rotates stdout and stderr
         container_logger: Option<String>,
-        /// Folder of secrets, or program that says them, for those that are references
+        /// Directory of secrets, or program that resolves them, for secrets by reference
         secret_resolver: Option<String>,
         /// Sandbox mount point inside images
         sandbox_directory: PathBuf = "/mnt/mesos/sandbox",
         /// Where systemd is the init: executors are in a slice of their own, and outlive the agent's unit
         systemd_enable_support: bool = "true",
-        /// Where the slice's unit is written; a host without this folder has no systemd
+        /// Directory for the slice's unit; a host without it has no systemd
         systemd_runtime_directory: PathBuf = "/run/systemd/system",
         /// Where the Docker daemon listens
         docker_socket: Address = "/var/run/docker.sock",
-        /// How long a Docker container may take to stop where no kill policy says it; 0secs for 3secs
+        /// Time for a Docker container to stop without a kill policy; 0secs means 3secs
         docker_stop_timeout: Duration = "0secs",
         /// Wait before `docker rm`
         docker_remove_delay: Duration = "6hrs",
@@ -244,7 +244,7 @@ flags! {
         image_gc_config: Option<Json>,
         /// Auto, overlay, aufs, bind or copy
         image_provisioner_backend: String = "auto",
-        /// URL of a registry, or a folder of archives
+        /// URL of a registry, or a directory of archives
         docker_registry: String = "https://registry-1.docker.io",
         /// Image cache
         docker_store_dir: PathBuf = "/tmp/mesos/store/docker",

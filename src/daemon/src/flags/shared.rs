@@ -13,9 +13,9 @@ flags! {
         ip: Option<String>,
         /// Command printing the IP
         ip_discovery_command: Option<String>,
-        /// IP told to others; bind address stays --ip
+        /// Advertised IP; the bind address stays --ip
         advertise_ip: Option<String>,
-        /// Port told to others
+        /// Advertised port
         advertise_port: Option<u64>,
         /// Advertised host name
         hostname: Option<String>,

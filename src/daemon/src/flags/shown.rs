@@ -27,7 +27,7 @@ pub(super) fn shown<'v>(name: &str, value: &'v str) -> Cow<'v, str> {
     }
 }
 
-/// The JSON text after `change`, which says whether it has changed anything. What is no JSON is not shown at all.
+/// The JSON text after `change`, which returns whether it has changed anything. Invalid JSON is not shown at all.
 fn masked(text: &str, change: impl FnOnce(&mut Value) -> bool) -> Cow<'_, str> {
     if text.is_empty() {
         return Cow::Borrowed(text);

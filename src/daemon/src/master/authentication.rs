@@ -1,6 +1,6 @@
-//! Agents and drivers prove who they are: the live side of `master::Authenticator`.
+//! Authentication of agents and drivers: the live side of `master::Authenticator`.
 //!
-//! It decides nothing: it brings messages there and back, and tells the core how conversations end.
+//! It passes messages, and reports results to the core.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -37,7 +37,7 @@ pub(super) struct Authentication {
 /// The authenticator of libprocess clients. `known` are the users of `--credentials`.
 ///
 /// # Errors
-/// Credentials are missing where somebody must authenticate.
+/// Authentication is required, and there are no credentials.
 pub(super) fn authenticator(
     flags: &AccessFlags,
     known: Option<BTreeMap<String, String>>,

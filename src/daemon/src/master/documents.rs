@@ -15,7 +15,7 @@ use tokio::sync::Semaphore;
 /// How many documents of one state are kept for further readers.
 const KEPT: usize = 8;
 
-/// The documents of the newest state that anybody has asked for.
+/// The documents of the newest requested state.
 #[derive(Debug)]
 pub(super) struct Documents {
     /// One writer at a time: the other core is the cluster's.

@@ -37,7 +37,7 @@ pub(super) fn group(flags: &StateFlags) -> Result<Option<(Url, Duration)>, FlagE
     Ok(Some(group))
 }
 
-/// What a master that does not lead knows of who does.
+/// What a standby master knows about the leader.
 #[derive(Debug, Default)]
 pub(super) struct Standby {
     leader: Mutex<Place>,
@@ -105,8 +105,8 @@ impl Switch {
         Switch { first, leading: OnceLock::new() }
     }
 
-    /// None if this master has led and cannot be sure any more that it does: it ends, and has nothing to say until then. To who asked
-    /// it is as if it had died before, which is what all can deal with.
+    /// `None` if this master has led and cannot be sure any more that it does: it ends, and answers nothing until then.
+    /// For clients that equals a crash, which all can handle.
     fn now(&self) -> Option<&Arc<Handler>> {
         match self.leading.get() {
             Some((_, lease)) if lease.is_over() => None,

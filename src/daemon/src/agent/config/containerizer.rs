@@ -1,6 +1,6 @@
-//! The agent's flags as the settings of its containerizer.
+//! Converts the agent's flags to the settings of its containerizer.
 //!
-//! It looks at files that flags name; what the host can do is tried by the containerizer itself.
+//! It checks files that flags name; the containerizer checks the host.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -18,9 +18,9 @@ use crate::flags::{AgentFlags, FlagError, Json, json};
 pub(in crate::agent) const LOGROTATE: &str = "org_apache_mesos_LogrotateContainerLogger";
 /// The one that does not.
 const SANDBOX: &str = "org_apache_mesos_SandboxContainerLogger";
-/// How the names of variables begin that are about a container's own output, if no parameter says anything.
+/// Default prefix of the variables that configure a container's own output.
 const PREFIX: &str = "CONTAINER_LOGGER_";
-/// The shortest time between two looks at the disk of images.
+/// Shortest interval between checks of the disk of images.
 const INTERVAL_MIN: Duration = Duration::from_millis(100);
 
 /// Reads the settings of the containerizer.
@@ -116,7 +116,7 @@ fn docker(flags: &ContainerizerFlags, enable_cfs: bool) -> Result<Option<Docker>
 /// Where this host's systemd looks for units, if executors are to have a slice.
 fn systemd(flags: &ContainerizerFlags) -> Option<PathBuf> {
     let runtime = &flags.systemd_runtime_directory;
-    // Its presence is how systemd says that it is the init (sd_booted(3)).
+    // Its presence shows that systemd is the init (sd_booted(3)).
     if !flags.systemd_enable_support || !runtime.is_dir() {
         return None;
     }

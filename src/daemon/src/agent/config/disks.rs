@@ -6,7 +6,7 @@ use resources::{Resource, Resources, SourceKind};
 
 use crate::flags::FlagError;
 
-/// Disks that `--resources` names: folders are made, mounts have to be there (RES-40).
+/// Prepares the disks of `--resources`: directories are created, mounts must exist (RES-40).
 ///
 /// # Errors
 /// The first one that cannot be used.

@@ -1,4 +1,5 @@
-//! The agent's flags as the core's settings, and what the agent tells of itself. `containerizer.rs` reads those of the containerizer.
+//! Converts the agent's flags to the core's settings, and to the agent's info. `containerizer.rs` does so for the
+//! containerizer.
 //!
 //! It starts nothing.
 
@@ -26,7 +27,7 @@ use crate::flags::agent::NodeFlags;
 use crate::flags::{AgentFlags, FlagError, Json, json};
 use crate::host;
 
-/// How often executors are told that their streams are still there (mesos-features.md EXE-07).
+/// Interval of heartbeats on executors' streams (mesos-features.md EXE-07).
 const EXECUTOR_HEARTBEAT: Duration = Duration::from_secs(30 * 60);
 /// The shortest pause between attempts to register.
 const LEAST_BACKOFF: Duration = Duration::from_millis(1);
@@ -179,7 +180,7 @@ pub(super) fn info(
     })
 }
 
-/// What `--resources` says, and what the machine has of the common kinds that it does not name (RES-14).
+/// The resources of `--resources`, and those of the machine of common kinds that it does not name (RES-14).
 fn own_resources(flags: &NodeFlags, work_dir: &Path, gpus: Option<(usize, usize)>) -> Result<Resources, FlagError> {
     let role = Role::parse(&flags.default_role).map_err(|error| refused("default_role", error.to_string()))?;
     let text = flags.resources.as_deref().unwrap_or_default().trim();
@@ -222,7 +223,7 @@ fn devices(counts: Option<(usize, usize)>) -> Vec<(Name, Resource)> {
     all.map(one).collect()
 }
 
-/// What `--resources` says of devices must be as many as there are.
+/// Checks that `--resources` has as many devices as there are.
 fn check_devices(
     given: &Resources,
     names: &std::collections::BTreeSet<Name>,

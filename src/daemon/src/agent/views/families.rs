@@ -25,7 +25,7 @@ pub(in crate::agent) fn add(measured: &Measured, text: &mut Text) {
         }
     }
     for (name, usage) in measured.usage.iter().filter(|(name, _)| !owners.contains_key(name)) {
-        // A container by itself is nobody's.
+        // A standalone container has no owner.
         let owner = owners.get(&name.root());
         let of = owner.map(|owner| (owner.framework_id.as_str(), owner.id.as_str())).unwrap_or_default();
         container(text, &labels(of.0, of.1, name.as_str()), &used(usage, measured.now));

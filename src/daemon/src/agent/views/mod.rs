@@ -1,6 +1,6 @@
-//! The documents that readers of an agent get, written from a snapshot.
+//! The documents of an agent's read endpoints, written from a snapshot.
 //!
-//! They change nothing and ask nobody.
+//! They change nothing.
 
 pub(super) mod calls;
 pub(super) mod families;
@@ -20,7 +20,7 @@ use crate::common::Common;
 pub(super) struct Context {
     /// The agent.
     pub(super) snapshot: Arc<Snapshot>,
-    /// The same with what whoever asks may view of its frameworks.
+    /// The same, reduced to what the principal may view of its frameworks.
     pub(super) visible: Arc<Snapshot>,
     /// Who asks.
     pub(super) asker: Asker,

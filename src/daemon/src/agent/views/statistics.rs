@@ -56,8 +56,8 @@ pub(in crate::agent) fn used(used: &Used, now: Time) -> mesos::ResourceStatistic
     statistics
 }
 
-/// A control group counts what has ended, too. Its parts of memory come with a delay, and none below some dozen pages: as long as
-/// it counts no memory of programs, what its processes have is told, which is no more than all that is charged to it.
+/// A control group includes ended processes. Its memory statistics are delayed, and zero below some dozen pages: as
+/// long as they show no memory, that of its processes is reported, which is no more than what is charged to it.
 fn counted(group: &GroupUse, statistics: &mut mesos::ResourceStatistics) {
     if let Some(cpu) = group.cpu {
         statistics.cpus_user_time_secs = Some(cpu.user.as_secs_f64());
