@@ -1,6 +1,6 @@
-//! A set of metrics by name, as `/metrics/snapshot` and GET_METRICS tell them.
+//! A set of metrics by name, in the form of `/metrics/snapshot` and GET_METRICS.
 //!
-//! It measures nothing; each daemon fills it from what its core has counted.
+//! It measures nothing; each daemon fills it from its core's counters.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
@@ -119,7 +119,8 @@ impl Timings {
         self.samples.push_back((began, took.as_secs_f64() * 1e3));
     }
 
-    /// Sets `<name>` to the last value, and `<name>/count`, `/min`, `/max` and `/p50` to `/p9999`; nothing if there is none.
+    /// Sets `<name>` to the last value, and `<name>/count`, `/min`, `/max` and `/p50` to `/p9999`; nothing without
+    /// values.
     pub fn tell(&self, name: &str, metrics: &mut Metrics) {
         let Some((_, last)) = self.samples.back() else { return };
         metrics.set(name, *last);

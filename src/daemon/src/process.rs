@@ -18,10 +18,10 @@ const STARTED: Duration = Duration::from_secs(1);
 /// How long the end of a daemon waits for writes that have begun. Those that take longer are left as a crash leaves them.
 const WRITES: Duration = Duration::from_millis(50);
 
-/// Runs a daemon with Mesos's flags until it ends or is told to.
+/// Runs a daemon with Mesos's flags until it ends or is stopped.
 ///
 /// # Errors
-/// Why it cannot start or go on.
+/// Why it cannot start or continue.
 pub fn run(part: Part, arguments: &[String]) -> anyhow::Result<ExitCode> {
     let Some(flags) = read_flags(part, arguments)? else { return Ok(ExitCode::SUCCESS) };
     // A limit of files' sizes is met as a full disk is.
@@ -38,7 +38,7 @@ pub fn run(part: Part, arguments: &[String]) -> anyhow::Result<ExitCode> {
     let ended = runtime.block_on(async move {
         tokio::spawn(async {
             tokio::time::sleep(STARTED).await;
-            // The code of the start is not needed again; what is needed comes back by itself.
+            // The code of the start is not needed again; pages that are needed are read back.
             containers::trim_program();
         });
         match part {
@@ -62,7 +62,7 @@ pub fn run(part: Part, arguments: &[String]) -> anyhow::Result<ExitCode> {
     match ended {
         // A write that has begun may finish.
         Ok(_) => runtime.shutdown_timeout(WRITES),
-        // It must not go on, whatever a thread still waits for: ZooKeeper may be away.
+        // It must end, whatever a thread still waits for: ZooKeeper may be unreachable.
         Err(_) => runtime.shutdown_background(),
     }
     ended

@@ -1,8 +1,8 @@
 //! The live source of randomness: the operating system's.
 
-/// Bytes that nobody can guess.
+/// Unpredictable bytes.
 ///
-/// If the system has none to give (which does not happen on a running Linux), the process cannot make safe ids and ends.
+/// If the system has none (which does not happen on a running Linux), the process cannot make safe ids and ends.
 pub(crate) fn bytes<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     if let Err(error) = getrandom::fill(&mut bytes) {

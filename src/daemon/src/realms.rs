@@ -1,6 +1,6 @@
-//! Who may ask what by HTTP: users and passwords (HTTP Basic) in the realms that ask for them (wire/http.md 2.1).
+//! HTTP authentication: users and passwords (HTTP Basic) in the protected realms (wire/http.md 2.1).
 //!
-//! It knows no endpoints but those that both daemons have: in which realm its own are, each daemon's handler says.
+//! It assigns the endpoints of both daemons to realms; each daemon's handler assigns its own.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use wire::http::{Request, Response};
 use crate::common::Shared;
 use crate::flags::FlagError;
 
-/// A set of endpoints that ask alike who calls.
+/// A set of endpoints with the same authentication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Realm {
     /// Whoever asks gets an answer.
@@ -46,7 +46,7 @@ pub(crate) struct Guard {
     pub(crate) is_on: bool,
 }
 
-/// Which realms ask who calls, and whom they know.
+/// The protected realms, and their users.
 pub(crate) struct Realms {
     /// Each with its name.
     asking: Vec<(Realm, &'static str)>,
@@ -73,7 +73,7 @@ impl Realms {
         Ok(Realms { asking, known: known.unwrap_or_default() })
     }
 
-    /// Who asks; nobody in particular in a realm that does not ask for it.
+    /// The authenticated principal; `None` in an unprotected realm.
     ///
     /// # Errors
     /// 401.

@@ -1,6 +1,6 @@
-//! Pictures as SVG, and HTML pages that stand by themselves: for reports that are looked at without a network.
+//! Plots as SVG, and self-contained HTML pages, for reports that need no network.
 //!
-//! Equal data give equal bytes. It knows nothing of what is shown, and reads and writes no files.
+//! Equal data give equal bytes. The crate does not depend on what is plotted, and does no I/O.
 #![forbid(unsafe_code)]
 
 mod lines;
@@ -11,7 +11,7 @@ pub use lines::{Line, Lines};
 pub use page::{Page, escape};
 pub use strips::{Strip, Strips};
 
-/// Colours that can be told apart, also by most who see few; used in their order.
+/// Distinguishable colours, also for most people with colour blindness; used in their order.
 pub const COLOURS: [(u8, u8, u8); 10] = [
     (31, 119, 180),
     (214, 39, 40),

@@ -12,7 +12,7 @@ pub struct Line {
     pub name: String,
     /// x and y; points that are not finite are left out.
     pub points: Vec<(f64, f64)>,
-    /// Dashed: what is wanted rather than what is.
+    /// Dashed: a target rather than a measurement.
     pub dashed: bool,
     /// A mark at each point.
     pub dots: bool,

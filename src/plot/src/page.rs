@@ -1,4 +1,4 @@
-//! An HTML page that stands by itself: text, tables and pictures in one file, without scripts.
+//! A self-contained HTML page: text, tables and plots in one file, without scripts.
 
 use std::fmt::Write as _;
 

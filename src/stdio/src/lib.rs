@@ -1,10 +1,8 @@
-//! Standard output and standard error, written without a panic.
+//! Writes to standard output and standard error without a panic.
 //!
-//! The standard library's `println!` and `eprintln!` panic when the write fails: the disk is full, the reader has gone. A
-//! line for people is not worth a process, least of all one with tasks, so clippy denies them (`print_stdout` and
+//! The standard library's `println!` and `eprintln!` panic when the write fails: the disk is full, the reader has gone.
+//! A message must not end a process, least of all one with tasks, so clippy denies them (`print_stdout` and
 //! `print_stderr` in the workspace's lints) and programs use [`out!`] and [`err!`] instead.
-//!
-//! This crate knows nothing of what is written.
 #![forbid(unsafe_code)]
 
 use std::fmt::Arguments;
@@ -34,10 +32,10 @@ pub fn write_line(mut to: impl Write, text: Arguments<'_>) {
     let _ = to.flush();
 }
 
-/// Writes to standard output. That nobody reads it any more, as with `head`, is no error.
+/// Writes to standard output. A closed pipe, as with `head`, is not an error.
 ///
 /// # Errors
-/// What else the system reports, for example that the disk is full.
+/// Other errors of the system, for example a full disk.
 pub fn write(text: Arguments<'_>) -> Result<()> {
     let mut to = std::io::stdout();
     match to.write_fmt(text).and_then(|()| to.flush()) {

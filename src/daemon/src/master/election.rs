@@ -135,10 +135,10 @@ impl MessageSink for Switch {
     }
 }
 
-/// Contends, waits as `idle`, and leads when it is this master's turn.
+/// Contends, waits as `idle`, and leads when it is elected.
 ///
 /// # Errors
-/// Why the master must end: it has led and another one may by now, or what [`Served::run`] says.
+/// Why the master must end: it has led and another one may lead by now, or the error of [`Served::run`].
 pub(super) async fn contend(
     parts: Parts,
     group: (Url, Duration),
@@ -173,7 +173,7 @@ pub(super) async fn contend(
 
 const DEPOSED: &str = "this master has lost the lead, or cannot be sure of it any more";
 
-/// What the candidate's node says: MasterInfo with sorted keys.
+/// The data of the candidate's node: MasterInfo with sorted keys.
 fn node(parts: &Parts) -> anyhow::Result<String> {
     let info: serde_json::Value = serde_json::from_slice(&parts.info.json(Dialect::V0))?;
     Ok(info.to_string())

@@ -1,4 +1,4 @@
-//! The answer to EXPLAIN as a document: an explanation's text, and what it says of each agent.
+//! The answer to EXPLAIN as a document: an explanation's text, and its result for each agent.
 
 use allocator::{Explanation, Held, HeldBy, Obstacle, Standing};
 use base::AgentId;

@@ -1,6 +1,7 @@
 //! A registry that all masters of a group share: its entries are in ZooKeeper, beside the candidates.
 //!
-//! It has a thread of its own, because whoever stores something waits for it, and a session with ZooKeeper must go on meanwhile.
+//! It has a thread of its own, because callers wait for their writes, and a session with ZooKeeper must be served
+//! meanwhile.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -40,14 +41,14 @@ pub(super) struct Claim {
 /// A registry in ZooKeeper, taken over by this master.
 pub(super) struct GroupRegistry {
     jobs: mpsc::UnboundedSender<Job>,
-    /// What ZooKeeper holds: nobody else writes there.
+    /// The content of ZooKeeper: no other process writes there.
     entries: BTreeMap<String, Vec<u8>>,
 }
 
 type Change = (String, Option<Vec<u8>>);
 type Fetched = Result<BTreeMap<String, Vec<u8>>, EntriesError>;
 
-/// Something to write, and who waits for it.
+/// A write, and its caller.
 struct Job {
     changes: Vec<Change>,
     done: blocking::SyncSender<Result<(), EntriesError>>,
@@ -78,7 +79,7 @@ fn elsewhere(error: impl std::error::Error + Send + Sync + 'static) -> StoreErro
     StoreError::Elsewhere { place: PLACE, source: Box::new(error) }
 }
 
-/// Writes what is asked for, until nobody can ask any more.
+/// Writes until there are no callers any more.
 async fn serve(
     claim: Claim,
     limits: Limits,
@@ -89,7 +90,7 @@ async fn serve(
     let mut entries = match Entries::open(&url, session_timeout, &member, &owner, limits.fetch).await {
         Ok(entries) => entries,
         Err(error) => {
-            // If nobody waits any more, nobody has to know.
+            // A missing caller needs no error.
             let _ = fetched.send(Err(error));
             return;
         }
@@ -123,8 +124,8 @@ impl RegistryStore for GroupRegistry {
     }
 }
 
-/// Copies what a master without a group has left in a file to a group that has no registry yet. The file is kept under another
-/// name, so that nobody takes it for the registry later.
+/// Copies the registry file of a master without a group to a group without a registry. The file is renamed, so that it
+/// is not taken for the registry later.
 ///
 /// # Errors
 /// One of them cannot be read or written.
@@ -137,7 +138,7 @@ pub(super) fn adopt(group: &mut dyn RegistryStore, file: &Path, accepted: Option
     // Otherwise a crash has interrupted the renaming below.
     if file.exists() || !kept.exists() {
         let mut left = registry_file::open(file, accepted)?.load().context("the registry's file")?;
-        // Not that entry: if this is not finished the next leader begins anew.
+        // Without that entry the next leader starts again after an interruption.
         left.master = None;
         group.commit(&store::changes(&Registry::default(), &left))?;
     }

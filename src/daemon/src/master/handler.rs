@@ -70,7 +70,7 @@ pub(super) struct Handler {
 }
 
 impl Handler {
-    /// `standby`: who leads, if it is not this master.
+    /// `standby`: the leader, if it is not this master.
     pub(super) fn new(
         parts: &Parts,
         driver: Driver<Live>,
@@ -167,7 +167,7 @@ impl Handler {
             }
             Route::Shared(endpoint) => asker.must_reach(endpoint, request),
             Route::Metrics | Route::Prometheus => asker.must(Action::GetEndpoint, Some("/metrics/snapshot")),
-            // They tell of all frameworks or roles, and cannot leave some out.
+            // They show all frameworks or roles, and cannot leave some out.
             Route::Registry | Route::OfferConstraints => {
                 let sight = Sight::of(asker.clone());
                 // The registry has what is planned for machines, too.

@@ -1,7 +1,7 @@
-//! The older endpoints that change something, or that tell what a call tells (LEG-10 to LEG-17): each becomes an
+//! The older endpoints that change something, or that answer as a call does (LEG-10 to LEG-17): each becomes an
 //! operator call.
 //!
-//! It decides nothing; the core answers.
+//! The core answers.
 
 use std::sync::Arc;
 
@@ -106,7 +106,7 @@ pub(super) async fn answer(
     }
 }
 
-/// What a GET tells.
+/// The answer to a GET.
 async fn document(handler: &Handler, endpoint: Endpoint, asker: Asker) -> Vec<u8> {
     let sight = &Sight::of(asker);
     let snapshot = handler.snapshot().await;

@@ -30,9 +30,10 @@ pub(super) async fn collect(handler: &Handler) -> Metrics {
     made(handler, |metrics| metrics).await
 }
 
-/// What is made of all metrics as of now; off the reactor's thread, because a big cluster takes a while to sum up and to write.
+/// Computes a result from all current metrics, off the reactor's thread, because a big cluster takes a while to sum up
+/// and to write.
 ///
-/// If that fails (a thread that panics), there are none.
+/// If that fails (a thread that panics), the result is the default.
 async fn made<T: Default + Send + 'static>(handler: &Handler, make: fn(Metrics) -> T) -> T {
     let (snapshot, mut report, facts) = look(handler).await;
     let computed = tokio::task::spawn_blocking(move || {
@@ -213,7 +214,7 @@ const OPERATION_STATES: [(OperationState, &str); 8] = [
     (OperationState::OperationGoneByOperator, "gone_by_operator"),
 ];
 
-/// Operations by type and state: those that go on are held, those that have ended are counted.
+/// Operations by type and state: gauges of pending ones, counters of ended ones.
 fn operations(metrics: &mut Metrics, snapshot: &Snapshot) {
     let held: Vec<_> = snapshot
         .operations
@@ -261,7 +262,7 @@ fn allocator(metrics: &mut Metrics, snapshot: &Snapshot, told: &Told<'_>) {
     metrics.set("allocator/mesos/event_queue_dispatches", 0.0);
 }
 
-/// What the allocator tells of each role: share, refusals, quota.
+/// The allocator's figures of each role: share, refusals, quota.
 fn roles(metrics: &mut Metrics, snapshot: &Snapshot, told: &Told<'_>) {
     let mut consumed = resources::Quantities::new();
     for view in &snapshot.roles {
@@ -342,7 +343,7 @@ fn per_principal(metrics: &mut Metrics, snapshot: &Snapshot) {
     }
 }
 
-/// A sum, and one count for each kind; 0 for what has not been counted, so that who watches finds every name.
+/// A sum, and one count for each kind; 0 for kinds without a count, so that all names exist.
 fn kinds(metrics: &mut Metrics, prefix: &str, counts: &BTreeMap<i32, u64>, name: impl Fn(i32) -> Option<&'static str>) {
     metrics.set(prefix, counts.values().sum::<u64>() as f64);
     // No enum of the three has more numbers; 0 is the unknown kind.

@@ -183,7 +183,7 @@ impl Parts {
         });
         if let Some(path) = whitelist_path(&flags.allocation) {
             let driver = driver.clone();
-            // When nobody reads the list any more the master goes on.
+            // If the list is not read any more, the master continues.
             tasks.spawn(async move {
                 whitelist::watch(path, driver).await;
                 std::future::pending().await
@@ -209,10 +209,10 @@ impl Parts {
 }
 
 impl Served {
-    /// Serves until going on would do harm.
+    /// Serves until it must end.
     ///
     /// # Errors
-    /// Why the master cannot go on.
+    /// Why the master cannot continue.
     async fn run(mut self) -> anyhow::Result<()> {
         tokio::select! {
             ended = self.tasks.join_next() => match ended {
@@ -235,7 +235,7 @@ pub fn recorded_config(recorded: &[(String, String)]) -> anyhow::Result<Config> 
     for (name, value) in recorded {
         match name.as_str() {
             record::POLICIES => policies = Some(serde_json::from_str(value).context("the recorded policies")?),
-            // What these have said is among the recorded policies.
+            // The recorded policies contain their values.
             "policies" | "offer_timeout" | "offer_granularity" | "record" => {}
             name => flags.set(name, value)?,
         }
@@ -247,7 +247,7 @@ pub fn recorded_config(recorded: &[(String, String)]) -> anyhow::Result<Config> 
 /// Reads a file of `--policies`.
 ///
 /// # Errors
-/// It cannot be read, or says what no policy can be.
+/// It cannot be read, or is invalid.
 pub fn policies_of_file(path: &str) -> Result<allocator::policies::Policies, FlagError> {
     let policies = policies::of_file(path)?;
     policies.check().map_err(|why| FlagError::Refused { name: "policies", why: why.to_string() })?;
@@ -255,10 +255,10 @@ pub fn policies_of_file(path: &str) -> Result<allocator::policies::Policies, Fla
 }
 
 impl RunningMaster {
-    /// Serves until `stop` is ready, or until going on would do harm.
+    /// Serves until `stop` is ready, or until it must end.
     ///
     /// # Errors
-    /// Why the master cannot go on.
+    /// Why the master cannot continue.
     pub async fn run_until(mut self, stop: impl Future<Output = ()>) -> anyhow::Result<()> {
         let result = tokio::select! {
             () = stop => Ok(()),
@@ -269,7 +269,7 @@ impl RunningMaster {
         };
         // The core ends before the streams do: it must not take that for the end of its frameworks.
         self.core.abort();
-        // A master that must not go on has no answers to wait for.
+        // A master that must not continue sends no further answers.
         if result.is_ok() {
             if !self.core.is_finished() {
                 let _ = self.core.await;

@@ -91,7 +91,7 @@ async fn read(handler: &Handler, kind: Type, encoding: Encoding, asker: Asker) -
     }
 }
 
-/// A call about the process rather than the cluster; without an answer message if there is nothing to tell.
+/// Answers a call about the process rather than the cluster; without a message if there is no content.
 async fn of_the_daemon(handler: &Handler, call: Call, asker: &Asker) -> Result<Option<Answer>, Box<Response>> {
     match call.r#type() {
         Type::GetFlags => asker.must(Action::ViewFlags, None)?,

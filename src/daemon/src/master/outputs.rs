@@ -122,7 +122,7 @@ impl Core for Live {
     }
 }
 
-/// What a request to the core comes to.
+/// The result of a request to the core.
 #[derive(Debug)]
 pub(super) enum Outcome {
     /// The stream is open: send its response.
@@ -140,7 +140,7 @@ pub(super) struct Shell {
     pub(super) registry: Mutex<RegistryStore>,
     /// Who may do what.
     pub(super) authorizer: Authorizer,
-    /// Why the process is to end, once the core has said so.
+    /// Why the process must end, once the core has decided so.
     pub(super) exit: tokio::sync::watch::Sender<Option<String>>,
 }
 

@@ -1,7 +1,7 @@
-//! Calls of the operator API that are tepui's own: POST /api/v1 with a `type` that Mesos does not know.
+//! Calls of the operator API that Mesos does not have: POST /api/v1 with another `type`.
 //!
-//! They look like Mesos's, but have no protobuf form: body and answer are JSON. A new one is a line in [`Own::of`], and a branch of
-//! [`answer`]; docs/operator.md says what each takes and gives.
+//! They look like Mesos's, without a protobuf form: request and response are JSON. A new one is a line in [`Own::of`],
+//! and a branch of [`answer`]; docs/operator.md describes each.
 
 use allocator::policies::Policies;
 use authorizer::Action;
@@ -102,8 +102,8 @@ pub(super) async fn answer(handler: &Handler, request: &Request, own: Own, mut c
     }
 }
 
-/// Whether a call may be made. Those that read tell of all frameworks and roles, and cannot leave some out; policies are weights
-/// of another kind.
+/// Authorizes a call. Those that read show all frameworks and roles, and cannot leave some out; policies are authorized
+/// like weights.
 ///
 /// # Errors
 /// 403.

@@ -1,6 +1,6 @@
-//! What a master's flags say of who may ask what by HTTP.
+//! HTTP authentication of a master, from its flags.
 //!
-//! It knows no endpoints; `handler` says in which realm each is.
+//! `handler.rs` assigns endpoints to realms.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
-//! `--record`: everything that comes to the core goes into a file as well, for `tepui lab replay`.
+//! `--record`: writes all inputs of the core into a file, for `tepui lab replay`.
 //!
-//! A batch is in the file before the next one is handled. If the file cannot be written any more, or is too large, the
-//! recording ends and the master goes on.
+//! A batch is written before the next one is handled. If the file cannot be written, or is too large, the recording
+//! ends and the master continues.
 
 use std::fs::File;
 use std::io::Write;
@@ -17,7 +17,7 @@ use store::Access;
 /// The largest recording.
 const BYTES_MAX: u64 = 16 << 30;
 
-/// A recording that goes on.
+/// A recording in progress.
 pub(super) struct Recording {
     file: Option<File>,
     recorder: Recorder,
@@ -25,10 +25,10 @@ pub(super) struct Recording {
 }
 
 impl Recording {
-    /// Begins a recording if a flag wants one.
+    /// Starts a recording if the flag is set.
     ///
     /// # Errors
-    /// The file is there already, or cannot be made.
+    /// The file exists already, or cannot be created.
     pub(super) fn begin(path: Option<&Path>, policies: &Policies, head: Head) -> anyhow::Result<Option<Recording>> {
         let Some(path) = path else { return Ok(None) };
         // Calls may hold secrets, such as variables of tasks.

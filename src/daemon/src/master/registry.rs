@@ -175,7 +175,7 @@ impl RegistryStore {
                 part.quotas.clone_from(&self.old_quotas);
                 let named: BTreeSet<&str> = configs.iter().map(|config| config.role.as_str()).collect();
                 part.quota_configs.extend(named.iter().filter_map(|role| self.quotas.get(*role)).cloned());
-                // Whether others have quotas matters, too: the capability stays as long as anybody has.
+                // Other roles' quotas matter, too: the capability stays as long as there are quotas.
                 let other = self.quotas.iter().find(|(role, _)| !named.contains(role.as_str()));
                 part.quota_configs.extend(other.map(|(_, config)| config.clone()));
             }
@@ -297,7 +297,7 @@ mod tests {
         Schedule { windows: vec![window] }
     }
 
-    /// A list of the same agents in another order says the same.
+    /// The order of agents is irrelevant.
     fn sorted(mut registry: Registry) -> Registry {
         registry.slaves.get_or_insert_default().slaves.sort_by_key(|a| a.info.id.clone().map(|id| id.value));
         registry.unreachable.get_or_insert_default().slaves.sort_by_key(|a| a.id.value.clone());

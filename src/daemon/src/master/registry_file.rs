@@ -1,6 +1,6 @@
-//! Opens the registry's file, and tells the operator what was found in it.
+//! Opens the registry's file, and reports what was found in it to the operator.
 //!
-//! What a registry holds, and what counts as a loss, is decided in the crate `store`.
+//! The crate `store` defines its content, and what counts as a loss.
 
 use std::path::{Path, PathBuf};
 

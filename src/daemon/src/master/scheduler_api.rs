@@ -67,7 +67,7 @@ fn check(refused: &Refused, request: &Request, principal: Option<&str>) -> Resul
     Ok(Box::new(call))
 }
 
-/// Row 11: who subscribes is who is authenticated.
+/// Row 11: the authenticated principal is that of the framework.
 fn validate_principal(call: &Call, principal: Option<&str>) -> Result<(), String> {
     match &call.subscribe {
         Some(subscribe) if call.r#type() == Type::Subscribe => {

@@ -1,24 +1,25 @@
-//! Which roles metrics tell of by name. A framework may make roles as it likes: with all of them, metrics would be documents of hundreds
-//! of megabytes.
+//! The roles whose metrics are listed by name. A framework may create any number of roles: with all of them, metrics
+//! would be documents of hundreds of megabytes.
 
 use std::collections::BTreeSet;
 
 use allocator::RoleView;
 use allocator::fairness::{ClientFairness, Report};
 
-/// So many roles are told of.
+/// Number of listed roles.
 const ROLES_MAX: usize = 1_000;
 /// So many pairs of a framework and one of its roles.
 const PAIRS_MAX: usize = 5_000;
 
-/// The roles that are told of, and how many there are.
+/// The listed roles, and the number of all.
 pub(super) struct Told<'a> {
     roles: BTreeSet<&'a str>,
     all: usize,
 }
 
 impl<'a> Told<'a> {
-    /// Of too many those are told of that have a quota, then those that hold something, then the others; each in the order of their names.
+    /// Of too many roles those with a quota come first, then those with allocations, then the others; each in the order
+    /// of their names.
     pub(super) fn of(views: &'a [RoleView]) -> Told<'a> {
         let mut chosen: Vec<&RoleView> = views.iter().collect();
         if chosen.len() > ROLES_MAX {
@@ -28,7 +29,7 @@ impl<'a> Told<'a> {
         Told { roles: chosen.into_iter().map(|view| view.role.as_str()).collect(), all: views.len() }
     }
 
-    /// Whether a role is told of.
+    /// Whether a role is listed.
     pub(super) fn has(&self, role: &str) -> bool {
         self.roles.contains(role)
     }
@@ -38,7 +39,7 @@ impl<'a> Told<'a> {
         self.all - self.roles.len()
     }
 
-    /// Leaves in a report what is told of.
+    /// Reduces a report to listed roles.
     pub(super) fn limit(&self, report: &mut Report) {
         report.roles.retain(|role| self.has(role.role.as_str()));
         self.limit_pairs(&mut report.clients);
@@ -49,7 +50,7 @@ impl<'a> Told<'a> {
         clients.truncate(PAIRS_MAX);
     }
 
-    /// Pairs of a framework and one of its roles that are told of.
+    /// Pairs of a framework and one of its listed roles.
     pub(super) fn pairs<'p, F>(
         &self,
         pairs: impl Iterator<Item = (F, &'p String)>,

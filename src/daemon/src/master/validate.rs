@@ -1,11 +1,11 @@
-//! Whether an operator call has the parts that its type wants (wire/http.md 6).
+//! Checks that an operator call has the parts that its type needs (wire/http.md 6).
 //!
-//! What the parts say is the core's to judge.
+//! The core checks their content.
 
 use protos::mesos::master::Call;
 use protos::mesos::master::call::Type;
 
-/// Checks a call by itself.
+/// Checks a call alone.
 ///
 /// # Errors
 /// The reason, as it follows `Failed to validate master::Call: `.

@@ -1,6 +1,7 @@
-//! `--whitelist`: a file of the hostnames whose agents may be offered, read again every few seconds (mesos-features.md ALL-72).
+//! `--whitelist`: a file of the hostnames whose agents may be offered, read again every few seconds (mesos-features.md
+//! ALL-72).
 //!
-//! It decides nothing; the core is told what the file says when it says something else.
+//! It reports changes to the core.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use crate::driver::Driver;
 /// How often the file is read.
 const INTERVAL: Duration = Duration::from_secs(5);
 
-/// Tells the core what the file says, for ever. A file that cannot be read changes nothing.
+/// Reports the file's content to the core, forever. An unreadable file changes nothing.
 pub(super) async fn watch(path: PathBuf, driver: Driver<Live>) {
     let mut known: Option<BTreeSet<String>> = None;
     let mut readable = true;

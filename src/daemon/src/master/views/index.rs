@@ -1,6 +1,6 @@
-//! What belongs to whom: one pass over a snapshot, so that each document is written in one more.
+//! Relations of a snapshot's entities: one pass over it, so that each document needs one more.
 //!
-//! It is made anew for each document.
+//! It is built for each document.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub(super) struct Belongings<'s> {
     pub(super) executors: Vec<(&'s Agent, &'s ExecutorId, &'s Executor)>,
 }
 
-/// What belongs to whom.
+/// The relations.
 pub(super) struct Index<'s> {
     frameworks: FxHashMap<FrameworkKey, Belongings<'s>>,
     agents: FxHashMap<AgentKey, &'s Arc<Agent>>,

@@ -1,6 +1,6 @@
-//! The documents that readers get, written from a snapshot off the core's thread.
+//! The documents of the master's read endpoints, written from a snapshot off the core's thread.
 //!
-//! They change nothing and ask nobody: all they tell is in [`Context`].
+//! They change nothing; all their data is in [`Context`].
 
 pub(in crate::master) mod calls;
 pub(in crate::master) mod frameworks;
@@ -39,7 +39,7 @@ pub(super) struct Context {
     pub(super) started: Time,
     /// What exactly was asked for.
     pub(super) query: Query,
-    /// What whoever asks may view.
+    /// What the principal may view.
     pub(super) sight: Sight,
     /// What has been made for earlier documents.
     pub(super) pieces: Arc<Pieces>,

@@ -13,7 +13,7 @@ use super::pieces::Pieces;
 use super::{Context, index::Index};
 use crate::parts;
 
-/// What is told of one role; amounts include those of the roles below it.
+/// The figures of one role; amounts include those of the roles below it.
 #[derive(Default)]
 pub(in crate::master) struct RoleView {
     pub(in crate::master) weight: Option<f64>,
@@ -67,7 +67,8 @@ pub(in crate::master) fn collect(snapshot: &Snapshot, pieces: &Pieces) -> BTreeM
     roles
 }
 
-/// The roles to tell of: those of `--roles` if there is that flag, else all that [`collect`] finds; of them what somebody may see.
+/// The listed roles: those of `--roles` if it is set, else all that [`collect`] finds, as far as the principal may view
+/// them.
 fn told(context: &Context) -> impl Iterator<Item = (String, RoleView)> {
     let mut roles = collect(&context.snapshot, &context.pieces);
     if let Ok(Some(listed)) = config::roles(&context.flags.allocation) {

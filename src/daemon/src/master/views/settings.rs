@@ -1,5 +1,5 @@
-//! What operators have set for the cluster: quotas, the maintenance schedule and what has become of it
-//! (mesos-features.md OPM-35, OPM-36, OPM-41).
+//! Settings of operators: quotas, and the maintenance schedule with its state (mesos-features.md OPM-35, OPM-36,
+//! OPM-41).
 
 use std::collections::BTreeMap;
 

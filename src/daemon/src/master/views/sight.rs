@@ -1,6 +1,6 @@
-//! What somebody may view of the cluster (mesos-features.md OPM-06): what one may not is left out.
+//! What a principal may view of the cluster (mesos-features.md OPM-06): everything else is left out.
 //!
-//! Most may view everything; for them, documents are those of everybody.
+//! Most may view everything, and share the documents.
 
 use authorizer::{Action, Verdict, executor_user, launched_user};
 use master::{Framework, Task};
@@ -9,7 +9,7 @@ use resources::{Resource, Resources};
 
 use crate::acls::Asker;
 
-/// What somebody may view.
+/// What a principal may view.
 pub(in crate::master) struct Sight {
     asker: Asker,
     frameworks: Verdict,
@@ -42,7 +42,7 @@ impl Sight {
         }
     }
 
-    /// Whether all frameworks and roles may be viewed: what cannot be told in parts is only for such.
+    /// Whether all frameworks and roles may be viewed, which undivided documents require.
     pub(in crate::master) fn is_wide(&self) -> bool {
         [self.frameworks, self.roles].iter().all(|one| *one == Verdict::Everything) && self.all_quotas()
     }
@@ -83,7 +83,7 @@ impl Sight {
         self.one(self.executors, Action::ViewExecutor, executor_user(executor, framework))
     }
 
-    /// An executor, whether or not its framework may be viewed; one without a known framework is for who may view all.
+    /// Whether an executor may be viewed; one without a known framework only with the right to view all.
     pub(super) fn executor_of(&self, framework: Option<&FrameworkInfo>, executor: &ExecutorInfo) -> bool {
         match framework {
             Some(info) => self.framework(info) && self.executor(info, executor),

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use super::index::Index;
 use super::{Context, frameworks, slaves};
 
-/// The states that are counted, in the order in which they are told.
+/// The states that are counted, in their order in the document.
 const STATES: [TaskState; 10] = [
     TaskState::TaskStaging,
     TaskState::TaskStarting,
@@ -24,7 +24,7 @@ const STATES: [TaskState; 10] = [
     TaskState::TaskUnreachable,
 ];
 
-/// Tasks by state, and whom they connect.
+/// Tasks by state, and the related agents or frameworks.
 #[derive(Clone, Default)]
 struct Counts<'s> {
     by_state: [u64; STATES.len()],

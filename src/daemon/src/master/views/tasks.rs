@@ -6,7 +6,7 @@ use protos::json::Writer;
 use super::Context;
 use crate::parts;
 
-/// How many tasks `/tasks` lists if nobody says.
+/// Default number of tasks in `/tasks`.
 const LIMIT: usize = 100;
 
 /// `/tasks?limit=&offset=&order=&framework_id=&task_id=`
