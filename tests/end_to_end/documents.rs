@@ -209,7 +209,7 @@ impl Reader {
         match is_master {
             true => self.master = Some(address),
             false => until(&format!("{place}: the agent registers"), || {
-                fs::read_to_string(&log).unwrap().contains("registered with the master")
+                fs::read_to_string(&log).unwrap().contains("Registered with the master")
             }),
         }
     }
