@@ -262,11 +262,16 @@ fn a_full_disk_is_relieved_of_old_sandboxes() {
     until("the agent is healthy", || unhealthy(&cluster).is_none());
 }
 
-/// Limits the agent to the file descriptors that it has, or lifts that limit.
+/// Limits the agent's file descriptors to those up to the last one in reserve, or lifts that limit.
+///
+/// What the agent opened before the reserve stays open. Connections and files that come and go have higher numbers, so
+/// that none of them makes room when it is closed.
 fn limit_descriptors(cluster: &mut OneAgent, limit: bool) {
     let id = cluster.agent().id();
-    let first_free = || (0..).find(|number| !Path::new(&format!("/proc/{id}/fd/{number}")).exists()).unwrap();
-    let number = if limit { first_free() } else { 1024 };
+    let is_reserve = |number: &u32| {
+        fs::read_link(format!("/proc/{id}/fd/{number}")).is_ok_and(|file| file == Path::new("/dev/null"))
+    };
+    let number = if limit { 1 + (0..1024).filter(is_reserve).max().unwrap() } else { 1024 };
     let limited = Command::new("prlimit").args([format!("--pid={id}"), format!("--nofile={number}:")]).status();
     assert!(limited.unwrap().success());
 }
