@@ -1,8 +1,8 @@
-//! What does an agent take? Tasks a second with each launcher, memory beside a running task, recovery with 500 running tasks,
-//! and CPU at rest with 1,000 running tasks.
+//! What does an agent take? Tasks a second with each launcher, memory beside a running task, recovery with 500 running
+//! tasks, and CPU at rest with 1,000 running tasks.
 //!
-//! Run with `cargo xtask bench agent`; `--quick` takes a tenth of the tasks, `--only=short` leaves running tasks out and `--only=long`
-//! short ones. The launcher `linux` needs root.
+//! Run with `cargo xtask bench agent`; `--quick` takes a tenth of the tasks, `--only=short` leaves running tasks out
+//! and `--only=long` short ones. The launcher `linux` needs root.
 
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 

@@ -1,5 +1,5 @@
-//! How much does it take to be there? The binary's size, the time from `tepui local` to the first finished task, the memory
-//! of idle daemons, and of an executor beside its task.
+//! How much does it take to be there? The binary's size, the time from `tepui local` to the first finished task, the
+//! memory of idle daemons, and of an executor beside its task.
 //!
 //! Run with `cargo bench --bench footprint`; `--quick` starts one local cluster instead of ten.
 

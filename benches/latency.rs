@@ -1,5 +1,5 @@
-//! How long does one task take on an idle cluster? Each round subscribes a framework, launches `true` on the first offer,
-//! waits until it runs and has finished, and tears the framework down.
+//! How long does one task take on an idle cluster? Each round subscribes a framework, launches `true` on the first
+//! offer, waits until it runs and has finished, and tears the framework down.
 //!
 //! Run with `cargo bench --bench latency`; 50 rounds, `--quick` 10.
 

@@ -1,5 +1,5 @@
-//! What does an offer cost the master? 10 frameworks decline everything with refuse_seconds 0, one call for every event,
-//! on 1,000 fake agents with an allocation interval of 50 ms.
+//! What does an offer cost the master? 10 frameworks decline everything with refuse_seconds 0, one call for every
+//! event, on 1,000 fake agents with an allocation interval of 50 ms.
 //!
 //! Run with `cargo bench --bench offers`; `--quick` measures for 1 s instead of 5.
 

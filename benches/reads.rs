@@ -1,7 +1,8 @@
 //! What do reads of a big cluster cost, and do they hold others up? /state with 10,000 fake agents and 100,000 running
 //! tasks, alone; and /health while four clients loop on /state.
 //!
-//! Run with `cargo bench --bench reads`; `--quick` takes a tenth of it all, `--agents=N` and `--tasks=N` something else.
+//! Run with `cargo bench --bench reads`; `--quick` takes a tenth of it all, `--agents=N` and `--tasks=N` something
+//! else.
 
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
@@ -40,8 +41,8 @@ fn main() -> Result<()> {
     scheduler.flush()
 }
 
-/// Eight reads, one after the other, with nothing else going on. Each asks for something that nobody has asked for, so that
-/// none is given what was written for another.
+/// Eight reads, one after the other, with nothing else going on. Each asks for something that nobody has asked for, so
+/// that none is given what was written for another.
 fn alone(report: &Report, master: &Daemon, path: &str) -> Result<()> {
     let mut connection = Connection::open(master.address)?;
     let reads = 8;

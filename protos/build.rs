@@ -1,8 +1,8 @@
 //! Compiles `proto/` into Rust types and their JSON dialect: no `protoc` is needed on the machine.
 //!
-//! prost makes the types, of which `codegen/fields.rs` gives some fields another type; the rest of `codegen/` makes, from the same
-//! descriptors, the JSON readers and writers, the tables that strict decoding walks, and the pairs of v0 and v1 types.
-//! It decides nothing about what a message means.
+//! prost makes the types, of which `codegen/fields.rs` gives some fields another type; the rest of `codegen/` makes,
+//! from the same descriptors, the JSON readers and writers, the tables that strict decoding walks, and the pairs of v0
+//! and v1 types. It decides nothing about what a message means.
 
 #![allow(clippy::print_stdout, reason = "cargo reads what it prints")]
 
@@ -66,8 +66,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Large and rare parts of what passes by the million: behind a pointer they cost eight bytes where they are not. Without this a
-/// plain resource is 1,160 bytes, a task 2,656, and most of the time of a busy master is spent on moving nothing about.
+/// Large and rare parts of what passes by the million: behind a pointer they cost eight bytes where they are not.
+/// Without this a plain resource is 1,160 bytes, a task 2,656, and most of the time of a busy master is spent on moving
+/// nothing about.
 const BOXED: &[&str] = &[
     ".mesos.Resource.disk",
     ".mesos.v1.Resource.disk",
@@ -126,7 +127,8 @@ const BOXED: &[&str] = &[
     ".mesos.executor.Event.launch",
 ];
 
-/// Takes `deprecated` off fields and enum values: Mesos still reads and writes them, so Rust code must too, without a warning.
+/// Takes `deprecated` off fields and enum values: Mesos still reads and writes them, so Rust code must too, without a
+/// warning.
 fn silence(message: &mut prost_types::DescriptorProto) {
     for field in &mut message.field {
         if let Some(options) = &mut field.options {

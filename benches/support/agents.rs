@@ -1,10 +1,10 @@
 //! Fake agents: any number of libprocess processes `slave(n)` in this process, at one address or at several.
 //!
 //! They register, answer pings, and report each task of theirs as running, and after the acknowledgement as finished,
-//! with minimal updates; what an acknowledgement is for is in the update's uuid. If tasks are to stay, they are remembered,
-//! so that the agents can register again with them. One connection
-//! carries what all of them send, and one for each address what the master sends to them. `--addresses=N` spreads them
-//! over N addresses of 127.0.0.0/8; each costs this process a thread.
+//! with minimal updates; what an acknowledgement is for is in the update's uuid. If tasks are to stay, they are
+//! remembered, so that the agents can register again with them. One connection carries what all of them send, and one
+//! for each address what the master sends to them. `--addresses=N` spreads them over N addresses of 127.0.0.0/8; each
+//! costs this process a thread.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};

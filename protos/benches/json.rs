@@ -1,8 +1,8 @@
 //! How fast is Mesos's JSON of a big state: written, read, decoded?
 //!
 //! Prints one line for each direction: megabytes, milliseconds of the best of several rounds, megabytes per second. The
-//! time is what this thread spent on a processor, so other work on the machine matters little; giving memory back is not in it.
-//! It judges nothing; the promises are in SPECIFICATION.md.
+//! time is what this thread spent on a processor, so other work on the machine matters little; giving memory back is
+//! not in it. It judges nothing; the promises are in SPECIFICATION.md.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it has measured")]
 

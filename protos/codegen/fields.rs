@@ -1,4 +1,5 @@
-//! Gives some fields of prost's types another Rust type: `Text` for short texts, `Shared` for parts that many messages have in common.
+//! Gives some fields of prost's types another Rust type: `Text` for short texts, `Shared` for parts that many messages
+//! have in common.
 //!
 //! It works on the syntax tree of the generated code. The documentation of these types says what they cost and save.
 
@@ -10,7 +11,8 @@ type Failure = Box<dyn std::error::Error>;
 /// What a field becomes.
 #[derive(Clone, Copy)]
 pub(crate) enum Kind {
-    /// A `Text`, which costs nothing to copy; as strings these fields were most of the memory that a busy master asked for.
+    /// A `Text`, which costs nothing to copy; as strings these fields were most of the memory that a busy master asked
+    /// for.
     Text,
     /// A `Shared`, which is not copied.
     Shared,

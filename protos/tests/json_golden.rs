@@ -25,7 +25,8 @@ fn unset_fields_with_a_default_are_written() {
     assert!(text(&mesos::MasterInfo::default(), Dialect::V0).contains(r#""port":5050"#));
 }
 
-/// Mesos's values. Where its text is not the shortest, or another notation, ours is the shortest one: readers compare values.
+/// Mesos's values. Where its text is not the shortest, or another notation, ours is the shortest one: readers compare
+/// values.
 #[test]
 fn doubles() {
     let cases = [

@@ -1,8 +1,9 @@
 //! JSON that a real Mesos 1.11 wrote, read and written again.
 //!
-//! `fixtures/measured.txt` holds one document a line, behind the message's name: events and answers of a master and an agent, and
-//! the calls that clients sent them. Invariants: what Mesos wrote comes out again to the byte; a client's call, whatever its
-//! spacing, comes out with the same members; and the v1 types agree with the v0 types in the v1 dialect.
+//! `fixtures/measured.txt` holds one document a line, behind the message's name: events and answers of a master and an
+//! agent, and the calls that clients sent them. Invariants: what Mesos wrote comes out again to the byte; a client's
+//! call, whatever its spacing, comes out with the same members; and the v1 types agree with the v0 types in the v1
+//! dialect.
 
 use protos::json::{Dialect, FromJson, ToJson, Value};
 use protos::mesos;

@@ -7,8 +7,8 @@ use std::path::Path;
 use crate::process::Process;
 use crate::support::{Daemon, Folder, free_port, tepui, wait_for};
 
-/// Runs one task on an agent that ends at fault point `fault`, and is started again without; false if it has not come to that
-/// many points.
+/// Runs one task on an agent that ends at fault point `fault`, and is started again without; false if it has not come
+/// to that many points.
 fn one(folder: &Path, master: &str, fault: u64) -> bool {
     let own = folder.join(fault.to_string());
     fs::create_dir_all(&own).unwrap();

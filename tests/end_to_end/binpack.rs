@@ -179,7 +179,8 @@ fn gangs_services_and_their_versions() {
     assert!(said.starts_with("rank 3 of 4 at "), "{said}");
     assert_eq!(said.matches(":31").count(), 4, "{said}");
 
-    // A service that dies at its first start, and is replaced by its next version. It is well when it has said its word.
+    // A service that dies at its first start, and is replaced by its next version. It is well when it has said its
+    // word.
     let (flag, sick) = (world.path("flag"), world.path("sick"));
     let service = |word: &str| {
         format!(

@@ -29,7 +29,8 @@ fn an_agent_that_cleans_up_leaves_no_process() {
         // A program that can be told from all others, twice: beside the task's own, too.
         let program = format!("sleep 777{}", std::process::id());
         let script = format!("echo up; setsid {program} & exec {program}");
-        // An executor that has been told to end, and that nobody tells that its last update has come, waits for this long.
+        // An executor that has been told to end, and that nobody tells that its last update has come, waits for this
+        // long.
         let kill_policy = json!({"grace_period": {"nanoseconds": 1_000_000_000}});
         let mut task = Process::start(&mut cluster.execute(&json!({"name": "long", "task_id": {"value": "long"},
             "command": {"value": script}, "resources": a_little(), "kill_policy": kill_policy})));

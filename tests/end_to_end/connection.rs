@@ -61,7 +61,8 @@ impl Connection {
 
     /// The next event of a stream; none at its end.
     pub fn event(&mut self) -> Option<Value> {
-        // Each event comes as a record in a chunk of its own, or in several; the sizes of chunks are on lines of their own.
+        // Each event comes as a record in a chunk of its own, or in several; the sizes of chunks are on lines of their
+        // own.
         let mut record: Vec<u8> = Vec::new();
         loop {
             let mut size = String::new();

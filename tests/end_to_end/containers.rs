@@ -38,8 +38,8 @@ pub fn tar(folder: &Path, archive: &Path) -> String {
     String::from_utf8(sum.stdout).unwrap().split_whitespace().next().unwrap().to_owned()
 }
 
-/// `<registry>/tiny:1.tar`: two layers, the upper one of which changes, hides and removes files of the lower one. And the same as
-/// `labelled:1.tar`, which wants the driver of GPUs.
+/// `<registry>/tiny:1.tar`: two layers, the upper one of which changes, hides and removes files of the lower one. And
+/// the same as `labelled:1.tar`, which wants the driver of GPUs.
 pub fn image(registry: &Path) {
     let work = registry.join("work");
     let (lower, upper, saved) = (work.join("lower"), work.join("upper"), work.join("saved"));

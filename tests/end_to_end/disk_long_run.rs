@@ -1,14 +1,14 @@
-//! A cluster whose agent has a disk of 64 MB: a tenant fills it again and again, a framework launches tasks all the time, and the
-//! agent is killed at random moments and started again.
+//! A cluster whose agent has a disk of 64 MB: a tenant fills it again and again, a framework launches tasks all the
+//! time, and the agent is killed at random moments and started again.
 //!
 //! Invariants:
-//! - Each task comes to exactly one terminal state. An agent that is killed before the framework's acknowledgement reports the drop
-//!   of a task that it does not know again, with another UUID.
+//! - Each task comes to exactly one terminal state. An agent that is killed before the framework's acknowledgement
+//!   reports the drop of a task that it does not know again, with another UUID.
 //! - A task that has run has run once, and it has finished: it is neither lost nor failed. The tenant's tasks may fail.
 //! - A task that has not run was dropped, or its launch failed because the disk was full: its message says so.
 //!
-//! `TEPUI_DISK_SECONDS` says how long tasks are launched (60), `TEPUI_DISK_SEED` which moments are chosen. By hand, for half an
-//! hour: `TEPUI_DISK_SECONDS=1800 cargo test --test end_to_end disk_long_run -- --nocapture`.
+//! `TEPUI_DISK_SECONDS` says how long tasks are launched (60), `TEPUI_DISK_SEED` which moments are chosen. By hand, for
+//! half an hour: `TEPUI_DISK_SECONDS=1800 cargo test --test end_to_end disk_long_run -- --nocapture`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

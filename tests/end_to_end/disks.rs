@@ -1,5 +1,5 @@
-//! Disks that are full or refuse otherwise: tasks go on, an agent stays up and says why it launches nothing, and launches again
-//! when it can write. A line that cannot be written ends no executor and no daemon.
+//! Disks that are full or refuse otherwise: tasks go on, an agent stays up and says why it launches nothing, and
+//! launches again when it can write. A line that cannot be written ends no executor and no daemon.
 //!
 //! Most tests need root, to mount small file systems.
 
@@ -93,7 +93,8 @@ fn told(execute: Process) -> String {
 
 const FULL: &str = "No space left on device";
 
-/// While the disk is full a running task goes on, its updates arrive, and nothing new begins. With room tasks are launched again.
+/// While the disk is full a running task goes on, its updates arrive, and nothing new begins. With room tasks are
+/// launched again.
 fn tasks_go_on_on_a_full_disk(name: &str, disk: &SmallDisk, fill: fn(&SmallDisk) -> Filling) {
     let mut cluster = cluster_on(name, disk);
     let go = |number: u32| cluster_file(&cluster, &format!("go{number}"));
@@ -156,8 +157,9 @@ fn tasks_go_on_while_inodes_are_exhausted() {
 
 const READ_ONLY: &str = "Read-only file system";
 
-/// ext4 makes a file system read-only after an error of its device: neither checkpoints nor their journal can be written, so they
-/// go to the journal in the runtime directory. Tasks end and are reported, also by an agent that starts on that disk.
+/// ext4 makes a file system read-only after an error of its device: neither checkpoints nor their journal can be
+/// written, so they go to the journal in the runtime directory. Tasks end and are reported, also by an agent that
+/// starts on that disk.
 #[test]
 fn tasks_go_on_while_the_disk_is_read_only() {
     let Some(disk) = SmallDisk::ext4("aborted", 4096) else { return };
@@ -194,8 +196,8 @@ fn tasks_go_on_while_the_disk_is_read_only() {
     assert_eq!(unhealthy(&cluster), None);
 }
 
-/// With the runtime directory on the same disk no update can be made durable. Requests get a reason, and SIGUSR1 ends tasks and
-/// agent.
+/// With the runtime directory on the same disk no update can be made durable. Requests get a reason, and SIGUSR1 ends
+/// tasks and agent.
 #[test]
 fn an_agent_without_a_journal_answers_and_ends() {
     let Some(disk) = SmallDisk::ext4("left", 4096) else { return };
@@ -218,8 +220,8 @@ fn an_agent_without_a_journal_answers_and_ends() {
     assert!(ended.contains("TASK_"), "{ended}");
 }
 
-/// An agent starts on a read-only file system that it has used before. Damaged checkpoints keep it from starting, with a message
-/// that says what to do.
+/// An agent starts on a read-only file system that it has used before. Damaged checkpoints keep it from starting, with
+/// a message that says what to do.
 #[test]
 fn an_agent_starts_on_a_read_only_disk_and_not_with_a_damaged_slave_info() {
     let Some(disk) = SmallDisk::tmpfs("start") else { return };

@@ -1,4 +1,5 @@
-//! Tasks and executors in Docker's containers, with a `dockerd` of the test's own, on an agent that is also killed in between.
+//! Tasks and executors in Docker's containers, with a `dockerd` of the test's own, on an agent that is also killed in
+//! between.
 //!
 //! Needs root; where there is no daemon the test says so.
 use std::fs;
@@ -155,7 +156,8 @@ fn docker_runs_tasks() {
     docker_has_executors_apart(&dockerd, &flags);
 }
 
-/// An agent that says that it is in a container: its executors are in others, and go on when all that it has started ends with it.
+/// An agent that says that it is in a container: its executors are in others, and go on when all that it has started
+/// ends with it.
 fn docker_has_executors_apart(dockerd: &Dockerd, flags: &[String]) {
     dockerd.import("tepui:1", &[&binary()]);
     let flags: Vec<String> = flags.iter().cloned().chain(["--docker_mesos_image=tepui:1".to_owned()]).collect();

@@ -1,5 +1,6 @@
-//! The examples of README.md and docs/: shell blocks are run on a cluster in the order in which they stand, JSON is given to the flags that
-//! it is for. What cannot be run is named below with the reason, and its flags are read all the same.
+//! The examples of README.md and docs/: shell blocks are run on a cluster in the order in which they stand, JSON is
+//! given to the flags that it is for. What cannot be run is named below with the reason, and its flags are read all the
+//! same.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! The programs of examples/ on a real cluster: what they print, and what a scheduler does that is killed and restarted.
+//! The programs of examples/ on a real cluster: what they print, and what a scheduler does that is killed and
+//! restarted.
 use std::path::Path;
 use std::process::Command;
 

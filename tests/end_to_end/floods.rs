@@ -1,7 +1,7 @@
 //! An executor that says more than anybody takes: the cluster's memory stays bounded, and it goes on.
 //!
-//! The test is both ends: a scheduler that stops reading, and an executor that never stops talking. How output is bounded is
-//! tested where it is rotated.
+//! The test is both ends: a scheduler that stops reading, and an executor that never stops talking. How output is
+//! bounded is tested where it is rotated.
 
 use std::fs;
 

@@ -1,5 +1,5 @@
-//! The bundled frameworks in the laboratory, from the command line: an example of each, what its report has, a comparison, and what
-//! is refused.
+//! The bundled frameworks in the laboratory, from the command line: an example of each, what its report has, a
+//! comparison, and what is refused.
 use std::path::Path;
 use std::process::Output;
 

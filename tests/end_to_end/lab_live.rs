@@ -1,7 +1,7 @@
 //! The laboratory on real clusters.
 //!
-//! - A scenario run under virtual time and live comes to the same waits and shares. The bound is wide, and a live run may be
-//!   slower, since the machine may be busy; SPECIFICATION.md has what a quiet one comes to.
+//! - A scenario run under virtual time and live comes to the same waits and shares. The bound is wide, and a live run
+//!   may be slower, since the machine may be busy; SPECIFICATION.md has what a quiet one comes to.
 //! - A load that is interrupted tells what it measured, and leaves no framework behind.
 //! - What a real cluster cannot do is refused before anything runs.
 use std::collections::BTreeMap;
@@ -18,9 +18,9 @@ const MEMORY: &str = "/dev/shm";
 /// How far waits and shares may be apart, as a part of those under virtual time.
 const APART: f64 = 0.35;
 
-/// Tasks of seconds: how long a busy machine takes to start one matters little. It begins when all agents are there, which under
-/// virtual time register in the first second. The first framework is there first on both sides, and takes everything; then the second
-/// one gets what becomes free until each has what is fair.
+/// Tasks of seconds: how long a busy machine takes to start one matters little. It begins when all agents are there,
+/// which under virtual time register in the first second. The first framework is there first on both sides, and takes
+/// everything; then the second one gets what becomes free until each has what is fair.
 const SCENARIO: &str = r#"
 name = "both"
 duration = "2m"
@@ -80,8 +80,8 @@ fn numbers(scenario: &str, out: &str, more: &[&str]) -> BTreeMap<String, f64> {
     points[0]["numbers"].as_array().unwrap().iter().filter_map(of).collect()
 }
 
-/// The live run, in a folder of its own, at the first of these speeds at which it comes to the same. Where starting a task takes
-/// long, tasks must be long, too: a machine that is slow or busy needs a slower run.
+/// The live run, in a folder of its own, at the first of these speeds at which it comes to the same. Where starting a
+/// task takes long, tasks must be long, too: a machine that is slow or busy needs a slower run.
 fn live(folder: &Folder, scenario: &str, in_lab: &BTreeMap<String, f64>) -> (String, BTreeMap<String, f64>) {
     let mut apart = Vec::new();
     for speed in ["1", "0.3", "0.1"] {

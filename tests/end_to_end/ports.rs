@@ -1,4 +1,5 @@
-//! Tasks that listen on ports of their host, those that they hold and others; and what the agent tells of them to Prometheus.
+//! Tasks that listen on ports of their host, those that they hold and others; and what the agent tells of them to
+//! Prometheus.
 //!
 //! Needs root and control groups; without them there is nothing to run.
 
@@ -22,8 +23,8 @@ fn metrics(cluster: &OneAgent, task: &str) {
     assert!(text.contains("\ntepui_slave_tasks_running 1\n"), "{text}");
 }
 
-/// Says on which port of 127.0.0.1 (0: any) it listens, does, and ends when there is a file `end`. Who listens may be ended at
-/// once.
+/// Says on which port of 127.0.0.1 (0: any) it listens, does, and ends when there is a file `end`. Who listens may be
+/// ended at once.
 fn listen(port: u16) -> String {
     format!(
         "python3 -c 'import os, socket, time\nlistener = socket.socket()\nlistener.setsockopt(socket.SOL_SOCKET, \

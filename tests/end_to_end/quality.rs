@@ -57,7 +57,8 @@ impl Framework {
         found.unwrap_or_else(|| panic!("{job:#}"))
     }
 
-    /// Waits until a worker's task has changed its job. That happens when jobs come and go: there are more of them if need be.
+    /// Waits until a worker's task has changed its job. That happens when jobs come and go: there are more of them if
+    /// need be.
     fn wait_for_a_move(&self) {
         let (mut first, mut guests) = (BTreeMap::new(), 0);
         let moved = look_for(|| {

@@ -1,4 +1,5 @@
-//! What frameworks say of themselves is bounded: a master refuses what is too large with the limit, and its documents stay small.
+//! What frameworks say of themselves is bounded: a master refuses what is too large with the limit, and its documents
+//! stay small.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

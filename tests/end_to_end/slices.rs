@@ -1,4 +1,5 @@
-//! systemd's slice for what runs for tasks: on control groups as systemd mounts them, with a script in the place of `systemctl`.
+//! systemd's slice for what runs for tasks: on control groups as systemd mounts them, with a script in the place of
+//! `systemctl`.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

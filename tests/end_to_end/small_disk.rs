@@ -68,7 +68,8 @@ impl SmallDisk {
         until("it is mounted in another way", || command.status().unwrap().success());
     }
 
-    /// Mounts a copy of an ext4 file system in its place, as after a repair. Processes keep what they have open of the old one.
+    /// Mounts a copy of an ext4 file system in its place, as after a repair. Processes keep what they have open of the
+    /// old one.
     pub fn replace(&self) {
         let [old, new] = ["image", "copy"].map(|name| self.folder.path().join(name));
         fs::copy(old, &new).unwrap();

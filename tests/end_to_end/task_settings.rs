@@ -1,4 +1,5 @@
-//! What tasks find as their operator has set it up: secrets by their names, files from the cache, output that is rotated.
+//! What tasks find as their operator has set it up: secrets by their names, files from the cache, output that is
+//! rotated.
 
 use std::fs;
 

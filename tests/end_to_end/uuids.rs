@@ -1,4 +1,5 @@
-//! UUIDs of real processes, on the wire and on disk: each is of version 4 and of the variant of RFC 9562, as readers of Mesos want it.
+//! UUIDs of real processes, on the wire and on disk: each is of version 4 and of the variant of RFC 9562, as readers of
+//! Mesos want it.
 
 use std::collections::BTreeSet;
 use std::fs;

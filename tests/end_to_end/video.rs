@@ -1,5 +1,5 @@
-//! Video queries on a real cluster: counted in real videos, with a worker that is killed, and a scheduler that is killed
-//! and started again.
+//! Video queries on a real cluster: counted in real videos, with a worker that is killed, and a scheduler that is
+//! killed and started again.
 use std::path::Path;
 use std::process::{Command, Output};
 

@@ -1,7 +1,7 @@
 //! `cargo xtask conformance`: the black-box suite that lies beside the checkout, where there is one.
 //!
-//! The profile `linux` runs the agents with control groups and namespaces; it needs root and cgroups v1. Without texts it takes
-//! the cases in which agents matter.
+//! The profile `linux` runs the agents with control groups and namespaces; it needs root and cgroups v1. Without texts
+//! it takes the cases in which agents matter.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -30,8 +30,8 @@ pub(crate) fn run(texts: &[String]) -> Result<()> {
 
 /// Agents with the launcher linux, below a control group of their own, which is removed afterwards.
 ///
-/// Two runs make one: most cases have containers in pid namespaces of their own; those that look for a process by the number that
-/// it has given itself can find it only without, so they run with everything but that.
+/// Two runs make one: most cases have containers in pid namespaces of their own; those that look for a process by the
+/// number that it has given itself can find it only without, so they run with everything but that.
 fn run_isolated(texts: &[String]) -> Result<()> {
     if !can_isolate() {
         println!("conformance: NOT RUN with isolation, which needs root and cgroups v1");
@@ -119,8 +119,8 @@ const PROFILE: &str = r#"{
             "isolation": "ISOLATION"}}
 }"#;
 
-/// Cases that look for, or kill, a process by the pid that a task has printed or an executor of the suite has told: inside of
-/// a pid namespace that is not the process's number outside.
+/// Cases that look for, or kill, a process by the pid that a task has printed or an executor of the suite has told:
+/// inside of a pid namespace that is not the process's number outside.
 const LOOK_FOR_PIDS: [&str; 14] = [
     "agent.command.kill_ends_children",
     "agent.container.ends_with_parent",

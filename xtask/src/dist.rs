@@ -1,7 +1,7 @@
 //! `cargo xtask dist`: makes the release archive, and reports what its build gains over a plain one.
 //!
-//! The program of the archive is built with fat LTO, by a profile of its own runs, and carries a small static executor. A plain
-//! `cargo build --release` needs none of that; the archive's build takes an hour on two cores.
+//! The program of the archive is built with fat LTO, by a profile of its own runs, and carries a small static executor.
+//! A plain `cargo build --release` needs none of that; the archive's build takes an hour on two cores.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -53,8 +53,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     report(&target().join("release/tepui"), &program, &archive)
 }
 
-/// Builds the executors' program with a cargo profile, linked statically: it starts faster, and runs in containers whose image has
-/// no C library. Returns its file, below `directory`.
+/// Builds the executors' program with a cargo profile, linked statically: it starts faster, and runs in containers
+/// whose image has no C library. Returns its file, below `directory`.
 ///
 /// # Errors
 /// The build failed.
@@ -75,7 +75,8 @@ fn program(directory: &Path, executor: &Path, flags: &str) -> Result<PathBuf> {
     Ok(directory.join(TARGET).join(PROFILE).join("tepui"))
 }
 
-/// Runs an instrumented program in the laboratory, in the demo and in benchmarks with real daemons; returns the merged profile.
+/// Runs an instrumented program in the laboratory, in the demo and in benchmarks with real daemons; returns the merged
+/// profile.
 fn profile(directory: &Path, executor: &Path) -> Result<PathBuf> {
     let merge = llvm_profdata()?;
     let directory = directory.join("profile");

@@ -66,7 +66,8 @@ fn failed_test(line: &str) -> Option<&str> {
     line.strip_prefix("test ")?.strip_suffix(" ... FAILED")
 }
 
-/// How many tests of a program have failed, from its last line: one whose own line was not understood must not be left out.
+/// How many tests of a program have failed, from its last line: one whose own line was not understood must not be left
+/// out.
 fn failures(line: &str) -> Option<usize> {
     line.strip_prefix("test result: FAILED. ")?.split("; ").find_map(|part| part.strip_suffix(" failed"))?.parse().ok()
 }

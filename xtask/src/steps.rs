@@ -1,7 +1,7 @@
 //! Named steps, run one after the other, with their durations and a summary at the end.
 //!
-//! A failed step does not stop the ones after it: one run shows all that is wrong. Where nobody watches, the last lines of
-//! a command that failed are repeated at the end, so that they are found without searching a long log.
+//! A failed step does not stop the ones after it: one run shows all that is wrong. Where nobody watches, the last lines
+//! of a command that failed are repeated at the end, so that they are found without searching a long log.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, IsTerminal, PipeReader, Write};

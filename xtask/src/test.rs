@@ -38,8 +38,8 @@ fn release_binary() -> Result<()> {
     steps::run(cargo(&["build", "--release", "--package", "tepui"]).env("TEPUI_EXECUTOR", executor))
 }
 
-/// All tests. Those of the end-to-end tests that fail are given one more try by themselves: they wait for real processes, with
-/// limits that a machine which does other things can exceed.
+/// All tests. Those of the end-to-end tests that fail are given one more try by themselves: they wait for real
+/// processes, with limits that a machine which does other things can exceed.
 fn tests(python: Option<&Path>) -> Result<()> {
     let seen = Failures::default();
     let theirs = seen.clone();

@@ -88,8 +88,9 @@ impl Default for Knobs {
 pub enum Behaviour {
     /// [`Knobs::default`].
     Tepui,
-    /// Marathon: answers at once, first fit, refuses what it declines for 120 s (`--decline_offer_duration`) and the rest of
-    /// what it uses not at all, revives when an app comes but at most every 5 s (`--min_revive_offers_interval`), 100 tasks on an offer (`--max_instances_per_offer` as DC/OS sets it).
+    /// Marathon: answers at once, first fit, refuses what it declines for 120 s (`--decline_offer_duration`) and the
+    /// rest of what it uses not at all, revives when an app comes but at most every 5 s
+    /// (`--min_revive_offers_interval`), 100 tasks on an offer (`--max_instances_per_offer` as DC/OS sets it).
     Marathon,
     /// Aurora: holds for 5 min (`-min_offer_hold_time`) and up to 1 min more (`-offer_hold_jitter_window`), refuses
     /// for 5 s (`-offer_filter_duration`), 40 attempts a second with 5 tasks each, first fit, no revive.

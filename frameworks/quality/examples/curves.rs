@@ -1,7 +1,8 @@
-//! Records the losses of many real trainings as CSV, one training a line: `job,algorithm,losses`, the losses apart by spaces.
+//! Records the losses of many real trainings as CSV, one training a line: `job,algorithm,losses`, the losses apart by
+//! spaces.
 //!
-//! `cargo run --release -p quality --example curves -- [SEED] [JOBS] > curves.csv`: the same seed gives the same file on every
-//! machine. The reproduction of SLAQ (docs/papers/slaq.md) shares cores among them.
+//! `cargo run --release -p quality --example curves -- [SEED] [JOBS] > curves.csv`: the same seed gives the same file
+//! on every machine. The reproduction of SLAQ (docs/papers/slaq.md) shares cores among them.
 #![allow(clippy::print_stdout, reason = "an example prints what it does")]
 #![forbid(unsafe_code)]
 

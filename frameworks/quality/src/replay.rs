@@ -62,8 +62,8 @@ pub struct RecordingError {
     pub rule: String,
 }
 
-/// Recorded losses, as the example `curves` writes them: `job,algorithm,losses`, a line for each training, with its losses from
-/// first to last.
+/// Recorded losses, as the example `curves` writes them: `job,algorithm,losses`, a line for each training, with its
+/// losses from first to last.
 ///
 /// # Errors
 /// The first line that has no such losses: two at least, finite, and the first of them not the lowest.
@@ -93,8 +93,8 @@ pub struct Pool {
     pub cores: u32,
     /// For how long a decision holds, in seconds.
     pub epoch: f64,
-    /// Whether cores that change hands work for their new job at once. Else an iteration ends with the cores with which it
-    /// began, which is near the truth while iterations are shorter than epochs.
+    /// Whether cores that change hands work for their new job at once. Else an iteration ends with the cores with which
+    /// it began, which is near the truth while iterations are shorter than epochs.
     pub at_once: bool,
 }
 

@@ -1,9 +1,11 @@
-//! The policy against fair sharing when a burst of queries comes, with real decoding: small videos whose queries can wait,
-//! and for a while large videos whose queries cannot, as when plates must be read in high resolution after an incident.
+//! The policy against fair sharing when a burst of queries comes, with real decoding: small videos whose queries can
+//! wait, and for a while large videos whose queries cannot, as when plates must be read in high resolution after an
+//! incident.
 //!
-//! Fair sharing is there twice: once each query keeps the best configuration, as its user set it up, and once it takes the
-//! best that its equal share keeps up with, which is part of what the policy is about. Workers are threads that keep to their allotted processor time, so what is
-//! measured does not depend on the machine's size, only on its having that little time to spare.
+//! Fair sharing is there twice: once each query keeps the best configuration, as its user set it up, and once it takes
+//! the best that its equal share keeps up with, which is part of what the policy is about. Workers are threads that
+//! keep to their allotted processor time, so what is measured does not depend on the machine's size, only on its having
+//! that little time to spare.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it has measured")]
 
@@ -48,8 +50,8 @@ struct Query {
     correction: Correction,
 }
 
-/// Sums over queries and seconds: quality over what streams show while the burst lasts, whenever it is looked at, and nothing
-/// for what is never looked at; lag over the whole run.
+/// Sums over queries and seconds: quality over what streams show while the burst lasts, whenever it is looked at, and
+/// nothing for what is never looked at; lag over the whole run.
 #[derive(Default)]
 struct Sums {
     quality: f64,

@@ -6,8 +6,8 @@
 //! - [`frame`] is a picture, [`media`] reads and writes video files, [`scene`] makes traffic whose truth is known;
 //! - [`vision`] sees, [`pipeline`] makes a query of it, in one of many configurations;
 //! - [`profile`] tries configurations, [`schedule`] shares cores, both without a clock;
-//! - [`core`] is the framework's scheduler without I/O, [`service`] runs it, [`worker`] is the process beside a task, [`modelled`] what
-//!   stands for such processes in laboratories;
+//! - [`core`] is the framework's scheduler without I/O, [`service`] runs it, [`worker`] is the process beside a task,
+//!   [`modelled`] what stands for such processes in laboratories;
 //! - [`local`] runs one query here, [`output`] draws what it found, [`spec`] reads what users ask for.
 #![forbid(unsafe_code)]
 

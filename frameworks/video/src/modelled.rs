@@ -147,8 +147,8 @@ impl Modelled {
         std::mem::take(&mut self.happened)
     }
 
-    /// The mean over the queries that have begun, now: the quality of their configurations (nothing while they have no worker), how
-    /// far they are behind in seconds, and the part of them that is further behind than its goal.
+    /// The mean over the queries that have begun, now: the quality of their configurations (nothing while they have no
+    /// worker), how far they are behind in seconds, and the part of them that is further behind than its goal.
     pub fn means(&self, now: Time) -> Option<[f64; 3]> {
         let begun = || self.queries.values().filter(|query| query.began.is_some());
         let quality = self.workers.values().filter_map(|worker| Some(self.point(worker)?.quality)).sum::<f64>();

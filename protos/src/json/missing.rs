@@ -8,8 +8,9 @@ use super::Value;
 use super::generated::MESSAGES;
 use crate::schema::{FieldInfo, Kind, Label, MessageInfo};
 
-/// The paths of all required fields that `object`, read as message `index`, does not give: a message's own in declaration
-/// order, then those of its sub-messages in number order. With `v1` the names and types are those of the v1 message.
+/// The paths of all required fields that `object`, read as message `index`, does not give: a message's own in
+/// declaration order, then those of its sub-messages in number order. With `v1` the names and types are those of the v1
+/// message.
 pub(crate) fn paths(index: u16, v1: bool, object: &BTreeMap<String, Value>) -> Vec<String> {
     let mut found = Vec::new();
     Walk { v1, found: &mut found }.message(index, object, "");

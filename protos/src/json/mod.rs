@@ -42,8 +42,8 @@ pub enum Dialect {
     /// does not have (`SlaveInfo.checkpoint`, `MasterInfo`'s QUOTA_V2, `Subscribe.force`), and with v1's form of
     /// `DrainAgent.max_grace_period`.
     V1,
-    /// v0's fields with `agent` for `slave` in every name and nothing left out. The big v1 answers (GET_STATE, GET_AGENTS,
-    /// GET_TASKS, ...) are written so. Reading is the same as [`Dialect::V1`].
+    /// v0's fields with `agent` for `slave` in every name and nothing left out. The big v1 answers (GET_STATE,
+    /// GET_AGENTS, GET_TASKS, ...) are written so. Reading is the same as [`Dialect::V1`].
     Evolved,
 }
 

@@ -1,9 +1,9 @@
 //! The reader of messages: one pass over the text, straight into the struct.
 //!
 //! It takes what well-behaved writers send. Whatever is unusual (an error, a key given twice, two members of a oneof,
-//! an escape in a key) ends the pass with [`Fail`]. The text is then read as a [`super::Value`], written again with sorted keys,
-//! each once, and passed through the same reader a second time with `ordered` set: now the first error in the text's order
-//! is the first in sorted order, which is the one that Mesos reports.
+//! an escape in a key) ends the pass with [`Fail`]. The text is then read as a [`super::Value`], written again with
+//! sorted keys, each once, and passed through the same reader a second time with `ordered` set: now the first error in
+//! the text's order is the first in sorted order, which is the one that Mesos reports.
 
 use super::lexer::{Lexed, Lexer, MAX_DEPTH, Number};
 
@@ -95,8 +95,8 @@ impl<'a> Parser<'a> {
         self.depth -= 1;
     }
 
-    /// The next key that names a field, as the field's place in declaration order; its value is next. Unknown keys are skipped
-    /// with their values. `None` at the object's end, which is consumed.
+    /// The next key that names a field, as the field's place in declaration order; its value is next. Unknown keys are
+    /// skipped with their values. `None` at the object's end, which is consumed.
     #[inline]
     pub(crate) fn key(&mut self, seen: &mut Seen) -> Outcome<Option<usize>> {
         loop {

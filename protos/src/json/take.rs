@@ -1,6 +1,7 @@
 //! What the generated readers are made of: one function for each kind and label of field.
 //!
-//! A function finds the field's value next in the text. `null` leaves the field as it is; a value of a wrong type ends the pass.
+//! A function finds the field's value next in the text. `null` leaves the field as it is; a value of a wrong type ends
+//! the pass.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

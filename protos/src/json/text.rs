@@ -63,8 +63,8 @@ pub(crate) fn integer(out: &mut Vec<u8>, value: impl itoa::Integer) {
     out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
 }
 
-/// Appends the shortest text that reads back as the same double, always with a point or an exponent: `1.0`, `0.1`, `1e21`. Infinities
-/// are strings.
+/// Appends the shortest text that reads back as the same double, always with a point or an exponent: `1.0`, `0.1`,
+/// `1e21`. Infinities are strings.
 pub(crate) fn double(out: &mut Vec<u8>, value: f64) {
     let mut buffer = ryu::Buffer::new();
     let text = match value {

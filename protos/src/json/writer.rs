@@ -5,7 +5,8 @@
 
 use super::{Dialect, ToJson, Value, text};
 
-/// Appends JSON to a buffer. Every value may be a member of an object (after [`Writer::key`]) or an element of an array.
+/// Appends JSON to a buffer. Every value may be a member of an object (after [`Writer::key`]) or an element of an
+/// array.
 #[derive(Debug)]
 pub struct Writer<'o> {
     out: &'o mut Vec<u8>,

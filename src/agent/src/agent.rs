@@ -119,7 +119,8 @@ pub struct Agent {
     /// Why checkpoints cannot be written, while they cannot; and the part of that in the last registration.
     pub(crate) trouble: Option<Trouble>,
     pub(crate) told_trouble: Option<Trouble>,
-    /// Whether registrations of one attempt differ in that: the master may have admitted the agent by the first of them.
+    /// Whether registrations of one attempt differ in that: the master may have admitted the agent by the first of
+    /// them.
     pub(crate) told_both: bool,
     /// Tasks that this batch has refused because of that.
     pub(crate) refused: Vec<(FrameworkId, base::TaskId)>,

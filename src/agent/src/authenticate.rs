@@ -74,8 +74,9 @@ impl Agent {
         self.authentication.phase == Phase::Done && self.authentication.long_unanswered
     }
 
-    /// The link to the master is broken: it has forgotten what was proved over it, so the next registration authenticates again. An
-    /// attempt under way is left to its end, because the link may be an earlier one; the attempt after it has the shortest limit.
+    /// The link to the master is broken: it has forgotten what was proved over it, so the next registration
+    /// authenticates again. An attempt under way is left to its end, because the link may be an earlier one; the
+    /// attempt after it has the shortest limit.
     pub(crate) fn forget_authentication(&mut self) {
         match self.authentication.phase {
             Phase::Done => self.reset_authentication(),

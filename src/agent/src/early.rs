@@ -1,7 +1,7 @@
 //! Executors that speak before the start of their process has been reported.
 //!
-//! They wait until it has. Their process is written down then: an agent that was killed in between would not find it again, and
-//! would give up tasks that run.
+//! They wait until it has. Their process is written down then: an agent that was killed in between would not find it
+//! again, and would give up tasks that run.
 
 use base::Time;
 

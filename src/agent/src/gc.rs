@@ -22,11 +22,12 @@ const MAX_KEPT: usize = 100_000;
 const CHUNK: usize = 256;
 /// The shortest time between two releases.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The share of the directories that are due which one release deletes. A backlog shrinks to a third within a minute; under a
-/// steady load each directory is deleted a minute after it is due, and as many are there as were discarded in that minute.
+/// The share of the directories that are due which one release deletes. A backlog shrinks to a third within a minute;
+/// under a steady load each directory is deleted a minute after it is due, and as many are there as were discarded in
+/// that minute.
 ///
-/// That distance matters on ext4 without a journal, which searches for free inodes near the newest directories and passes over
-/// those that were freed within the last minute (docs/decisions.md).
+/// That distance matters on ext4 without a journal, which searches for free inodes near the newest directories and
+/// passes over those that were freed within the last minute (docs/decisions.md).
 const BACKLOG_SHARE: usize = 60;
 
 /// What is garbage.

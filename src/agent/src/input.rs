@@ -67,7 +67,8 @@ pub enum Input {
         /// The call.
         call: Box<agent::Call>,
     },
-    /// A container that is about to start, or runs, is on networks of its own; they are those that its tasks' statuses name.
+    /// A container that is about to start, or runs, is on networks of its own; they are those that its tasks' statuses
+    /// name.
     ContainerNetworks {
         /// Which one.
         container: ContainerName,
@@ -135,8 +136,8 @@ pub enum Input {
         /// The part in use.
         fraction: f64,
     },
-    /// Checkpoints cannot be written where they belong. Until `CheckpointsWork` the shell keeps them elsewhere, or holds back
-    /// what depends on them.
+    /// Checkpoints cannot be written where they belong. Until `CheckpointsWork` the shell keeps them elsewhere, or
+    /// holds back what depends on them.
     CheckpointsFailing {
         /// The system's error.
         why: String,

@@ -15,8 +15,8 @@ use crate::state::{
     ContainerName, ContainerSpec, Executor, ExecutorState, Limits, Nested, Prepare, Session, VolumeLink,
 };
 
-/// How many containers one executor may have inside its own, ended ones that were not removed too; and how many there may be
-/// by themselves.
+/// How many containers one executor may have inside its own, ended ones that were not removed too; and how many there
+/// may be by themselves.
 const MAX_INSIDE: usize = 1000;
 
 /// What a container is launched in.

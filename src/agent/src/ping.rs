@@ -44,9 +44,9 @@ impl Agent {
         }
     }
 
-    /// The link to the master is broken: an agent that is registered detects the leader again, and one that is not registers again
-    /// soon. A process that ends closes its connections and its port refuses new ones, so a master that restarts gets its agents
-    /// back within seconds of its start.
+    /// The link to the master is broken: an agent that is registered detects the leader again, and one that is not
+    /// registers again soon. A process that ends closes its connections and its port refuses new ones, so a master that
+    /// restarts gets its agents back within seconds of its start.
     pub(crate) fn exited(&mut self, pid: &Pid, now: Time, out: &mut Outbox) {
         if self.master.as_ref() != Some(pid) {
             return;

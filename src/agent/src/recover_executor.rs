@@ -56,7 +56,8 @@ impl Agent {
         }
     }
 
-    /// An executor as it is written down, and its newest run, whose tasks are not in it yet; none if one of them is missing.
+    /// An executor as it is written down, and its newest run, whose tasks are not in it yet; none if one of them is
+    /// missing.
     fn written_down(&self, framework: &Framework, recovered: RecoveredExecutor) -> Option<(Executor, RecoveredRun)> {
         let (info, run) = recovered.info.zip(recovered.latest)?;
         let container = ContainerName::top(&ContainerId::new(&run.container).ok()?);

@@ -42,7 +42,8 @@ impl Agent {
             (_, Err(_)) => return,
         }
         match self.state {
-            // The answer to a process that ran here before: what it listed may have ended with it, so this one asks for itself.
+            // The answer to a process that ran here before: what it listed may have ended with it, so this one asks for
+            // itself.
             AgentState::Disconnected if !self.asked => return,
             AgentState::Disconnected => self.connected(answer.connection, now, out),
             AgentState::Running => {}
@@ -52,7 +53,8 @@ impl Agent {
             self.reconcile(&reconciliation, now, out);
         }
         if self.told.as_ref().is_some_and(|told| *told != self.total) {
-            // An operation came between question and answer: the master has taken what there was before for all that there is.
+            // An operation came between question and answer: the master has taken what there was before for all that
+            // there is.
             self.correct_master(out);
         }
         self.tell_health(out);

@@ -83,8 +83,8 @@ impl Agent {
         self.launch(&id, launch, now, out);
     }
 
-    /// What the master has asked already, by this agent's own lists: whether a framework may run this as its users. The executor of
-    /// a single task has the task's.
+    /// What the master has asked already, by this agent's own lists: whether a framework may run this as its users. The
+    /// executor of a single task has the task's.
     fn authorize(&self, info: &pb::FrameworkInfo, launch: &Launch) -> Result<(), LaunchError> {
         let (reason, executor) = match &launch.queued {
             Queued::Task(_) => (Reason::TaskUnauthorized, None),

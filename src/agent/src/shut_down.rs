@@ -34,8 +34,8 @@ impl Agent {
         self.exit(0, "stopped by a signal".to_owned(), out);
     }
 
-    /// An agent that ends does not wait for a disk that refuses checkpoints: what waits for it is lost with the process, as in a
-    /// crash, and has not been sent. `before` is the number of outputs of earlier inputs.
+    /// An agent that ends does not wait for a disk that refuses checkpoints: what waits for it is lost with the
+    /// process, as in a crash, and has not been sent. `before` is the number of outputs of earlier inputs.
     pub(crate) fn end_without_disk(&self, before: usize, out: &mut Outbox) {
         if self.trouble.is_some() && self.state == AgentState::Terminating {
             out.at_once.extend(out.outputs.split_off(before));
@@ -55,8 +55,8 @@ impl Agent {
         }
     }
 
-    /// Nothing runs any more. An agent that has unregistered is a new one at its next start; one that the master has sent
-    /// away comes back under its id, so that a master which has marked it gone knows it.
+    /// Nothing runs any more. An agent that has unregistered is a new one at its next start; one that the master has
+    /// sent away comes back under its id, so that a master which has marked it gone knows it.
     pub(crate) fn finish_shut_down(&mut self, out: &mut Outbox) {
         let cleans_up = self.config.recover == RecoverMode::Cleanup;
         // Standalone containers are waited for, too: nothing else would end them.

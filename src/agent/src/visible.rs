@@ -17,8 +17,8 @@ use crate::state::{ContainerName, Executor, Framework, Queued};
 type May<'m> = &'m dyn Fn(Action, &str) -> bool;
 
 impl Snapshot {
-    /// The agent with what may be viewed of its frameworks; executors that may not be viewed are kept if `executors` is false: then
-    /// it is tasks that are asked for.
+    /// The agent with what may be viewed of its frameworks; executors that may not be viewed are kept if `executors` is
+    /// false: then it is tasks that are asked for.
     #[must_use]
     pub fn visible(&self, may: May<'_>, executors: bool) -> Snapshot {
         let framework = |framework: &Arc<Framework>| visible_framework(framework, may, executors);
@@ -48,8 +48,8 @@ impl Snapshot {
         hidden.map(|(_, executor)| executor.container.clone()).collect()
     }
 
-    /// The user of a sandbox, by its path: of an executor that is not known any more that of its framework; none if that is not known
-    /// either.
+    /// The user of a sandbox, by its path: of an executor that is not known any more that of its framework; none if
+    /// that is not known either.
     pub fn sandbox_user(&self, path: &str) -> Option<&str> {
         let (_, rest) = path.rsplit_once("/frameworks/")?;
         let (framework, rest) = rest.split_once("/executors/")?;

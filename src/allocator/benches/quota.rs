@@ -1,5 +1,5 @@
-//! What runs cost where every role has a quota, in the shape of Mesos's own benchmark (3,000 agents, 3,000 roles with quota,
-//! 3,000 frameworks), and in shapes that could hurt: limits reached everywhere, and everything free set aside.
+//! What runs cost where every role has a quota, in the shape of Mesos's own benchmark (3,000 agents, 3,000 roles with
+//! quota, 3,000 frameworks), and in shapes that could hurt: limits reached everywhere, and everything free set aside.
 //!
 //! `cargo bench -p allocator --bench quota` prints a table. Processor time of one pass.
 

@@ -79,7 +79,8 @@ pub struct FrameworkOptions {
     pub suppressed_roles: BTreeSet<Role>,
     /// What it can handle.
     pub capabilities: FrameworkCapabilities,
-    /// `offer_filters[role].min_allocatable_resources`: overrides [`Config::min_allocatable`]; an empty list is no minimum.
+    /// `offer_filters[role].min_allocatable_resources`: overrides [`Config::min_allocatable`]; an empty list is no
+    /// minimum.
     pub min_allocatable: BTreeMap<Role, Vec<Quantities>>,
     /// `offer_constraints`: conditions on the agents that it is offered.
     pub constraints: OfferConstraints,

@@ -84,8 +84,8 @@ impl Allocator {
         self.run(now, true)
     }
 
-    /// When the next interval run has something to do: when a refusal has ended, but not before an interval has passed since
-    /// the last. None: not before something else happens.
+    /// When the next interval run has something to do: when a refusal has ended, but not before an interval has passed
+    /// since the last. None: not before something else happens.
     #[must_use]
     pub fn next_wake(&self) -> Option<Time> {
         let ended = [self.endings.next(), self.maintenance.next()].into_iter().flatten().min();

@@ -16,8 +16,9 @@ use crate::headroom::{Ledger, Stage, counted, counts};
 use crate::portion::{Answer, Portions};
 use crate::visits::Round;
 
-/// The clients that may be offered something of an agent whose free resources all count for quota: all but those whose limits
-/// leave less than the least offer. Worked out when first needed in a run, and again when it has become much less.
+/// The clients that may be offered something of an agent whose free resources all count for quota: all but those whose
+/// limits leave less than the least offer. Worked out when first needed in a run, and again when it has become much
+/// less.
 #[derive(Default)]
 pub(crate) struct Takers {
     clients: Option<Bits>,
@@ -57,8 +58,9 @@ impl Allocator {
         takers
     }
 
-    /// Visits agents for those to whose guarantees something is missing. Returns the shared resources that were offered:
-    /// they are not offered again in this run. The agents come out in another order, if there was anything to serve.
+    /// Visits agents for those to whose guarantees something is missing. Returns the shared resources that were
+    /// offered: they are not offered again in this run. The agents come out in another order, if there was anything to
+    /// serve.
     pub(crate) fn serve_guarantees(
         &mut self,
         round: &mut Round,
@@ -144,8 +146,8 @@ impl Allocator {
         self.roles.accounts.count > 0 && self.agents[ix as usize].free.iter().any(|r| counts(r) && r.is_indivisible())
     }
 
-    /// After a failover of the master: nothing is offered before that many agents are there, or `until`, so that roles with
-    /// quota are not overtaken by those whose agents come back first (ALL-80).
+    /// After a failover of the master: nothing is offered before that many agents are there, or `until`, so that roles
+    /// with quota are not overtaken by those whose agents come back first (ALL-80).
     pub fn hold_for_agents(&mut self, agents: usize, until: Time) {
         self.recovering = Some((agents, until)).filter(|(agents, _)| *agents > self.agents.len());
     }

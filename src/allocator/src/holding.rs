@@ -26,8 +26,8 @@ pub(crate) struct Caps {
     out: usize,
 }
 
-/// On so many agents of a run a framework is passed over because of what it holds, before it is asked no more: one that has
-/// almost all that it may hold would be asked about every agent of the cluster, for the sake of a last small offer.
+/// On so many agents of a run a framework is passed over because of what it holds, before it is asked no more: one that
+/// has almost all that it may hold would be asked about every agent of the cluster, for the sake of a last small offer.
 const PASSES: u32 = 16;
 
 impl Caps {
@@ -80,7 +80,8 @@ impl Allocator {
         &self.config.policies
     }
 
-    /// Replaces the policies; the caller has [checked](Policies::check) them. Refusals and offers that are out keep their times.
+    /// Replaces the policies; the caller has [checked](Policies::check) them. Refusals and offers that are out keep
+    /// their times.
     pub fn set_policies(&mut self, policies: Policies) {
         self.config.policies = policies;
         self.caps.loosen_all();

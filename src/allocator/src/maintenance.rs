@@ -167,8 +167,9 @@ impl Allocator {
         Some(self.maintenance.windows.get(&self.agent(id)?)?.unavailability)
     }
 
-    /// The inverse offers to be made now: to every active framework to which something is offered, or that uses something, on an agent
-    /// that will be away, unless it is being asked or has answered with a filter that has not ended.
+    /// The inverse offers to be made now: to every active framework to which something is offered, or that uses
+    /// something, on an agent that will be away, unless it is being asked or has answered with a filter that has not
+    /// ended.
     ///
     /// To be called after each [`Allocator::allocate`] and [`Allocator::allocate_all`]; [`Allocator::next_wake`] minds
     /// filters of inverse offers, too. Agents that may not be offered are left out until they may.
@@ -194,9 +195,9 @@ impl Allocator {
         made
     }
 
-    /// An inverse offer is no longer outstanding: the framework has answered, or (without an answer) it was rescinded, timed
-    /// out, or could not be sent. With a filter that is not zero the framework is not asked again for that time; else it is
-    /// asked again at the next interval run. An answer to what is not outstanding is not kept.
+    /// An inverse offer is no longer outstanding: the framework has answered, or (without an answer) it was rescinded,
+    /// timed out, or could not be sent. With a filter that is not zero the framework is not asked again for that time;
+    /// else it is asked again at the next interval run. An answer to what is not outstanding is not kept.
     pub fn answer_inverse_offer(
         &mut self,
         framework: &FrameworkId,

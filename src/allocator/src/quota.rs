@@ -16,8 +16,8 @@ use crate::headroom::counted;
 pub struct Quota {
     /// Set aside for the role until it has it. A name that is not there is not guaranteed.
     pub guarantees: Quantities,
-    /// The most that the role is offered, with what it consumes already. A name that is not there is unlimited; a limit of
-    /// 0 leaves the role its reservations.
+    /// The most that the role is offered, with what it consumes already. A name that is not there is unlimited; a limit
+    /// of 0 leaves the role its reservations.
     pub limits: Limits,
 }
 
@@ -46,8 +46,8 @@ pub struct HeadroomView {
 }
 
 impl Allocator {
-    /// Sets a role's quota; the default one removes it. The next run makes the offers that it allows; offers that are out
-    /// stay (see [`Allocator::in_the_way_of_quota`]).
+    /// Sets a role's quota; the default one removes it. The next run makes the offers that it allows; offers that are
+    /// out stay (see [`Allocator::in_the_way_of_quota`]).
     ///
     /// Quota of a role counts for all roles below it. Mesos sets it on top-level roles only, and so should the caller:
     /// quota of a nested role is kept and shown, and has no effect.
@@ -96,8 +96,8 @@ impl Allocator {
     /// that make a role exceed its limit, then those of roles that have more than they are guaranteed, agent by agent,
     /// until what is free covers the guarantees that are not met.
     ///
-    /// An entry means: rescind what this framework is offered, in this role, on this agent. Nothing is changed by asking;
-    /// the caller gives the resources back by [`Allocator::recover`], without a filter.
+    /// An entry means: rescind what this framework is offered, in this role, on this agent. Nothing is changed by
+    /// asking; the caller gives the resources back by [`Allocator::recover`], without a filter.
     #[must_use]
     pub fn in_the_way_of_quota(&self) -> Vec<(FrameworkId, Role, AgentId)> {
         crate::rescinds::for_quota(self)

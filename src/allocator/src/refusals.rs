@@ -57,7 +57,8 @@ impl AgentRefusals {
         start..start + len
     }
 
-    /// The refused resources that could block an offer to this client; and whether that ends with the next interval run.
+    /// The refused resources that could block an offer to this client; and whether that ends with the next interval
+    /// run.
     pub(crate) fn of(&self, client: ClientIx, epoch: u64) -> impl Iterator<Item = (&Arc<Resources>, bool)> {
         let own = self.list[self.range(client)].iter().filter(move |r| r.epoch == epoch);
         own.map(|r| (&r.refused, r.until == NEXT_INTERVAL))
@@ -131,7 +132,8 @@ impl AgentRefusals {
 /// What is about to end, of all agents.
 #[derive(Debug, Default)]
 pub(crate) struct Endings {
-    /// Earliest first; entries whose refusal is gone are skipped when their time comes, or dropped by [`Endings::is_crowded`].
+    /// Earliest first; entries whose refusal is gone are skipped when their time comes, or dropped by
+    /// [`Endings::is_crowded`].
     heap: BinaryHeap<Reverse<(u64, u32, ClientIx)>>,
     /// Those that end with the next interval run.
     resting: Vec<(u32, ClientIx)>,

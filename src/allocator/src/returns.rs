@@ -33,7 +33,8 @@ pub enum TransformError {
 }
 
 impl Allocator {
-    /// Resources come back: declined, left over, rescinded (`Held::Offered`), or of a task that has ended (`Held::Used`).
+    /// Resources come back: declined, left over, rescinded (`Held::Offered`), or of a task that has ended
+    /// (`Held::Used`).
     ///
     /// With a filter the framework, in this role, is not offered them again for that time, at least until the next
     /// interval run. What is unknown or not held (a framework or an agent that has gone meanwhile) is ignored.
@@ -75,8 +76,8 @@ impl Allocator {
         }
     }
 
-    /// A further task of the framework uses `shared`, copies of shared resources that it has taken up already. What is not
-    /// shared, or not yet used by it, is left out.
+    /// A further task of the framework uses `shared`, copies of shared resources that it has taken up already. What is
+    /// not shared, or not yet used by it, is left out.
     pub fn share(&mut self, holder: Holder<'_>, shared: &Resources) {
         if let Some((client, ix)) = self.holder(holder) {
             let used = self.agents[ix as usize].holding(client).map_or(Resources::new(), |held| held.used().shared());

@@ -20,7 +20,8 @@ impl Rng {
         ((self.next() >> 11) + 1) as f64 / (1_u64 << 53) as f64
     }
 
-    /// A number below `bound`, which is not zero. Multiply-shift: its bias is below 2^-32 for any list that fits in memory.
+    /// A number below `bound`, which is not zero. Multiply-shift: its bias is below 2^-32 for any list that fits in
+    /// memory.
     pub(crate) fn below(&mut self, bound: u32) -> u32 {
         ((u64::from((self.next() >> 32) as u32) * u64::from(bound)) >> 32) as u32
     }

@@ -57,7 +57,8 @@ pub(crate) struct Books {
 }
 
 impl Books {
-    /// What counts against quota when offers are made: reservations, held or not, and what is offered or used beside them.
+    /// What counts against quota when offers are made: reservations, held or not, and what is offered or used beside
+    /// them.
     pub(crate) fn charged(&self) -> Quantities {
         self.reserved.clone() + &self.held_unreserved
     }

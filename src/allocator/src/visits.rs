@@ -12,7 +12,8 @@ use crate::policies::AgentOrder;
 /// How many agents are looked at for the one that fits best; more would make a run with many agents quadratic.
 const LOOKED_AT: usize = 128;
 
-/// So many agents are put in order together: what a small cluster does then depends on nothing but its agents and the seed.
+/// So many agents are put in order together: what a small cluster does then depends on nothing but its agents and the
+/// seed.
 const DRAWN_TOGETHER: usize = 64;
 
 /// The agents of a run that are still to be visited.
@@ -21,8 +22,8 @@ pub(crate) struct Round {
     /// If `drawn`, in the order in which they are visited, the last one first.
     pub(crate) left: Vec<u32>,
     drawn: bool,
-    /// The agents on which something has changed, sorted; none: that is so for all that are left. The others are visited
-    /// for the sake of clients that were opened.
+    /// The agents on which something has changed, sorted; none: that is so for all that are left. The others are
+    /// visited for the sake of clients that were opened.
     pub(crate) changed: Option<Vec<u32>>,
     /// What is not left any more, while there are others and the order is drawn one by one.
     visited: Bits,

@@ -1,8 +1,9 @@
 //! Random histories of a small cluster, each step checked against the naive allocator.
 //!
-//! The invariants are listed in `support/world.rs`: conservation per agent and role after every step; every run's offers
-//! are exactly those that the rules name (so nothing reserved for others, nothing to suppressed, inactive or refusing
-//! frameworks, nobody before one with a smaller share); and an interval run leaves nothing that somebody would be offered.
+//! The invariants are listed in `support/world.rs`: conservation per agent and role after every step; every run's
+//! offers are exactly those that the rules name (so nothing reserved for others, nothing to suppressed, inactive or
+//! refusing frameworks, nobody before one with a smaller share); and an interval run leaves nothing that somebody would
+//! be offered.
 
 mod support;
 
@@ -344,7 +345,8 @@ proptest! {
     }
 }
 
-/// What a random history has found: a shared volume that went out with a guarantee was not offered to others at the next interval.
+/// What a random history has found: a shared volume that went out with a guarantee was not offered to others at the
+/// next interval.
 #[test]
 fn shared_resources_offered_with_a_guarantee_are_offered_on() {
     let mut world = World::new(Config::default());
@@ -370,8 +372,8 @@ fn shared_resources_offered_with_a_guarantee_are_offered_on() {
     ops.iter().for_each(|op| step(&mut world, op));
 }
 
-/// What a random history has found: a further copy of a shared volume counted as one more allocation, and another framework came
-/// before its turn.
+/// What a random history has found: a further copy of a shared volume counted as one more allocation, and another
+/// framework came before its turn.
 #[test]
 fn a_further_copy_of_a_volume_is_no_allocation() {
     let mut world = World::new(Config::default());

@@ -1,4 +1,5 @@
-//! What policies change in the allocator: slices, the cap on offers, back-off, timeouts; and what fairness is measured to be.
+//! What policies change in the allocator: slices, the cap on offers, back-off, timeouts; and what fairness is measured
+//! to be.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

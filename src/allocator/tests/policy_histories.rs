@@ -1,7 +1,7 @@
 //! Random histories under random policies, sorters and quotas.
 //!
-//! The rules of who is offered what are held against the naive allocator in `histories.rs`, without policies. Here, after every
-//! run:
+//! The rules of who is offered what are held against the naive allocator in `histories.rs`, without policies. Here,
+//! after every run:
 //! * nothing is lost or made: what is free, offered and used on an agent is what it has;
 //! * no framework holds more offers than its cap allows, unless it is a single one;
 //! * no slice is larger than the granularity, unless the rest was too little for an offer of its own;

@@ -1,8 +1,8 @@
 //! Scripted scenarios: `scenarios/*.txt`, one file a rule, each a list of commands with what they lead to.
 //!
-//! A line that starts with `=` is what the command above it answered; `#` starts a comment. `TEPUI_REGENERATE=1 cargo test -p
-//! allocator --test scenarios` writes the answers anew (then read the difference). Every step is also checked against the naive
-//! allocator (`support/world.rs`).
+//! A line that starts with `=` is what the command above it answered; `#` starts a comment.
+//! `TEPUI_REGENERATE=1 cargo test -p allocator --test scenarios` writes the answers anew (then read the difference).
+//! Every step is also checked against the naive allocator (`support/world.rs`).
 //!
 //! ```text
 //! config min=cpus:1|mem:64 interval=1s gpu-filter=off region=here excluded=gpus seed=1      (first line, optional)
@@ -28,8 +28,8 @@
 //! shares | roles | quotas | free | refusals | wake | answers AGENT | in-the-way                           what the allocator says
 //! ```
 //!
-//! RESOURCES is the text of `--resources` without spaces; `+revocable:NAME:AMOUNT` adds a revocable scalar, `+shared:ROLE:MB`
-//! a shared volume reserved for the role.
+//! RESOURCES is the text of `--resources` without spaces; `+revocable:NAME:AMOUNT` adds a revocable scalar,
+//! `+shared:ROLE:MB` a shared volume reserved for the role.
 
 mod support;
 

@@ -1,8 +1,9 @@
-//! The theorems of dominant resource fairness, shown on the allocator itself (Ghodsi et al., NSDI 2011), and the closed forms
-//! of Mesos's paper (Hindman et al., NSDI 2011, table 2).
+//! The theorems of dominant resource fairness, shown on the allocator itself (Ghodsi et al., NSDI 2011), and the closed
+//! forms of Mesos's paper (Hindman et al., NSDI 2011, table 2).
 //!
-//! Users run as many tasks of one size as they can: whoever is offered what is free takes one task, and gives the rest back at once.
-//! Tasks cannot be divided, so each property holds but for a few tasks; what "few" is follows from the sizes and is said beside it.
+//! Users run as many tasks of one size as they can: whoever is offered what is free takes one task, and gives the rest
+//! back at once. Tasks cannot be divided, so each property holds but for a few tasks; what "few" is follows from the
+//! sizes and is said beside it.
 //!
 //! * Sharing incentive: nobody has less than with 1/n of the cluster.
 //! * Envy-freeness: nobody could run more tasks with what another one has.
@@ -101,7 +102,8 @@ proptest! {
     #[test]
     fn envy_freeness((capacity, demands) in clusters()) {
         let (tasks, _) = fill(capacity, &demands);
-        // One task while both still run; after one is stopped for lack of a resource, the other can take four of its own.
+        // One task while both still run; after one is stopped for lack of a resource, the other can take four of its
+        // own.
         let slack = 6.0 * step(capacity, &demands);
         for (i, own) in demands.iter().enumerate() {
             for (j, other) in demands.iter().enumerate() {
@@ -162,7 +164,8 @@ fn the_example_of_nine_cpus_and_eighteen_gigabytes() {
     }
 }
 
-// --- the closed forms of Mesos's paper --------------------------------------------------------------------------------
+// --- the closed forms of Mesos's paper
+// --------------------------------------------------------------------------------
 
 /// A sequence of numbers above 0 and up to 1, always the same.
 struct Numbers(u64);
@@ -173,8 +176,8 @@ impl Numbers {
     }
 }
 
-/// What a job of a newcomer comes to, in mean task durations T: how long until it has its k slots, and until it has done `work`
-/// slot-durations, if it uses slots as they come (elastic) or waits for all of them (rigid).
+/// What a job of a newcomer comes to, in mean task durations T: how long until it has its k slots, and until it has
+/// done `work` slot-durations, if it uses slots as they come (elastic) or waits for all of them (rigid).
 struct Job {
     ramp_up: f64,
     elastic: f64,

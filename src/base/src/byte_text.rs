@@ -3,7 +3,8 @@
 /// The units, from large to small.
 const UNITS: [(&str, u64); 5] = [("TB", 1 << 40), ("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10), ("B", 1)];
 
-/// Parses an amount of bytes: an integer and a unit, without a blank. None without a unit, with a fraction, or from 2^64 on.
+/// Parses an amount of bytes: an integer and a unit, without a blank. None without a unit, with a fraction, or from
+/// 2^64 on.
 pub fn parse_bytes(text: &str) -> Option<u64> {
     let (unit, size) = UNITS.iter().find(|(unit, _)| text.ends_with(unit))?;
     let number: u64 = text[..text.len() - unit.len()].parse().ok()?;

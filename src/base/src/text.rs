@@ -1,7 +1,7 @@
 //! Short texts that pass by the million: ids, names of resources, roles.
 //!
-//! A text of up to 23 bytes stands where it is used, a longer one is shared by its copies. So a busy master makes, copies and drops
-//! messages without asking for memory for each id in them. It does not check what an id may be.
+//! A text of up to 23 bytes stands where it is used, a longer one is shared by its copies. So a busy master makes,
+//! copies and drops messages without asking for memory for each id in them. It does not check what an id may be.
 
 use std::borrow::Borrow;
 use std::fmt;

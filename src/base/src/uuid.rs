@@ -1,6 +1,7 @@
 //! UUIDs (RFC 9562): made here and nowhere else, and checked as Mesos checks those that come in.
 //!
-//! On the wire and on disk a UUID is 16 bytes, or their text. Mesos ends its process when one that it should act on is invalid.
+//! On the wire and on disk a UUID is 16 bytes, or their text. Mesos ends its process when one that it should act on is
+//! invalid.
 
 use thiserror::Error;
 use uuid::{Builder, Uuid};

@@ -1,5 +1,5 @@
-//! The files `config` and `launch_info` of a running container, in Mesos's formats (wire/disk.md 6): for an administrator's tools
-//! and for the agent's next start.
+//! The files `config` and `launch_info` of a running container, in Mesos's formats (wire/disk.md 6): for an
+//! administrator's tools and for the agent's next start.
 //!
 //! They are written and read in `runtime_dir.rs`. The values of secrets that were resolved are in neither of them.
 
@@ -16,8 +16,8 @@ use crate::secrets;
 /// `ContainerClass.DEBUG`: a session.
 const DEBUG: i32 = 2;
 
-/// `mesos.slave.ContainerConfig`, as far as this agent has something to say: all that is in the full message would make the
-/// program larger.
+/// `mesos.slave.ContainerConfig`, as far as this agent has something to say: all that is in the full message would make
+/// the program larger.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct ContainerConfig {
     #[prost(string, required, tag = "3")]

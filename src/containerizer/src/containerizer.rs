@@ -1,4 +1,5 @@
-//! What containerizers have in common: each launches containers of one kind, by the launcher and the reaper that all share.
+//! What containerizers have in common: each launches containers of one kind, by the launcher and the reaper that all
+//! share.
 //!
 //! The list of containers and the reports about them are in `composing.rs`.
 

@@ -1,8 +1,8 @@
-//! Docker's credential helpers: programs that know logins to registries (`credHelpers` and `credsStore` of `--docker_config`), which
-//! are run as Docker's client runs them (`docker-credential-NAME get`).
+//! Docker's credential helpers: programs that know logins to registries (`credHelpers` and `credsStore` of
+//! `--docker_config`), which are run as Docker's client runs them (`docker-credential-NAME get`).
 //!
-//! Only the operator's configuration names programs. Logins that the configuration itself holds are found by the executor and by the
-//! fetcher.
+//! Only the operator's configuration names programs. Logins that the configuration itself holds are found by the
+//! executor and by the fetcher.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt;

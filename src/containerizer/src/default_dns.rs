@@ -1,4 +1,5 @@
-//! `--default_container_dns`: the name servers of containers on networks of their own, where neither task nor plugin names any.
+//! `--default_container_dns`: the name servers of containers on networks of their own, where neither task nor plugin
+//! names any.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

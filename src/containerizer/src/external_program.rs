@@ -1,4 +1,5 @@
-//! Runs a program of the operator with an input, and reads its output: a CNI plugin, a secret resolver, `systemctl`, `perf`.
+//! Runs a program of the operator with an input, and reads its output: a CNI plugin, a secret resolver, `systemctl`,
+//! `perf`.
 //!
 //! What the input asks for and what the output means is the callers' business.
 

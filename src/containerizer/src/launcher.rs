@@ -39,8 +39,8 @@ use crate::systemd::Systemd;
 const FATAL: [i32; 4] = [2, 3, KILL, 15];
 const KILL: i32 = 9;
 
-/// How many containers fetch at once. Others wait for their turn: the threads that may block are for all that the agent does, and
-/// a container has to be ended while others fetch from a slow server.
+/// How many containers fetch at once. Others wait for their turn: the threads that may block are for all that the agent
+/// does, and a container has to be ended while others fetch from a slow server.
 const FETCHES_MAX: usize = 32;
 
 /// The launcher's thread. Clones of it wait for containers in tasks of the reactor.
@@ -282,8 +282,8 @@ impl Launcher {
         Ok(())
     }
 
-    /// Starts the process beside an executor's container that Docker has gone on running, when the one of an earlier agent has ended
-    /// with it: an agent may be in a container, too. None if there is no such container.
+    /// Starts the process beside an executor's container that Docker has gone on running, when the one of an earlier
+    /// agent has ended with it: an agent may be in a container, too. None if there is no such container.
     pub(crate) fn stand_beside_again(&self, container: &ContainerName, sandbox: &str) -> Option<Child> {
         let environment = self.containerizers.iter().find_map(|one| one.reattach(container, sandbox))?;
         let start = || {
@@ -378,8 +378,8 @@ impl Launcher {
         if wanted { self.records.open_status(container) } else { None }
     }
 
-    /// The program, started by a first process of ours that waits for orphans and hands on how it has ended; into its standard input
-    /// if it `keeps` that.
+    /// The program, started by a first process of ours that waits for orphans and hands on how it has ended; into its
+    /// standard input if it `keeps` that.
     fn under_init(&self, program: Program, keeps: bool) -> anyhow::Result<Program> {
         let Program::Argv { file, argv } = program else { return Ok(program) };
         let words = ["tepui-executor", "executor", if keeps { "keep" } else { "init" }].map(OsString::from);

@@ -1,7 +1,8 @@
-//! The reaper: it waits for the ends of containers, ends them, and cleans up after them and after those of an earlier agent.
+//! The reaper: it waits for the ends of containers, ends them, and cleans up after them and after those of an earlier
+//! agent.
 //!
-//! Each container has a task of the reactor that waits for it; what may take long happens on other threads. `launcher.rs` starts
-//! containers.
+//! Each container has a task of the reactor that waits for it; what may take long happens on other threads.
+//! `launcher.rs` starts containers.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
@@ -27,8 +28,8 @@ const DESTROY_LIMIT: Duration = Duration::from_secs(10);
 /// How often, and with which pauses, the kernel is asked how a process of an earlier agent has ended.
 const STATUS_TRIES: u32 = 50;
 const STATUS_PAUSE: Duration = Duration::from_millis(2);
-/// How long an executor's container has to run until it is noted for others. Most tasks are over by then, and the files would
-/// cost as much as a part of the task.
+/// How long an executor's container has to run until it is noted for others. Most tasks are over by then, and the files
+/// would cost as much as a part of the task.
 const NOTED_AFTER: Duration = Duration::from_secs(1);
 /// The variable that holds the sandbox in an executor's environment, and in that of all that it starts.
 pub(crate) const MARK: &str = "MESOS_DIRECTORY";
@@ -149,8 +150,8 @@ impl Launcher {
         });
     }
 
-    /// Reports that a container runs, has its line served if it has one, and waits for its end. `described` is noted if it runs
-    /// for long enough.
+    /// Reports that a container runs, has its line served if it has one, and waits for its end. `described` is noted if
+    /// it runs for long enough.
     pub(crate) fn alive(
         &self,
         container: &ContainerName,

@@ -1,8 +1,8 @@
-//! The files below `<runtime_dir>/containers` (wire/disk.md 6): for the agent's next start and for administrators' tools. They also say
-//! which control groups are this agent's.
+//! The files below `<runtime_dir>/containers` (wire/disk.md 6): for the agent's next start and for administrators'
+//! tools. They also say which control groups are this agent's.
 //!
-//! Executors' own containers are in the agent's checkpoints, too; nested and standalone containers are only here. `container_config.rs`
-//! has the messages in Mesos's formats.
+//! Executors' own containers are in the agent's checkpoints, too; nested and standalone containers are only here.
+//! `container_config.rs` has the messages in Mesos's formats.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -155,7 +155,8 @@ impl Records {
         self.tell(container, unless_gone(write_for_us(&self.folder(container).join(TERMINATION), termination)));
     }
 
-    /// How the first process of a container has ended, if that was noted. That process is a task's user's: it may write what it likes.
+    /// How the first process of a container has ended, if that was noted. That process is a task's user's: it may write
+    /// what it likes.
     pub(crate) fn status(&self, container: &ContainerName) -> Option<i32> {
         let (mut text, file) = (String::new(), File::open(self.folder(container).join(STATUS)).ok()?);
         file.take(STATUS_MAX).read_to_string(&mut text).ok()?;
@@ -214,8 +215,9 @@ impl Records {
         self.tell(container, written);
     }
 
-    /// The last that there is to do about a container when it has ended. `is_inside` a living one: how it has ended is noted. All that
-    /// was noted below an outermost container is forgotten with that; what was started too late to be forgotten then, with itself.
+    /// The last that there is to do about a container when it has ended. `is_inside` a living one: how it has ended is
+    /// noted. All that was noted below an outermost container is forgotten with that; what was started too late to be
+    /// forgotten then, with itself.
     pub(crate) fn ended(&self, container: &ContainerName, status: Option<i32>, is_inside: bool) {
         match (is_inside, status) {
             (false, _) => self.forget(&container.root()),

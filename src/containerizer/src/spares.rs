@@ -1,4 +1,5 @@
-//! Directories of containers that have ended, for the notes about further ones: short tasks need no new inodes for them.
+//! Directories of containers that have ended, for the notes about further ones: short tasks need no new inodes for
+//! them.
 //!
 //! Only directories that hold nothing but the agent's name are kept. Containers never have access to them.
 

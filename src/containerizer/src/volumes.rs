@@ -20,8 +20,8 @@ const LOST_AND_FOUND: &str = "lost+found";
 /// Makes names of destroyed volumes differ within this process.
 static COUNTER: AtomicU32 = AtomicU32::new(0);
 
-/// Takes volumes away and makes others, so quickly that the reactor may wait for it: data is only moved aside here. What
-/// is still to be deleted afterwards is the result.
+/// Takes volumes away and makes others, so quickly that the reactor may wait for it: data is only moved aside here.
+/// What is still to be deleted afterwards is the result.
 ///
 /// # Errors
 /// The first thing that the disk refuses.

@@ -1,5 +1,5 @@
-//! How fast processes start: `/bin/true` through the launcher and through `std::process::Command`, from a small parent and
-//! from one with a lot of memory in use. Prints figures; asserts none.
+//! How fast processes start: `/bin/true` through the launcher and through `std::process::Command`, from a small parent
+//! and from one with a lot of memory in use. Prints figures; asserts none.
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it has measured")]
 #![allow(clippy::disallowed_methods)] // a benchmark measures real time
 

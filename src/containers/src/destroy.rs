@@ -67,8 +67,8 @@ pub fn destroy(root: i32, started: Option<StartTime>, limit: Duration) -> Result
 /// Ends every process that was started with the variable `name` = `value` in its environment, and its tree.
 ///
 /// For what a container's first process has left behind when it died unexpectedly: no longer its descendants, and in
-/// sessions of their own. The variable must be one that only this container's processes have, such as
-/// `MESOS_DIRECTORY` with the path of the sandbox. It reads the environment of every process, so it is not for every end.
+/// sessions of their own. The variable must be one that only this container's processes have, such as `MESOS_DIRECTORY`
+/// with the path of the sandbox. It reads the environment of every process, so it is not for every end.
 ///
 /// # Errors
 /// As [`destroy`], for the first tree that does not end.

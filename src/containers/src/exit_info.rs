@@ -43,7 +43,8 @@ const EXIT_CODE: usize = 48;
 
 fn status_of_reaped(pidfd: BorrowedFd<'_>) -> Option<WaitStatus> {
     let mut info = PidfdInfo { mask: PIDFD_INFO_EXIT, ..PidfdInfo::default() };
-    // SAFETY: the descriptor is open, and the kernel reads and writes exactly the structure whose size is in the request.
+    // SAFETY: the descriptor is open, and the kernel reads and writes exactly the structure whose size is in the
+    // request.
     let result = unsafe { libc::ioctl(pidfd.as_raw_fd(), PIDFD_GET_INFO as _, &raw mut info) };
     (result == 0 && info.mask & PIDFD_INFO_EXIT != 0).then(|| WaitStatus::from_raw(info.exit_code))
 }

@@ -7,20 +7,21 @@ use crate::mappings::{self, Mapping};
 /// The least length of memory that is worth it: some large pages.
 const LEAST: usize = 8 << 20;
 
-/// Has the kernel keep the calling process's large anonymous memory in large pages (2 MiB): a program that jumps about in
-/// hundreds of megabytes spends a tenth of its time on finding where they lie. The memory that it takes grows by about
-/// as much.
+/// Has the kernel keep the calling process's large anonymous memory in large pages (2 MiB): a program that jumps about
+/// in hundreds of megabytes spends a tenth of its time on finding where they lie. The memory that it takes grows by
+/// about as much.
 ///
 /// To be called again when there may be more memory. Not for a process that children are forked from, or that rests.
 pub fn use_large_pages() {
     for (start, length) in mappings::list().lines().filter_map(large_memory) {
-        // SAFETY: the advice changes neither what is in the memory nor who may use it. If the range is gone by now, or has
-        // become something else's, the call fails, or advises that. An error leaves everything as it is.
+        // SAFETY: the advice changes neither what is in the memory nor who may use it. If the range is gone by now, or
+        // has become something else's, the call fails, or advises that. An error leaves everything as it is.
         unsafe { libc::madvise(start as *mut libc::c_void, length, libc::MADV_HUGEPAGE) };
     }
 }
 
-/// Start and length of the memory in a line of `/proc/self/maps`, if it is large, belongs to no file, and may be written.
+/// Start and length of the memory in a line of `/proc/self/maps`, if it is large, belongs to no file, and may be
+/// written.
 fn large_memory(line: &str) -> Option<(usize, usize)> {
     let part = Mapping::read(line)?;
     let length = part.end.checked_sub(part.start)?;

@@ -1,7 +1,7 @@
 //! The memory allocator of this program: mimalloc, asked in its short way wherever that is right.
 //!
-//! The crate of that name asks for an alignment each time, which takes three times as many instructions as the plain way. It
-//! stands here because it cannot be written without unsafe code.
+//! The crate of that name asks for an alignment each time, which takes three times as many instructions as the plain
+//! way. It stands here because it cannot be written without unsafe code.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::ffi::c_void;
@@ -20,9 +20,9 @@ fn is_plain(layout: Layout) -> bool {
     layout.align() <= WORD
 }
 
-// SAFETY: each call hands the allocator's contract on to mimalloc unchanged. Its blocks are aligned to a word, and to what is
-// asked for where that is more; they are of the size asked for at least; it returns null where there is no memory; and it
-// frees and grows what any of its functions has given.
+// SAFETY: each call hands the allocator's contract on to mimalloc unchanged. Its blocks are aligned to a word, and to
+// what is asked for where that is more; they are of the size asked for at least; it returns null where there is no
+// memory; and it frees and grows what any of its functions has given.
 unsafe impl GlobalAlloc for Memory {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -70,8 +70,8 @@ mod tests {
         for align in [1, 2, 4, 8, 16, 32, 64, 4096] {
             for size in [1, 3, 7, 8, 9, 24, 40, 100, 1000, 5000, 100_000] {
                 let layout = Layout::from_size_align(size, align).unwrap();
-                // SAFETY: the size is not zero; each block is written and read within its size, and freed once, with the
-                // layout that it has by then.
+                // SAFETY: the size is not zero; each block is written and read within its size, and freed once, with
+                // the layout that it has by then.
                 unsafe {
                     let block = Memory.alloc(layout);
                     assert!(!block.is_null() && block.addr().is_multiple_of(align), "{layout:?}");

@@ -41,7 +41,8 @@ pub fn remove_network(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Does something in another network: sockets that `act` opens are there for good. The calling thread stays where it is.
+/// Does something in another network: sockets that `act` opens are there for good. The calling thread stays where it
+/// is.
 ///
 /// # Errors
 /// What the system refuses; only root may.
@@ -59,7 +60,8 @@ pub fn in_network<T: Send>(network: BorrowedFd<'_>, act: impl FnOnce() -> T + Se
 
 fn turn_loopback_on() -> io::Result<()> {
     let socket = std::net::UdpSocket::bind("0.0.0.0:0")?;
-    // SAFETY: an all-zero request is a valid one; the name fits, with a zero after it, and the call only reads the request.
+    // SAFETY: an all-zero request is a valid one; the name fits, with a zero after it, and the call only reads the
+    // request.
     let done = unsafe {
         let mut request: libc::ifreq = std::mem::zeroed();
         request.ifr_name[0] = b'l'.cast_signed();

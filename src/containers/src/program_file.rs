@@ -1,6 +1,7 @@
 //! A program file that is kept open.
 //!
-//! It can be run by every user wherever the file lies, and also after the file has been replaced. Running it is in `spawn/`.
+//! It can be run by every user wherever the file lies, and also after the file has been replaced. Running it is in
+//! `spawn/`.
 
 use std::ffi::CStr;
 use std::fs::File;

@@ -1,8 +1,9 @@
-//! Rotating what a running process writes: the older part of a file moves into another one, and the process goes on writing
-//! to its own.
+//! Rotating what a running process writes: the older part of a file moves into another one, and the process goes on
+//! writing to its own.
 //!
 //! The file was opened for appending. On file systems that can take a piece out of the beginning of a file (ext4, xfs)
-//! nothing that is written meanwhile is lost; elsewhere the file is cut off, and what comes between the copy and the cut is.
+//! nothing that is written meanwhile is lost; elsewhere the file is cut off, and what comes between the copy and the
+//! cut is.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -17,8 +18,9 @@ const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::R
 /// Pieces that can be taken out are multiples of a file system's blocks; this is a multiple of all of them.
 const BLOCK: u64 = 64 * 1024;
 
-/// Moves the older part of `name` in `folder` to `name.1`, that to `name.2` and so on up to `keep`, if the file has more than
-/// `most` bytes. Whether it had. A part has less than twice `most`: of a flood between two looks the newest parts are kept.
+/// Moves the older part of `name` in `folder` to `name.1`, that to `name.2` and so on up to `keep`, if the file has
+/// more than `most` bytes. Whether it had. A part has less than twice `most`: of a flood between two looks the newest
+/// parts are kept.
 ///
 /// The folder may belong to a task's user, who may put anything there: links are not followed, and a file that is not
 /// the folder's owner's, or has other names elsewhere, is left alone.
@@ -61,8 +63,8 @@ pub fn rotate(folder: &Path, name: &str, most: u64, keep: u32) -> io::Result<boo
     Ok(true)
 }
 
-/// Makes room for `new` parts: `name.1` becomes `name.<1 + new>`, and so on. Those that would be more than `keep` go. It takes as long
-/// as there are parts, whatever `keep` is.
+/// Makes room for `new` parts: `name.1` becomes `name.<1 + new>`, and so on. Those that would be more than `keep` go.
+/// It takes as long as there are parts, whatever `keep` is.
 fn shift(folder: &OwnedFd, name: &str, new: u32, keep: u32) -> io::Result<()> {
     let numbered = |number: u32| format!("{name}.{number}");
     let is_there = |number: &u32| sys::statat(folder, numbered(*number), AtFlags::SYMLINK_NOFOLLOW).is_ok();

@@ -4,7 +4,8 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{FromRawFd, OwnedFd};
 
-/// SIGTERM, SIGINT and SIGHUP, which end nothing any more: blocked for the calling thread and those that it starts from then on.
+/// SIGTERM, SIGINT and SIGHUP, which end nothing any more: blocked for the calling thread and those that it starts from
+/// then on.
 #[derive(Debug)]
 pub struct EndSignals {
     fd: OwnedFd,
@@ -30,19 +31,20 @@ impl EndSignals {
     }
 }
 
-/// Blocks all signals that can be blocked, for the calling thread: for a process that must see the end of another one in the same
-/// group. What it starts has none blocked.
+/// Blocks all signals that can be blocked, for the calling thread: for a process that must see the end of another one
+/// in the same group. What it starts has none blocked.
 pub fn hold_signals() {
     let mut all = MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: sigfillset fills the set before it is read; pthread_sigmask cannot fail with SIG_BLOCK and a valid pointer.
+    // SAFETY: sigfillset fills the set before it is read; pthread_sigmask cannot fail with SIG_BLOCK and a valid
+    // pointer.
     unsafe {
         libc::sigfillset(all.as_mut_ptr());
         libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), std::ptr::null_mut());
     }
 }
 
-/// Ignores SIGXFSZ, as Rust's runtime ignores SIGPIPE: a write past the limit of a file's size (`RLIMIT_FSIZE`) fails with EFBIG,
-/// and ends nothing. What this process starts has the default action.
+/// Ignores SIGXFSZ, as Rust's runtime ignores SIGPIPE: a write past the limit of a file's size (`RLIMIT_FSIZE`) fails
+/// with EFBIG, and ends nothing. What this process starts has the default action.
 pub fn ignore_file_size_signal() {
     // SAFETY: no handler is set that could run.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };

@@ -118,8 +118,8 @@ pub struct Spec {
     pub program: Program,
     /// The whole environment; of two variables with one name the later one counts.
     pub environment: Vec<(OsString, OsString)>,
-    /// The current directory, as it is named in the process's own root; entered before the user is switched. `None`: the
-    /// caller's.
+    /// The current directory, as it is named in the process's own root; entered before the user is switched. `None`:
+    /// the caller's.
     pub working_dir: Option<PathBuf>,
     /// An open directory of the caller, best the `working_dir` and that of the outputs, which saves a lookup.
     pub folder: Option<Folder>,

@@ -39,7 +39,8 @@ impl Terminal {
     pub fn open_inside(pid: i32, rows: u32, columns: u32) -> io::Result<Terminal> {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let root = rustix::fs::open(format!("/proc/{pid}/root"), flags, Mode::empty())?;
-        // The root is the container's to change: nothing in it may lead out of it, and nothing but the device is opened.
+        // The root is the container's to change: nothing in it may lead out of it, and nothing but the device is
+        // opened.
         let found = rustix::fs::openat2(root, "dev/pts/ptmx", flags, Mode::empty(), ResolveFlags::IN_ROOT)?;
         let about = rustix::fs::fstat(&found)?;
         let is_device = FileType::from_raw_mode(about.st_mode) == FileType::CharacterDevice;

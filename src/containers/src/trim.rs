@@ -11,11 +11,11 @@ use crate::mappings::{self, Mapping};
 /// code that is used. Breakpoints that a debugger has set are lost.
 pub fn trim_program() {
     for (start, end, _) in parts_of_the_program() {
-        // SAFETY: the range is a private mapping of a file that may not be written, as the kernel has just told, and only
-        // the dynamic loader unmaps such ranges (this program unloads no library). It is code, or the segment with the
-        // file's header and the constants behind it; neither has ever been changed (Rust programs and their C library
-        // have no relocations there; what the loader relocates is in a segment behind the code), so what is read from
-        // the file again is what was there. An error leaves everything as it is.
+        // SAFETY: the range is a private mapping of a file that may not be written, as the kernel has just told, and
+        // only the dynamic loader unmaps such ranges (this program unloads no library). It is code, or the segment with
+        // the file's header and the constants behind it; neither has ever been changed (Rust programs and their C
+        // library have no relocations there; what the loader relocates is in a segment behind the code), so what is
+        // read from the file again is what was there. An error leaves everything as it is.
         unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_DONTNEED) };
     }
 }

@@ -52,8 +52,8 @@ impl User {
         Ok(User { name: name.to_owned(), uid, gid, groups: group_list(&c_name, gid) })
     }
 
-    /// As [`User::by_name`]; `None` if the calling process runs as this user already. The name of its own user is looked up
-    /// once.
+    /// As [`User::by_name`]; `None` if the calling process runs as this user already. The name of its own user is
+    /// looked up once.
     ///
     /// # Errors
     /// As [`User::by_name`].

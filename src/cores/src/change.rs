@@ -16,8 +16,8 @@ pub enum Change {
     Append {
         /// The file. It and missing directories are created.
         path: String,
-        /// The length of the valid content before, if it is known: an earlier attempt may have left more. A core does not
-        /// know it.
+        /// The length of the valid content before, if it is known: an earlier attempt may have left more. A core does
+        /// not know it.
         at: Option<u64>,
         /// The bytes to add.
         bytes: Vec<u8>,

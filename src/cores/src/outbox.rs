@@ -2,15 +2,16 @@
 //!
 //! The shell writes entries and carries out outputs; the outbox defines their order.
 
-/// The result of a batch of inputs: a transaction. The shell makes every entry of `persist` durable before it carries out any
-/// of `outputs`, those of earlier batches included.
+/// The result of a batch of inputs: a transaction. The shell makes every entry of `persist` durable before it carries
+/// out any of `outputs`, those of earlier batches included.
 #[derive(Clone, Debug)]
 pub struct Outbox<P, O> {
     /// Changes that must be durable before `outputs`, in order.
     pub persist: Vec<P>,
     /// What is to be done after that, in order.
     pub outputs: Vec<O>,
-    /// What is to be done at once, in order, also while a write is under way: it reveals nothing that a crash could revoke.
+    /// What is to be done at once, in order, also while a write is under way: it reveals nothing that a crash could
+    /// revoke.
     pub at_once: Vec<O>,
     /// Lines for the log. They are written at once, so that a slow disk does not delay them.
     pub log: Vec<Line>,

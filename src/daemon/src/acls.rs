@@ -11,7 +11,8 @@ use wire::http::{Method, Request, Response, StatusCode};
 use crate::common::{Common, Shared};
 use crate::flags::{FlagError, Json};
 
-/// Reads `--acls`. Without the flag everything is allowed. `authorizer` is the name and the value of the flag that selects one.
+/// Reads `--acls`. Without the flag everything is allowed. `authorizer` is the name and the value of the flag that
+/// selects one.
 ///
 /// # Errors
 /// An unknown authorizer, or the first invalid rule.

@@ -140,7 +140,8 @@ impl Common {
     }
 }
 
-/// Whether a request is a GET. Most endpoints that only read answer any method, as Mesos's do (client-quirks 2.19); a few do not.
+/// Whether a request is a GET. Most endpoints that only read answer any method, as Mesos's do (client-quirks 2.19); a
+/// few do not.
 pub fn gets(request: &Request) -> bool {
     request.method == Method::GET || request.method == Method::HEAD
 }

@@ -19,11 +19,12 @@ const FEWEST: u64 = 64;
 
 /// How many connections a daemon may have that may open so many files.
 ///
-/// A master needs connections for most of its descriptors: two for each agent. Beside them it has its log, its registry and
-/// files that clients read.
+/// A master needs connections for most of its descriptors: two for each agent. Beside them it has its log, its registry
+/// and files that clients read.
 ///
-/// An agent needs descriptors for each container as long as it runs (processes, streams, cgroups) and more for a moment while
-/// it launches one, of each executor one or two connections, and few connections otherwise. So each gets one half.
+/// An agent needs descriptors for each container as long as it runs (processes, streams, cgroups) and more for a moment
+/// while it launches one, of each executor one or two connections, and few connections otherwise. So each gets one
+/// half.
 fn usual(part: Part, open_files: u64) -> u64 {
     let reserve = match part {
         Part::Master => (open_files / 10).max(256).min(open_files / 2),

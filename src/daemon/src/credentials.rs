@@ -11,7 +11,8 @@ use protos::{Described, mesos};
 
 use crate::flags::{FlagError, json, nearest, read_limited};
 
-/// Secrets by principal, as a list in a file: a master's `--credentials`, an agent's `--http_credentials`. `name` is the flag.
+/// Secrets by principal, as a list in a file: a master's `--credentials`, an agent's `--http_credentials`. `name` is
+/// the flag.
 ///
 /// Principals without a secret are left out.
 ///

@@ -111,8 +111,8 @@ impl Files {
         lock(&self.attached).iter().map(|(name, real)| (name.clone(), real.clone())).collect()
     }
 
-    /// What is behind a virtual path: the longest attached prefix decides. It is held, not opened: a task may put something
-    /// else in its place at any time.
+    /// What is behind a virtual path: the longest attached prefix decides. It is held, not opened: a task may put
+    /// something else in its place at any time.
     ///
     /// # Errors
     /// 404 if nothing is attached there or the file is missing, 400 if it leads out of what is attached.

@@ -1,8 +1,9 @@
 //! Daemon flags with Mesos's names and defaults: from a file, the environment and the command line.
 //!
-//! The command line wins over the environment (`MESOS_*`, then `TEPUI_*`), that over `--config`, that over the defaults.
-//! [`MasterFlags`] and [`AgentFlags`] are the typed values; `flags/master.rs`, `flags/agent.rs` and `flags/shared.rs` define all flags with
-//! their defaults. Readers check rules that concern more than one value.
+//! The command line wins over the environment (`MESOS_*`, then `TEPUI_*`), that over `--config`, that over the
+//! defaults.
+//! [`MasterFlags`] and [`AgentFlags`] are the typed values; `flags/master.rs`, `flags/agent.rs` and `flags/shared.rs`
+//! define all flags with their defaults. Readers check rules that concern more than one value.
 
 pub(crate) mod agent;
 pub(crate) mod json;
@@ -240,7 +241,8 @@ impl Flags {
         self.text(flag.name).is_some_and(|text| !text.is_empty() && Some(text) != default.as_deref())
     }
 
-    /// Checks the flags that are not read: an unsupported flag must have its default, and a flag without effect is named in the log.
+    /// Checks the flags that are not read: an unsupported flag must have its default, and a flag without effect is
+    /// named in the log.
     ///
     /// # Errors
     /// The first unsupported flag with another value.
@@ -534,7 +536,8 @@ mod tests {
             let Some(name) = name.strip_prefix("--").filter(|name| !name.starts_with('-')) else { continue };
             let flag = part.find(name).unwrap_or_else(|| panic!("--{name} is missing"));
             assert_eq!((flag.name, flag.aliases.first().copied()), (name, alias.strip_prefix("--")), "--{name}");
-            // Text such as "from hostname" describes what Mesos does without the flag; `<prefix>` is where it is installed.
+            // Text such as "from hostname" describes what Mesos does without the flag; `<prefix>` is where it is
+            // installed.
             if !default.contains([' ', '<']) {
                 let normal = |text: &str| {
                     let is_set = !text.is_empty();

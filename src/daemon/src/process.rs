@@ -15,7 +15,8 @@ use crate::{logging, master};
 
 /// When a daemon has done what it does only once: registered, or recovered and elected itself.
 const STARTED: Duration = Duration::from_secs(1);
-/// How long the end of a daemon waits for writes that have begun. Those that take longer are left as a crash leaves them.
+/// How long the end of a daemon waits for writes that have begun. Those that take longer are left as a crash leaves
+/// them.
 const WRITES: Duration = Duration::from_millis(50);
 
 /// Runs a daemon with Mesos's flags until it ends or is stopped.

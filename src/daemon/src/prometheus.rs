@@ -1,5 +1,5 @@
-//! Mesos's metrics in the text format of Prometheus: names are Mesos's with `_` for `/`, and what is a part of the name in Mesos's
-//! flat list (a framework, a role) is a label.
+//! Mesos's metrics in the text format of Prometheus: names are Mesos's with `_` for `/`, and what is a part of the name
+//! in Mesos's flat list (a framework, a role) is a label.
 //!
 //! It measures nothing.
 

@@ -61,8 +61,8 @@ impl Drop for Detector {
 }
 
 impl Detector {
-    /// Watches from now on. `session_timeout` is asked for; the servers may settle on another one. `seed` is for the jitter of
-    /// waits. Needs a runtime.
+    /// Watches from now on. `session_timeout` is asked for; the servers may settle on another one. `seed` is for the
+    /// jitter of waits. Needs a runtime.
     pub fn start(url: Url, session_timeout: Duration, seed: u64) -> Detector {
         Detector::run(url, session_timeout, seed, None)
     }
@@ -162,7 +162,8 @@ impl Watcher {
         Ok(self.watch(session, own, backoff).await)
     }
 
-    /// A candidate enters. One that cannot be sure of it gives up the session, and with that a node that it does not know of.
+    /// A candidate enters. One that cannot be sure of it gives up the session, and with that a node that it does not
+    /// know of.
     async fn enter(&self, session: &Session) -> Result<Option<String>, Error> {
         match &self.info {
             Some(info) => candidate::enter(&session.client, &self.url, info).await.map(Some),
@@ -252,7 +253,8 @@ impl Group<'_> {
         }
     }
 
-    /// Asks for a sign of life all the time if this is a candidate. Returns when there was none for as long as the session lives.
+    /// Asks for a sign of life all the time if this is a candidate. Returns when there was none for as long as the
+    /// session lives.
     async fn keep(&self, lease: &Lease) {
         if self.own.is_none() {
             return std::future::pending().await;

@@ -13,7 +13,8 @@ use crate::Url;
 use crate::candidate::rights;
 use crate::session::{Session, is_lost};
 
-/// The node below the group's that holds the entries. Not taken for a candidate: what follows the last `_` is no number.
+/// The node below the group's that holds the entries. Not taken for a candidate: what follows the last `_` is no
+/// number.
 const ROOT: &str = "tepui_registry";
 /// One write takes so many bytes at the most; a server refuses more than a megabyte.
 const WRITE_MAX: usize = 512 << 10;
@@ -277,7 +278,8 @@ fn folder_of(key: &str) -> String {
     format!("{:02x}", hash % FOLDERS)
 }
 
-/// The name of an entry's node: whatever is neither letter, digit nor one of `-.` is written as `_` and two hexadecimal digits.
+/// The name of an entry's node: whatever is neither letter, digit nor one of `-.` is written as `_` and two hexadecimal
+/// digits.
 fn name_of(key: &str) -> String {
     let mut name = String::with_capacity(key.len() + 16);
     for byte in key.bytes() {

@@ -1,7 +1,8 @@
-//! What the command executor costs: the CPU of a whole life (start, subscribe, run `true`, tell, exit), as a program and as a
-//! copy of a template, and the memory of one whose task runs. Prints figures; asserts none.
+//! What the command executor costs: the CPU of a whole life (start, subscribe, run `true`, tell, exit), as a program
+//! and as a copy of a template, and the memory of one whose task runs. Prints figures; asserts none.
 //!
-//! `TEPUI_EXECUTOR` names another program than the one that cargo has built: agents carry one that is linked statically.
+//! `TEPUI_EXECUTOR` names another program than the one that cargo has built: agents carry one that is linked
+//! statically.
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it has measured")]
 #![allow(clippy::disallowed_methods)] // a benchmark measures real time
 

@@ -1,7 +1,7 @@
 //! Just enough HTTP/1.1 for an executor: the text of a POST, and a reader of answers as they trickle in.
 //!
-//! No sockets here. The agent is the only server that is talked to, so redirects, trailers' contents and answers to other
-//! methods are not handled.
+//! No sockets here. The agent is the only server that is talked to, so redirects, trailers' contents and answers to
+//! other methods are not handled.
 
 use std::fmt::Write;
 

@@ -32,8 +32,8 @@ mod socket;
 mod switchboard;
 mod updates;
 
-/// Runs the executor called `kind`, `command` or `default`, until it has ended; or, as `init` or `keep`, the program that follows; or
-/// `switchboard`, which stands beside a terminal; or `template`, of which an agent makes the others.
+/// Runs the executor called `kind`, `command` or `default`, until it has ended; or, as `init` or `keep`, the program
+/// that follows; or `switchboard`, which stands beside a terminal; or `template`, of which an agent makes the others.
 pub fn main(kind: Option<&OsStr>) -> ExitCode {
     // The limits of a task are its executor's, too, and both write to the same files.
     containers::ignore_file_size_signal();

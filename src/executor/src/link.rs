@@ -1,9 +1,9 @@
 //! An executor's link to its agent: the subscription, the calls, and finding the agent again (wire/http.md 10).
 //!
-//! An executor that is born with a line to its agent is subscribed from the start: events come and calls go over it as RecordIO,
-//! without HTTP. Else, and when the line is lost, it has two connections, as every Mesos executor has: one whose answer to
-//! SUBSCRIBE is the stream of events, one for the other calls. Losing either is losing both. What the events mean is for the
-//! executors.
+//! An executor that is born with a line to its agent is subscribed from the start: events come and calls go over it as
+//! RecordIO, without HTTP. Else, and when the line is lost, it has two connections, as every Mesos executor has: one
+//! whose answer to SUBSCRIBE is the stream of events, one for the other calls. Losing either is losing both. What the
+//! events mean is for the executors.
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;

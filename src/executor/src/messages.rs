@@ -1,9 +1,9 @@
 //! The parts of the v1 executor and agent APIs' messages that an executor reads or writes, and no more.
 //!
 //! An executor runs beside every task, so it must be small: the full types of crate `protos` would bring the code and
-//! memory of every field of every message along. A reader skips fields that are not named here. Where a whole message must be
-//! handed on (a task, a command, a container), it is kept as its bytes. Numbers are those of `protos/proto/mesos/v1`;
-//! the tests hold the two together.
+//! memory of every field of every message along. A reader skips fields that are not named here. Where a whole message
+//! must be handed on (a task, a command, a container), it is kept as its bytes. Numbers are those of
+//! `protos/proto/mesos/v1`; the tests hold the two together.
 
 use prost::Message;
 

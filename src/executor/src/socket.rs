@@ -10,8 +10,8 @@ use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, Socket
 
 use crate::environment::Endpoint;
 
-/// One read's worth. Events are a few hundred bytes to a few thousand; each page of it that a new process touches costs it as
-/// much as another read.
+/// One read's worth. Events are a few hundred bytes to a few thousand; each page of it that a new process touches costs
+/// it as much as another read.
 const READ_BYTES: usize = 2 * 1024;
 
 /// A stream socket and what is yet to be written to it.

@@ -1,11 +1,12 @@
-//! How fast the laboratory is: events a second in a small world, a simulated day of a large cluster, an hour of a larger one.
+//! How fast the laboratory is: events a second in a small world, a simulated day of a large cluster, an hour of a
+//! larger one.
 //!
 //! `cargo bench -p lab`; a number behind it scales the tasks of the large worlds down, `small` runs the small one only,
 //! `large` the others, `day` the day, `hour` the hour; `2h` or `10m` plays the beginning of
 //! the large worlds only. With `faults` it plays so many seeds of the fault campaign instead.
 //!
-//! $TEPUI names the program that plays, as `cargo xtask bench` has it; without, the worlds are played here, by code that is built
-//! without a profile and takes half as long again.
+//! $TEPUI names the program that plays, as `cargo xtask bench` has it; without, the worlds are played here, by code
+//! that is built without a profile and takes half as long again.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it has measured")]
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]

@@ -86,7 +86,8 @@ pub trait Progress: Sync {
 pub type Results = Vec<(Vec<(String, String)>, Vec<Outcome>)>;
 
 impl Campaign {
-    /// Reads a scenario with its sweep. `repetitions` replaces the scenario's own number; it can name the frameworks of `catalog`.
+    /// Reads a scenario with its sweep. `repetitions` replaces the scenario's own number; it can name the frameworks of
+    /// `catalog`.
     ///
     /// # Errors
     /// What is wrong with the scenario.
@@ -130,8 +131,8 @@ impl Campaign {
         })
     }
 
-    /// The same campaign run in another way than in worlds, with [`run_with`](Campaign::run_with). Results of another way are not
-    /// mistaken for its own.
+    /// The same campaign run in another way than in worlds, with [`run_with`](Campaign::run_with). Results of another
+    /// way are not mistaken for its own.
     #[must_use]
     pub fn in_another_way(self, way: &str) -> Campaign {
         Campaign { way: format!("# {}\n", way.replace('\n', " ")), ..self }

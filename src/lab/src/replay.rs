@@ -83,8 +83,8 @@ pub struct Replay {
 /// Builds a master's settings from its flags, by names and values, or returns the reason why it cannot.
 pub type Settings = dyn Fn(&[(String, String)]) -> Result<Config, String>;
 
-/// Plays a recording. `config` makes settings of flags, `policies` reads the text form in which policies were recorded; with
-/// `other` policies a second master runs beside the first.
+/// Plays a recording. `config` makes settings of flags, `policies` reads the text form in which policies were recorded;
+/// with `other` policies a second master runs beside the first.
 ///
 /// # Errors
 /// What cannot be read or understood.

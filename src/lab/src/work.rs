@@ -69,8 +69,8 @@ pub struct Mishaps {
 }
 
 impl Mishaps {
-    /// How long a task takes, and whether it fails before. The draw belongs to `task`, the branch of the seeds that has the task's
-    /// name, so that it is the same under every policy.
+    /// How long a task takes, and whether it fails before. The draw belongs to `task`, the branch of the seeds that has
+    /// the task's name, so that it is the same under every policy.
     pub fn draw(&self, span: Duration, task: impl FnOnce() -> Seed) -> (Duration, bool) {
         if self.failures <= 0.0 && self.stragglers <= 0.0 {
             return (span, false);

@@ -101,7 +101,8 @@ pub enum AuthOutput {
 }
 
 impl AuthInput {
-    /// What a message for `crammd5-authenticator-session(attempt)` is; none for messages that such a process does not take.
+    /// What a message for `crammd5-authenticator-session(attempt)` is; none for messages that such a process does not
+    /// take.
     pub fn decode(from: &Pid, to: &str, name: &str, body: &[u8]) -> Option<AuthInput> {
         let attempt = to.strip_prefix("crammd5-authenticator-session(")?.strip_suffix(')')?.parse().ok()?;
         Some(match name.strip_prefix("mesos.internal.")? {

@@ -28,7 +28,8 @@ pub struct Config {
     pub rate_limits: Option<RateLimits>,
     /// `--recovery_agent_removal_limit`: the largest share (0 to 1) of recovered agents that may be lost.
     pub recovery_agent_removal_limit: f64,
-    /// `--policies`, `--offer_timeout`, `--offer_granularity`: how long offers and refusals last, how finely agents are offered.
+    /// `--policies`, `--offer_timeout`, `--offer_granularity`: how long offers and refusals last, how finely agents are
+    /// offered.
     pub policies: Policies,
     /// `--max_completed_frameworks`.
     pub max_completed_frameworks: usize,
@@ -66,8 +67,8 @@ pub struct Config {
     pub fair_sharing_excluded_resource_names: Vec<String>,
     /// `--offer_constraints_re2_max_mem` and `--offer_constraints_re2_max_program_size`.
     pub offer_constraints_limits: allocator::RegexLimits,
-    /// `--allocator_agent_recovery_factor`: after a failover of a master with quotas, the share (0 to 1) of agents that must be
-    /// back before anything is offered.
+    /// `--allocator_agent_recovery_factor`: after a failover of a master with quotas, the share (0 to 1) of agents that
+    /// must be back before anything is offered.
     pub allocator_agent_recovery_factor: f64,
     /// `--allocator_recovery_timeout`: how long that may take at most.
     pub allocator_recovery_timeout: Duration,

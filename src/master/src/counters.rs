@@ -188,7 +188,8 @@ mod tests {
         assert_eq!((name.as_str(), count), ("task_lost/source_master/reason_slave_removed", 1));
     }
 
-    /// What a framework's operations, refused tasks, kills and subscriptions count for, as in the recorded history of Mesos.
+    /// What a framework's operations, refused tasks, kills and subscriptions count for, as in the recorded history of
+    /// Mesos.
     #[test]
     fn what_calls_count_for() {
         let mut script = crate::testing::Script::new();

@@ -33,7 +33,8 @@ pub(crate) struct Proof {
 pub(crate) struct Conversation {
     /// Its number.
     pub attempt: u64,
-    /// What the peer has asked for meanwhile: a name and a body, since a message that is read may take up many times as much.
+    /// What the peer has asked for meanwhile: a name and a body, since a message that is read may take up many times as
+    /// much.
     waiting: Option<(&'static str, Vec<u8>)>,
     /// Whether an earlier proof has left a link.
     pub is_linked: bool,
@@ -141,8 +142,8 @@ impl Peers {
         Some(proof)
     }
 
-    /// The peer whose proof is the oldest, if there are too many. It counts as a newcomer no more: its proof is to be forgotten
-    /// unless it is admitted, and if it is, the proof goes with its registration.
+    /// The peer whose proof is the oldest, if there are too many. It counts as a newcomer no more: its proof is to be
+    /// forgotten unless it is admitted, and if it is, the proof goes with its registration.
     pub(crate) fn take_surplus(&mut self) -> Option<Pid> {
         if self.newcomers.len() <= NEWCOMERS_MAX {
             return None;

@@ -1,7 +1,7 @@
 //! How many messages of drivers are dealt with in a second: `--rate_limits` (mesos-features.md SEC-60).
 //!
-//! Messages of a framework that has subscribed pass the gate of its principal, one after the other. Those of agents, calls by HTTP
-//! and first subscriptions pass none.
+//! Messages of a framework that has subscribed pass the gate of its principal, one after the other. Those of agents,
+//! calls by HTTP and first subscriptions pass none.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;

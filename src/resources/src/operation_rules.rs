@@ -157,7 +157,8 @@ pub fn check_grow(grow: &GrowVolume, agent: AgentAbilities) -> Checked {
     if !addition.amount().is_some_and(Amount::is_positive) {
         return Err(OperationFault::GrowByNothing);
     }
-    // Of one that is not there the addition alone would be taken from the offer, and become a volume that no CREATE has made.
+    // Of one that is not there the addition alone would be taken from the offer, and become a volume that no CREATE has
+    // made.
     if !volume.amount().is_some_and(Amount::is_positive) {
         return Err(OperationFault::GrowNothing);
     }

@@ -69,9 +69,9 @@ impl Resources {
         }
     }
 
-    /// Gives one entry back to a part of `whole`, in whose order the entries stay: the result is what is left of `whole` when
-    /// so much less is taken from it. `false`, and nothing happens, if `whole` has no entry that it can be a part of, or if it
-    /// is shared or exists only as a whole.
+    /// Gives one entry back to a part of `whole`, in whose order the entries stay: the result is what is left of
+    /// `whole` when so much less is taken from it. `false`, and nothing happens, if `whole` has no entry that it can be
+    /// a part of, or if it is shared or exists only as a whole.
     pub fn give_back(&mut self, resource: &Resource, whole: &Self) -> bool {
         if resource.is_shared() || resource.is_indivisible() {
             return false;

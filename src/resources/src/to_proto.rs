@@ -25,8 +25,8 @@ impl Resources {
         self.iter().map(|resource| resource_to_proto(resource, format)).collect()
     }
 
-    /// Whether [`Resources::to_proto`] in [`Format::PostRefinement`] would write just this list. Says no where there is anything
-    /// but plain scalars, even if it would.
+    /// Whether [`Resources::to_proto`] in [`Format::PostRefinement`] would write just this list. Says no where there is
+    /// anything but plain scalars, even if it would.
     #[must_use]
     pub fn is_written_as(&self, list: &[mesos::Resource]) -> bool {
         self.len() == list.len() && self.iter().zip(list).all(|(resource, message)| is_plainly(resource, message))

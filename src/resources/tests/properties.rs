@@ -4,7 +4,8 @@
 //! 2. Subtracting undoes adding, where ranges and sets have nothing in common.
 //! 3. Containing is monotone: a sum contains its parts, and whatever they contain.
 //! 4. Subtracting never leaves anything negative or empty, and nothing that was not there.
-//! 5. Quantities of a sum are the sum of quantities, also of every part by what is said of it; flattening and changes of role keep quantities.
+//! 5. Quantities of a sum are the sum of quantities, also of every part by what is said of it; flattening and changes
+//!    of role keep quantities.
 //! 6. Pushing and popping a reservation, allocating and taking the allocation off, are inverse.
 //! 7. A partition is complete and disjoint; a role's subtree holds all that is below.
 //! 8. Messages round-trip in all three formats (but for the number of shared copies), the flag's text too.

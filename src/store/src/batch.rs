@@ -81,8 +81,8 @@ impl Batch {
         self.replaced.contains_key(&path) || self.appended.contains_key(&path)
     }
 
-    /// The same for a file of which no more than `at` bytes count, if that is known. What follows them is left from an earlier try,
-    /// or from the same record in another journal.
+    /// The same for a file of which no more than `at` bytes count, if that is known. What follows them is left from an
+    /// earlier try, or from the same record in another journal.
     ///
     /// # Errors
     /// When the disk refuses.

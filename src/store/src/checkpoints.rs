@@ -1,7 +1,8 @@
 //! An agent's checkpoints on a disk that may be full, or refuse for a while.
 //!
-//! A batch of changes is written in place. If the disk refuses, the partial write is rolled back and the batch goes into a
-//! journal, with all that follow it, until they can be written in place. A batch counts as written in either case.
+//! A batch of changes is written in place. If the disk refuses, the partial write is rolled back and the batch goes
+//! into a journal, with all that follow it, until they can be written in place. A batch counts as written in either
+//! case.
 //! [`MetaDirectory`] implements the disk; a model of one can replace it.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -26,7 +27,8 @@ pub enum Written {
 /// What a record of a journal has to survive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lasting {
-    /// The end of this process. After a restart of the host, when no container runs, the checkpoints may lack the record.
+    /// The end of this process. After a restart of the host, when no container runs, the checkpoints may lack the
+    /// record.
     UntilRestart,
     /// Restarts of the host, too.
     Always,
@@ -50,8 +52,8 @@ pub trait CheckpointDisk {
     /// When it is there and cannot be opened or read.
     fn open_journal(&mut self) -> Result<Vec<Vec<u8>>, StoreError>;
 
-    /// Makes changes in place durable. On an error all is as it was, as far as a later try depends on it. If they were made
-    /// with what is kept in reserve, the trouble that made it necessary.
+    /// Makes changes in place durable. On an error all is as it was, as far as a later try depends on it. If they were
+    /// made with what is kept in reserve, the trouble that made it necessary.
     ///
     /// # Errors
     /// What the disk refuses.
@@ -130,8 +132,8 @@ pub(crate) fn is_within(path: &str, folder: &str) -> bool {
 }
 
 impl Checkpoints {
-    /// Opens the checkpoints below `root`, which need not exist yet. Records in the journals of an earlier process are written in
-    /// place, if the disk takes them now. The second journal is in `runtime`.
+    /// Opens the checkpoints below `root`, which need not exist yet. Records in the journals of an earlier process are
+    /// written in place, if the disk takes them now. The second journal is in `runtime`.
     ///
     /// # Errors
     /// A file that cannot be read.
@@ -161,8 +163,8 @@ impl<D: CheckpointDisk> Checkpoints<D> {
         Checkpoints { disk, aside: VecDeque::new(), ahead: Lengths::default(), trouble: None }
     }
 
-    /// Begins as a new process does: only what is on the disk counts. What an earlier process had to put aside is written in
-    /// place, if that can be done now.
+    /// Begins as a new process does: only what is on the disk counts. What an earlier process had to put aside is
+    /// written in place, if that can be done now.
     ///
     /// # Errors
     /// When what is there cannot be read.
@@ -184,7 +186,8 @@ impl<D: CheckpointDisk> Checkpoints<D> {
     /// Makes changes durable, all of them or none.
     ///
     /// # Errors
-    /// When that cannot be done. If the error [is transient](StoreError::is_transient), the same changes can be written again.
+    /// When that cannot be done. If the error [is transient](StoreError::is_transient), the same changes can be written
+    /// again.
     pub fn write(&mut self, changes: &[Change]) -> Result<Written, StoreError> {
         if self.aside.is_empty() {
             match self.apply(changes).and_then(|()| self.disk.clear_journal()) {
@@ -203,8 +206,8 @@ impl<D: CheckpointDisk> Checkpoints<D> {
         Ok(Written::Aside)
     }
 
-    /// Does what was left undone while the disk refused: writes what is aside in place, makes the journal, and after trouble
-    /// looks whether there is room again.
+    /// Does what was left undone while the disk refused: writes what is aside in place, makes the journal, and after
+    /// trouble looks whether there is room again.
     ///
     /// # Errors
     /// What still cannot be done.

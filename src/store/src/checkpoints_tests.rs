@@ -1,7 +1,7 @@
 //! Checkpoints on a disk that refuses at any system call, for a while or until it is healed.
 //!
-//! Invariants: what was written is read back, by the same process and by the next one, however far the disk got; what was
-//! refused can be written again; at the end all is where it belongs, and nothing else is there.
+//! Invariants: what was written is read back, by the same process and by the next one, however far the disk got; what
+//! was refused can be written again; at the end all is where it belongs, and nothing else is there.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -108,8 +108,8 @@ impl Drop for Folder {
     }
 }
 
-/// Plays the script with a disk that refuses `bad` calls after `good` ones; a process that dies after batch `dies` is followed
-/// by another one. Whether any call was refused.
+/// Plays the script with a disk that refuses `bad` calls after `good` ones; a process that dies after batch `dies` is
+/// followed by another one. Whether any call was refused.
 fn play(folder: &Folder, journal: bool, good: u32, bad: u32, error: Errno, dies: usize) -> bool {
     folder.clear();
     let case = format!("journal {journal}, {good} calls are good, {bad} bad, {error}, dies after {dies}");

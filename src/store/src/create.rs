@@ -94,7 +94,8 @@ pub fn create_directories(path: &Path, access: Access) -> io::Result<()> {
     DirBuilder::new().mode(access.of_directory()).recursive(true).create(path)
 }
 
-/// Makes a directory that only its owner has access to, also if it is there already. Those above it that are missing are for all.
+/// Makes a directory that only its owner has access to, also if it is there already. Those above it that are missing
+/// are for all.
 ///
 /// # Errors
 /// What the system refuses.
@@ -104,8 +105,8 @@ pub fn create_private(path: &Path) -> io::Result<()> {
     narrow(path, &fs::symlink_metadata(path)?)
 }
 
-/// Takes the access of others away from everything that this process's user owns at `path` and below: what an older version left.
-/// Symbolic links are not followed, and what is gone meanwhile is no error.
+/// Takes the access of others away from everything that this process's user owns at `path` and below: what an older
+/// version left. Symbolic links are not followed, and what is gone meanwhile is no error.
 ///
 /// # Errors
 /// What the system refuses, and for what path.

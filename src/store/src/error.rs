@@ -111,7 +111,8 @@ impl StoreError {
     }
 }
 
-/// Whether the same system call may succeed later although nothing is repaired by hand: see [`StoreError::is_transient`].
+/// Whether the same system call may succeed later although nothing is repaired by hand: see
+/// [`StoreError::is_transient`].
 pub fn is_transient(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let transient = [Errno::NOSPC, Errno::DQUOT, Errno::MFILE, Errno::NFILE, Errno::IO, Errno::ROFS, Errno::NOMEM];

@@ -1,11 +1,12 @@
 //! Journal of checkpoints that the disk refuses in place: records in a file of a fixed size.
 //!
-//! The journal in the meta directory has all its blocks allocated in advance. Overwriting them needs no room, no inode and no new
-//! descriptor, so it succeeds on a full disk, over a quota and without descriptors. A record is durable before
+//! The journal in the meta directory has all its blocks allocated in advance. Overwriting them needs no room, no inode
+//! and no new descriptor, so it succeeds on a full disk, over a quota and without descriptors. A record is durable
+//! before
 //! [`Journal::append`] returns.
 //!
-//! The second journal, in the runtime directory, takes over when the disk refuses even that. It is sparse, and lasts as long as
-//! that directory does: on a tmpfs until the host restarts. Its name contains the id of the first journal.
+//! The second journal, in the runtime directory, takes over when the disk refuses even that. It is sparse, and lasts as
+//! long as that directory does: on a tmpfs until the host restarts. Its name contains the id of the first journal.
 //!
 //! This module does not know what a record contains.
 
@@ -90,7 +91,8 @@ impl Journal {
 
     fn fill(path: &Path) -> Result<File, StoreError> {
         let mut file = Journal::make(path)?;
-        // Zeros are written although fallocate(2) is quicker: a block that it allocates may need room when it is first written.
+        // Zeros are written although fallocate(2) is quicker: a block that it allocates may need room when it is first
+        // written.
         let zeros = [0; 1 << 16];
         for _ in 0..SIZE / zeros.len() as u64 {
             file.write_all(&zeros).map_err(StoreError::io("allocate", path))?;
@@ -119,7 +121,8 @@ impl Journal {
         Journal { path, file, is_writable: true, size, id: None, generation: 0, end: RECORDS, in_doubt: false }
     }
 
-    /// Opens the journal of an earlier process and reads its records, in order. `None` if it is missing or has another size.
+    /// Opens the journal of an earlier process and reads its records, in order. `None` if it is missing or has another
+    /// size.
     pub(crate) fn open(path: &Path, size: u64) -> Result<Option<(Journal, Records)>, StoreError> {
         let (file, is_writable) = match OpenOptions::new().read(true).write(true).open(path) {
             Ok(file) => (file, true),
@@ -179,8 +182,8 @@ impl Journal {
         Ok(&self.file)
     }
 
-    /// Adds a record. After an error the record may or may not be read later, and can be added again; earlier records stay whole.
-    /// `false` if there is no room for it.
+    /// Adds a record. After an error the record may or may not be read later, and can be added again; earlier records
+    /// stay whole. `false` if there is no room for it.
     pub(crate) fn append(&mut self, record: &[u8]) -> std::io::Result<bool> {
         let end = self.end + (HEAD + record.len()) as u64;
         if end > self.size {

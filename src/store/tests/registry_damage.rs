@@ -1,11 +1,12 @@
 //! Registries whose files are damaged, replaced or cut off by a crash.
 //!
 //! Invariants:
-//! - After any damage to one of the two files, opening gives exactly what was committed last, or an error; never something older.
+//! - After any damage to one of the two files, opening gives exactly what was committed last, or an error; never
+//!   something older.
 //! - A registry that opens after damage keeps what is committed to it from then on.
 //! - A loss that is accepted leaves a registry that opens without an error, and whose older copies do not.
-//! - After a crash at any instant of a commit opening succeeds, with what was committed last or with that commit; never without
-//!   a commit that has returned.
+//! - After a crash at any instant of a commit opening succeeds, with what was committed last or with that commit; never
+//!   without a commit that has returned.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -264,7 +265,8 @@ proptest! {
         })?;
     }
 
-    /// Before a commit returns any of its pages may be on the disk, in any order; the confirmation comes after all of them.
+    /// Before a commit returns any of its pages may be on the disk, in any order; the confirmation comes after all of
+    /// them.
     #[test]
     fn a_crash_leaves_the_commit_or_what_was_before(
         last in 1..COMMITS,

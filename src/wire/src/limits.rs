@@ -15,15 +15,15 @@ pub struct Limits {
     pub stream: usize,
     /// What may wait for one libprocess peer before the connection to it is given up.
     pub peer: usize,
-    /// How long an answer may wait for a client that reads nothing of it, and a request for the next byte of its body; then
-    /// the connection is closed. Streams of answers are bounded by bytes instead, streamed bodies are not bounded.
+    /// How long an answer may wait for a client that reads nothing of it, and a request for the next byte of its body;
+    /// then the connection is closed. Streams of answers are bounded by bytes instead, streamed bodies are not bounded.
     pub stalled: Duration,
     /// How long a request's head may take from its first byte to its last.
     pub request_head: Duration,
-    /// How long an HTTP connection may be idle after a request. Connections without any request have no such limit: Mesos's
-    /// library for frameworks and executors opens a connection for calls long before the first one, and takes its end for
-    /// the end of the subscription. For the same reason connections of libprocess peers, and those over which a scheduler or
-    /// an executor has made a call, have no limit.
+    /// How long an HTTP connection may be idle after a request. Connections without any request have no such limit:
+    /// Mesos's library for frameworks and executors opens a connection for calls long before the first one, and takes
+    /// its end for the end of the subscription. For the same reason connections of libprocess peers, and those over
+    /// which a scheduler or an executor has made a call, have no limit.
     pub keep_alive: Duration,
     /// How long a connection attempt of ours may take.
     pub connect: Duration,

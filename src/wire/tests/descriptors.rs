@@ -1,4 +1,5 @@
-//! A server whose process has no descriptors left. Alone in its program, because the limit of open files is the process's.
+//! A server whose process has no descriptors left. Alone in its program, because the limit of open files is the
+//! process's.
 
 use std::os::fd::AsRawFd;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Which crate may know of which: imports point down only, and the pure crates cannot reach the world.
 //!
-//! It looks at what is linked into a program: dependencies and build-dependencies. Tests may look up. The parts of the crate `daemon`
-//! are modules, so there it looks at the paths that their files name.
+//! It looks at what is linked into a program: dependencies and build-dependencies. Tests may look up. The parts of the
+//! crate `daemon` are modules, so there it looks at the paths that their files name.
 
 use std::path::{Path, PathBuf};
 
@@ -191,7 +191,8 @@ fn check_part(inside: &Path, text: &str) -> Option<String> {
     Some(format!("{DAEMONS}/{}: must know nothing of the {part}'s daemon", inside.display()))
 }
 
-fn manifest(folder: &Path) -> Result<Table> {
+/// The Cargo.toml of a directory.
+pub(super) fn manifest(folder: &Path) -> Result<Table> {
     let path = folder.join("Cargo.toml");
     let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
     toml::from_str(&text).with_context(|| format!("cannot read {}", path.display()))

@@ -1,7 +1,9 @@
 //! `cargo xtask tidy`: the house rules that neither the compiler nor clippy can hold.
 //!
-//! `layers` reads the Cargo.toml files, `sources` reads the Rust files. All breaches are shown at once.
+//! `layers` reads the Cargo.toml files, `edges` compares them with the sources, `sources` reads the Rust files. All
+//! breaches are shown at once.
 
+mod edges;
 mod layers;
 mod sources;
 
@@ -28,6 +30,7 @@ pub(crate) fn run() -> Result<()> {
 fn breaches() -> Result<Vec<String>> {
     let root = crate::root();
     let mut breaches = layers::check(&root)?;
+    breaches.extend(edges::check(&root)?);
     breaches.extend(sources::check(&root)?);
     Ok(breaches)
 }

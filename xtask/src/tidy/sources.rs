@@ -8,10 +8,14 @@ use anyhow::{Context, Result, bail};
 /// A file longer than this has more than one job.
 const LINES_MAX: usize = 800;
 
+/// Comments are as wide as `rustfmt.toml` lets code be, but for tables and what is in fences.
+const COMMENT_WIDTH_MAX: usize = 120;
+
 /// The one crate that may talk to the kernel without a wrapper.
 const UNSAFE_CRATE: &str = "src/containers/";
 
-/// Text that stands for work not done, or for a hand that forgot to clean up. Written in parts, so as not to find itself.
+/// Text that stands for work not done, or for a hand that forgot to clean up. Written in parts, so as not to find
+/// itself.
 const HOLLOW: &[&str] = &[
     concat!("to", "do!("),
     concat!("unimpl", "emented!("),
@@ -97,12 +101,31 @@ fn check_one(file: &str, text: &str) -> Vec<String> {
             breaches.push(format!("{file}:{number}: has `{hollow}`: finish it, or leave it out"));
         }
     }
+    breaches.extend(wide_comments(file, &lines));
     breaches.extend(nameless_modes(file, &lines));
     if is_crate_root(file) && !file.starts_with(UNSAFE_CRATE) && !text.contains("#![forbid(unsafe_code)]") {
         breaches.push(format!("{file}: a crate's root has `#![forbid(unsafe_code)]`"));
     }
     if file.starts_with(UNSAFE_CRATE) {
         breaches.extend(unexplained_unsafe(file, &lines));
+    }
+    breaches
+}
+
+/// Lines of comments that are too wide. rustfmt leaves comments as they are.
+fn wide_comments(file: &str, lines: &[&str]) -> Vec<String> {
+    let mut breaches = Vec::new();
+    let mut in_fence = false;
+    for (number, line) in (1..).zip(lines) {
+        let Some(comment) = line.trim_start().strip_prefix("//") else {
+            in_fence = false;
+            continue;
+        };
+        let text = comment.trim_start_matches(['/', '!']).trim_start();
+        in_fence ^= text.starts_with("```");
+        if line.chars().count() > COMMENT_WIDTH_MAX && !in_fence && !text.starts_with('|') {
+            breaches.push(format!("{file}:{number}: wrap the comment at {COMMENT_WIDTH_MAX} columns"));
+        }
     }
     breaches
 }
@@ -160,6 +183,18 @@ mod tests {
         assert_eq!(check_one("src/x.rs", &format!("{GOOD}{}", "\n".repeat(LINES_MAX))).len(), 1);
         assert_eq!(check_one("src/x.rs", "use std::fmt;\n").len(), 1);
         assert_eq!(check_one("src/x.rs", "").len(), 1);
+    }
+
+    #[test]
+    fn comments_are_wrapped() {
+        let breaches = |line: &str| check_one("src/x.rs", &format!("{GOOD}{line}\n")).len();
+        let wide = "x".repeat(COMMENT_WIDTH_MAX);
+        assert_eq!(breaches(&format!("    /// {wide}")), 1);
+        assert_eq!(breaches(&format!("// ```text\n// ```\n// {wide}")), 1);
+        assert_eq!(breaches(&format!("// ```text\n// {wide}\n// ```")), 0);
+        assert_eq!(breaches(&format!("// | {wide} |")), 0);
+        assert_eq!(breaches(&format!("let url = \"https://{wide}\";")), 0);
+        assert_eq!(breaches(&format!("// {}", &wide[3..])), 0);
     }
 
     #[test]

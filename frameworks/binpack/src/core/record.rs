@@ -2,8 +2,8 @@
 //!
 //! It keeps counts right and makes keys; it decides nothing.
 //!
-//! What is kept is read by every later version: a field that comes new has a default, so that what an older one wrote is
-//! not taken for damaged, and the scheduler does not stop over it.
+//! What is kept is read by every later version: a field that comes new has a default, so that what an older one wrote
+//! is not taken for damaged, and the scheduler does not stop over it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

@@ -149,7 +149,8 @@ pub enum GangEnd {
     First,
 }
 
-/// A job that keeps all rules. What is kept of it on disk is read by later versions: what is missing there is the default.
+/// A job that keeps all rules. What is kept of it on disk is read by later versions: what is missing there is the
+/// default.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default = "Job::unnamed")]
 pub struct Job {

@@ -1,4 +1,5 @@
-//! Label selectors: `key`, `key==value`, `key!=value`, `key in (a, b)` and `key notin (a, b)`, with commas between them.
+//! Label selectors: `key`, `key==value`, `key!=value`, `key in (a, b)` and `key notin (a, b)`, with commas between
+//! them.
 
 use serde_json::Value;
 

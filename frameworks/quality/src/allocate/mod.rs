@@ -85,8 +85,8 @@ pub struct Bid {
 /// A job that has had no core for so many epochs comes first, whatever the policy gains by others.
 pub const PATIENCE: u32 = 12;
 
-/// For so many epochs, and until an iteration has ended in them, a job has a core at least before it may lose its last one:
-/// less would be spent on starting. An iteration that takes longer than [`PATIENCE`] is not waited for.
+/// For so many epochs, and until an iteration has ended in them, a job has a core at least before it may lose its last
+/// one: less would be spent on starting. An iteration that takes longer than [`PATIENCE`] is not waited for.
 pub const TURN: u32 = 1;
 
 impl Bid {
@@ -103,9 +103,9 @@ impl Bid {
 
 /// How many cores each job gets: never more than its ceiling, and all together never more than `cores`. All cores are
 /// given out as far as jobs can use them. With at least one core a job, each job gets one, and then what is more of its
-/// floor as far as there are cores for that, but with [`Policy::Fair`], which knows no floors of more than one. With fewer
-/// cores than jobs a job may be without one. Those that have waited for [`PATIENCE`] epochs come first then, longest first,
-/// after those whose turn has begun only lately.
+/// floor as far as there are cores for that, but with [`Policy::Fair`], which knows no floors of more than one. With
+/// fewer cores than jobs a job may be without one. Those that have waited for [`PATIENCE`] epochs come first then,
+/// longest first, after those whose turn has begun only lately.
 ///
 /// `epoch` is for how many seconds the decision holds.
 pub fn decide(policy: Policy, bids: &[Bid], cores: u32, epoch: f64) -> Vec<u32> {
@@ -133,8 +133,8 @@ fn in_turn(bids: &[Bid], cores: u32, order: Vec<usize>) -> Vec<u32> {
     given
 }
 
-/// Gives these jobs a core each: those in their turn first, then those that have waited too long, then the others in this
-/// order. With one for every job there is, it gives them what is more of their floors, too. Says what is left.
+/// Gives these jobs a core each: those in their turn first, then those that have waited too long, then the others in
+/// this order. With one for every job there is, it gives them what is more of their floors, too. Says what is left.
 fn floors(bids: &[Bid], cores: u32, order: &[usize], given: &mut [u32]) -> u32 {
     let mut order = order.to_vec();
     order.sort_by_key(|job| match &bids[*job] {

@@ -29,7 +29,8 @@ impl Labels {
         Ok(())
     }
 
-    /// The labels and the classes. Classes that are all numbers are in the order of these, others in that of the alphabet.
+    /// The labels and the classes. Classes that are all numbers are in the order of these, others in that of the
+    /// alphabet.
     pub(super) fn finish(self) -> Result<(Vec<f64>, Vec<String>), Breach> {
         if !self.classify {
             return Ok((self.numbers, Vec::new()));

@@ -63,8 +63,9 @@ pub struct Target {
     pub loss: Option<f64>,
     /// The accuracy is not below this.
     pub accuracy: Option<f64>,
-    /// So many seconds have passed since the job was submitted, those without a scheduler counted; the model is what it is by then. With a loss, too, the job
-    /// gets the cores to be there in time, if that can be predicted, every other job has one, and the policy is not fair.
+    /// So many seconds have passed since the job was submitted, those without a scheduler counted; the model is what it
+    /// is by then. With a loss, too, the job gets the cores to be there in time, if that can be predicted, every other
+    /// job has one, and the policy is not fair.
     pub deadline: Option<f64>,
     /// Whether the job continues with the fewest cores after reaching its target, instead of ending.
     pub go_on: bool,

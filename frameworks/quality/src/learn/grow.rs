@@ -59,7 +59,8 @@ impl Rules<'_> {
         self.columns * self.bins * 2
     }
 
-    /// Splits the nodes of `level` of a tree by their histograms, where that gains something. `false` if none was split.
+    /// Splits the nodes of `level` of a tree by their histograms, where that gains something. `false` if none was
+    /// split.
     pub(crate) fn split_level(&self, tree: &mut [f64], level: usize, histograms: &[f64]) -> bool {
         let first = (1 << level) - 1;
         let mut any = false;

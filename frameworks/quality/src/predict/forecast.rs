@@ -199,8 +199,8 @@ impl Forecaster {
         highest - self.losses.iter().copied().fold(f64::INFINITY, f64::min)
     }
 
-    /// The newest loss as a share of the way from the first to where the curve ends; by the lowest loss while there is no
-    /// curve.
+    /// The newest loss as a share of the way from the first to where the curve ends; by the lowest loss while there is
+    /// no curve.
     pub fn normalised(&self) -> Option<f64> {
         let newest = *self.losses.back()?;
         let end = self.fit.map(|f| f.curve.end())?;

@@ -48,7 +48,8 @@ impl TimeModel {
         seconds / self.seconds(cores).max(1e-3)
     }
 
-    /// How many cores, at most `most`, so many iterations need to be done in so many seconds; none if `most` are too few.
+    /// How many cores, at most `most`, so many iterations need to be done in so many seconds; none if `most` are too
+    /// few.
     pub fn cores_for(&self, iterations: f64, seconds: f64, most: u32) -> Option<u32> {
         (1..=most).find(|cores| self.iterations(seconds, *cores) >= iterations)
     }

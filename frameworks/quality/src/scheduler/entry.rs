@@ -112,8 +112,8 @@ impl Entry {
         u32::try_from(self.workers.values().filter(|h| h.running).count()).unwrap_or(u32::MAX)
     }
 
-    /// Takes in that so many epochs have gone by. Only a worker that is there ends the wait: one that is promised may still
-    /// be in the middle of another job's iteration, or not even started.
+    /// Takes in that so many epochs have gone by. Only a worker that is there ends the wait: one that is promised may
+    /// still be in the middle of another job's iteration, or not even started.
     pub(super) fn age(&mut self, epochs: u32) {
         if self.running() > 0 {
             self.waited = 0;
@@ -180,8 +180,8 @@ impl Entry {
         }
     }
 
-    /// How many seconds one worker would still need: to the target, or to 99 % of what can be learnt; of a job that follows
-    /// no curve, to its last iteration.
+    /// How many seconds one worker would still need: to the target, or to 99 % of what can be learnt; of a job that
+    /// follows no curve, to its last iteration.
     fn remaining(&self) -> Option<f64> {
         let time = self.forecaster.time();
         let most = (self.job.iterations.saturating_sub(self.results.iteration.unwrap_or(0))) as f64;

@@ -150,8 +150,8 @@ impl Quality {
         directive
     }
 
-    /// Of the jobs that lack workers the one that has waited too long, and longest; or else the one that has fewest; the
-    /// oldest of such.
+    /// Of the jobs that lack workers the one that has waited too long, and longest; or else the one that has fewest;
+    /// the oldest of such.
     fn neediest(&self, now: Time) -> Option<String> {
         let lacking = self.jobs.values().filter(|e| e.lacks(now) > 0);
         lacking.min_by_key(|e| (Reverse(e.impatience()), e.staying(), e.number)).map(|e| e.job.name.clone())

@@ -69,8 +69,8 @@ impl Drop for Listener {
 }
 
 impl Listener {
-    /// Listens at an address; port 0 takes any free one. Workers wait until `ready`: until then a job of before a restart
-    /// may not have its driver yet.
+    /// Listens at an address; port 0 takes any free one. Workers wait until `ready`: until then a job of before a
+    /// restart may not have its driver yet.
     pub(super) async fn start(
         address: SocketAddr,
         desks: Desks,

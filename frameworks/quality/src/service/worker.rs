@@ -56,8 +56,8 @@ pub fn run(options: &WorkerOptions, mut told: impl FnMut(&str)) -> Result<(), Er
             Ok(stream) => match serve(&options, &stream, (&mut bench, &mut cache), &mut last_heard) {
                 Ok(Next::End) => return Ok(()),
                 Ok(Next::Job { job, token }) => {
-                    // What it has of the old job makes room before it gets anything of the new one; but for its file, if
-                    // that is small enough to be kept.
+                    // What it has of the old job makes room before it gets anything of the new one; but for its file,
+                    // if that is small enough to be kept.
                     bench = None;
                     (options.job, options.token) = (job, token);
                     told(&options.job);

@@ -72,7 +72,8 @@ impl WorkerPool {
         self.connected.clear();
     }
 
-    /// How many workers have computed something of the round. One that joined in the middle of it may have come too late.
+    /// How many workers have computed something of the round. One that joined in the middle of it may have come too
+    /// late.
     pub(super) fn computed(&self) -> usize {
         self.computed.len()
     }

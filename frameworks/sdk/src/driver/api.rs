@@ -128,8 +128,8 @@ impl Serving {
         self.0.address()
     }
 
-    /// Where others reach it, for a framework's `webui_url`: an address that stands for all of this machine's becomes its
-    /// name.
+    /// Where others reach it, for a framework's `webui_url`: an address that stands for all of this machine's becomes
+    /// its name.
     pub fn url(&self) -> String {
         let address = self.address();
         if address.ip().is_unspecified()

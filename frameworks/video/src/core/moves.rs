@@ -89,8 +89,9 @@ pub(super) fn somebody_wants_to_move(queries: &BTreeMap<String, Query>, now: Tim
     wishes(queries, now).next().is_some() && may_move(queries) > 0
 }
 
-/// Launches second tasks for queries that should move, where these offers have a better place for them and while tasks may
-/// hold `left` more cores. Who fits nowhere is not in the way of the others. Gives the names of those that move now.
+/// Launches second tasks for queries that should move, where these offers have a better place for them and while tasks
+/// may hold `left` more cores. Who fits nowhere is not in the way of the others. Gives the names of those that move
+/// now.
 pub(super) fn begin_moves(
     packer: &mut Packer,
     queries: &mut BTreeMap<String, Query>,

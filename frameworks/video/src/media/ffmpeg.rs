@@ -1,6 +1,7 @@
 //! Everything else, by the `ffmpeg` program: it writes Y4M into a pipe, which is read here.
 //!
-//! A pipe cannot be rewound: going back starts the program again. What the program costs is this process's to account for.
+//! A pipe cannot be rewound: going back starts the program again. What the program costs is this process's to account
+//! for.
 
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};

@@ -80,7 +80,8 @@ fn a_file_that_is_cut_short_or_damaged_is_an_error_and_no_end() {
     }
 }
 
-/// The end of a stream that is read from a pipe is known only when it is there, whatever part of its frames is looked at.
+/// The end of a stream that is read from a pipe is known only when it is there, whatever part of its frames is looked
+/// at.
 #[test]
 fn a_loop_goes_round_in_every_configuration() {
     let folder = Folder::new("ffmpeg-loop");

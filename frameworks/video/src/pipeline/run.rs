@@ -119,8 +119,8 @@ struct Readings {
 }
 
 impl Analyst {
-    /// Begins to follow. See [`Config::window`]. What is read with is trained here, if this process has not done it yet,
-    /// and not when the first car comes by.
+    /// Begins to follow. See [`Config::window`]. What is read with is trained here, if this process has not done it
+    /// yet, and not when the first car comes by.
     pub fn new(kind: QueryKind, window: u32) -> Analyst {
         match kind {
             QueryKind::Plates => _ = SignReader::get(),

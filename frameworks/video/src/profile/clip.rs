@@ -1,7 +1,7 @@
 //! Trying configurations on a clip of a real video, keeping what each step gave for all configurations that share it.
 //!
-//! What is kept: decoded frames, frames made smaller, boxes, findings. A step's cost is measured once, in seconds of this
-//! thread's processor time, and counted for every configuration that would have to pay it.
+//! What is kept: decoded frames, frames made smaller, boxes, findings. A step's cost is measured once, in seconds of
+//! this thread's processor time, and counted for every configuration that would have to pay it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! The offline profiler: what a query costs in which configuration, and how good it is then.
 //!
 //! Quality is the F1 score against the golden configuration on the same clip; cost is in cores: seconds of a core for
-//! each second of video. Few configurations are tried, and what steps gave is kept for all that share them. It schedules
-//! nothing.
+//! each second of video. Few configurations are tried, and what steps gave is kept for all that share them. It
+//! schedules nothing.
 
 mod clip;
 mod file;

@@ -1,7 +1,7 @@
 //! Which configurations to try: greedy hill climbing, and the frontier of those that are worth having.
 //!
-//! VideoStorm (NSDI 2017), section 4: the figure of merit is quality minus a multiple of the demand, one knob is changed at a
-//! time, and everything visited is kept. Pure.
+//! VideoStorm (NSDI 2017), section 4: the figure of merit is quality minus a multiple of the demand, one knob is
+//! changed at a time, and everything visited is kept. Pure.
 
 use std::collections::BTreeMap;
 
@@ -50,8 +50,8 @@ impl Default for Search {
 
 /// Tries the golden configuration, then climbs from the cheapest: each climb goes to the best neighbour of what it has
 /// until none is better, and the next one, to which cores are dearer or cheaper, starts from the best seen so far in
-/// its own eyes. Cheap configurations are thus tried before dear ones, and most dear ones never. Gives all points tried,
-/// the golden one first.
+/// its own eyes. Cheap configurations are thus tried before dear ones, and most dear ones never. Gives all points
+/// tried, the golden one first.
 ///
 /// # Errors
 /// The first error of a try.

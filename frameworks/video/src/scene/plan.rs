@@ -245,7 +245,8 @@ struct Planner<'a> {
 }
 
 impl Planner<'_> {
-    /// Objects behind each other in one row, all with one speed (in design pixels a second), so that none meets another.
+    /// Objects behind each other in one row, all with one speed (in design pixels a second), so that none meets
+    /// another.
     fn row(&mut self, x: f64, speed: f64, per_minute: f64, vehicles: bool) {
         if per_minute <= 0.0 {
             return;

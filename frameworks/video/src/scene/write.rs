@@ -35,8 +35,8 @@ pub enum GenerateError {
     },
 }
 
-/// Makes a scene and writes it: as Y4M if the path ends so, as MP4 otherwise; and its truth, with `.json` for the ending.
-/// Gives the truth and its path.
+/// Makes a scene and writes it: as Y4M if the path ends so, as MP4 otherwise; and its truth, with `.json` for the
+/// ending. Gives the truth and its path.
 ///
 /// # Errors
 /// The options are outside their ranges, or a file cannot be written.

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use super::goals::Goals;
 use crate::profile::Point;
 
-/// How soon lag over its goal is to be gone, in seconds: sooner than the horizon, or a demand that is a little more than
-/// thought holds a query over its goal for as long as it lasts.
+/// How soon lag over its goal is to be gone, in seconds: sooner than the horizon, or a demand that is a little more
+/// than thought holds a query over its goal for as long as it lasts.
 const CATCH_UP: f64 = 2.0;
 /// Steps off the hulls, into what the steps along them left over.
 const LAST_STEPS: usize = 6;

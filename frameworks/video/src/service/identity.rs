@@ -1,4 +1,5 @@
-//! What workers know their scheduler by: its address and a token. Both outlive a restart, so that workers find it again.
+//! What workers know their scheduler by: its address and a token. Both outlive a restart, so that workers find it
+//! again.
 
 use std::fs;
 use std::io::Write;

@@ -1,4 +1,5 @@
-//! The framework as a running thing: the scheduler on its driver, a port for workers, an HTTP API, results and profiles.
+//! The framework as a running thing: the scheduler on its driver, a port for workers, an HTTP API, results and
+//! profiles.
 //!
 //! It decides nothing about queries; see [`crate::core`].
 

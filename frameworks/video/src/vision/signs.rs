@@ -1,7 +1,7 @@
 //! Recognising one sign of a plate: a small classifier of our own, trained on drawn signs when it is first needed.
 //!
-//! Training draws each sign many times, a little off its place, larger and smaller, blurred and noisy, as a camera and a
-//! codec would show it. It takes a fraction of a second, and its seed is fixed: every worker reads alike.
+//! Training draws each sign many times, a little off its place, larger and smaller, blurred and noisy, as a camera and
+//! a codec would show it. It takes a fraction of a second, and its seed is fixed: every worker reads alike.
 
 use std::sync::OnceLock;
 

@@ -16,8 +16,9 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// For how many seconds to wait before the next piece of work: 0 if it may begin. `now` is a time in seconds, `used`
-    /// the core-seconds used so far, `cores` the allotment; without one there is nothing to wait for but a change.
+    /// For how many seconds to wait before the next piece of work: 0 if it may begin. `now` is a time in seconds,
+    /// `used` the core-seconds used so far, `cores` the allotment; without one there is nothing to wait for but a
+    /// change.
     pub fn wait(&mut self, now: f64, used: f64, cores: f64) -> f64 {
         let passed = self.at.map_or(0.0, |at| (now - at).max(0.0));
         self.at = Some(now);

@@ -39,8 +39,8 @@ fn watch(start: &Start, shared: &Shared) -> Result<(), MediaError> {
     let still = learn_still(&mut frames.video)?;
     let mut pipeline = Pipeline::new(spec.kind, start.orders.config, still);
     let mut next = lead_in(start, &mut frames, &mut pipeline, shared)?;
-    // Getting ready is not paid from the allotment: at a fiftieth of a core, a fifth of a second of it would be ten seconds
-    // of lag. It happens once for each start, within what the task holds.
+    // Getting ready is not paid from the allotment: at a fiftieth of a core, a fifth of a second of it would be ten
+    // seconds of lag. It happens once for each start, within what the task holds.
     let ready = frames.core_seconds();
     let mut pace = Pace::default();
     let mut meter = Meter::default();

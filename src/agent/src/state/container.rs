@@ -151,9 +151,11 @@ pub struct ContainerSpec {
     pub volumes: Vec<VolumeLink>,
     /// Image, volumes, network, limits.
     pub container: Option<pb::ContainerInfo>,
-    /// Variables whose values are secrets that have to be asked for: they come beside, or in the place of, those of `environment`.
+    /// Variables whose values are secrets that have to be asked for: they come beside, or in the place of, those of
+    /// `environment`.
     pub secrets: Vec<(String, pb::Secret)>,
-    /// Set if it is an executor that the agent has made up, or a pod's: its program is ours, whatever its words look like.
+    /// Set if it is an executor that the agent has made up, or a pod's: its program is ours, whatever its words look
+    /// like.
     pub ours: Option<Ours>,
     /// Set if it is a session in its parent: `sandbox` is the parent's then, is not made, and takes no output.
     pub session: Option<Session>,

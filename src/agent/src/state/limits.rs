@@ -33,8 +33,8 @@ fn requested(resources: &[pb::Resource], name: &str) -> f64 {
 }
 
 impl Executor {
-    /// If any of its tasks has a limit: the limits of all tasks, what the executor itself holds, and what tasks without a
-    /// limit hold. Without `quotas` a task that has no limit of processors may use all, and so may the whole.
+    /// If any of its tasks has a limit: the limits of all tasks, what the executor itself holds, and what tasks without
+    /// a limit hold. Without `quotas` a task that has no limit of processors may use all, and so may the whole.
     pub fn limits(&self, quotas: bool) -> Limits {
         let queued = self.queued.iter().flat_map(Queued::tasks).map(|task| (&task.limits, &task.resources));
         let launched = self.launched.values().map(|task| (&task.limits, &task.resources));

@@ -1,6 +1,7 @@
 //! What an agent knows: tables with private fields, which keep their indices in step, and their rows.
 //!
-//! Rows are shared with snapshots and copied when they change. What changes them is in the file of each message and call.
+//! Rows are shared with snapshots and copied when they change. What changes them is in the file of each message and
+//! call.
 
 mod container;
 mod executor;

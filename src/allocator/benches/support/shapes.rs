@@ -140,7 +140,8 @@ pub fn mostly_silent(agents: usize, frameworks: usize, limits: Limits, rows: &mu
     rows.push(Row::new(format!("{agents} x {frameworks} with {silent} suppressed: {agents} offers"), best, limits));
 }
 
-/// Every role has a quota, and some are guaranteed several agents, so that one run makes more offers than there are agents.
+/// Every role has a quota, and some are guaranteed several agents, so that one run makes more offers than there are
+/// agents.
 pub fn quota_everywhere(count: usize, limits: [Limits; 3], rows: &mut Vec<Row>) {
     let shape = format!("{count} agents, roles with quota, frameworks");
     let mut best = [Duration::MAX; 3];

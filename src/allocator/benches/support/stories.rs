@@ -206,7 +206,8 @@ pub fn granularity() -> Lines {
     }
 }
 
-/// Servers of two kinds, and two frameworks that each suit one of them: tasks that run after a minute, mean of ten seeds.
+/// Servers of two kinds, and two frameworks that each suit one of them: tasks that run after a minute, mean of ten
+/// seeds.
 pub fn sorters() -> Lines {
     let run = |kind: SorterKind, seed: u64| {
         let workers = vec![

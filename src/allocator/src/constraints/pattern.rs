@@ -1,7 +1,8 @@
-//! Regular expressions of offer constraints: RE2's syntax, whole matches, and a limit on their size that is worked out before
-//! anything is built, so that an expression that explodes costs nothing.
+//! Regular expressions of offer constraints: RE2's syntax, whole matches, and a limit on their size that is worked out
+//! before anything is built, so that an expression that explodes costs nothing.
 //!
-//! RE2 and the `regex` crate differ in what `\d`, `\s`, `\w` and `\b` mean: RE2 means ASCII only. They are rewritten here.
+//! RE2 and the `regex` crate differ in what `\d`, `\s`, `\w` and `\b` mean: RE2 means ASCII only. They are rewritten
+//! here.
 
 use std::borrow::Cow;
 
@@ -17,8 +18,8 @@ pub struct RegexLimits {
     /// `--offer_constraints_re2_max_mem`, in bytes. An instruction is assumed to need 28 bytes, which follows from the
     /// documentation of the flag's default (54 instructions in 1499 bytes).
     pub max_memory: usize,
-    /// `--offer_constraints_re2_max_program_size`: how many instructions, counted much as RE2 counts them: one per byte, one per
-    /// range of a class, one per branch; a counted repetition is so many copies.
+    /// `--offer_constraints_re2_max_program_size`: how many instructions, counted much as RE2 counts them: one per
+    /// byte, one per range of a class, one per branch; a counted repetition is so many copies.
     pub max_program_size: usize,
 }
 

@@ -1,5 +1,5 @@
-//! An explanation in words: one line a reason, with how many agents it stops and some of them, so that ten thousand agents
-//! make a few lines.
+//! An explanation in words: one line a reason, with how many agents it stops and some of them, so that ten thousand
+//! agents make a few lines.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter, Write as _};

@@ -1,5 +1,5 @@
-//! Water-filling: what each of some competitors would have if dominant shares were raised together until demands are met and
-//! resources are used up (the DRF allocation for divisible tasks; Ghodsi et al., NSDI 2011).
+//! Water-filling: what each of some competitors would have if dominant shares were raised together until demands are
+//! met and resources are used up (the DRF allocation for divisible tasks; Ghodsi et al., NSDI 2011).
 
 /// One competitor.
 #[derive(Clone, Debug)]

@@ -31,7 +31,8 @@ pub const MAX_ENTRIES: usize = 10_000;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Policies {
-    /// How long an offer may stay unanswered before it is rescinded; never if unset. Roles and frameworks may have their own.
+    /// How long an offer may stay unanswered before it is rescinded; never if unset. Roles and frameworks may have
+    /// their own.
     #[serde(with = "text::span", skip_serializing_if = "Option::is_none")]
     pub offer_timeout: Option<Duration>,
     /// A timeout that is learned from how fast each framework accepts. It never exceeds one that is set.
@@ -39,8 +40,8 @@ pub struct Policies {
     pub adaptive_timeout: Option<Adaptive>,
     /// How long refusals last; roles may have their own.
     pub refusal: Refusing,
-    /// The largest dominant share of the cluster that one framework may hold as unanswered offers, above 0 and at most 1.
-    /// A framework without any offer may always be made one.
+    /// The largest dominant share of the cluster that one framework may hold as unanswered offers, above 0 and at most
+    /// 1. A framework without any offer may always be made one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_offered_share: Option<f64>,
     /// An agent larger than this is offered in equal slices, none of them larger than this. Whole agents if unset.
@@ -123,8 +124,8 @@ pub struct Refusing {
     pub backoff: Option<Backoff>,
 }
 
-/// Repeated refusal of the same agent: the n-th in a row lasts `factor^(n-1)` times as long, until the framework uses something
-/// there or revives.
+/// Repeated refusal of the same agent: the n-th in a row lasts `factor^(n-1)` times as long, until the framework uses
+/// something there or revives.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Backoff {
@@ -149,8 +150,8 @@ pub struct Adaptive {
 }
 
 impl Policies {
-    /// How long a framework may leave an offer in `role` unanswered, as far as it is set: the framework's own, the nearest role's, the
-    /// cluster's.
+    /// How long a framework may leave an offer in `role` unanswered, as far as it is set: the framework's own, the
+    /// nearest role's, the cluster's.
     #[must_use]
     pub fn offer_timeout(&self, id: &str, name: &str, role: &Role) -> Option<Duration> {
         let own = self.framework(id, name).and_then(|own| own.offer_timeout);
@@ -163,8 +164,8 @@ impl Policies {
         self.framework(id, name).and_then(|own| own.max_offered_share).or(self.max_offered_share)
     }
 
-    /// How long refusals in `role` last, every field set but `timed_out` and `backoff`. A default that was set further up than the bounds is
-    /// moved into them.
+    /// How long refusals in `role` last, every field set but `timed_out` and `backoff`. A default that was set further
+    /// up than the bounds is moved into them.
     #[must_use]
     pub fn refusing(&self, role: &Role) -> Refusing {
         let refusal = |of: fn(&Refusing) -> Option<Duration>, unset| {
@@ -183,8 +184,8 @@ impl Policies {
         self.refusing(role).timed_out.map(|refuse| Filter { refuse })
     }
 
-    /// The refusal that a call with `refuse_seconds` asks for. Mesos's own rules come first ([`Filter::from_refuse_seconds`]);
-    /// repeated refusals are the allocator's.
+    /// The refusal that a call with `refuse_seconds` asks for. Mesos's own rules come first
+    /// ([`Filter::from_refuse_seconds`]); repeated refusals are the allocator's.
     #[must_use]
     pub fn filter(&self, role: &Role, refuse_seconds: Option<f64>) -> Filter {
         let limits = self.refusing(role);

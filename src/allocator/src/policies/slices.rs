@@ -27,7 +27,8 @@ impl Slicer {
         (slices > 1).then(|| Slicer { slices, total: amounts, ports: total.ports().count() })
     }
 
-    /// The next slice of what is there. Everything, if the slice or what would be left is not `enough` for an offer of its own.
+    /// The next slice of what is there. Everything, if the slice or what would be left is not `enough` for an offer of
+    /// its own.
     pub(crate) fn cut(&self, there: &Resources, enough: impl Fn(&Resources) -> bool) -> Resources {
         let mut slice = Resources::new();
         for resource in there {

@@ -1,5 +1,5 @@
-//! Best fit: agents are visited in the order in which what is free on them has the mix of what the poorest framework uses
-//! (the heuristic of Best-Fit DRFH; Wang, Li, Liang, INFOCOM 2014).
+//! Best fit: agents are visited in the order in which what is free on them has the mix of what the poorest framework
+//! uses (the heuristic of Best-Fit DRFH; Wang, Li, Liang, INFOCOM 2014).
 
 use resources::{Name, Quantities};
 

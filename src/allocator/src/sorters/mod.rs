@@ -7,8 +7,8 @@
 //! | `psdsf` | the least share of *this* agent | Khamse-Ashari et al., "Per-Server Dominant-Share Fairness", ICC 2017 |
 //! | `bfdrf` | as `drf`, but agents are offered in the order in which they fit | Wang, Li, Liang, "Dominant Resource Fairness in Cloud Computing Systems with Heterogeneous Servers", INFOCOM 2014 |
 //!
-//! A new one is a type with [`Sorter`], and a line in [`SorterKind`]. `drf` is kept in order by the tree itself; the others are asked on
-//! each visit to an agent.
+//! A new one is a type with [`Sorter`], and a line in [`SorterKind`]. `drf` is kept in order by the tree itself; the
+//! others are asked on each visit to an agent.
 
 mod best_fit;
 mod drf;

@@ -5,10 +5,10 @@
 //!                        └── seat "a/." ── clients (frameworks in a)
 //! ```
 //!
-//! A role's own frameworks sit below its *seat*, which competes with the role's sub-roles: that is Mesos's virtual leaf.
-//! Every node keeps what is allocated at or below it, how often something was, and the order of those children that have
-//! an active client; a booking re-sorts one path, in O(depth x log children). When the cluster's total changes, all shares do,
-//! and the orders are made anew before the next walk.
+//! A role's own frameworks sit below its *seat*, which competes with the role's sub-roles: that is Mesos's virtual
+//! leaf. Every node keeps what is allocated at or below it, how often something was, and the order of those children
+//! that have an active client; a booking re-sorts one path, in O(depth x log children). When the cluster's total
+//! changes, all shares do, and the orders are made anew before the next walk.
 //!
 //! It knows nothing of agents, filters or offers: whoever walks it decides what to offer.
 

@@ -35,8 +35,8 @@ impl Tree {
         }
     }
 
-    /// Visits the active clients at and below some roles that are siblings, in the order in which [`Tree::walk`] would. Where few
-    /// are visited before the visitor breaks off, the others need not be sorted.
+    /// Visits the active clients at and below some roles that are siblings, in the order in which [`Tree::walk`] would.
+    /// Where few are visited before the visitor breaks off, the others need not be sorted.
     pub(crate) fn walk_siblings(
         &self,
         roles: impl Iterator<Item = NodeIx>,

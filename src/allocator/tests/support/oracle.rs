@@ -1,7 +1,7 @@
 //! A naive allocator, written from the rules alone: no indexes, no memory of who said no, everything worked out anew.
 //!
-//! It is told what the real one is told. It does not choose the order in which agents are visited (a shuffle may be anything),
-//! but says what must be offered on a given agent.
+//! It is told what the real one is told. It does not choose the order in which agents are visited (a shuffle may be
+//! anything), but says what must be offered on a given agent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -112,7 +112,8 @@ impl Oracle {
         Oracle { config, ..Oracle::default() }
     }
 
-    // --- what is held -------------------------------------------------------------------------------------------------
+    // --- what is held
+    // -------------------------------------------------------------------------------------------------
 
     pub fn hold(&mut self, holding: &Holding, resources: &Resources, held: Held) {
         if !resources.is_empty() {
@@ -165,7 +166,8 @@ impl Oracle {
         (sum(|r| r.is_reserved()), sum(|r| r.is_unreserved() && !r.is_revocable()))
     }
 
-    // --- the order ----------------------------------------------------------------------------------------------------
+    // --- the order
+    // ----------------------------------------------------------------------------------------------------
 
     /// Frameworks that are in a role: subscribed, or still holding something.
     fn members(&self, role: &Role) -> BTreeSet<FrameworkId> {
@@ -272,7 +274,8 @@ impl Oracle {
         keys.into_iter().map(|(_, _, id)| (role.clone(), id)).collect()
     }
 
-    // --- what is offered ----------------------------------------------------------------------------------------------
+    // --- what is offered
+    // ----------------------------------------------------------------------------------------------
 
     pub fn start_run(&mut self) {
         self.offered_shared.clear();
@@ -282,8 +285,8 @@ impl Oracle {
         *self.offered_shared.entry(agent.clone()).or_default() += &resources.shared();
     }
 
-    /// What a visit to an agent comes to: who is offered what. `asked_again` says whether refusals that have ended since the
-    /// last interval run still count as refusals.
+    /// What a visit to an agent comes to: who is offered what. `asked_again` says whether refusals that have ended
+    /// since the last interval run still count as refusals.
     pub fn visit(&self, id: &AgentId, asked_again: bool, part: Part) -> Offers {
         let agent = &self.agents[id];
         let listed = self.whitelist.as_ref().is_none_or(|hosts| hosts.contains(&agent.options.hostname));
@@ -355,7 +358,8 @@ impl Oracle {
         refusals.all(|r| r.until == Until::NextInterval).then_some((offer, rests))
     }
 
-    // --- maintenance --------------------------------------------------------------------------------------------------
+    // --- maintenance
+    // --------------------------------------------------------------------------------------------------
 
     /// REVIVE, or another connection, makes filters void; without a connection nothing is asked.
     pub fn reconnect(&mut self, id: &FrameworkId, active: bool) {
@@ -388,7 +392,8 @@ impl Oracle {
         (least, most)
     }
 
-    // --- quota --------------------------------------------------------------------------------------------------------
+    // --- quota
+    // --------------------------------------------------------------------------------------------------------
 
     /// What a top-level role consumes: all that is reserved for it or below it, and what is held beside that.
     pub fn charged(&self, top: &Role) -> Quantities {

@@ -1,8 +1,8 @@
 //! A cluster in which every step is told to the real allocator and to the naive one.
 //!
-//! After each step, for every agent: what is free, offered and used makes up the total, and is what the naive books say; for
-//! every role the sums agree. After each run: every visited agent's offers are exactly those of the naive allocator, and
-//! after an interval run there is nothing left that anybody would be offered.
+//! After each step, for every agent: what is free, offered and used makes up the total, and is what the naive books
+//! say; for every role the sums agree. After each run: every visited agent's offers are exactly those of the naive
+//! allocator, and after an interval run there is nothing left that anybody would be offered.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -38,7 +38,8 @@ impl World {
         self.now = self.now + by;
     }
 
-    // --- frameworks ---------------------------------------------------------------------------------------------------
+    // --- frameworks
+    // ---------------------------------------------------------------------------------------------------
 
     pub fn add_framework(&mut self, id: &FrameworkId, options: &FrameworkOptions, active: bool) {
         let fresh = !self.oracle.frameworks.contains_key(id);
@@ -141,7 +142,8 @@ impl World {
         self.check();
     }
 
-    // --- agents -------------------------------------------------------------------------------------------------------
+    // --- agents
+    // -------------------------------------------------------------------------------------------------------
 
     pub fn add_agent(
         &mut self,
@@ -202,7 +204,8 @@ impl World {
         self.check();
     }
 
-    // --- maintenance --------------------------------------------------------------------------------------------------
+    // --- maintenance
+    // --------------------------------------------------------------------------------------------------
 
     pub fn set_unavailability(&mut self, id: &AgentId, unavailability: Option<Unavailability>) -> Vec<FrameworkId> {
         let asked = self.allocator.set_unavailability(id, unavailability);
@@ -254,7 +257,8 @@ impl World {
         }
     }
 
-    // --- what becomes of resources ------------------------------------------------------------------------------------
+    // --- what becomes of resources
+    // ------------------------------------------------------------------------------------
 
     pub fn recover(&mut self, holding: &Holding, resources: &Resources, held: Held, filter: Option<Filter>) {
         self.allocator.recover(holder(holding), resources, held, filter, self.now);
@@ -329,7 +333,8 @@ impl World {
         Ok(())
     }
 
-    // --- runs ---------------------------------------------------------------------------------------------------------
+    // --- runs
+    // ---------------------------------------------------------------------------------------------------------
 
     pub fn allocate(&mut self) -> Vec<Offering> {
         let offerings = self.allocator.allocate(self.now);
@@ -345,7 +350,8 @@ impl World {
         offerings
     }
 
-    /// Whoever waits for an interval run is given one: after the time that the allocator names, there is nobody to wait for.
+    /// Whoever waits for an interval run is given one: after the time that the allocator names, there is nobody to wait
+    /// for.
     fn check_wake(&self) {
         let end = |r: &Refusal| if let Until::After(until) = r.until { until } else { Time::EPOCH };
         // One that a longer refusal covers makes no difference.
@@ -370,8 +376,8 @@ impl World {
         );
     }
 
-    /// Holds a run against the naive allocator, visit by visit in the order in which the real one made them: first those that
-    /// serve guarantees, until nobody can be served so; then those that go by share.
+    /// Holds a run against the naive allocator, visit by visit in the order in which the real one made them: first
+    /// those that serve guarantees, until nobody can be served so; then those that go by share.
     fn run(&mut self, offerings: &[Offering], interval: bool) {
         self.oracle.end_refusals(self.now, interval);
         self.oracle.start_run();
@@ -420,8 +426,8 @@ impl World {
 
     fn check_nothing_left(&self, part: Part, interval: bool) {
         for (id, agent) in &self.oracle.agents {
-            // In other runs shared resources wait for the interval, and so do those whose refusal has ended, and an agent on
-            // which somebody has rested since: the order may be another then.
+            // In other runs shared resources wait for the interval, and so do those whose refusal has ended, and an
+            // agent on which somebody has rested since: the order may be another then.
             let rests = self.oracle.rested.contains(id);
             let complete = interval || (agent.total.shared().is_empty() && !rests);
             let left = self.oracle.visit(id, interval, part);
@@ -429,7 +435,8 @@ impl World {
         }
     }
 
-    // --- checks -------------------------------------------------------------------------------------------------------
+    // --- checks
+    // -------------------------------------------------------------------------------------------------------
 
     /// The books agree, and nothing is lost or made.
     fn check(&mut self) {

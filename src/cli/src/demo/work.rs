@@ -170,7 +170,8 @@ impl Frameworks {
         })
     }
 
-    /// Tasks that ended as none should, a sentence each. Workers that are moved are killed; nothing may fail or be lost.
+    /// Tasks that ended as none should, a sentence each. Workers that are moved are killed; nothing may fail or be
+    /// lost.
     pub(super) async fn failures(&self, master: &MasterArgs) -> Result<Vec<String>> {
         let answer: Value = master.call(&json!({ "type": "GET_TASKS" })).await?;
         let lists = ["tasks", "completed_tasks", "orphan_tasks", "unreachable_tasks"];

@@ -1,5 +1,5 @@
-//! `tepui framework video`: queries on videos that share cores by quality and lag. Also its tools, which need no cluster:
-//! making traffic scenes, profiling, and running one query here; and what a worker task runs.
+//! `tepui framework video`: queries on videos that share cores by quality and lag. Also its tools, which need no
+//! cluster: making traffic scenes, profiling, and running one query here; and what a worker task runs.
 
 mod tools;
 mod view;

@@ -41,8 +41,8 @@ pub struct Args {
     /// How tasks arrive: at random moments, or evenly
     #[arg(long, value_name = "WAY", default_value = "poisson")]
     arrivals: plan::Arrivals,
-    /// The framework that the frameworks behave like (docs/lab-guide.md); if not given: one that answers at once, and asks for
-    /// offers whenever a task is submitted
+    /// The framework that the frameworks behave like (docs/lab-guide.md); if not given: one that answers at once, and
+    /// asks for offers whenever a task is submitted
     #[arg(long, value_name = "NAME")]
     like: Option<plan::Like>,
     /// The role of the frameworks

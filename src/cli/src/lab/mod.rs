@@ -16,7 +16,8 @@ use clap::Subcommand;
 
 #[derive(Debug, Subcommand)]
 pub enum LabCommand {
-    /// Run a scenario under virtual time or on a real cluster, with all its seeds and the points of its sweep, and write a report
+    /// Run a scenario under virtual time or on a real cluster, with all its seeds and the points of its sweep, and
+    /// write a report
     #[command(visible_alias = "sweep")]
     Run(run::Args),
     /// Submit tasks at a chosen rate on a real cluster, and measure how long it takes until they run

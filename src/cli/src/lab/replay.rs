@@ -16,7 +16,8 @@ use crate::say::say;
 pub struct Args {
     /// The recording: the file of `tepui master --record`
     file: PathBuf,
-    /// Policies of holding and refusal for a second master beside the recorded one; a file as for `tepui master --policies`
+    /// Policies of holding and refusal for a second master beside the recorded one; a file as for
+    /// `tepui master --policies`
     #[arg(long, value_name = "FILE")]
     policies: Option<String>,
     /// Print what came out as JSON

@@ -32,8 +32,8 @@ pub struct Args {
     /// Print all numbers as JSON instead of tables
     #[arg(long)]
     json: bool,
-    /// Run on a real cluster, in real time: real frameworks, and processes that sleep as tasks. A cluster is started for each
-    /// run, unless --master names one
+    /// Run on a real cluster, in real time: real frameworks, and processes that sleep as tasks. A cluster is started
+    /// for each run, unless --master names one
     #[arg(long, conflicts_with = "threads")]
     live: bool,
     /// With --live: how many seconds of the scenario pass in a real one

@@ -50,7 +50,8 @@ impl Keys {
         (passed, false)
     }
 
-    /// Passes on the shortest beginning of what was held back, so that the rest may still be a beginning of the sequence.
+    /// Passes on the shortest beginning of what was held back, so that the rest may still be a beginning of the
+    /// sequence.
     fn give_back(&mut self, passed: &mut Vec<u8>) {
         let held = &self.sequence[..self.typed];
         let rest = (0..self.typed).rev().find(|&rest| held.ends_with(&self.sequence[..rest])).unwrap_or(0);

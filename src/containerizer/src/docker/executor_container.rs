@@ -1,5 +1,5 @@
-//! Executors of Docker tasks in containers of their own (`--docker_mesos_image`), for an agent that runs in a container itself: all
-//! processes of such an agent end with it. Decision 73 in docs/decisions.md.
+//! Executors of Docker tasks in containers of their own (`--docker_mesos_image`), for an agent that runs in a container
+//! itself: all processes of such an agent end with it. Decision 73 in docs/decisions.md.
 
 use agent::ContainerSpec;
 use anyhow::Context;

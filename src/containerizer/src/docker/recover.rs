@@ -23,8 +23,8 @@ impl Docker {
     /// Ends and deletes what an earlier agent has left of containers other than these. Blocks.
     ///
     /// # Errors
-    /// If there are such containers, and Docker does not say which of them it has: without their processes beside them they would
-    /// count as ended.
+    /// If there are such containers, and Docker does not say which of them it has: without their processes beside them
+    /// they would count as ended.
     pub(super) async fn clean(&self, wanted: &BTreeSet<String>) -> anyhow::Result<()> {
         let Some(inner) = &self.0 else { return Ok(()) };
         // The owners of those that keep running are unknown.
@@ -37,8 +37,8 @@ impl Docker {
         Ok(())
     }
 
-    /// The variables of the process that stands beside the container of an executor of an earlier agent, where that is there while the
-    /// process is not; none if there is no such container.
+    /// The variables of the process that stands beside the container of an executor of an earlier agent, where that is
+    /// there while the process is not; none if there is no such container.
     pub(super) fn runner_again(&self, container: &ContainerName, sandbox: &str) -> Option<Vec<(OsString, OsString)>> {
         let inner = self.0.as_ref()?;
         let name = lock(&inner.left).remove(container.as_str())?;
@@ -89,7 +89,8 @@ struct Named {
     id: String,
     /// Whether its executor is in there, and not its task.
     apart: bool,
-    /// What the task's container is called, if that is `mesos-<agent's id>.<container's id>`: so Mesos called them from 0.23 to 1.3.
+    /// What the task's container is called, if that is `mesos-<agent's id>.<container's id>`: so Mesos called them from
+    /// 0.23 to 1.3.
     old: Option<String>,
 }
 

@@ -1,5 +1,5 @@
-//! The fetcher's cache: which file has which URI of which user, how many fetches use it, and which is evicted when it is full
-//! (mesos-features.md AGT-65).
+//! The fetcher's cache: which file has which URI of which user, how many fetches use it, and which is evicted when it
+//! is full (mesos-features.md AGT-65).
 //!
 //! It counts and deletes; the fetcher's processes write and read the files.
 
@@ -105,8 +105,8 @@ impl FetchCache {
         }
     }
 
-    /// Makes room for a file that is missing and has so many bytes, if that is known. If there can be none, for what is in use
-    /// does not go, the file is not one of the cache, and need not be given back.
+    /// Makes room for a file that is missing and has so many bytes, if that is known. If there can be none, for what is
+    /// in use does not go, the file is not one of the cache, and need not be given back.
     pub(crate) fn reserve(&self, key: &Key, bytes: Option<u64>) -> bool {
         let mut books = lock(&self.books);
         let in_use = books.entries.values().filter(|entry| entry.users > 0).map(Entry::size).sum::<u64>();

@@ -1,6 +1,7 @@
 //! The agent's side of the fetcher: it runs the process that fetches a container's URIs before the container starts.
 //!
-//! The process is the agent's own program, run as the task's user in the sandbox. What it does is in the crate `fetcher`.
+//! The process is the agent's own program, run as the task's user in the sandbox. What it does is in the crate
+//! `fetcher`.
 
 mod cache;
 

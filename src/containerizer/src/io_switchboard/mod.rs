@@ -1,6 +1,7 @@
 //! The I/O switchboard: it carries bytes between sessions or terminals and the clients that are attached to them.
 //!
-//! A session has pipes or a terminal (`terminals.rs`). The daemon implements [`Client`] by the streams of its HTTP calls.
+//! A session has pipes or a terminal (`terminals.rs`). The daemon implements [`Client`] by the streams of its HTTP
+//! calls.
 
 pub(crate) mod terminals;
 

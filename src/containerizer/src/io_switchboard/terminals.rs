@@ -1,8 +1,8 @@
 //! The pipes and terminals of sessions, and the terminals of other containers (`tty_info`).
 //!
-//! The streams of a session are the agent's, and end with it. The terminal of any other container belongs to a switchboard, a small
-//! process beside it (crate `executor`) that outlives the agent: it writes the output to the sandbox, and the agent is its client. Its
-//! socket is in the container's runtime directory.
+//! The streams of a session are the agent's, and end with it. The terminal of any other container belongs to a
+//! switchboard, a small process beside it (crate `executor`) that outlives the agent: it writes the output to the
+//! sandbox, and the agent is its client. Its socket is in the container's runtime directory.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -68,8 +68,8 @@ pub(crate) struct Ends {
 }
 
 impl Ends {
-    /// Opens a session's pipes or terminal, and gives the other ends to the process to be. With `inside`, the terminal is one of
-    /// those that this process sees.
+    /// Opens a session's pipes or terminal, and gives the other ends to the process to be. With `inside`, the terminal
+    /// is one of those that this process sees.
     ///
     /// # Errors
     /// If there are no descriptors left.

@@ -34,8 +34,8 @@ impl MesosContainerizer {
         MesosContainerizer { isolators, is_on, live }
     }
 
-    /// The first process of the container whose namespaces this one shares: a session those of the very one that it is in, others
-    /// those of the outermost, or of the nearest that has a root of its own.
+    /// The first process of the container whose namespaces this one shares: a session those of the very one that it is
+    /// in, others those of the outermost, or of the nearest that has a root of its own.
     fn around(&self, container: &ContainerName, spec: &ContainerSpec) -> Option<i32> {
         let mut around = container.parent()?;
         while spec.session.is_none()

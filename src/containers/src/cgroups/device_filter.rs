@@ -1,4 +1,5 @@
-//! Which devices a group of version 2 may use: a small program that the kernel asks before it opens or makes one (bpf(2)).
+//! Which devices a group of version 2 may use: a small program that the kernel asks before it opens or makes one
+//! (bpf(2)).
 //!
 //! Version 1 has files for the same rules. What the rules of a container are is not decided here.
 
@@ -14,8 +15,8 @@ const LOAD: libc::c_int = 5;
 const ATTACH: libc::c_int = 8;
 const PROGRAM_OF_DEVICES: u32 = 15;
 const AT_DEVICES: u32 = 6;
-/// `BPF_F_ALLOW_OVERRIDE`: a group's next program takes the place of its last one, in one step. What groups further out ask
-/// several programs for, as systemd's units do, is asked all the same.
+/// `BPF_F_ALLOW_OVERRIDE`: a group's next program takes the place of its last one, in one step. What groups further out
+/// ask several programs for, as systemd's units do, is asked all the same.
 const REPLACEABLE: u32 = 1;
 
 /// What the kernel calls making, reading and writing a device.
@@ -172,8 +173,9 @@ fn load(steps: &[Step]) -> io::Result<OwnedFd> {
         kernel: 0,
         flags: 0,
     };
-    // SAFETY: the kernel reads `size_of` bytes of `call`, which has no padding, the text up to its zero, and `steps` instructions
-    // of eight bytes each, which is what a `Step` has; all of it outlives the call, and nothing is written.
+    // SAFETY: the kernel reads `size_of` bytes of `call`, which has no padding, the text up to its zero, and `steps`
+    // instructions of eight bytes each, which is what a `Step` has; all of it outlives the call, and nothing is
+    // written.
     let fd = unsafe { libc::syscall(libc::SYS_bpf, LOAD, &raw const call, size_of::<LoadCall>()) };
     let fd = libc::c_int::try_from(fd).unwrap_or(-1);
     if fd < 0 {
@@ -186,7 +188,8 @@ fn load(steps: &[Step]) -> io::Result<OwnedFd> {
 fn attach(group: BorrowedFd<'_>, program: BorrowedFd<'_>) -> io::Result<()> {
     let call =
         AttachCall { group: group.as_raw_fd(), program: program.as_raw_fd(), place: AT_DEVICES, flags: REPLACEABLE };
-    // SAFETY: the kernel reads `size_of` bytes of `call`, which has no padding and outlives the call, and writes nothing.
+    // SAFETY: the kernel reads `size_of` bytes of `call`, which has no padding and outlives the call, and writes
+    // nothing.
     match unsafe { libc::syscall(libc::SYS_bpf, ATTACH, &raw const call, size_of::<AttachCall>()) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),

@@ -55,8 +55,8 @@ impl Group {
         }
     }
 
-    /// Removes the group if nothing is in it, neither processes nor groups; whether it is gone. For the usual end of a container
-    /// this is all that is to be done.
+    /// Removes the group if nothing is in it, neither processes nor groups; whether it is gone. For the usual end of a
+    /// container this is all that is to be done.
     pub fn remove_if_empty(&self) -> bool {
         if self.is_v2() {
             // If it cannot be removed, neither can the group.

@@ -48,8 +48,8 @@ impl Group {
         matches!(self.folders, Folders::V2(_))
     }
 
-    /// Makes the group for these controllers. A container inside another one without limits of its own asks for the freezer
-    /// only: the rest it shares.
+    /// Makes the group for these controllers. A container inside another one without limits of its own asks for the
+    /// freezer only: the rest it shares.
     ///
     /// # Errors
     /// A controller that is not mounted, or what the system refuses.
@@ -78,8 +78,8 @@ impl Group {
         }
     }
 
-    /// What a new process needs to enter the group: once for the group's own controllers, and for those that it shares with
-    /// `parent`.
+    /// What a new process needs to enter the group: once for the group's own controllers, and for those that it shares
+    /// with `parent`.
     ///
     /// # Errors
     /// If a file of the group cannot be opened.

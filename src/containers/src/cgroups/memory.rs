@@ -138,7 +138,8 @@ impl Group {
         Ok(Some(OomWatch { event: notifier(folder, "memory.oom_control", "")? }))
     }
 
-    /// Counts from now on how often the kernel finds the group short of memory, by [`SHORTAGES`]. `None` with version 2, which has
+    /// Counts from now on how often the kernel finds the group short of memory, by [`SHORTAGES`]. `None` with version
+    /// 2, which has
     /// [`Group::pressures`].
     ///
     /// # Errors

@@ -26,7 +26,8 @@ pub struct IoStatistics {
     pub devices: Vec<DeviceIo>,
 }
 
-/// What was done with one block device, by the kernel's words for it (`Read`, `Write`, `Discard` and, with version 1, sums of these).
+/// What was done with one block device, by the kernel's words for it (`Read`, `Write`, `Discard` and, with version 1,
+/// sums of these).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceIo {
     /// The device's numbers; none for all devices.

@@ -1,5 +1,5 @@
-//! How long a group's processes have waited for processors, memory and disks: the kernel's pressure stall information. Version
-//! 1 does not count it for groups.
+//! How long a group's processes have waited for processors, memory and disks: the kernel's pressure stall information.
+//! Version 1 does not count it for groups.
 
 use super::{Controller, Group, read};
 

@@ -1,8 +1,8 @@
-//! A slice of systemd's: a group that new processes enter in systemd's own hierarchies, so that they are not part of the unit
-//! whose process starts them, and do not end with it.
+//! A slice of systemd's: a group that new processes enter in systemd's own hierarchies, so that they are not part of
+//! the unit whose process starts them, and do not end with it.
 //!
-//! systemd itself is spoken to elsewhere. Here are only the groups, in the hierarchies by which it knows what belongs to a
-//! unit: `name=systemd` with version 1, the unified one with version 2, and both on a host that has both.
+//! systemd itself is spoken to elsewhere. Here are only the groups, in the hierarchies by which it knows what belongs
+//! to a unit: `name=systemd` with version 1, the unified one with version 2, and both on a host that has both.
 
 use std::fs::OpenOptions;
 use std::os::fd::OwnedFd;
@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use super::{CgroupError, Entry, failed};
 
-/// Version 2: the group below the slice in which the processes are. A slice may have units below it, and a group with others
-/// that have controllers can hold no process itself.
+/// Version 2: the group below the slice in which the processes are. A slice may have units below it, and a group with
+/// others that have controllers can hold no process itself.
 const LEAF: &str = "executors";
 
 /// A slice's group in each of systemd's hierarchies that are mounted. Nothing need be there.
@@ -69,8 +69,8 @@ impl Slice {
         Ok(())
     }
 
-    /// What a new process enters, which would enter `entry` otherwise. A process that is born in a group of its own has no place in
-    /// the slice: version 2 knows one group for each process, and that one is not the unit's either.
+    /// What a new process enters, which would enter `entry` otherwise. A process that is born in a group of its own has
+    /// no place in the slice: version 2 knows one group for each process, and that one is not the unit's either.
     ///
     /// # Errors
     /// If a group is not there and cannot be made.

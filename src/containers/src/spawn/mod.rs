@@ -1,7 +1,8 @@
 //! Starting a process: the [`Launcher`].
 //!
 //! `prepare.rs` turns a [`Spec`] into plain C data, `start.rs` makes the process, `stage.rs` is what runs in it before
-//! the program does; `same.rs` makes a process of the program that runs already. Nothing here waits for a process's end.
+//! the program does; `same.rs` makes a process of the program that runs already. Nothing here waits for a process's
+//! end.
 
 mod mounts;
 mod prepare;
@@ -130,9 +131,9 @@ pub enum SpawnError {
     },
 }
 
-/// A program file that has just been written is busy for as long as a process which another thread was starting meanwhile
-/// has a copy of the open file: until its execve. That is a matter of microseconds, or of a turn on a busy machine, so trying again
-/// is the cure.
+/// A program file that has just been written is busy for as long as a process which another thread was starting
+/// meanwhile has a copy of the open file: until its execve. That is a matter of microseconds, or of a turn on a busy
+/// machine, so trying again is the cure.
 const BUSY_TRIES: u32 = 500;
 const BUSY_PAUSE: Duration = Duration::from_millis(1);
 

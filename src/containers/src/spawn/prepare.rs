@@ -1,5 +1,5 @@
-//! From a [`Spec`] to what the child stage needs: C strings, pointers to them, open files. All memory that the new process
-//! touches before it runs its program is made here, in the parent.
+//! From a [`Spec`] to what the child stage needs: C strings, pointers to them, open files. All memory that the new
+//! process touches before it runs its program is made here, in the parent.
 //!
 //! No process is made here.
 

@@ -30,9 +30,9 @@ pub(crate) enum Copied {
 pub(crate) fn copy_of_this(namespaces: libc::c_int, born: Option<BorrowedFd<'_>>) -> io::Result<Copied> {
     // Such a child's end is signalled to the parent as that of the caller.
     let arguments = CloneArguments::new(libc::CLONE_PARENT | namespaces, born);
-    // SAFETY: a clone without CLONE_VM and without a stack is a fork: both go on here, each on its own memory. The caller has
-    // one thread (`become_copy` makes sure), so no lock is held by a thread that the copy does not have. The arguments have the
-    // kernel's layout and their size.
+    // SAFETY: a clone without CLONE_VM and without a stack is a fork: both go on here, each on its own memory. The
+    // caller has one thread (`become_copy` makes sure), so no lock is held by a thread that the copy does not have. The
+    // arguments have the kernel's layout and their size.
     let pid = unsafe { libc::syscall(libc::SYS_clone3, &raw const arguments, size_of::<CloneArguments>()) };
     match pid {
         0 => Ok(Copied::Copy),
@@ -46,14 +46,15 @@ pub(crate) fn settle_copy(prepared: Prepared) -> Result<(), (u32, i32)> {
     // SAFETY: this is a new process with one thread, that of the caller, which waits for this.
     unsafe { settle(&prepared, prepared.stream_fds()) }.map_err(|step| (step as u32, errno()))?;
     if prepared.user.is_some() {
-        // Who has changed its user cannot be looked at, not even by itself, until it runs another program: there may be secrets
-        // of the former one in its memory. Here there are none.
+        // Who has changed its user cannot be looked at, not even by itself, until it runs another program: there may be
+        // secrets of the former one in its memory. Here there are none.
         let dumpable: libc::c_ulong = 1;
         // SAFETY: a system call on numbers.
         unsafe { libc::prctl(libc::PR_SET_DUMPABLE, dumpable, 0, 0, 0) };
     }
     let environment: &'static _ = Box::leak(Box::new(prepared.environment));
-    // SAFETY: a null-terminated list of C strings that lives for ever; there is no other thread that could be reading the old one.
+    // SAFETY: a null-terminated list of C strings that lives for ever; there is no other thread that could be reading
+    // the old one.
     unsafe { environ = environment.as_ptr() };
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! What a new process does before it runs its program.
 //!
 //! It may share the parent's memory, or be a copy of one thread of many: so nothing here allocates, locks, or calls
-//! anything that is not async-signal-safe. The user is switched by plain system calls, because the C library's functions
-//! would switch the threads of the parent too.
+//! anything that is not async-signal-safe. The user is switched by plain system calls, because the C library's
+//! functions would switch the threads of the parent too.
 
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -248,8 +248,8 @@ unsafe fn execute(prepared: &mut Prepared) {
 /// The signals that this process handles or ignores, a bit for each, once [`note_signals`] has run; bit 0 is set then.
 static NOTED: AtomicU32 = AtomicU32::new(0);
 
-/// Notes which signals this process handles or ignores. For a process that will never change that again, and whose copies
-/// will not: what they start need not ask for each signal.
+/// Notes which signals this process handles or ignores. For a process that will never change that again, and whose
+/// copies will not: what they start need not ask for each signal.
 pub(crate) fn note_signals() {
     let changed = SIGNALS.filter(|signal| is_changed(*signal)).fold(0, |mask, signal| mask | 1 << signal);
     NOTED.store(changed | 1, Ordering::Relaxed);
@@ -276,8 +276,8 @@ unsafe fn default_signals() {
     for signal in SIGNALS {
         let changed = if noted == 0 { is_changed(signal) } else { noted >> signal & 1 == 1 };
         if changed {
-            // SAFETY: an all-zero sigaction is the default action with an empty mask. Numbers that cannot be set (SIGKILL, SIGSTOP)
-            // are refused and stay as they are.
+            // SAFETY: an all-zero sigaction is the default action with an empty mask. Numbers that cannot be set
+            // (SIGKILL, SIGSTOP) are refused and stay as they are.
             unsafe {
                 let default: libc::sigaction = std::mem::zeroed();
                 libc::sigaction(signal, &raw const default, std::ptr::null_mut());

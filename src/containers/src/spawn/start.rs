@@ -19,8 +19,9 @@ use crate::child::{poll_readable, signal_pidfd, wait};
 /// Room for the child stage's stack while it shares our memory. The stage uses some hundred bytes; the C library's
 /// functions that it calls, a few thousand at most.
 const STACK_BYTES: usize = 64 * 1024;
-/// The same for a stage that makes no mounts and takes no rights away: it calls little but the kernel. So much lies in pages
-/// of the caller's stack that it has touched already, as a rule, and each page that a small process does not touch counts.
+/// The same for a stage that makes no mounts and takes no rights away: it calls little but the kernel. So much lies in
+/// pages of the caller's stack that it has touched already, as a rule, and each page that a small process does not
+/// touch counts.
 const SMALL_STACK_BYTES: usize = 4 * 1024;
 /// How long a forked child may take to run its program. Far more than a loaded machine needs; there so that a process
 /// which its new user has stopped at once cannot stop us too.

@@ -19,8 +19,8 @@ use crate::{Folder, Output, Program, SpawnError, Spec, Step, end_now};
 
 /// More than the kernel takes in one piece; what is not used costs nothing.
 const ORDER_MAX: usize = 512 * 1024;
-/// What nearly all orders fit into. It lies beside the rest of what the template writes for each copy: a page that it writes to
-/// is one that the system must copy, because the last copy has it too.
+/// What nearly all orders fit into. It lies beside the rest of what the template writes for each copy: a page that it
+/// writes to is one that the system must copy, because the last copy has it too.
 const ORDER_USUAL: usize = 2 * 1024;
 
 /// The state of the calling process after the fork: a process of its own, with the requested environment, directory and
@@ -44,8 +44,8 @@ pub enum CopyError {
     Orders(#[from] io::Error),
 }
 
-/// Makes the calling process a template until the process at the other end of its standard input is gone: then this returns
-/// `None`. In each copy it returns what that has become.
+/// Makes the calling process a template until the process at the other end of its standard input is gone: then this
+/// returns `None`. In each copy it returns what that has become.
 ///
 /// # Errors
 /// If it cannot be a template.

@@ -43,7 +43,8 @@ const LIMIT: Duration = Duration::from_secs(30);
 enum Reply {
     /// The copy: it has become what was ordered.
     Ready,
-    /// A step has failed: the template's, if it is [`Step::Clone`] and there is no copy; else the copy's, which is ending.
+    /// A step has failed: the template's, if it is [`Step::Clone`] and there is no copy; else the copy's, which is
+    /// ending.
     Failed(u32, i32),
 }
 
@@ -101,8 +102,8 @@ pub struct Template {
 }
 
 impl Template {
-    /// Starts the program with the words that make it call [`become_copy`]. The calling thread must live as long as copies are
-    /// to be its process's children.
+    /// Starts the program with the words that make it call [`become_copy`]. The calling thread must live as long as
+    /// copies are to be its process's children.
     ///
     /// # Errors
     /// As [`Launcher::spawn`].

@@ -55,8 +55,8 @@ async fn other(handler: &Handler, call: Box<Call>) -> Response {
     let (number, outcome) = handler.shell.answers.ask();
     handler.driver.handle_now(Input::ExecutorCall { request: RequestId(number), call });
     match outcome.await {
-        // The calls of a subscribed executor: libraries take the end of their connection for the end of the subscription, and
-        // an executor without checkpoints ends then.
+        // The calls of a subscribed executor: libraries take the end of their connection for the end of the
+        // subscription, and an executor without checkpoints ends then.
         Ok(answer @ Answer::Accepted) => respond(answer, Encoding::Json).keep_connection(),
         Ok(answer) => respond(answer, Encoding::Json),
         Err(_) => Response::error(StatusCode::INTERNAL_SERVER_ERROR),

@@ -1,8 +1,8 @@
-//! Connections that the agent's own executors are started with: events and calls as RecordIO in protobuf over a pair of sockets,
-//! without HTTP.
+//! Connections that the agent's own executors are started with: events and calls as RecordIO in protobuf over a pair of
+//! sockets, without HTTP.
 //!
-//! The core receives the same inputs as from `executor_api.rs`. An executor that has lost its connection, because the agent was
-//! restarted, subscribes over HTTP as all others do.
+//! The core receives the same inputs as from `executor_api.rs`. An executor that has lost its connection, because the
+//! agent was restarted, subscribes over HTTP as all others do.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;

@@ -204,7 +204,8 @@ impl Handler {
 }
 
 impl Handler {
-    /// Waits until requests of this route cannot be answered because the state that they would show is not durable. Returns the reason.
+    /// Waits until requests of this route cannot be answered because the state that they would show is not durable.
+    /// Returns the reason.
     async fn not_durable(&self, route: Route) -> String {
         match route {
             Route::Shared(_) | Route::Executor => std::future::pending().await,

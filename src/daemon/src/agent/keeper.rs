@@ -1,8 +1,8 @@
 //! The agent's checkpoints on their disk, and reports of that disk's errors to the core.
 //!
-//! A write that fails with a transient error is repeated until it succeeds, and the core is notified. A background task writes the
-//! records of the journals in place when the disk accepts them again. An error that needs a repair, such as a missing permission,
-//! ends the agent.
+//! A write that fails with a transient error is repeated until it succeeds, and the core is notified. A background task
+//! writes the records of the journals in place when the disk accepts them again. An error that needs a repair, such as
+//! a missing permission, ends the agent.
 
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex};

@@ -1,5 +1,5 @@
-//! Carries out the outputs of the agent's core: messages go to the network, events to streams, checkpoints to the disk, containers to
-//! the containerizer.
+//! Carries out the outputs of the agent's core: messages go to the network, events to streams, checkpoints to the disk,
+//! containers to the containerizer.
 //!
 //! It decides nothing.
 

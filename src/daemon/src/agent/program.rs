@@ -1,8 +1,8 @@
-//! The program that executors run: the agent's own, which has the command `executor`, or a small static one where the build
-//! packed it in (`build.rs`).
+//! The program that executors run: the agent's own, which has the command `executor`, or a small static one where the
+//! build packed it in (`build.rs`).
 //!
-//! How executors start is in `worker`: as copies of one process that runs this program, so what a program costs at its start is
-//! paid once for each agent.
+//! How executors start is in `worker`: as copies of one process that runs this program, so what a program costs at its
+//! start is paid once for each agent.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -13,7 +13,8 @@ use flate2::read::ZlibDecoder;
 /// The packed program; empty in a build that was given none.
 static BUILT_IN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/tepui-executor.z"));
 
-/// Opens the program. Returns `None` if the file cannot be opened; executors then start by the path of the agent's program.
+/// Opens the program. Returns `None` if the file cannot be opened; executors then start by the path of the agent's
+/// program.
 pub(super) fn open() -> Option<ProgramFile> {
     if !BUILT_IN.is_empty() {
         match unpacked().and_then(|program| ProgramFile::in_memory(c"tepui-executor", &program)) {

@@ -159,8 +159,8 @@ pub(super) fn later_input(input: AttachContainerInput) -> Result<Typed, String> 
     }
 }
 
-/// LAUNCH_CONTAINER, the only call that names resources: those of a container inside another are its parent's, unless it has
-/// control groups of its own.
+/// LAUNCH_CONTAINER, the only call that names resources: those of a container inside another are its parent's, unless
+/// it has control groups of its own.
 fn launch(call: &agent::Call, kind: OperatorType, name: &str) -> Result<(), String> {
     container(call, kind, name)?;
     let Some(launch) = &call.launch_container else { return Ok(()) };

@@ -5,7 +5,8 @@ use wire::http::{Body, Query, Request, Response};
 /// A body that is longer takes milliseconds to read, in which the reactor's thread would do nothing else.
 const LARGE: usize = 1 << 20;
 
-/// What `judge` makes of a request: off the reactor's thread, with method, headers and body alone, if the body is large.
+/// What `judge` makes of a request: off the reactor's thread, with method, headers and body alone, if the body is
+/// large.
 ///
 /// # Errors
 /// What `judge` answers; 500 if it panics.

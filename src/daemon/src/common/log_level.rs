@@ -9,7 +9,8 @@ use std::time::Duration;
 use base::lock;
 use wire::http::{Request, Response, TEXT};
 
-/// Changes how much is logged: 0 is the level of the start, 1 adds what happened to single tasks, 2 and more everything.
+/// Changes how much is logged: 0 is the level of the start, 1 adds what happened to single tasks, 2 and more
+/// everything.
 pub type Switch = Arc<dyn Fn(u32) + Send + Sync>;
 
 /// How much is logged now.

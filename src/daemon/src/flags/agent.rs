@@ -230,7 +230,8 @@ flags! {
         docker_remove_delay: Duration = "6hrs",
         /// Stop unknown mesos-* containers on recovery
         docker_kill_orphans: bool = "true",
-        /// For an agent that is in a Docker container: its image, from which executors of Docker tasks get containers of their own
+        /// For an agent that is in a Docker container: its image, from which executors of Docker tasks get containers
+        /// of their own
         docker_mesos_image: Option<String>,
     }
 }

@@ -1,5 +1,5 @@
-//! Flags whose value is a message as JSON. A key that the message does not have is refused: it is a slip, and what it should say would
-//! not be in force.
+//! Flags whose value is a message as JSON. A key that the message does not have is refused: it is a slip, and what it
+//! should say would not be in force.
 
 use protos::Described;
 use protos::json::{Dialect, FromJson, UnknownKey, Value, unknown_key};

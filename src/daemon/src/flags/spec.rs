@@ -95,8 +95,8 @@ impl Flag {
 
 /// Defines a group of flags: a struct with a field for each flag, and the table of their names, defaults and help.
 ///
-/// A flag is written as `name (older_name): Type = "default"`, with its help as documentation comment. A flag without a default has the
-/// type `Option<Type>`. The compiler reports a flag whose field nothing reads.
+/// A flag is written as `name (older_name): Type = "default"`, with its help as documentation comment. A flag without a
+/// default has the type `Option<Type>`. The compiler reports a flag whose field nothing reads.
 macro_rules! flags {
     ($(#[doc = $about:literal])+ $group:ident {
         $($(#[doc = $help:literal])+ $name:ident $(($($alias:ident),+))?: $type:ty $(= $default:literal)?,)+

@@ -1,7 +1,7 @@
 //! Writes documents one at a time, off the reactor's thread, and each only once for one state of the cluster.
 //!
-//! Requests that wait for the same document share it: a crowd of readers costs as much as one. It does not know what the
-//! documents say.
+//! Requests that wait for the same document share it: a crowd of readers costs as much as one. It does not know what
+//! the documents say.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};

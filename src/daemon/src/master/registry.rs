@@ -52,8 +52,8 @@ impl RegistryStore {
         RegistryStore::read(Box::new(MemoryRegistry::default()))
     }
 
-    /// Opens the store that `--registry` and `--work_dir` name, and reads it. Masters of a group share one, which is taken over
-    /// with a claim. May block.
+    /// Opens the store that `--registry` and `--work_dir` name, and reads it. Masters of a group share one, which is
+    /// taken over with a claim. May block.
     ///
     /// # Errors
     /// Flags that do not fit, or a store that cannot be read.
@@ -151,8 +151,8 @@ impl RegistryStore {
         agents + quotas + machines + master.max(LEAST_BYTES)
     }
 
-    /// The changes of the store that one operation makes. What an operation means is the core's to say: it is applied to
-    /// a registry that holds only what it can touch.
+    /// The changes of the store that one operation makes. What an operation means is the core's to say: it is applied
+    /// to a registry that holds only what it can touch.
     fn updates(&mut self, operation: &RegistryOp, updates: &mut Vec<Update>) {
         let ids = named_agents(operation);
         let mut part = self.part(operation, &ids);

@@ -20,7 +20,8 @@ pub(super) fn path(work_dir: &Path) -> PathBuf {
 /// Opens the registry, or makes a new one.
 ///
 /// # Errors
-/// It does not hold what was committed last, and `--registry_accept_loss` does not name that loss. What the system refuses.
+/// It does not hold what was committed last, and `--registry_accept_loss` does not name that loss. What the system
+/// refuses.
 pub(super) fn open(path: &Path, accepted: Option<u64>) -> anyhow::Result<FileRegistry> {
     let registry = match FileRegistry::open(path, accepted) {
         Err(StoreError::Lost(loss)) => {

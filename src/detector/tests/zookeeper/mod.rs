@@ -304,8 +304,8 @@ async fn answer_all(
 
 type Watch = Option<(i32, Option<i64>)>;
 
-/// The state that was looked at, the answer, and what is watched from now on, with the state that its owner has seen if it is an
-/// older one.
+/// The state that was looked at, the answer, and what is watched from now on, with the state that its owner has seen if
+/// it is an older one.
 fn answer(request: &[u8], held: &Held, session: i64) -> (i64, Vec<u8>, Watch) {
     let (xid, kind) = (int(request, 0), int(request, 4));
     if kind == 15 && held.closed.load(Ordering::Relaxed) {

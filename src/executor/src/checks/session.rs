@@ -1,5 +1,5 @@
-//! A check's command in a session: a container inside the task's, for tasks of pods that see other files than their executor
-//! does (mesos-features.md EXE-84).
+//! A check's command in a session: a container inside the task's, for tasks of pods that see other files than their
+//! executor does (mesos-features.md EXE-84).
 //!
 //! A process of its own asks the agent for it, waits for its end, has it removed, and ends with its exit code.
 
@@ -44,8 +44,8 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// `command` is the bytes of a check's `CommandInfo`. It sees what the task's does, and its own variables, and runs as the
-    /// task's user.
+    /// `command` is the bytes of a check's `CommandInfo`. It sees what the task's does, and its own variables, and runs
+    /// as the task's user.
     pub(super) fn new(parent: &ContainerId, task: &Task, command: &[u8]) -> Result<Session, String> {
         let words = |error: prost::DecodeError| error.to_string();
         let of_task = task.command.as_deref().map(Command::decode).transpose().map_err(words)?.unwrap_or_default();
@@ -53,7 +53,8 @@ impl Session {
         let variables = of_task.environment.into_iter().flat_map(|environment| environment.variables);
         let variables = variables.filter(|variable| variable.value.is_some()).collect();
         let before = Command { user: of_task.user, environment: Some(Environment { variables }), ..Command::default() };
-        // Read as one message, later variables come after earlier ones, and a later user takes the place of an earlier one.
+        // Read as one message, later variables come after earlier ones, and a later user takes the place of an earlier
+        // one.
         let whole = [&before.encode_to_vec(), command].concat();
         Ok(Session { parent: dotted(parent), command: base::hex(&whole) })
     }

@@ -9,8 +9,8 @@ use std::process::ExitCode;
 
 use crate::environment::Settings;
 
-/// Runs the command executor until its task has ended and the agent knows. Reads everything from the environment. With a
-/// `line` it is subscribed already.
+/// Runs the command executor until its task has ended and the agent knows. Reads everything from the environment. With
+/// a `line` it is subscribed already.
 ///
 /// Exits with success however the task ends; with failure if the environment is not an agent's.
 pub fn main(line: Option<OwnedFd>) -> ExitCode {

@@ -1,7 +1,7 @@
 //! From a task to the agent call that launches its container.
 //!
-//! Commands and containers are handed on as the bytes that the framework wrote. Something is added by appending an encoded
-//! message with only that in it: protobuf merges the two when they are read.
+//! Commands and containers are handed on as the bytes that the framework wrote. Something is added by appending an
+//! encoded message with only that in it: protobuf merges the two when they are read.
 
 use prost::{DecodeError, Message};
 

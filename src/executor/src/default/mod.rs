@@ -12,8 +12,8 @@ use std::process::ExitCode;
 
 use crate::environment::Settings;
 
-/// Runs the default executor until its last task has ended and the agent knows. Reads everything from the environment. With a
-/// `line` it is subscribed already.
+/// Runs the default executor until its last task has ended and the agent knows. Reads everything from the environment.
+/// With a `line` it is subscribed already.
 ///
 /// Exits with success however the tasks end; with failure if the environment is not an agent's.
 pub fn main(line: Option<OwnedFd>) -> ExitCode {

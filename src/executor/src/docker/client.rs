@@ -137,8 +137,8 @@ impl Client {
         Ok(self.quick("GET", "/version", None)?["Version"].as_str().unwrap_or_default().to_owned())
     }
 
-    /// Sets other limits of a container, as [`new_limits`](super::new_limits) gives them. That of memory only grows: the kernel
-    /// takes back none that is in use.
+    /// Sets other limits of a container, as [`new_limits`](super::new_limits) gives them. That of memory only grows:
+    /// the kernel takes back none that is in use.
     ///
     /// # Errors
     /// If the daemon cannot be asked, or cannot do it.

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-/// Where a task's own configuration may lie in its sandbox, brought by its URIs: as `docker.tar.gz` holds it, as older ones, and
-/// bare.
+/// Where a task's own configuration may lie in its sandbox, brought by its URIs: as `docker.tar.gz` holds it, as older
+/// ones, and bare.
 const FILES: [&str; 3] = [".docker/config.json", ".dockercfg", "config.json"];
 /// Such files have a few hundred bytes.
 const FILE_MAX: u64 = 1 << 20;

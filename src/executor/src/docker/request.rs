@@ -118,8 +118,8 @@ fn scalar(task: &Task, name: &str) -> f64 {
     of_name.filter_map(|resource| resource.scalar).map(|scalar| scalar.value).sum()
 }
 
-/// The limits of a running container that has changed, as [`Client::resize`] takes them; of the task only `resources` and `limits`
-/// are looked at.
+/// The limits of a running container that has changed, as [`Client::resize`] takes them; of the task only `resources`
+/// and `limits` are looked at.
 ///
 /// # Errors
 /// If the bytes are no `TaskInfo`.

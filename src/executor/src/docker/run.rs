@@ -124,8 +124,8 @@ impl Container {
         inspected.map_err(words("Failed to inspect the Docker container"))
     }
 
-    /// Copies what the container writes, from its first byte on, until it has ended; of one that runs already what it has written
-    /// since then, as far as the daemon has kept it.
+    /// Copies what the container writes, from its first byte on, until it has ended; of one that runs already what it
+    /// has written since then, as far as the daemon has kept it.
     fn copy_output(&self) -> std::thread::JoinHandle<()> {
         let client = self.client.clone();
         let name = &self.name;

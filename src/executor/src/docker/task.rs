@@ -156,7 +156,8 @@ impl DockerTask {
         news
     }
 
-    /// Asks the container to end, in the way of its image. False if it has not been started: then its process can be ended.
+    /// Asks the container to end, in the way of its image. False if it has not been started: then its process can be
+    /// ended.
     pub(crate) fn stop(&mut self, grace: Duration) -> bool {
         if !self.started {
             return false;

@@ -79,7 +79,8 @@ impl Pod {
         request
     }
 
-    /// Takes requests for signals to `task` that may come in any order, as each has a connection of its own; which they are.
+    /// Takes requests for signals to `task` that may come in any order, as each has a connection of its own; which they
+    /// are.
     fn signals(&mut self, task: &Running, number: usize) -> Vec<i32> {
         let mut signals: Vec<i32> = (0..number)
             .map(|_| {

@@ -1,5 +1,5 @@
-//! Which way containers' roots are made of layers on this host: on top of each other (overlay, aufs), one layer as it is (bind),
-//! or copied (mesos-features.md AGT-122).
+//! Which way containers' roots are made of layers on this host: on top of each other (overlay, aufs), one layer as it
+//! is (bind), or copied (mesos-features.md AGT-122).
 //!
 //! What a file system can do is tried where the store and the roots are. Nothing is mounted here.
 
@@ -104,7 +104,8 @@ impl Backend {
         pick(name, &|_| Ok(())).is_ok()
     }
 
-    /// The backend of this name, if this host can do it; with `auto` the best one that it can do, and why it cannot do better.
+    /// The backend of this name, if this host can do it; with `auto` the best one that it can do, and why it cannot do
+    /// better.
     ///
     /// # Errors
     /// The rule that the name breaks.

@@ -118,7 +118,8 @@ fn has_overlay_marks(folder: &Path) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Whether a layer has files as marks, which only copying understands: `note_marks` has noted it beside the layer's files.
+/// Whether a layer has files as marks, which only copying understands: `note_marks` has noted it beside the layer's
+/// files.
 pub fn needs_copy(layer: &Path) -> bool {
     layer.with_file_name(FILE_MARKS).exists()
 }

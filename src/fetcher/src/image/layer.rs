@@ -227,7 +227,8 @@ fn put(root: &Folder, entry: &mut Entry<'_, impl Read>, path: &Path, folders: &m
     Ok(())
 }
 
-/// A file in the place of a mark that an overlay would understand, where the file system or our rights do not allow for that.
+/// A file in the place of a mark that an overlay would understand, where the file system or our rights do not allow for
+/// that.
 fn instead_of_mark(errno: Errno, folder: &OwnedFd, name: &Path) -> Result<(), Errno> {
     if !matches!(errno, Errno::PERM | Errno::OPNOTSUPP | Errno::INVAL) {
         return Err(errno);

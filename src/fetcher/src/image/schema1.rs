@@ -1,5 +1,5 @@
-//! Manifests of the first kind (Docker's image manifest version 2, schema 1), which old registries have: layers and their history,
-//! the uppermost one first, and no configuration of their own.
+//! Manifests of the first kind (Docker's image manifest version 2, schema 1), which old registries have: layers and
+//! their history, the uppermost one first, and no configuration of their own.
 
 use serde::Deserialize;
 

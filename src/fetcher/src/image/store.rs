@@ -1,4 +1,5 @@
-//! The store: `images/<name>.json`, `layers/<id>/rootfs` and, where that is to be copied, `file-marks` beside it, `staging`, `locks` (files of other images are left alone).
+//! The store: `images/<name>.json`, `layers/<id>/rootfs` and, where that is to be copied, `file-marks` beside it,
+//! `staging`, `locks` (files of other images are left alone).
 //!
 //! Everything appears whole, by a rename. What is used by containers the caller of [`Store::prune`] knows.
 
@@ -142,8 +143,8 @@ impl Store {
         written.map_err(|error| ImageError::at(path.display(), error))
     }
 
-    /// Deletes the images that are not among `keep` and, of the layers, those that neither an image nor `used` names. No
-    /// image may be on its way meanwhile.
+    /// Deletes the images that are not among `keep` and, of the layers, those that neither an image nor `used` names.
+    /// No image may be on its way meanwhile.
     pub fn prune(&self, keep: &[String], used: &BTreeSet<String>) -> Pruned {
         let keep: BTreeSet<String> = keep.iter().filter_map(|name| Some(Name::parse(name).ok()?.to_string())).collect();
         let mut pruned = Pruned::default();

@@ -86,7 +86,8 @@ impl<R: BufRead> Read for Zstd<R> {
 mod tests {
     use super::*;
 
-    /// `printf 'hello ' | zstd`, then a frame to be skipped, then `printf 'world' | zstd`; raw blocks, without checksums.
+    /// `printf 'hello ' | zstd`, then a frame to be skipped, then `printf 'world' | zstd`; raw blocks, without
+    /// checksums.
     fn packed() -> Vec<u8> {
         let frame = |text: &[u8]| {
             let length = u8::try_from(text.len()).unwrap();

@@ -1,5 +1,6 @@
 //! Video queries that share cores (VideoStorm): the policy code of the video framework decides, with profiles that its
-//! profiler has made, in virtual time. A query's lag grows by what its cores cannot keep up with; nothing is decoded here.
+//! profiler has made, in virtual time. A query's lag grows by what its cores cannot keep up with; nothing is decoded
+//! here.
 
 use std::path::Path;
 

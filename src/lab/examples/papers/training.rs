@@ -1,5 +1,5 @@
-//! Trainings that share cores (SLAQ): the policy code of the quality framework decides over losses that its trainers have
-//! recorded, in virtual time. Work and arrivals are drawn from the seed; nothing is trained here.
+//! Trainings that share cores (SLAQ): the policy code of the quality framework decides over losses that its trainers
+//! have recorded, in virtual time. Work and arrivals are drawn from the seed; nothing is trained here.
 
 use std::path::Path;
 
@@ -124,8 +124,8 @@ fn compared(curves: &[Curve], slaq: &Outcome, fair: &Outcome) -> Vec<(String, f6
     numbers
 }
 
-/// The part of the cores that goes to the jobs from this place to that in the order of what they have left to learn, the
-/// most first; the mean over the epochs in which four jobs or more run.
+/// The part of the cores that goes to the jobs from this place to that in the order of what they have left to learn,
+/// the most first; the mean over the epochs in which four jobs or more run.
 fn cores_of(outcome: &Outcome, from: f64, to: f64) -> f64 {
     let (mut sum, mut count) = (0.0, 0);
     for (_, jobs) in outcome.epochs.iter().filter(|(_, jobs)| jobs.len() >= 4) {

@@ -59,7 +59,8 @@ impl Part<'_> {
 
 /// A bundled framework whose part of a scenario is right.
 pub trait Ready {
-    /// The kinds of its jobs. A kind of the scenario can be several here that arrive at the same times, such as the jobs of a file.
+    /// The kinds of its jobs. A kind of the scenario can be several here that arrive at the same times, such as the
+    /// jobs of a file.
     fn kinds(&self) -> Vec<Kind>;
 
     /// What it writes of itself into its [`Diary`] beside what is measured of every framework.

@@ -181,8 +181,9 @@ fn ended_frameworks(world: &World<Checker>, snapshot: &Snapshot) -> Doubt {
     }
 }
 
-/// What agents have written down is acknowledged, but for frameworks that have left, and for tasks that an agent gave up because
-/// a master had removed their framework: the masters after it may not know of that, and take the framework in again.
+/// What agents have written down is acknowledged, but for frameworks that have left, and for tasks that an agent gave
+/// up because a master had removed their framework: the masters after it may not know of that, and take the framework
+/// in again.
 fn acknowledged(world: &mut World<Checker>, agents: usize) -> Doubt {
     let parties = world.observer().parties.iter();
     let present = parties.filter(|party| !party.ended).filter_map(|party| party.view.borrow().id.clone());

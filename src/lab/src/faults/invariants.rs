@@ -117,11 +117,12 @@ fn agree(master: &Master, snapshot: &Snapshot, left: &[String]) -> Result<(), Br
         let mut taken = agent.used.unallocated().single_copies().filter(is_there);
         taken += &offered;
         let taken = taken.single_copies();
-        // If it comes back with a reservation that was to be free, such tasks take what is reserved, for as long; what is offered is there.
+        // If it comes back with a reservation that was to be free, such tasks take what is reserved, for as long; what
+        // is offered is there.
         let fits = agent.total.contains(&taken)
             || (agent.total.contains(&offered.single_copies()) && plain(&agent.total).contains(&plain(&taken)));
-        // What a framework that has left had is free at once, though its tasks may take a while to end: a master that begins
-        // to lead meanwhile finds both there.
+        // What a framework that has left had is free at once, though its tasks may take a while to end: a master that
+        // begins to lead meanwhile finds both there.
         let mut of_left = snapshot.frameworks.values().filter(|framework| left.contains(&framework.id.to_string()));
         if !fits && !of_left.any(|framework| !framework.tasks.is_empty()) {
             let text = format!("agent {} has {}, and {taken} is taken", agent.id, agent.total);

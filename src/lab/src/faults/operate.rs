@@ -123,7 +123,8 @@ impl Action {
 
 /// Makes the calls that set right what is not as the plan has it; how many there were. An agent that is still being
 /// drained needs another look later. When all have `finished` their work, volumes go, too. An agent is not drained
-/// before everything on it is acknowledged: frameworks that have `left` unheard, and can acknowledge nothing, are torn down.
+/// before everything on it is acknowledged: frameworks that have `left` unheard, and can acknowledge nothing, are torn
+/// down.
 pub(super) fn settle<O: Observer>(world: &mut World<O>, plan: &Plan, finished: bool, left: &[String]) -> usize {
     let Some(snapshot) = world.master().map(|master| master.snapshot()) else { return 1 };
     let mut calls = Vec::new();

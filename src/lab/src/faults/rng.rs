@@ -35,7 +35,8 @@ impl FaultRng {
         from[self.below(from.len() as u64) as usize]
     }
 
-    /// A time up to `most`; short ones as likely as long ones in the sense of orders of magnitude, from a millisecond on.
+    /// A time up to `most`; short ones as likely as long ones in the sense of orders of magnitude, from a millisecond
+    /// on.
     pub fn span(&mut self, most: Duration) -> Duration {
         let most = u64::try_from(most.as_millis()).unwrap_or(u64::MAX).max(1);
         let bits = u64::from(64 - most.leading_zeros());

@@ -275,7 +275,8 @@ impl Recorder {
             if over {
                 own.newest.remove(&number);
             }
-            // Its framework tries again without end what was lost through no fault of its own, and never what is wrong in itself.
+            // Its framework tries again without end what was lost through no fault of its own, and never what is wrong
+            // in itself.
             let again = match state {
                 TaskState::TaskError => Again::Never,
                 TaskState::TaskFinished | TaskState::TaskFailed | TaskState::TaskKilled => Again::of(state),

@@ -18,8 +18,8 @@ pub struct Pair {
     pub second: Spread,
     /// The second's mean over the first's, minus 1; `None` if the first is 0 or missing.
     pub change: Option<f64>,
-    /// The mean of the differences, and half of its 95 % confidence interval: of the runs seed by seed if both have the same seeds
-    /// (what chance does to one it does to the other, too), else of the two means.
+    /// The mean of the differences, and half of its 95 % confidence interval: of the runs seed by seed if both have the
+    /// same seeds (what chance does to one it does to the other, too), else of the two means.
     pub difference: (f64, f64),
     /// That interval does not have 0 in it.
     pub clear: bool,

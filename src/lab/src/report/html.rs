@@ -214,7 +214,8 @@ fn pictures(page: &mut Page, outcome: &Outcome) {
     }
 }
 
-/// What bundled frameworks measure of themselves, over time: a picture for each measure, a line for each framework that has it.
+/// What bundled frameworks measure of themselves, over time: a picture for each measure, a line for each framework that
+/// has it.
 fn own(page: &mut Page, outcome: &Outcome) {
     let mut pictures: Vec<(&str, Vec<Line>)> = Vec::new();
     for (n, (framework, track)) in outcome.frameworks.iter().zip(&outcome.series.tracks).take(LINES).enumerate() {

@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use super::metrics::{Metric, metrics};
 use crate::measure::Outcome;
 
-/// A line for each run with all its numbers; a number that only some runs have is empty in the others. `points` are the swept
-/// values of each run.
+/// A line for each run with all its numbers; a number that only some runs have is empty in the others. `points` are the
+/// swept values of each run.
 pub fn summary_csv(runs: &[(Vec<(String, String)>, &Outcome)]) -> String {
     let mut text = String::new();
     let Some((values, _)) = runs.first() else { return text };

@@ -92,7 +92,8 @@ fn agents_of_a_region_take_part() {
 
 #[test]
 fn work_that_comes_while_a_framework_thinks_does_not_disturb_the_thought() {
-    // Jobs come far more often than it is done with a thought; each waits for the end of the present one, and for its own.
+    // Jobs come far more often than it is done with a thought; each waits for the end of the present one, and for its
+    // own.
     let text = TWO.replace(
         "name = \"b\"\nrole = \"b\"",
         "name = \"b\"\nrole = \"b\"\nconduct = { think = '10s', refuse = '1s' }",
@@ -123,7 +124,8 @@ fn what_goes_wrong_is_survived_and_seen() {
 
 #[test]
 fn a_framework_follows_its_script() {
-    // It holds all offers at first, then gives them back and takes none for a while, then works as others do, and leaves.
+    // It holds all offers at first, then gives them back and takes none for a while, then works as others do, and
+    // leaves.
     let script = "name = \"b\"\nrole = \"b\"\nlike = 'hoarder'\nconduct = { think = '1h' }\nscript = [\
         { at = '60s', do = 'suppress' }, { at = '61s', do = 'give-back', conduct = { hoard = false, think = '0s' } },\
         { at = '2m', do = 'revive' }, { at = '4m', do = 'leave' }]\n";

@@ -142,8 +142,8 @@ pub struct Traces {
     largest: BTreeMap<TraceKey, Vec<Quantities>>,
 }
 
-/// All on which it depends what a trace holds: its file, `shape` and `machine`, and whether the scenario has needs and times
-/// of its own.
+/// All on which it depends what a trace holds: its file, `shape` and `machine`, and whether the scenario has needs and
+/// times of its own.
 type TraceKey = (String, Option<String>, Option<String>, bool, bool);
 
 fn trace_key(kind: &JobKind) -> Option<TraceKey> {

@@ -39,8 +39,8 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// What can be run and is hardly meant, with file, line and reason: tasks for which there is no room anywhere. `traces`
-    /// are those that it names.
+    /// What can be run and is hardly meant, with file, line and reason: tasks for which there is no room anywhere.
+    /// `traces` are those that it names.
     #[must_use]
     pub fn warnings(&self, text: &str, file: &Path, traces: &Traces) -> Vec<ScenarioError> {
         let folder = file.parent().unwrap_or(Path::new("."));

@@ -56,7 +56,8 @@ pub struct Scenario {
     /// Parts of the run that are measured for themselves. Without any: the whole run.
     #[serde(default)]
     pub windows: Vec<Window>,
-    /// Fields to vary, by their way (`frameworks.NAME.conduct.refuse`; several joined by `+` vary together), each with its values.
+    /// Fields to vary, by their way (`frameworks.NAME.conduct.refuse`; several joined by `+` vary together), each with
+    /// its values.
     #[serde(default)]
     pub sweep: BTreeMap<String, Vec<toml::Value>>,
     /// The bundled frameworks that it can name; not of the file.
@@ -285,8 +286,8 @@ pub struct JobKind {
     /// A CSV file beside the scenario: `submit_s,tasks,cpus,mem_mb,duration_s`, or one of the public formats. `needs`
     /// and `time` override it.
     pub trace: Option<String>,
-    /// Which shape it has, if it has no header: `alibaba-2017`, `alibaba-2018`, `alibaba-gpu-2020`, `azure-vm`, `gavel` or
-    /// `google-2011`.
+    /// Which shape it has, if it has no header: `alibaba-2017`, `alibaba-2018`, `alibaba-gpu-2020`, `azure-vm`, `gavel`
+    /// or `google-2011`.
     pub shape: Option<String>,
     /// What the machine has of which its amounts are shares, as `cpus:32;mem:131072`.
     pub machine: Option<String>,

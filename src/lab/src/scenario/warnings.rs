@@ -16,8 +16,8 @@ use crate::bundled::Kind;
 /// So many kinds of agents are named in one doubt.
 const MOST_NAMED: usize = 3;
 
-/// Kinds of jobs whose tasks no agent has room for, or whose role may never have enough; also those that only a trace or
-/// the file of a bundled framework names. One for each kind of the scenario.
+/// Kinds of jobs whose tasks no agent has room for, or whose role may never have enough; also those that only a trace
+/// or the file of a bundled framework names. One for each kind of the scenario.
 pub(super) fn warnings(scenario: &Scenario, folder: &Path, traces: &Traces) -> Vec<Broken> {
     let mut all = Vec::new();
     for (n, framework) in scenario.frameworks.iter().enumerate() {

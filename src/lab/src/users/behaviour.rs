@@ -91,7 +91,8 @@ pub enum Preset {
     /// Accepts what it can use, and refuses the rest for a second: with endless work it takes all that other frameworks
     /// leave.
     Greedy,
-    /// Thinks for ten seconds and ten milliseconds a task about one job at a time: a service scheduler of Omega's simulator.
+    /// Thinks for ten seconds and ten milliseconds a task about one job at a time: a service scheduler of Omega's
+    /// simulator.
     Slow,
 }
 

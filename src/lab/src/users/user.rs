@@ -162,7 +162,8 @@ impl User {
         }
     }
 
-    /// Brings the tasks of jobs with few running ones to the front: those are counted as if the tasks before in the queue ran.
+    /// Brings the tasks of jobs with few running ones to the front: those are counted as if the tasks before in the
+    /// queue ran.
     fn by_fairness(&mut self) {
         let mut having: FxHashMap<u64, u64> = FxHashMap::default();
         for task in self.running.values() {
@@ -198,7 +199,8 @@ impl User {
         }
         self.give_back(now, calls);
         if self.decides.is_none() && std::mem::take(&mut self.more) {
-            // What is still held was of no use to the tasks that were thought about, and may be to those that have come since.
+            // What is still held was of no use to the tasks that were thought about, and may be to those that have come
+            // since.
             self.held.iter_mut().for_each(|offer| offer.seen = false);
         }
         if self.decides.is_none() && !self.held.is_empty() && !self.waiting.is_empty() {

@@ -273,8 +273,8 @@ impl<O: Observer> World<O> {
         self.queue.push(self.now + delay, Event::Agent { agent, life, epoch: None, input });
     }
 
-    /// Gives an agent an input, as the last thing that an event does. Its batch would be the next event, if nothing else
-    /// happens now.
+    /// Gives an agent an input, as the last thing that an event does. Its batch would be the next event, if nothing
+    /// else happens now.
     fn agent_takes(&mut self, agent: u32, input: Input) {
         let host = &mut self.agents[agent as usize];
         if host.core.is_some() && !host.planned && self.queue.next_at().is_none_or(|at| at > self.now) {
@@ -376,8 +376,8 @@ impl<O: Observer> World<O> {
         self.plan_agent_wake(agent);
     }
 
-    /// Carries out what need not wait for a write. The rest becomes durable first, then visible; a doomed process gets only so
-    /// far.
+    /// Carries out what need not wait for a write. The rest becomes durable first, then visible; a doomed process gets
+    /// only so far.
     fn agent_outbox(&mut self, agent: u32, out: &mut Outbox) {
         let life = self.agents[agent as usize].life;
         out.log.clear();
@@ -553,8 +553,8 @@ impl<O: Observer> World<O> {
     }
 
     /// An agent's process ends without a word; its executors live on. Of what it was writing, `durable` entries are,
-    /// modulo how many there were, and of the next one a half if it appends. What it has sent still arrives if `arrives`,
-    /// else it is lost.
+    /// modulo how many there were, and of the next one a half if it appends. What it has sent still arrives if
+    /// `arrives`, else it is lost.
     pub(super) fn stop_agent(&mut self, agent: u32, durable: u32, arrives: bool) {
         let host = &mut self.agents[agent as usize];
         if host.core.take().is_none() && host.light.take().is_none() {

@@ -54,8 +54,8 @@ impl Keeper {
         }
     }
 
-    /// The process ends: of what it was writing, `durable` entries are in place, modulo how many there were, and of the next
-    /// one a half if it appends. A record of the journal is there as a whole or not at all.
+    /// The process ends: of what it was writing, `durable` entries are in place, modulo how many there were, and of the
+    /// next one a half if it appends. A record of the journal is there as a whole or not at all.
     pub fn stop(&mut self, writing: Vec<Change>, durable: u32, now: Time) {
         let refused = self.refused.take().unwrap_or_default();
         let writing: Vec<Change> = refused.into_iter().chain(writing).collect();

@@ -84,7 +84,8 @@ pub(super) struct Disk {
     journal: Option<Vec<Vec<u8>>>,
     /// Records of the second journal, which is on a tmpfs.
     second: Vec<Vec<u8>>,
-    /// How many bytes of a file count, where a part of a refused write could not be cut off. The process knows it, not the disk.
+    /// How many bytes of a file count, where a part of a refused write could not be cut off. The process knows it, not
+    /// the disk.
     longer: BTreeMap<String, u64>,
     refusal: Option<(Refusal, Time)>,
 }

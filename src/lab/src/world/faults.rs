@@ -89,7 +89,8 @@ impl<O: Observer> World<O> {
         self.agents[agent].keeper.disk().host_restarts();
     }
 
-    /// An agent's process and all its executors end; the agent starts again after `away`, on a host that has not stopped.
+    /// An agent's process and all its executors end; the agent starts again after `away`, on a host that has not
+    /// stopped.
     pub fn kill_agent_and_executors(&mut self, agent: usize, away: Duration, durable: u32) {
         self.stop_agent(agent as u32, durable, false);
         for executor in self.executors_of(agent as u32) {
@@ -240,7 +241,8 @@ impl<O: Observer> World<O> {
         });
     }
 
-    /// What a scheduler and the master say to each other until then is lost. If anything was, the connections break then.
+    /// What a scheduler and the master say to each other until then is lost. If anything was, the connections break
+    /// then.
     pub fn part_framework(&mut self, who: usize, until: Time) {
         self.with_each_master(|world| {
             let host = &mut world.schedulers[who];

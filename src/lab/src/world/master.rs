@@ -100,8 +100,8 @@ impl MasterHost {
         }
     }
 
-    /// The process of the master that leads after this one, elsewhere, with all that is durable. This one does not write
-    /// any more; if it was writing, it waits for that.
+    /// The process of the master that leads after this one, elsewhere, with all that is durable. This one does not
+    /// write any more; if it was writing, it waits for that.
     pub fn next(&mut self, lost: bool) -> MasterHost {
         self.fenced = Some(if lost { Stuck::Waits } else { Stuck::NotYet });
         let mut next = MasterHost {

@@ -150,8 +150,8 @@ impl<O: Observer> World<O> {
     /// A world whose processes are about to start: the master, then the agents and the schedulers.
     pub fn new(mut setup: Setup, seed: Seed, observer: O) -> World<O> {
         if setup.model.fidelity == Fidelity::Light {
-            // Agents of which only the outside is modelled are always well, and nothing is lost on the way to them: every
-            // ping would be answered in time.
+            // Agents of which only the outside is modelled are always well, and nothing is lost on the way to them:
+            // every ping would be answered in time.
             setup.master.agent_ping_timeout = NEVER;
         }
         let mut world = World {

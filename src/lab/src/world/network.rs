@@ -21,8 +21,8 @@ pub struct Lane {
 }
 
 impl Lane {
-    /// Sends something at `now` that takes until `at`: when it arrives, after all that was sent before it. None if it is
-    /// lost.
+    /// Sends something at `now` that takes until `at`: when it arrives, after all that was sent before it. None if it
+    /// is lost.
     pub fn send(&mut self, now: Time, at: Time) -> Option<Time> {
         if self.parted > now {
             self.lost = true;

@@ -15,15 +15,15 @@ const PART: u32 = 27;
 /// What will happen, earliest first.
 #[derive(Debug)]
 pub struct Queue<E> {
-    /// Nanoseconds, sequence number, event, in order. Most of what is put in happens soon, and not before what was put in
-    /// before it, because it takes the same way through the network: then it costs no more than a place at the end.
+    /// Nanoseconds, sequence number, event, in order. Most of what is put in happens soon, and not before what was put
+    /// in before it, because it takes the same way through the network: then it costs no more than a place at the end.
     soon: VecDeque<(u64, u64, E)>,
-    /// What else happens before `horizon`: nanoseconds, sequence number, place in `events`: small, because the heap moves them
-    /// about.
+    /// What else happens before `horizon`: nanoseconds, sequence number, place in `events`: small, because the heap
+    /// moves them about.
     heap: BinaryHeap<Reverse<(u64, u64, u32)>>,
     events: Slab<E>,
-    /// What happens later, by parts of time and in no order: hundreds of thousands may wait there, and in a heap each would be
-    /// moved past a dozen others that are in no cache.
+    /// What happens later, by parts of time and in no order: hundreds of thousands may wait there, and in a heap each
+    /// would be moved past a dozen others that are in no cache.
     far: BTreeMap<u64, Vec<(u64, u64, E)>>,
     /// Where the first part of `far` may begin.
     horizon: u64,
@@ -158,7 +158,8 @@ mod tests {
 
     #[test]
     fn what_happens_soon_and_what_happens_later_come_in_one_order() {
-        // Some of each: soon and in order, soon and before something, later, in another part of time, and at the same instants.
+        // Some of each: soon and in order, soon and before something, later, in another part of time, and at the same
+        // instants.
         let mut queue = Queue::default();
         let mut wanted = Vec::new();
         let (mut now, mut state) = (Time::from_secs(1), 7_u64);

@@ -331,8 +331,8 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// A scheduler's connection breaks; both sides notice after a while. What is on its way still arrives before that if
-    /// `arrives`, else it is lost.
+    /// A scheduler's connection breaks; both sides notice after a while. What is on its way still arrives before that
+    /// if `arrives`, else it is lost.
     pub(super) fn cut_scheduler(&mut self, who: u32, arrives: bool) {
         let host = &mut self.schedulers[who as usize];
         let Some(connection) = host.connection.filter(|_| !host.broken) else { return };

@@ -119,7 +119,8 @@ fn a_run_is_its_seed() {
 
 #[test]
 fn what_was_waited_for_once_is_not_waited_for_again_and_again() {
-    // Each task makes its agent, its scheduler and the master wait for something sooner than for what they waited for before.
+    // Each task makes its agent, its scheduler and the master wait for something sooner than for what they waited for
+    // before.
     let in_the_second_hour = |tasks: [u32; 2]| {
         let mut world = hello_with(tasks, Fidelity::Full, 5);
         world.run_until(BEGIN + Duration::from_secs(3_600));

@@ -1,4 +1,5 @@
-//! Finds every UUID in the messages of a world by the names of its fields, and checks its version and variant. For tests.
+//! Finds every UUID in the messages of a world by the names of its fields, and checks its version and variant. For
+//! tests.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! The agents of the registry that are not registered: those that have not reregistered with this master yet, and those that
-//! are unreachable or gone.
+//! The agents of the registry that are not registered: those that have not reregistered with this master yet, and those
+//! that are unreachable or gone.
 //!
 //! It writes nothing to the registry.
 
@@ -129,8 +129,8 @@ impl AbsentAgents {
         self.gone.insert(id.clone(), since);
     }
 
-    /// Takes out the unreachable and gone agents from before `oldest`, and of each kind the oldest beyond `count`. Returns their
-    /// ids.
+    /// Takes out the unreachable and gone agents from before `oldest`, and of each kind the oldest beyond `count`.
+    /// Returns their ids.
     pub(crate) fn prune(&mut self, oldest: i64, count: usize) -> (Vec<AgentId>, Vec<AgentId>) {
         let unreachable = self.unreachable.iter().map(|(id, (since, _))| (since.nanoseconds, id));
         let unreachable = too_old(unreachable, oldest, count);

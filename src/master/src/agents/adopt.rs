@@ -29,8 +29,8 @@ pub(crate) struct Adoption {
 }
 
 impl Master {
-    /// Checks tasks and executors that an agent lists with these frameworks. Old agents leave the allocation out; it is filled in
-    /// where only one role is possible.
+    /// Checks tasks and executors that an agent lists with these frameworks. Old agents leave the allocation out; it is
+    /// filled in where only one role is possible.
     ///
     /// # Errors
     /// Something listed cannot be booked.

@@ -44,7 +44,8 @@ impl Master {
         }
     }
 
-    /// The time of recovered agents to reregister is over. If too many are missing, this master must not decide that they are lost.
+    /// The time of recovered agents to reregister is over. If too many are missing, this master must not decide that
+    /// they are lost.
     pub(crate) fn recovered_timeout(&mut self, out: &mut Outbox) {
         let (missing, known) = (self.absent.recovered().len(), self.absent.recovered_at_first());
         let limit = self.config.recovery_agent_removal_limit;

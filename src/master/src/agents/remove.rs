@@ -20,7 +20,8 @@ pub(crate) struct Removal {
 }
 
 impl Master {
-    /// Removes an agent for good, also from the registry. Its tasks are lost, also for partition-aware frameworks (TSK-73).
+    /// Removes an agent for good, also from the registry. Its tasks are lost, also for partition-aware frameworks
+    /// (TSK-73).
     pub(crate) fn remove_agent(&mut self, key: AgentKey, why: &str, cause: Option<Counter>, out: &mut Outbox) {
         let Some(agent) = self.agents.get(key).cloned() else { return };
         out.info(format!("Removing agent {} ({}): {why}", agent.id, agent.info.hostname));

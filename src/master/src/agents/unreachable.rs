@@ -12,7 +12,8 @@ use crate::registry::RegistryOp;
 use crate::state::AgentKey;
 
 impl Master {
-    /// Makes a registered agent that does not answer unreachable, in the registry too. Its tasks are unreachable or lost.
+    /// Makes a registered agent that does not answer unreachable, in the registry too. Its tasks are unreachable or
+    /// lost.
     pub(crate) fn mark_unreachable(&mut self, key: AgentKey, why: &str, out: &mut Outbox) {
         let Some(agent) = self.agent(key).cloned() else { return };
         out.info(format!("Agent {} ({}) is unreachable: {why}", agent.id, agent.info.hostname));

@@ -141,8 +141,8 @@ impl Master {
         self.agents.add_executor(deal.agent, id, executor);
     }
 
-    /// Part of the deal is used from now on. Of shared resources that earlier tasks of the ACCEPT took, there is a further
-    /// copy for each task (RES-45).
+    /// Part of the deal is used from now on. Of shared resources that earlier tasks of the ACCEPT took, there is a
+    /// further copy for each task (RES-45).
     pub(crate) fn take_up(&mut self, deal: &mut Deal, resources: &Resources) {
         if !resources.iter().any(Resource::is_shared) {
             deal.left -= resources;

@@ -78,8 +78,8 @@ impl Master {
         self.agents.set_drain(key, drain, self.now);
         self.agents.set_deactivated(key, deactivated);
         if was_unreachable {
-            // This message may have been sent before the agent was unreachable, and list tasks that have ended since as running.
-            // And tasks that this master has sent before may still be on their way to the agent.
+            // This message may have been sent before the agent was unreachable, and list tasks that have ended since as
+            // running. And tasks that this master has sent before may still be on their way to the agent.
             self.agents.doubt_list(key);
         }
         self.tell_reregistered(key, Vec::new(), out);

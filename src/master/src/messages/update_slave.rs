@@ -57,7 +57,8 @@ impl Master {
         Ok(())
     }
 
-    /// An agent has other resources from now on. Offers of what has changed are taken back: `revocable` resources, and `provided` ones.
+    /// An agent has other resources from now on. Offers of what has changed are taken back: `revocable` resources, and
+    /// `provided` ones.
     pub(crate) fn change_total(
         &mut self,
         key: AgentKey,
@@ -84,8 +85,8 @@ impl Master {
         }
     }
 
-    /// Operations on the agent's own resources, or on those of a provider. Those that the agent does not list are asked for; those
-    /// that this master does not know are taken over.
+    /// Operations on the agent's own resources, or on those of a provider. Those that the agent does not list are asked
+    /// for; those that this master does not know are taken over.
     pub(crate) fn compare_operations(
         &mut self,
         key: AgentKey,

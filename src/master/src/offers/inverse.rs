@@ -1,4 +1,5 @@
-//! Inverse offers: frameworks are asked to leave agents whose machines are scheduled for maintenance (mesos-features.md 5.11).
+//! Inverse offers: frameworks are asked to leave agents whose machines are scheduled for maintenance (mesos-features.md
+//! 5.11).
 //!
 //! They take nothing and give nothing; what a framework answers is kept for the operator to see.
 
@@ -71,8 +72,8 @@ impl Master {
         Some((framework, proto))
     }
 
-    /// ACCEPT_INVERSE_OFFERS and DECLINE_INVERSE_OFFERS: the answers are kept, and under the filter nothing is asked again.
-    /// Unknown offers and those of others are ignored.
+    /// ACCEPT_INVERSE_OFFERS and DECLINE_INVERSE_OFFERS: the answers are kept, and under the filter nothing is asked
+    /// again. Unknown offers and those of others are ignored.
     pub(crate) fn answer_inverse_offers(
         &mut self,
         key: FrameworkKey,

@@ -1,5 +1,5 @@
-//! An operation's resources: allocations that are filled in where a framework leaves them out and taken off for an agent, and the
-//! resource provider that they come from.
+//! An operation's resources: allocations that are filled in where a framework leaves them out and taken off for an
+//! agent, and the resource provider that they come from.
 
 use protos::mesos::Resource;
 use protos::mesos::offer::Operation;

@@ -1,5 +1,5 @@
-//! RESERVE_RESOURCES, UNRESERVE_RESOURCES, CREATE_VOLUMES, DESTROY_VOLUMES, GROW_VOLUME, SHRINK_VOLUME, and the legacy endpoints
-//! (mesos-features.md OPM-29 to OPM-34).
+//! RESERVE_RESOURCES, UNRESERVE_RESOURCES, CREATE_VOLUMES, DESTROY_VOLUMES, GROW_VOLUME, SHRINK_VOLUME, and the legacy
+//! endpoints (mesos-features.md OPM-29 to OPM-34).
 //!
 //! Resources that are only offered are taken back for it, as few offers as it needs; resources that are used are not.
 
@@ -91,7 +91,8 @@ impl Master {
         Ok(())
     }
 
-    /// Makes the allocator do the conversions, taking back the offers that stand against them: none if it would not help.
+    /// Makes the allocator do the conversions, taking back the offers that stand against them: none if it would not
+    /// help.
     fn free_for(&mut self, key: AgentKey, conversions: &[Conversion], out: &mut Outbox) -> Result<(), CallError> {
         let Some(agent) = self.agent(key).cloned() else { return Err(CallError::new(ErrorKind::Conflict, "")) };
         if !agent.connected || self.agents.is_doubtful(key) {

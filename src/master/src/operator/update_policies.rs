@@ -7,7 +7,8 @@ use crate::io::{CallError, Done, Outbox, Output};
 use crate::master::Master;
 
 impl Master {
-    /// All or nothing. They hold for offers and refusals from now on, until the master ends: a file is what outlives it.
+    /// All or nothing. They hold for offers and refusals from now on, until the master ends: a file is what outlives
+    /// it.
     pub(crate) fn update_policies(&mut self, request: RequestId, policies: Policies, out: &mut Outbox) {
         let answer = match policies.check() {
             Ok(()) => {

@@ -1,6 +1,7 @@
 //! The entities that a master knows, and how they find each other.
 //!
-//! All of it is for readers too: snapshots share it. What only the core needs is in `agents/table/` and `frameworks/table/`.
+//! All of it is for readers too: snapshots share it. What only the core needs is in `agents/table/` and
+//! `frameworks/table/`.
 
 mod agent;
 mod capabilities;

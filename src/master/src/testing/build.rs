@@ -207,9 +207,9 @@ pub(super) fn call(script: &mut Script, words: &Words<'_>) -> Result<Call, Strin
     Ok(call)
 }
 
-/// In the order of the line: `launch=t1:cpus:1;mem:32` (`+e1` after the id for a custom executor of that id), several by
-/// `,`; `group=e1:t1,t2:cpus:1;mem:32`; `reserve=cpus:1`, `unreserve=`, `create=64`, `destroy=64`, with `role=` and `op=`; `uses=64` gives
-/// the tasks a volume.
+/// In the order of the line: `launch=t1:cpus:1;mem:32` (`+e1` after the id for a custom executor of that id), several
+/// by `,`; `group=e1:t1,t2:cpus:1;mem:32`; `reserve=cpus:1`, `unreserve=`, `create=64`, `destroy=64`, with `role=` and
+/// `op=`; `uses=64` gives the tasks a volume.
 fn operations(script: &Script, words: &Words<'_>) -> Result<Vec<Operation>, String> {
     let agent = agent_id(script, words.get("on").unwrap_or("a"));
     let mut operations = Vec::new();

@@ -11,8 +11,8 @@ use super::build::{agent_id, framework_id, reserved, resources, volumes};
 use super::script::Script;
 use super::words::Words;
 
-/// `operator teardown f`, `operator gone|deactivate|reactivate|drain a`, `operator weights role:2`; quotas, reservations,
-/// volumes and maintenance as in the functions below.
+/// `operator teardown f`, `operator gone|deactivate|reactivate|drain a`, `operator weights role:2`; quotas,
+/// reservations, volumes and maintenance as in the functions below.
 pub(super) fn operator(script: &Script, words: &Words<'_>) -> Result<Call, String> {
     let (slave_id, mut call) = (agent_id(script, words.at(2)), Call::default());
     match words.at(1) {
@@ -129,8 +129,8 @@ fn maintenance(words: &Words<'_>, call: &mut Call) {
     }
 }
 
-/// `operator reserve a cpus:1 role=r source=s`, `operator unreserve a cpus:1 role=r`, `operator create|destroy a 64 role=r`,
-/// `operator grow|shrink a 64 by=32 role=r`.
+/// `operator reserve a cpus:1 role=r source=s`, `operator unreserve a cpus:1 role=r`,
+/// `operator create|destroy a 64 role=r`, `operator grow|shrink a 64 by=32 role=r`.
 fn on_resources(slave_id: mesos::SlaveId, words: &Words<'_>, call: &mut Call) -> Result<(), String> {
     let amount = words.at(3);
     match words.at(1) {

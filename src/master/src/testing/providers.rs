@@ -11,8 +11,9 @@ pub(super) fn id(text: &str) -> mesos::ResourceProviderId {
     mesos::ResourceProviderId { value: text.to_owned() }
 }
 
-/// `providers=p1/1/disk:100,p2/1/disk:50`: ids, versions and resources; `reserved=10` of each provider's disk is reserved to `role=`.
-/// `open=5:f` lists a reservation of `reserving=10` with that uuid and framework as pending, `closed=5:f` as finished.
+/// `providers=p1/1/disk:100,p2/1/disk:50`: ids, versions and resources; `reserved=10` of each provider's disk is
+/// reserved to `role=`. `open=5:f` lists a reservation of `reserving=10` with that uuid and framework as pending,
+/// `closed=5:f` as finished.
 pub(super) fn report(script: &Script, words: &Words<'_>) -> ResourceProviders {
     let providers = words.list("providers").into_iter().map(|text| {
         let mut parts = text.splitn(3, '/');

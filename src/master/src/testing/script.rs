@@ -358,8 +358,12 @@ fn principal(words: &Words<'_>) -> Option<Arc<str>> {
     words.get("authenticated").map(Arc::from)
 }
 
-/// `policies offer_timeout=T refuse_min=T refuse_max=T refuse_default=T timed_out=T share=N granularity=AMOUNTS role=R:T framework=F:T`: all
-/// policies; the last two are timeouts of a role's and a framework's offers.
+/// All policies; `role` and `framework` are timeouts of a role's and a framework's offers.
+///
+/// ```text
+/// policies offer_timeout=T refuse_min=T refuse_max=T refuse_default=T timed_out=T share=N granularity=AMOUNTS
+///     role=R:T framework=F:T
+/// ```
 fn policies(words: &Words<'_>) -> Result<Policies, String> {
     let span = |name: &str| words.get(name).and_then(duration);
     let mut policies = Policies { offer_timeout: span("offer_timeout"), ..Policies::default() };

@@ -21,7 +21,8 @@ const INFO_MAX: usize = 8 << 20;
 const DISCOVERY_MAX: usize = 1 << 20;
 /// The attributes of an agent, in bytes as protobuf.
 const ATTRIBUTES_MAX: usize = 1 << 20;
-/// The offer constraints of a framework: how many, their bytes as protobuf, and how many different expressions must be compiled.
+/// The offer constraints of a framework: how many, their bytes as protobuf, and how many different expressions must be
+/// compiled.
 const CONSTRAINTS_MAX: usize = 10_000;
 const CONSTRAINTS_BYTES_MAX: usize = 4 << 20;
 const EXPRESSIONS_MAX: usize = 1_000;

@@ -74,8 +74,8 @@ pub(crate) fn task(launch: &Launch<'_>, task: &TaskInfo) -> Result<Needs, String
     }
 }
 
-/// The rules that hold for tasks of groups as well: all but those of executor and offer. Its resources. `last` is what a task
-/// takes that has been found right.
+/// The rules that hold for tasks of groups as well: all but those of executor and offer. Its resources. `last` is what
+/// a task takes that has been found right.
 pub(crate) fn own(agent: &Agent, task: &TaskInfo, last: Option<&Resources>) -> Result<Resources, String> {
     sizes::task(task)?;
     if task.slave_id.value != agent.id.as_str() {

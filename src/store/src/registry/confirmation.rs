@@ -1,7 +1,7 @@
 //! The second place that confirms each commit of a registry's file: a file beside it, `<registry>.commits`.
 //!
-//! It holds two slots, one for commits with even numbers and one for those with odd numbers, so that a write that a crash
-//! interrupts spoils the older confirmation only. What a disagreement means is decided elsewhere.
+//! It holds two slots, one for commits with even numbers and one for those with odd numbers, so that a write that a
+//! crash interrupts spoils the older confirmation only. What a disagreement means is decided elsewhere.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -19,7 +19,8 @@ use crate::replace::replace_file;
 
 /// How a slot begins: the name and the version of its layout.
 const MAGIC: &[u8; 8] = b"tepuiRC1";
-/// The bytes of a slot that its check sum is about: the magic number, the commit's number, the time and the content's checksum.
+/// The bytes of a slot that its check sum is about: the magic number, the commit's number, the time and the content's
+/// checksum.
 const CHECKED: usize = 8 + 8 + 8 + BYTES;
 /// The bytes of a slot.
 const SLOT: usize = CHECKED + BYTES;
@@ -105,7 +106,8 @@ impl Confirmation {
         Ok(Confirmation { place: Place::of(path, &file)?, file })
     }
 
-    /// Confirms a commit that is durable in the registry's file. Returns when the confirmation is durable and at its path.
+    /// Confirms a commit that is durable in the registry's file. Returns when the confirmation is durable and at its
+    /// path.
     ///
     /// # Errors
     /// The system refuses, or the file is not at its path any more.

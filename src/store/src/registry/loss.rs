@@ -69,8 +69,8 @@ pub enum Found {
 }
 
 impl Loss {
-    /// The number of the newest commit that is known of. It identifies this loss: the first commit after an operator has
-    /// accepted it has a higher one.
+    /// The number of the newest commit that is known of. It identifies this loss: the first commit after an operator
+    /// has accepted it has a higher one.
     pub fn number(&self) -> u64 {
         let of = |confirmed: Option<Confirmed>| confirmed.map_or(0, |confirmed| confirmed.number);
         match self.found {

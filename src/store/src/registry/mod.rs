@@ -47,7 +47,8 @@ pub trait RegistryStore: Send {
     }
 }
 
-/// What makes a registry that is equal to `old` equal to `new`. Both may be parts of registries, if the same is left out.
+/// What makes a registry that is equal to `old` equal to `new`. Both may be parts of registries, if the same is left
+/// out.
 pub fn changes(old: &Registry, new: &Registry) -> Vec<Update> {
     let (old, new) = (entries(parts::split(old)), entries(parts::split(new)));
     let gone = old.keys().filter(|key| !new.contains_key(*key)).cloned().map(|key| Update { key, value: None });

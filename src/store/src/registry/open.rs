@@ -1,7 +1,8 @@
-//! Opening a registry's file: what it holds is compared with the file that confirms its commits before anything is used.
+//! Opening a registry's file: what it holds is compared with the file that confirms its commits before anything is
+//! used.
 //!
-//! A commit is written to the registry's file first and confirmed second. So a crash leaves a registry that is confirmed up to
-//! its newest commit, or up to the one before it. Everything else is a [`Loss`].
+//! A commit is written to the registry's file first and confirmed second. So a crash leaves a registry that is
+//! confirmed up to its newest commit, or up to the one before it. Everything else is a [`Loss`].
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
@@ -131,8 +132,8 @@ fn judge(held: Option<&Commit>, content: &Content, reading: &Reading) -> Result<
     }
 }
 
-/// Uses what is left of a registry. Its next commit has a higher number than every commit before, so that copies of its files
-/// from before are found out.
+/// Uses what is left of a registry. Its next commit has a higher number than every commit before, so that copies of its
+/// files from before are found out.
 fn go_on(path: &Path, loss: Loss, readable: Option<Readable>) -> Result<FileRegistry, StoreError> {
     let number = loss.number().saturating_add(1);
     if let Some(readable) = readable {
@@ -224,8 +225,8 @@ fn examine(file: File) -> Result<(Database, Option<Commit>, Content), redb::Erro
     Ok((database, commit, content))
 }
 
-/// Makes the storage engine verify the checksums of all pages. It does so in files that it has not closed, and trusts the others:
-/// it panics where a page of such a file is damaged.
+/// Makes the storage engine verify the checksums of all pages. It does so in files that it has not closed, and trusts
+/// the others: it panics where a page of such a file is damaged.
 ///
 /// The file begins with a magic number and a byte of flags (redb, docs/design.md, "Database header").
 fn mark_as_not_closed(file: &File) -> Result<(), redb::Error> {

@@ -1,7 +1,7 @@
 //! Whether an open file is still the one at its path.
 //!
-//! A process can write to a file that was removed, and to one whose directory was removed: the system reports no error, and
-//! the next start finds nothing of it.
+//! A process can write to a file that was removed, and to one whose directory was removed: the system reports no error,
+//! and the next start finds nothing of it.
 
 use std::fs::{self, File, Metadata};
 use std::io;

@@ -3,13 +3,13 @@
 //! Servers and networks ask here before they accept or open a connection, and close the connections that this module
 //! names. It does no I/O.
 //!
-//! A connection is closed to admit another, or for a timeout, only while the process waits for bytes of its client: before its
-//! first request, within a request, between two requests. A connection is never closed for these reasons while a request is
-//! handled, while an answer or a stream is sent, or after it was [kept](Slot::keep).
+//! A connection is closed to admit another, or for a timeout, only while the process waits for bytes of its client:
+//! before its first request, within a request, between two requests. A connection is never closed for these reasons
+//! while a request is handled, while an answer or a stream is sent, or after it was [kept](Slot::keep).
 //!
-//! The connection to close comes from the source with the most waiting connections: an IPv4 address, or the first 64 bits of an
-//! IPv6 address. Among those of a source it is the one that has waited for longest. So a source that opens connections without
-//! end closes its own ones, and not those of others.
+//! The connection to close comes from the source with the most waiting connections: an IPv4 address, or the first 64
+//! bits of an IPv6 address. Among those of a source it is the one that has waited for longest. So a source that opens
+//! connections without end closes its own ones, and not those of others.
 
 mod slot;
 mod table;
@@ -77,8 +77,8 @@ impl Connections {
         Some(Slot::new(self.table.clone(), peer))
     }
 
-    /// Enters a connection that this process is about to make, after closing another one if need be. None if there is no
-    /// room.
+    /// Enters a connection that this process is about to make, after closing another one if need be. None if there is
+    /// no room.
     pub(crate) fn admit_outgoing(&self, to: &dyn std::fmt::Display) -> Option<OutgoingSlot> {
         let mut table = lock(&self.table);
         if !table.make_room(self.limit, self.advice) {

@@ -1,5 +1,5 @@
-//! The entries of open connections, which their tasks hold. They say what a connection does; what follows is decided in the
-//! table.
+//! The entries of open connections, which their tasks hold. They say what a connection does; what follows is decided in
+//! the table.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};

@@ -23,8 +23,8 @@ pub(super) struct Waiting {
     pub(super) close: Arc<Notify>,
 }
 
-/// Place of a source among the others: the last one has the most waiting connections; of several such sources, the one whose
-/// first connection has waited for longest.
+/// Place of a source among the others: the last one has the most waiting connections; of several such sources, the one
+/// whose first connection has waited for longest.
 type Rank = (usize, Reverse<u64>, IpAddr);
 
 /// All open connections of a process.

@@ -1,6 +1,6 @@
-//! Invariants, after every step: no more connections are open than the limit, except for those that are being closed; the
-//! connection that is closed to admit another is one that waits, of a source with the most waiting connections, and the one
-//! of them that waits for longest; a connection is refused only if none waits.
+//! Invariants, after every step: no more connections are open than the limit, except for those that are being closed;
+//! the connection that is closed to admit another is one that waits, of a source with the most waiting connections, and
+//! the one of them that waits for longest; a connection is refused only if none waits.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

@@ -1,7 +1,8 @@
 //! The socket as hyper sees it. Bytes that were read ahead come first, nothing goes out that no handler answered, and
 //! the client's end is noticed while hyper does not read.
 //!
-//! A client that does not wait for its answers gets them together: short ones gather here until hyper has nothing more to do.
+//! A client that does not wait for its answers gets them together: short ones gather here until hyper has nothing more
+//! to do.
 //!
 //! hyper answers malformed requests with 400 and `Expect: 100-continue` with an interim response; Mesos does neither.
 //! Both are written before or without an answer of ours, are recognised by that, and are swallowed.

@@ -3,11 +3,11 @@
 //! hyper speaks HTTP; this module adds what Mesos's clients rely on beyond it (wire facts http.md 1): the texts of
 //! errors, gzip both ways, streams whose reader's end is noticed at once, silence on malformed requests.
 //!
-//! It differs from Mesos 1.11 in six points. Idle connections are closed at a limit of their number and after timeouts. A
-//! request past a limit is answered with 413 or 431 (Mesos has no limit). HEAD is answered without a body, as HTTP wants. An
-//! HTTP/1.0 request gets an HTTP/1.0 status line, and its stream ends with the connection instead of chunks. A request that
-//! is pipelined behind a stream waits for the stream's end (Mesos carries it out, and never answers). Chunk sizes are in
-//! upper-case hexadecimal.
+//! It differs from Mesos 1.11 in six points. Idle connections are closed at a limit of their number and after timeouts.
+//! A request past a limit is answered with 413 or 431 (Mesos has no limit). HEAD is answered without a body, as HTTP
+//! wants. An HTTP/1.0 request gets an HTTP/1.0 status line, and its stream ends with the connection instead of chunks.
+//! A request that is pipelined behind a stream waits for the stream's end (Mesos carries it out, and never answers).
+//! Chunk sizes are in upper-case hexadecimal.
 
 mod connection;
 mod gzip;

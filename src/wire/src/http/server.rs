@@ -136,8 +136,8 @@ fn is_out_of_descriptors(error: &io::Error) -> bool {
     [Errno::EMFILE, Errno::ENFILE].iter().any(|errno| error.raw_os_error() == Some(*errno as i32))
 }
 
-/// A descriptor in reserve. When no other is left, a connection takes its place, to be served instead of an idle one or to
-/// be closed: it would wait in the kernel's queue otherwise, and the listener would report it without end.
+/// A descriptor in reserve. When no other is left, a connection takes its place, to be served instead of an idle one or
+/// to be closed: it would wait in the kernel's queue otherwise, and the listener would report it without end.
 struct Spare(Option<File>);
 
 impl Spare {
@@ -192,7 +192,8 @@ impl Running {
         self.address
     }
 
-    /// Accepts no more, closes idle connections and streams, and waits (bounded by `Limits::stop`) for answers under way.
+    /// Accepts no more, closes idle connections and streams, and waits (bounded by `Limits::stop`) for answers under
+    /// way.
     pub async fn stop(self) {
         let _ = self.stop.send(true);
         let _ = self.accepting.await;

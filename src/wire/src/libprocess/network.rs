@@ -67,7 +67,8 @@ impl Network {
         Network::with_connections(limits, connections, exited)
     }
 
-    /// A network whose connections count with others of this process. Where none may be opened any more, connecting fails.
+    /// A network whose connections count with others of this process. Where none may be opened any more, connecting
+    /// fails.
     pub fn with_connections(limits: Limits, connections: Connections, exited: impl ExitedSink) -> Network {
         let (exited, runtime) = (Arc::new(exited), Handle::current());
         let inner = Inner { peers: Mutex::default(), exited, limits, connections, runtime };

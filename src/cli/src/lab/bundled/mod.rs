@@ -54,8 +54,8 @@ fn said_of_tasks(kind: &JobKind) -> Option<&'static str> {
     given.iter().find(|(_, given)| *given).map(|(field, _)| *field)
 }
 
-/// Checks that jobs say nothing that makes no sense where a job is not some tasks, but something that has as many workers as
-/// there is room for; `what` it is.
+/// Checks that jobs say nothing that makes no sense where a job is not some tasks, but something that has as many
+/// workers as there is room for; `what` it is.
 fn without_tasks(n: usize, kind: &JobKind, what: &str) -> Result<(), Broken> {
     match said_of_tasks(kind) {
         Some(field) => {

@@ -1,7 +1,7 @@
 //! The training framework in scenarios: each job of a scenario is a training whose losses were recorded.
 //!
-//! Its scheduler is the one that runs live. Workers are modelled (`quality::modelled`): with so many of them an iteration takes so
-//! long, and brings the next of the recorded losses.
+//! Its scheduler is the one that runs live. Workers are modelled (`quality::modelled`): with so many of them an
+//! iteration takes so long, and brings the next of the recorded losses.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;

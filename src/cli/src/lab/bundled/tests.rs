@@ -1,4 +1,5 @@
-//! Bundled frameworks in whole runs: the examples of lab/examples, what goes wrong with tasks and agents, and what is refused.
+//! Bundled frameworks in whole runs: the examples of lab/examples, what goes wrong with tasks and agents, and what is
+//! refused.
 
 use std::path::{Path, PathBuf};
 
@@ -83,7 +84,8 @@ fn packed_tasks_take_their_time_fail_and_are_tried_again() {
     let failing = outcome(&format!("{PACKED}[model]\nfailures = 0.2\n"), 1);
     let packer = &failing.frameworks[0];
     assert!(failing.done && packer.finished == 200 && packer.failed > 20, "{packer:?}");
-    // What is on an agent that does not answer is given up after a minute and tried again without end; no task counts twice.
+    // What is on an agent that does not answer is given up after a minute and tried again without end; no task counts
+    // twice.
     let losses = LOSSES.replace("20s", "90s").replace("1m", "2m");
     let lossy = outcome(&format!("{}{losses}", PACKED.replace("retries = 5", "")), 1);
     let packer = &lossy.frameworks[0];

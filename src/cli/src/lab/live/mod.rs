@@ -1,6 +1,7 @@
 //! Runs of the laboratory on a real cluster: one that is started for the run, or one that is there.
 //!
-//! What is played, and what is measured in it, is the laboratory's (`lab::live`); here are processes, sockets and the clock.
+//! What is played, and what is measured in it, is the laboratory's (`lab::live`); here are processes, sockets and the
+//! clock.
 
 mod cluster;
 mod play;

@@ -1,4 +1,5 @@
-//! One run on a cluster that is ready: connects the frameworks, lets jobs arrive at their time, and leaves nothing behind.
+//! One run on a cluster that is ready: connects the frameworks, lets jobs arrive at their time, and leaves nothing
+//! behind.
 
 use std::cell::RefCell;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! The list of isolators, in the order in which they prepare a container, and what containers may not ask for without one.
+//! The list of isolators, in the order in which they prepare a container, and what containers may not ask for without
+//! one.
 //!
 //! The order matters for mounts, which are made in order, and where an isolator changes what another one has set.
 

@@ -1,7 +1,8 @@
-//! Isolators: each gives containers one thing of their own, or one limit. This file has their trait, and what all of them together do
-//! to a container.
+//! Isolators: each gives containers one thing of their own, or one limit. This file has their trait, and what all of
+//! them together do to a container.
 //!
-//! The file of an isolator has the path of its name: `cgroups/mem.rs` is `cgroups/mem`. Processes are started and ended elsewhere.
+//! The file of an isolator has the path of its name: `cgroups/mem.rs` is `cgroups/mem`. Processes are started and ended
+//! elsewhere.
 
 pub(crate) mod cgroups;
 pub(crate) mod disk;
@@ -64,8 +65,8 @@ pub(crate) struct Launch {
     pub(crate) reports: Vec<Input>,
 }
 
-/// One isolator, in Mesos's verbs. All of them may block for as long as a system call takes; `recover`, `provide` and `cleanup` for
-/// longer.
+/// One isolator, in Mesos's verbs. All of them may block for as long as a system call takes; `recover`, `provide` and
+/// `cleanup` for longer.
 pub(crate) trait Isolator: Send + Sync {
     /// Takes back what an earlier agent has given to other containers than these outermost ones.
     fn recover(&self, _kept: &BTreeSet<String>) {}

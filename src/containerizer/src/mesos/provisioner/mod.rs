@@ -1,5 +1,5 @@
-//! The provisioner: it brings container images into the store before a container starts, and makes its root of them (mesos-features.md
-//! 8.10, AGT-103).
+//! The provisioner: it brings container images into the store before a container starts, and makes its root of them
+//! (mesos-features.md 8.10, AGT-103).
 //!
 //! The format of images and the store are in the crate `fetcher`; a container's first process mounts.
 
@@ -66,7 +66,8 @@ struct Inner {
     gc: Option<ImageGc>,
     /// `<work_dir>/provisioner/containers`
     roots: PathBuf,
-    /// Held for reading from an image's way into the store until its container names its layers; for writing while pruning.
+    /// Held for reading from an image's way into the store until its container names its layers; for writing while
+    /// pruning.
     pruning: RwLock<()>,
 }
 
@@ -364,8 +365,8 @@ impl Provisioner {
         false
     }
 
-    /// Whether the container, or the outermost one around it, sees an image's root; the host's path of what that one sees as
-    /// its sandbox.
+    /// Whether the container, or the outermost one around it, sees an image's root; the host's path of what that one
+    /// sees as its sandbox.
     pub(crate) fn has_root(&self, container: &ContainerName) -> bool {
         self.folder(container).join(NOTE).exists()
     }
@@ -405,7 +406,8 @@ impl Provisioner {
         Some((self.0.gc.as_ref()?, &self.0.store))
     }
 
-    /// Deletes the images that no container uses, but for those named here and in `--image_gc_config`. Blocks; waits for images on their way.
+    /// Deletes the images that no container uses, but for those named here and in `--image_gc_config`. Blocks; waits
+    /// for images on their way.
     ///
     /// # Errors
     /// If there is no store.
@@ -423,8 +425,8 @@ impl Provisioner {
 }
 
 impl Root {
-    /// Adds the root to what a container is kept apart by. `sandbox` is the host's path of its sandbox, `volumes` are mounts in
-    /// there and `later` those elsewhere.
+    /// Adds the root to what a container is kept apart by. `sandbox` is the host's path of its sandbox, `volumes` are
+    /// mounts in there and `later` those elsewhere.
     pub(crate) fn enter(&self, isolation: &mut Isolation, sandbox: &str, seen: &str) {
         let own = std::mem::take(&mut isolation.mounts);
         // A nested sandbox lies in its parent's, whose user may replace any directory by a link.

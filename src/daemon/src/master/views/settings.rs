@@ -41,7 +41,8 @@ pub(in crate::master) fn schedule(snapshot: &Snapshot, sight: &Sight) -> Schedul
     snapshot.maintenance.schedule.as_deref().cloned().unwrap_or_default()
 }
 
-/// `/maintenance/status` and GET_MAINTENANCE_STATUS: draining machines, with what frameworks say to it, and those that are down.
+/// `/maintenance/status` and GET_MAINTENANCE_STATUS: draining machines, with what frameworks say to it, and those that
+/// are down.
 pub(in crate::master) fn maintenance_status(snapshot: &Snapshot, sight: &Sight) -> ClusterStatus {
     if !sight.maintenance().1 {
         return ClusterStatus::default();

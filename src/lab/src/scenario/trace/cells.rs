@@ -15,8 +15,8 @@ pub(super) struct Cells<'a> {
 }
 
 impl<'a> Cells<'a> {
-    /// The cells at these places. A line of a file without a header must have all of them; one with a header may end early,
-    /// as files do whose last columns are mostly empty.
+    /// The cells at these places. A line of a file without a header must have all of them; one with a header may end
+    /// early, as files do whose last columns are mostly empty.
     pub fn cut(
         line: usize,
         text: &'a str,

@@ -16,8 +16,8 @@ pub(super) enum Shape {
     Philly,
     /// Pollux's mixes of training jobs: arrivals and sizes.
     Mix,
-    /// `batch_task.csv` of Alibaba's trace of 2018. A line is a task of so many instances; what depends on what is in when they
-    /// began, which is when they arrive here.
+    /// `batch_task.csv` of Alibaba's trace of 2018. A line is a task of so many instances; what depends on what is in
+    /// when they began, which is when they arrive here.
     Batch,
     /// `vmtable.csv` of Azure's traces of 2017 and 2019.
     Machines,

@@ -139,7 +139,8 @@ fn requests_are_arrivals_only() {
 #[test]
 fn events_of_google_2011_make_jobs() {
     let of_google = told(Some("google-2011"), "cpus:32;mem:1000");
-    // Task 0 waits 2 s, is evicted after 3 s, comes again and finishes; task 1 never ends; task 2 was there before the trace.
+    // Task 0 waits 2 s, is evicted after 3 s, comes again and finishes; task 1 never ends; task 2 was there before the
+    // trace.
     let text = "600000000,,7,0,,0,u,2,9,0.125,0.5,0.001,0\n600000000,,7,1,,0,u,2,9,0.125,0.5,0.001,0\n\
                 601000000,,7,2,5,4,u,2,9,0.125,0.5,0.001,0\n602000000,,7,0,5,1,u,2,9,0.125,0.5,0.001,0\n\
                 605000000,,7,0,5,2,u,2,9,0.125,0.5,0.001,0\n605000000,,7,0,,0,u,2,9,0.125,,0.001,0\n\
@@ -157,7 +158,8 @@ fn events_of_google_2011_make_jobs() {
 #[test]
 fn events_of_google_2019_make_jobs() {
     let header = "time,type,collection_id,instance_index,cpus,memory\n";
-    // Task 0 is queued, waits 2 s and runs for 3 s; task 1 is evicted, and then lost; an update in between changes nothing.
+    // Task 0 is queued, waits 2 s and runs for 3 s; task 1 is evicted, and then lost; an update in between changes
+    // nothing.
     let text = format!(
         "{header}600000000,0,7,0,0.125,0.5\n600000000,1,7,0,0.125,0.5\n601000000,2,7,0,0.125,0.5\n\
          602000000,3,7,0,0.125,0.5\n603000000,10,7,0,0.25,0.5\n605000000,6,7,0,0.125,0.5\n\

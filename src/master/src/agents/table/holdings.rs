@@ -166,8 +166,8 @@ impl Agents {
         Some(agent)
     }
 
-    /// Notes that an operation has ended at its provider, and whether it succeeded. If the provider's last report does not show
-    /// what the operation has made, that is made up for: returns the agent's new total.
+    /// Notes that an operation has ended at its provider, and whether it succeeded. If the provider's last report does
+    /// not show what the operation has made, that is made up for: returns the agent's new total.
     pub(crate) fn settle_provided(
         &mut self,
         key: AgentKey,

@@ -1,4 +1,5 @@
-//! Whether an agent is there: pings and pongs, its time to reregister, and whether its list of tasks may be out of date.
+//! Whether an agent is there: pings and pongs, its time to reregister, and whether its list of tasks may be out of
+//! date.
 //!
 //! It sends no pings and removes no agents.
 
@@ -120,8 +121,8 @@ impl Agents {
         }
     }
 
-    /// Whether the tasks that an agent runs are not known for sure. Its resources are not offered then: those that seem to
-    /// be free may be in use.
+    /// Whether the tasks that an agent runs are not known for sure. Its resources are not offered then: those that seem
+    /// to be free may be in use.
     pub(crate) fn is_doubtful(&self, key: AgentKey) -> bool {
         self.books.get(&key).is_some_and(|book| book.liveness.doubt != Doubt::None)
     }
@@ -131,8 +132,8 @@ impl Agents {
         self.get(key).is_some_and(|agent| agent.active()) && !self.is_doubtful(key)
     }
 
-    /// Counts the last ping if it was not answered. Returns whether `max` in a row are reached, which schedules the agent's
-    /// removal, or nothing if the observer is not the agent's any more.
+    /// Counts the last ping if it was not answered. Returns whether `max` in a row are reached, which schedules the
+    /// agent's removal, or nothing if the observer is not the agent's any more.
     pub(crate) fn count_missed_ping(&mut self, key: AgentKey, observer: u64, max: u32) -> Option<bool> {
         let liveness = &mut self.books.get_mut(&key).filter(|book| book.liveness.observer == observer)?.liveness;
         if !std::mem::replace(&mut liveness.ponged, false) {
@@ -150,8 +151,8 @@ impl Agents {
         book.liveness.ping = Some(timers.set(at, timer));
     }
 
-    /// Takes a pong in; `max` pings in a row that were not answered had scheduled the agent's removal. Returns nothing if the
-    /// observer is no agent's.
+    /// Takes a pong in; `max` pings in a row that were not answered had scheduled the agent's removal. Returns nothing
+    /// if the observer is no agent's.
     pub(crate) fn pong(&mut self, observer: u64, max: u32, now: Time) -> Option<Pong> {
         let agent = *self.by_observer.get(&observer)?;
         let liveness = &mut self.books.get_mut(&agent)?.liveness;

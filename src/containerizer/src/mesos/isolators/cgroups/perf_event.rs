@@ -1,5 +1,5 @@
-//! `cgroups/perf_event`: hardware and kernel events of containers (`--perf_events`, mesos-features.md AGT-93), which the program
-//! `perf` counts for a while in each interval.
+//! `cgroups/perf_event`: hardware and kernel events of containers (`--perf_events`, mesos-features.md AGT-93), which
+//! the program `perf` counts for a while in each interval.
 //!
 //! It counts for containers with a control group of their own; what is inside another one's group is counted there.
 
@@ -119,8 +119,8 @@ impl PerfEvent {
         Ok(())
     }
 
-    /// Says of which containers there is something to be counted: `perf` counts nothing at all if one of the groups is not there.
-    /// Docker's containers have none, and those have none that are older than the isolator.
+    /// Says of which containers there is something to be counted: `perf` counts nothing at all if one of the groups is
+    /// not there. Docker's containers have none, and those have none that are older than the isolator.
     fn counting(&self) -> anyhow::Result<impl Fn(&String) -> bool> {
         let hierarchies = Hierarchies::of_this_host(&self.0.root)?;
         Ok(move |name: &String| hierarchies.group(name).exists_for(Controller::PerfEvent))
@@ -159,7 +159,8 @@ impl PerfEvent {
     }
 }
 
-/// What `perf` has counted by control group. Lines have a value, a unit, the event and the group; those of old versions no unit.
+/// What `perf` has counted by control group. Lines have a value, a unit, the event and the group; those of old versions
+/// no unit.
 fn read(text: &str) -> BTreeMap<String, PerfStatistics> {
     let mut all = BTreeMap::new();
     for line in text.lines().filter(|line| !line.starts_with('#')) {

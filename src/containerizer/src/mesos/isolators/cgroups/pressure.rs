@@ -1,7 +1,7 @@
 //! The pressure counters of `cgroups/mem`: how often a container was short of memory (mesos-features.md AGT-92).
 //!
-//! The kernel counts for a process that has asked for it, at the cost of some system calls for each container. So a container is
-//! counted from the first request for its statistics on: most tasks have ended before.
+//! The kernel counts for a process that has asked for it, at the cost of some system calls for each container. So a
+//! container is counted from the first request for its statistics on: most tasks have ended before.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

@@ -1,5 +1,5 @@
-//! Where a container finds the host's directories: where they are, or below a root made of an image, its own or that of a container
-//! around it.
+//! Where a container finds the host's directories: where they are, or below a root made of an image, its own or that of
+//! a container around it.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

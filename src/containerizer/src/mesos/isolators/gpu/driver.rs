@@ -1,4 +1,5 @@
-//! The host's GPU driver in containers with an image that has the label `com.nvidia.volumes.needed` (mesos-features.md AGT-108).
+//! The host's GPU driver in containers with an image that has the label `com.nvidia.volumes.needed` (mesos-features.md
+//! AGT-108).
 //!
 //! The driver's programs and libraries must fit the kernel's module, so images do not have them. Each is mounted below
 //! `/usr/local/nvidia`, where such images look for it; nothing is copied.

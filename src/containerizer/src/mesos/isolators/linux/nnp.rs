@@ -1,4 +1,5 @@
-//! `linux/nnp`: programs of a container cannot get more rights than it has (PR_SET_NO_NEW_PRIVS, mesos-features.md AGT-106).
+//! `linux/nnp`: programs of a container cannot get more rights than it has (PR_SET_NO_NEW_PRIVS, mesos-features.md
+//! AGT-106).
 
 use crate::mesos::isolators::{Container, Isolator, Launch};
 

@@ -111,8 +111,8 @@ impl Seccomp {
         Ok(Seccomp { profiles, default })
     }
 
-    /// The filters of a container: of the profile that it names, or of the agent's default one. `capabilities` is what it can
-    /// have at most.
+    /// The filters of a container: of the profile that it names, or of the agent's default one. `capabilities` is what
+    /// it can have at most.
     ///
     /// # Errors
     /// A profile that is not there, or cannot be one.

@@ -1,7 +1,8 @@
 //! `network/ports`: which ports containers on the host's network listen on (mesos-features.md AGT-111).
 //!
-//! Nothing keeps a process from listening on a port that its container does not hold; a thread that may block looks for such ports
-//! at intervals. They are logged, and with `--enforce_container_ports` the container is ended. Only TCP is looked at.
+//! Nothing keeps a process from listening on a port that its container does not hold; a thread that may block looks for
+//! such ports at intervals. They are logged, and with `--enforce_container_ports` the container is ended. Only TCP is
+//! looked at.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

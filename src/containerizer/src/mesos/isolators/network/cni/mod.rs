@@ -1,7 +1,7 @@
 //! `network/cni`: containers in network namespaces of their own, which plugins connect (mesos-features.md AGT-109).
 //!
-//! A namespace is made and connected before its container starts, and found again by the files below `--runtime_dir`. `config.rs` reads
-//! the networks, `plugin.rs` runs the plugins.
+//! A namespace is made and connected before its container starts, and found again by the files below `--runtime_dir`.
+//! `config.rs` reads the networks, `plugin.rs` runs the plugins.
 
 mod config;
 mod plugin;
