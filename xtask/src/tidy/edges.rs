@@ -16,7 +16,7 @@ const LIBRARIES: &[(&str, &str)] = &[("md-5", "md5")];
 /// A Cargo.toml or a source cannot be read.
 pub(super) fn check(root: &Path) -> Result<Vec<String>> {
     let packages = layers::packages(root)?;
-    let files = sources::rust_files(root)?;
+    let files = sources::files(root, "*.rs")?;
     let mut breaches = Vec::new();
     for (name, directory) in &packages {
         let inside = directory.strip_prefix(root).context("a package outside of the checkout")?;

@@ -170,7 +170,7 @@ pub(super) fn check(root: &Path) -> Result<Vec<String>> {
         breaches.extend(check_one(&name, &manifest));
     }
     let daemons = root.join(DAEMONS);
-    for file in super::sources::rust_files(root)? {
+    for file in super::sources::files(root, "*.rs")? {
         let Ok(inside) = file.strip_prefix(DAEMONS) else { continue };
         let Ok(text) = std::fs::read_to_string(daemons.join(inside)) else { continue };
         breaches.extend(check_part(inside, &text));

@@ -1,10 +1,11 @@
 //! `cargo xtask tidy`: the house rules that neither the compiler nor clippy can hold.
 //!
-//! `layers` reads the Cargo.toml files, `edges` compares them with the sources, `sources` reads the Rust files. All
-//! breaches are shown at once.
+//! `layers` reads the Cargo.toml files, `edges` compares them with the sources, `sources` reads the Rust files,
+//! `links` the documentation. All breaches are shown at once.
 
 mod edges;
 mod layers;
+mod links;
 mod sources;
 
 use anyhow::{Result, bail};
@@ -32,6 +33,7 @@ fn breaches() -> Result<Vec<String>> {
     let mut breaches = layers::check(&root)?;
     breaches.extend(edges::check(&root)?);
     breaches.extend(sources::check(&root)?);
+    breaches.extend(links::check(&root)?);
     Ok(breaches)
 }
 

@@ -62,7 +62,7 @@ const MODES_EXCEPTED: &[(&str, &str)] = &[
 /// git does not run here, or a file cannot be read.
 pub(super) fn check(root: &Path) -> Result<Vec<String>> {
     let mut breaches = Vec::new();
-    for file in rust_files(root)? {
+    for file in files(root, "*.rs")? {
         let path = root.join(&file);
         let Ok(bytes) = std::fs::read(&path) else { continue };
         let text = String::from_utf8(bytes).with_context(|| format!("{} is not UTF-8", path.display()))?;
@@ -71,12 +71,12 @@ pub(super) fn check(root: &Path) -> Result<Vec<String>> {
     Ok(breaches)
 }
 
-/// Every Rust file that git knows or would add, by its path from `root`.
+/// Every file that git knows or would add and whose name fits `pattern`, by its path from `root`.
 ///
 /// # Errors
 /// git does not run here.
-pub(super) fn rust_files(root: &Path) -> Result<Vec<PathBuf>> {
-    let arguments = ["ls-files", "--cached", "--others", "--exclude-standard", "-z", "*.rs"];
+pub(super) fn files(root: &Path, pattern: &str) -> Result<Vec<PathBuf>> {
+    let arguments = ["ls-files", "--cached", "--others", "--exclude-standard", "-z", pattern];
     let output = Command::new("git").args(arguments).current_dir(root).output().context("cannot start git")?;
     if !output.status.success() {
         bail!("git ls-files: {}", String::from_utf8_lossy(&output.stderr).trim());
