@@ -63,7 +63,7 @@ fn start(flags: &[&str]) -> Result<(Daemon, Daemon)> {
     Ok((master, agent))
 }
 
-/// Launches tasks until `count` have come to a state; how long that took from the first launch.
+/// Launches tasks until `count` are in a state; the time from the first launch.
 fn launch(
     scheduler: &mut Scheduler,
     role: &str,
@@ -140,7 +140,7 @@ fn long_tasks(report: &Report, name: &str, flags: &[&str]) -> Result<()> {
     let what = format!("recovery with {count} running tasks, {name}");
     report.row(&what, &millis(start.elapsed()), "", "500 ms", "");
     scheduler.teardown()?;
-    // After a restart they are nobody's children here.
+    // After a restart they have no parent among these processes.
     std::thread::sleep(Duration::from_secs(if quick() { 2 } else { 8 }));
     Ok(())
 }

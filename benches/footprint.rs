@@ -59,7 +59,7 @@ fn local() -> Result<Duration> {
     Ok(start.elapsed())
 }
 
-/// Launches tasks of a command, and waits until all have come to a state.
+/// Launches tasks of a command, and waits until all are in a state.
 fn launch(scheduler: &mut Scheduler, command: &str, tasks: usize, wanted: TaskState) -> Result<()> {
     let (mut launched, mut there) = (0, 0);
     while there < tasks {

@@ -95,7 +95,7 @@ impl Fleet {
         Ok(Fleet { shared, count })
     }
 
-    /// Lets all agents register again with a master that has been started anew, all at once, with their tasks.
+    /// Registers all agents again with a restarted master, all at once, with their tasks.
     ///
     /// # Errors
     /// The master does not take the messages.
@@ -118,7 +118,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// Waits until the master has told every agent its id.
+    /// Waits until the master has sent every agent its id.
     ///
     /// # Errors
     /// It did not within a minute.
@@ -138,7 +138,7 @@ impl Fleet {
 }
 
 impl Shared {
-    /// The pid of `slave(n)`: its number says at which address it is.
+    /// The pid of `slave(n)`: its number determines its address.
     fn pid(&self, agent: &str) -> String {
         let number = agent.trim_start_matches("slave(").trim_end_matches(')').parse().unwrap_or(0);
         let first = Ipv4Addr::LOCALHOST.to_bits() as usize;
@@ -148,7 +148,7 @@ impl Shared {
 
     fn send(&self, bytes: &[u8]) {
         let mut out = lock(&self.out);
-        // A master that went away is noticed by whoever waits for it.
+        // The caller notices a master that has ended when it waits for its answer.
         let _ = out.write_all(bytes);
     }
 

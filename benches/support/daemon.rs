@@ -1,4 +1,4 @@
-//! A master or an agent of the release binary, as a process in a folder of its own, ended and removed when dropped.
+//! A master or an agent of the release binary, as a process in its own directory, ended and removed when dropped.
 
 use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
@@ -80,7 +80,7 @@ impl Daemon {
         Ok(daemon)
     }
 
-    /// Kills it without a word, and starts it again with the same work folder.
+    /// Kills it with SIGKILL, and starts it again with the same work directory.
     ///
     /// # Errors
     /// It does not start again.
@@ -124,7 +124,7 @@ impl Daemon {
         }
     }
 
-    /// What it said, the last lines.
+    /// The last lines of its log.
     pub fn log(&self) -> String {
         let text = std::fs::read_to_string(self.folder.join("log")).unwrap_or_default();
         let lines: Vec<&str> = text.lines().collect();

@@ -30,7 +30,7 @@ pub fn number(name: &str, default: usize) -> usize {
     option(name).and_then(|v| v.parse().ok()).unwrap_or(default)
 }
 
-/// Waits until `reached` says so, looking every millisecond; how long that took.
+/// Calls `reached` every millisecond until it is true; the time that took.
 ///
 /// # Errors
 /// It did not happen within a minute.

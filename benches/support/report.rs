@@ -16,7 +16,7 @@ impl Report {
         Report
     }
 
-    /// Prints a figure. An empty cell says that nothing is promised, or known of Mesos.
+    /// Prints a figure. A cell is empty where nothing is promised, or known of Mesos.
     pub fn row(&self, what: &str, measured: &str, least: &str, promise: &str, mesos: &str) {
         row(what, measured, least, promise, mesos);
     }

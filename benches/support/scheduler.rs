@@ -76,7 +76,7 @@ impl Scheduler {
         Scheduler::subscribe_as(master, encoding, framework(role))
     }
 
-    /// Subscribes once more, with the id that it has, to a master that has been started anew.
+    /// Subscribes again, with its id, to a restarted master.
     ///
     /// # Errors
     /// The master does not take it.
@@ -132,10 +132,10 @@ impl Scheduler {
         Ok(scheduler)
     }
 
-    /// The next event. Calls that gathered are sent before it is waited for.
+    /// The next event. Pending calls are sent first.
     ///
     /// # Errors
-    /// The stream ended, said nothing for a minute, or a call was refused.
+    /// The stream ended or was silent for a minute, or a call was refused.
     pub fn event(&mut self) -> Result<Event> {
         loop {
             if let Some(record) = self.records.pull()? {
@@ -180,7 +180,7 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Acknowledges an update that wants it.
+    /// Acknowledges an update that has a UUID.
     pub fn acknowledge(&mut self, status: &v1::TaskStatus) {
         let (Some(uuid), Some(agent_id)) = (&status.uuid, &status.agent_id) else { return };
         let acknowledge =
@@ -211,7 +211,7 @@ impl Scheduler {
     /// is declined for good.
     ///
     /// # Errors
-    /// The stream ended, or says that something is wrong.
+    /// The stream ended, or an error event arrived.
     pub fn fill(&mut self, agents: usize, tasks: usize) -> Result<()> {
         let share = tasks.div_ceil(agents);
         let (mut launched, mut running) = (0, 0);

@@ -55,17 +55,17 @@ fn one(folder: &Path, master: &str, fault: u64) -> bool {
     let point = fs::read_to_string(own.join("log.before")).unwrap_or_default();
     let point = point.lines().find(|line| line.starts_with("fault point")).unwrap_or("none").to_owned();
     match ran {
-        // The task never came to run: that is told, and whoever wants it may launch it again.
+        // The task never ran: an update reports that, and the framework may launch it again.
         0 => assert!(
             ["DROPPED", "LOST", "GONE", "FAILED"].iter().any(|end| told.contains(&format!("TASK_{end}"))),
             "{point}: {told}"
         ),
         _ => assert!(ran == 1 && told.contains("TASK_FINISHED"), "{point}: it ran {ran} times: {told}"),
     }
-    // It leaves the cluster, so that the next one's task comes to the next one.
+    // It unregisters, so that the next task is launched on the next agent.
     agent.signal("-USR1");
     wait_for("the agent leaves", || agent.ended().then_some(()));
-    // What an executor writes on its way out may come in between: the rest goes with the test's folder.
+    // An executor that ends may still write here: the rest is removed with the test's directory.
     let _ = fs::remove_dir_all(&own);
     died
 }

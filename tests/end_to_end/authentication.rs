@@ -1,4 +1,4 @@
-//! Agents, drivers and those who call by HTTP prove who they are to a master that asks for it.
+//! Agents, drivers and HTTP clients authenticate with a master that requires it.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -75,7 +75,7 @@ fn only_agents_with_the_right_secret_are_admitted() {
     until("an agent without a credential is refused", || has(&log, &refusal));
     assert_eq!(names(&address), ["other", "right"]);
 
-    // To another master they prove it anew.
+    // They authenticate again with the next master.
     drop(master);
     let log = folder.path().join("m2.log");
     let mut master = Daemon::start(&log, &master_words(&folder, port, &more), &[]);
@@ -88,7 +88,7 @@ fn only_agents_with_the_right_secret_are_admitted() {
 fn who_need_not_may_all_the_same_and_unknown_ones_are_refused() {
     let folder = Folder::new("authentication-free");
     let log = folder.path().join("m.log");
-    // It has no credentials: nobody can prove anything.
+    // It has no credentials: no client can authenticate.
     let mut master = Daemon::start(&log, &master_words(&folder, free_port(), &[]), &[]);
     let address = master.address().expect("the master runs");
     let _none = Daemon::start(&folder.path().join("none.log"), &agent_words(&folder, "none", &address, None), &[]);
@@ -163,7 +163,7 @@ fn frameworks_and_operators_say_who_they_are_by_http() {
 /// A message: its path, its sender and its body.
 type Heard = (String, String, Vec<u8>);
 
-/// An older driver, made of bytes, and what has come to its processes.
+/// An older driver, written as bytes, and the messages that its processes have received.
 struct Driver {
     address: String,
     master: String,

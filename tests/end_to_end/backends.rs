@@ -16,7 +16,7 @@ fn image(name: &str) -> Value {
     json!({"type": "MESOS", "mesos": {"image": {"type": "DOCKER", "docker": {"name": name}}}})
 }
 
-/// `<registry>/<name>:1.tar` of one layer with these folders.
+/// `<registry>/<name>:1.tar` of one layer with these directories.
 fn one_layer(registry: &Path, name: &str, folders: &[&str]) {
     let (root, saved) = (registry.join(name).join("root"), registry.join(name).join("saved"));
     fs::create_dir_all(&saved).unwrap();
@@ -72,7 +72,7 @@ fn a_root_that_nobody_writes_to() {
     assert_eq!(written, "there\nread-only\n", "{told}");
 }
 
-/// A host's folder that is an overlay, while it is there.
+/// A directory of the host that is an overlay until this is dropped.
 struct Overlay(Folder);
 
 impl Overlay {

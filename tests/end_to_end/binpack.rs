@@ -5,13 +5,13 @@
 //! - a gang that needs both agents forms, a service is replaced by its next version, one that dies or is not well is
 //!   started again;
 //! - wrong job files are refused as a whole, with file, line and rule;
-//! - `--until-done` tells by its exit code whether all jobs have finished.
+//! - `--until-done` reports by its exit code whether all jobs have finished.
 use std::process::Output;
 
 use crate::process::{Process, Stream, ToItsEnd};
 use crate::support::{Cluster, tepui, until};
 
-/// The framework's process, whose lines tell what happens.
+/// The framework's process, which prints a line for each event.
 struct Running(Process);
 
 impl Running {
@@ -21,7 +21,7 @@ impl Running {
     }
 }
 
-/// A cluster of two agents, and a folder of its own.
+/// A cluster of two agents, and its directory.
 struct World {
     cluster: Cluster,
 }
@@ -36,7 +36,7 @@ impl World {
         self.cluster.folder.join(name)
     }
 
-    /// Starts the framework, with its state in the world's folder, and waits until the master knows it.
+    /// Starts the framework, with its state in the test's directory, and waits until the master knows it.
     fn framework(&self) -> Running {
         self.framework_with(&[])
     }
@@ -62,7 +62,7 @@ impl World {
         said
     }
 
-    /// What a command says that is refused.
+    /// The message of a command that is refused.
     fn refused(&self, words: &[&str]) -> String {
         let output = self.job(words);
         assert_eq!(output.status.code(), Some(1), "{words:?}: {output:?}");
@@ -86,7 +86,7 @@ impl World {
 fn killed_in_mid_run_it_loses_and_doubles_nothing() {
     let world = World::start("kill");
     let mut framework = world.framework();
-    // A task writes down that it ran, and waits until the test lets it go on.
+    // A task records that it ran, and waits for a file of the test.
     let (done, gate) = (world.path("done"), world.path("gate"));
     let jobs = format!(
         "[[job]]\nname = 'sweep'\nkind = 'array'\ncount = 10\ncpus = 0.5\n\
@@ -203,7 +203,7 @@ fn gangs_services_and_their_versions() {
     framework.wait_for(&["\"name\":\"web\"", "\"healthy\":false"]);
     std::fs::remove_file(&sick).unwrap();
     framework.wait_for(&["\"name\":\"web\"", "TASK_RUNNING", "\"healthy\":true"]);
-    // What it says, while it says it, and on either stream; and all anew on request.
+    // Its output while it is written, of either stream; and all of it again on request.
     let before = world.fields("web", "task_id");
     world.ok(&["restart", "web"]);
     framework.wait_for(&["\"name\":\"web\"", "deployed", "\"version\":3"]);

@@ -1,4 +1,4 @@
-//! `--recover=cleanup`: what an earlier agent has left has ended when the agent says so.
+//! `--recover=cleanup`: what an earlier agent has left has ended when the agent reports it.
 
 use serde_json::json;
 
@@ -26,7 +26,7 @@ fn an_agent_that_cleans_up_leaves_no_process() {
             continue;
         }
         let mut cluster = OneAgent::start(&format!("cleanup-{launcher}"), &[format!("--launcher={launcher}")]);
-        // A program that can be told from all others, twice: beside the task's own, too.
+        // A command line that no other process has, run twice: by the task, and beside it.
         let program = format!("sleep 777{}", std::process::id());
         let script = format!("echo up; setsid {program} & exec {program}");
         // An executor that has been told to end, and that nobody tells that its last update has come, waits for this
@@ -43,7 +43,7 @@ fn an_agent_that_cleans_up_leaves_no_process() {
             .unwrap()
             .to_owned();
         let output = cluster.end_with_an_agent(&["--recover=cleanup"]);
-        // Nobody is left to tell it of the task's end.
+        // No framework is left to learn of the task's end.
         task.kill();
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success() && told.contains("cleaned up"), "{told}");

@@ -30,7 +30,7 @@ pub fn programs_into(root: &Path, programs: &[&str]) {
     }
 }
 
-/// Packs a folder; the sum of the archive.
+/// Packs a directory; the checksum of the archive.
 pub fn tar(folder: &Path, archive: &Path) -> String {
     let status = Command::new("tar").arg("-C").arg(folder).arg("-cf").arg(archive).arg(".").status().unwrap();
     assert!(status.success());
@@ -122,7 +122,7 @@ fn roots_made_of_images() {
     }
 }
 
-/// The driver comes from the host; where there is none, an image that wants it is refused.
+/// The driver is the host's; without one, an image that requires it is refused.
 #[test]
 fn images_that_want_the_driver_of_gpus() {
     if !can_isolate() {
@@ -153,7 +153,7 @@ fn images_that_want_the_driver_of_gpus() {
 
 fn a_session_has_the_roots_terminals(cluster: &OneAgent) {
     let task = cluster.start_task("around", json!({"value": "echo up; sleep 1000"}), mesos_image("tiny:1"));
-    // What has written a line may not have been told of yet.
+    // A task may have written a line before its update arrives.
     wait_for("the task is known to run", || {
         let tasks = call(&cluster.address, "GET", "/tasks?task_id=around")?;
         (tasks["tasks"][0]["state"] == "TASK_RUNNING").then_some(())

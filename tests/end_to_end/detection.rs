@@ -83,7 +83,7 @@ fn an_agent_and_its_task_outlive_the_leader_and_zookeeper() {
     });
     until("the agent is registered", || is_registered(&agent_at));
 
-    // Without ZooKeeper nobody knows who leads; what a task says is kept.
+    // Without ZooKeeper the leader is unknown; status updates are kept.
     runtime.block_on(zookeeper.stop());
     until("the session is over", || !is_registered(&agent_at));
     assert!(!knows_a_master(&agent_at));

@@ -43,7 +43,7 @@ impl Random {
     }
 }
 
-/// What the framework was told of a task.
+/// The updates of a task that the framework has received.
 #[derive(Default)]
 struct Told {
     /// Terminal states: an update may come twice.

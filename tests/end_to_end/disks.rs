@@ -85,7 +85,7 @@ fn is_explained(cluster: &OneAgent, why: &str) {
     });
 }
 
-/// What `tepui execute` has told of its task, at its end.
+/// The output of `tepui execute` at its end.
 fn told(execute: Process) -> String {
     let output = execute.output();
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
@@ -294,7 +294,7 @@ fn tasks_go_on_without_file_descriptors() {
     assert!(ended.contains("TASK_FINISHED"), "{ended}");
 }
 
-/// The log names an empty checkpoint and what becomes of the task.
+/// The log names an empty checkpoint and the consequence for the task.
 #[test]
 fn empty_checkpoints_are_logged() {
     let mut cluster = OneAgent::start("empty", &[LAUNCHER.to_owned()]);

@@ -24,7 +24,7 @@ pub struct Dockerd {
 }
 
 impl Dockerd {
-    /// None, with the reason on standard output, where there is none or it cannot start.
+    /// `None`, with the reason on standard output, if Docker is not installed or cannot start.
     fn start() -> Option<Dockerd> {
         let folder = std::env::temp_dir().join(format!("tepui-dockerd-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
@@ -166,7 +166,7 @@ fn docker_has_executors_apart(dockerd: &Dockerd, flags: &[String]) {
     // A name with a colon is hard to write as a bind.
     let mut container = image();
     container["volumes"] = json!([{"mode": "RW", "container_path": "/own", "host_path": "deep/own"}]);
-    // Variables by which executors are told what to do reach the task alone.
+    // Variables that configure executors reach the task only.
     let elsewhere = cluster.folder.path().join("elsewhere");
     fs::create_dir_all(&elsewhere).unwrap();
     let variables = ["TEPUI_DOCKER_OUTPUT", "TEPUI_DOCKER_STOP_TIMEOUT"]
@@ -183,7 +183,7 @@ fn docker_has_executors_apart(dockerd: &Dockerd, flags: &[String]) {
     let task = cluster.start_task("long", json!({"value": format!("echo up; {loops}; echo down; exit 7")}), image());
     let other = cluster.start_task("other", json!({"value": "echo up; sleep 1000"}), image());
     wait_for("the tasks run, and their executors", || (dockerd.running().lines().count() == 4).then_some(()));
-    // A unit whose stop ends all its processes tells them before their agent has gone.
+    // Stopping a unit signals all its processes before their agent has ended.
     let stopped = runners(dockerd);
     assert_eq!(stopped.len(), 2, "{stopped:?}");
     tell_all(&stopped, "-TERM");
@@ -223,7 +223,7 @@ fn runners(dockerd: &Dockerd) -> Vec<u32> {
     pids.filter(stands_beside).collect()
 }
 
-/// A registry that has nothing, and hears who asks.
+/// A registry without images that records its requests.
 struct Registry {
     address: String,
     heard: Arc<Mutex<Vec<String>>>,

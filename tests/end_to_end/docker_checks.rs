@@ -46,7 +46,7 @@ fn of_health_check(script: &str, more: Value) -> Value {
     json!({"health_check": check})
 }
 
-/// Waits until the check of a task says this.
+/// Waits until the check of a task has this result.
 fn told(cluster: &OneAgent, id: &str, kind: &str, result: Value) {
     until(&format!("{id}: {result}"), || {
         cluster.latest(id).is_some_and(|status| status["check_status"][kind] == result)
@@ -103,7 +103,7 @@ fn what_takes_too_long_is_ended(cluster: &OneAgent) {
     end(task);
 }
 
-/// A time that nobody else sleeps.
+/// A duration of sleep(1) that no other process has.
 fn seconds() -> u32 {
     100_000_000 + std::process::id()
 }
@@ -115,7 +115,7 @@ fn hanging() -> usize {
     processes.filter(|entry| fs::read(entry.path().join("cmdline")).is_ok_and(|line| line == wanted.as_bytes())).count()
 }
 
-/// Listens on its own loopback device, where nobody else can reach it.
+/// Listens on its own loopback device, which no other network namespace can reach.
 const SERVER: &str = r#"
 use Socket;
 socket(S, PF_INET, SOCK_STREAM, 0) or die;

@@ -88,7 +88,7 @@ fn bash(script: &str) -> Command {
     command
 }
 
-/// The commands of a block: a line whose quotes are open goes on with the next one.
+/// The commands of a block: a line whose quotes are open continues on the next one.
 fn commands(block: &Block) -> Vec<String> {
     let (mut commands, mut open) = (Vec::new(), String::new());
     for line in block.text.lines() {
@@ -215,7 +215,7 @@ impl Reader {
         }
     }
 
-    /// A stream of events stays open, and tells of the ids that the next commands name.
+    /// A stream of events stays open, and has the ids that the next commands name.
     fn subscribe(&mut self, command: &str) {
         let mut stream = Process::start(&mut self.shell(command));
         let ids = ids(&mut stream);
@@ -248,7 +248,7 @@ impl Reader {
         }
     }
 
-    /// A command that takes these words, and says what it would do instead of doing it.
+    /// A command that takes these words, run with `--help` instead of its effect.
     fn parse(&self, place: &str, command: &str) {
         let words = words(command);
         let output = Command::new(binary()).args(&words[1..]).arg("--help").run();

@@ -52,7 +52,7 @@ fn a_batch_tries_again_and_survives_its_schedulers_kill() {
         cluster.folder.join("runs"),
     );
     let second_time_right = format!("test -e {seen} || {{ touch {seen}; exit 1; }}");
-    // It waits until the test lets it go on, and writes down that it ran.
+    // It records that it ran, and waits for a file of the test.
     let slow = format!("echo run >> {runs}; while ! test -e {gate}; do sleep 0.05; done");
     let start = || Process::start(&mut example(&cluster, "batch", &[&state, &slow, &second_time_right, "exit 3"]));
     let mut first = start();

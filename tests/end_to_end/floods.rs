@@ -22,7 +22,7 @@ fn subscribe(cluster: &Cluster) -> (Connection, Value) {
     (scheduler, id)
 }
 
-/// An executor that the test plays: what the agent has started only tells where it would be.
+/// An executor in the test's process: the command that the agent starts only writes its environment to a file.
 struct Executor {
     agent: String,
     framework: Value,

@@ -19,7 +19,7 @@ fn output(cluster: &Cluster, view: &JobView, rank: usize, name: &str) -> String 
     found.and_then(|run| std::fs::read_to_string(run.join(name)).ok()).unwrap_or_default()
 }
 
-/// The path below a folder that ends so.
+/// The path below a directory that ends in `end`.
 fn find(folder: &Path, end: &str) -> Option<PathBuf> {
     for entry in std::fs::read_dir(folder).ok()?.flatten() {
         let path = entry.path();

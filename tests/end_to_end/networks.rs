@@ -54,7 +54,7 @@ fn containers_on_networks_of_their_own() {
             "NOT RUN: it needs root, cgroups v1 and CNI plugins (apt install containernetworking-plugins)"
         );
     };
-    // A part of the network that nobody else has, such as another run of this test.
+    // A subnet that no other run of this test has.
     let mut parts = (0..250).map(|number| (std::process::id() + number) % 250);
     let taken = parts.find_map(|part| Some((part, Address::add(format!("10.213.{part}.1/32"))?)));
     let (part, host) = taken.expect("a part that is free");

@@ -93,7 +93,7 @@ impl OneAgent {
         self.start_agent();
     }
 
-    /// Kills the agent and runs another one in its place, which ends by itself: what it has said.
+    /// Kills the agent and runs another one in its place to its end; its output.
     pub fn end_with_an_agent(&mut self, flags: &[&str]) -> Output {
         drop(self.agent.take());
         let mut agent = tepui();
@@ -149,7 +149,7 @@ impl OneAgent {
         process
     }
 
-    /// Runs a task to its end: what `tepui execute` told, and the task's standard output.
+    /// Runs a task to its end; the output of `tepui execute`, and the task's standard output.
     pub fn run(&self, id: &str, command: Value, container: Value) -> (String, String) {
         let output = self.command(id, command, container, &[]).run();
         let told = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
@@ -157,7 +157,7 @@ impl OneAgent {
         (told, written.unwrap_or_default())
     }
 
-    /// Runs commands as the tasks of a pod, by their ids, to their end; what `tepui execute` told.
+    /// Runs commands as the tasks of a pod, by their ids, to their end; the output of `tepui execute`.
     pub fn run_pod(&self, commands: &[(&str, String)]) -> String {
         let task = |(id, command): &(&str, String)| {
             json!({"name": id, "task_id": {"value": id}, "agent_id": {"value": ""}, "resources": a_little(),
@@ -180,7 +180,7 @@ impl OneAgent {
         process
     }
 
-    /// What the master was told last of a task.
+    /// The latest update of a task that the master has.
     pub fn latest(&self, id: &str) -> Option<Value> {
         let answer = request(&self.address, "POST", "/api/v1", r#"{"type": "GET_TASKS"}"#)?;
         let body: Value = serde_json::from_str(answer.get(answer.find('{')?..=answer.rfind('}')?)?).ok()?;

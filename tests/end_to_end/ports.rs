@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::one_agent::{OneAgent, can_isolate};
 use crate::support::{get, request, until};
 
-/// What a running task uses is told to Prometheus.
+/// The metrics for Prometheus show what a running task uses.
 fn metrics(cluster: &OneAgent, task: &str) {
     let text = get(&cluster.agent_address(), "/metrics").unwrap();
     let label = format!("executor_id=\"{task}\"");
@@ -56,7 +56,7 @@ fn who_listens_elsewhere_is_ended() {
     ];
     let cluster = OneAgent::start("ports", &flags.map(str::to_owned));
     let nothing = json!({"type": "MESOS"});
-    // One that nobody else here listens on.
+    // A port that no other process listens on.
     let mut all = (0..5).map(|number| 31000 + (std::process::id() as u16).wrapping_add(number) % 5);
     let free = all.find(|port| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap();
     let ports = json!({"name": "ports", "type": "RANGES", "ranges": {"range": [{"begin": free, "end": free}]}});

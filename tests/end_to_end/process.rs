@@ -1,4 +1,4 @@
-//! Processes beside a test: what they say is kept, and told when the test fails; none is waited for without end.
+//! Processes beside a test: their output is kept, and shown when the test fails; every wait has a limit.
 
 use std::io::Read;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
@@ -11,7 +11,7 @@ use crate::support::{PATIENCE, look_for, look_for_within, signal};
 /// How long a process may take that does all of its work and ends, also on a busy machine.
 const WORK: Duration = Duration::from_secs(900);
 
-/// What has come out of a pipe so far.
+/// The output of a pipe so far.
 struct Said {
     bytes: Arc<Mutex<Vec<u8>>>,
     reader: JoinHandle<()>,
@@ -49,7 +49,7 @@ impl Said {
     }
 }
 
-/// Where a process says something.
+/// A stream of a process.
 #[derive(Clone, Copy)]
 pub enum Stream {
     Stdout,
@@ -63,7 +63,7 @@ pub struct Process {
     line: String,
     stdout: Said,
     stderr: Said,
-    /// Its owner has all that it said.
+    /// Its owner has its whole output.
     is_told: bool,
 }
 
@@ -86,7 +86,7 @@ impl Process {
         self.child.try_wait().unwrap().is_some()
     }
 
-    /// How it is, and all that it has said.
+    /// Its state, and its whole output.
     pub fn told(&mut self) -> String {
         let how = match self.child.try_wait() {
             Ok(Some(status)) => format!("has ended ({status})"),

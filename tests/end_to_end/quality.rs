@@ -76,7 +76,7 @@ impl Framework {
         moved.unwrap_or_else(|| panic!("no worker changed its job: {first:?}"));
     }
 
-    /// Waits for the end: whether it was a success, the last status, and what was said on standard error.
+    /// Waits for the end: whether it was a success, the last status, and standard error.
     fn finish(self) -> (bool, Value, String) {
         let output = self.process.output();
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -127,7 +127,7 @@ data = { generator = "bumps", rows = 2400, columns = 6, seed = 2 }
 iterations = 25
 "#;
 
-/// One that is never done by itself: what has to happen while a job runs is tried on it.
+/// A job that never ends by itself, for tests of what happens while a job runs.
 const ENDLESS: &str = r#"
 [[job]]
 name = "endless"
@@ -206,7 +206,7 @@ fn a_scheduler_that_is_killed_goes_on_with_its_tasks() {
     let adopted =
         |j: &Value| j["tasks"].as_array().unwrap().iter().any(|t| t.as_str().unwrap().starts_with("worker.0."));
     let after = second.wait_for("endless", |j| iteration(j) > iteration(&before) && adopted(j));
-    // It did not begin anew: its first iteration is the one from before.
+    // It did not start again: its first iteration is the one from before.
     let begin = |j: &Value| ["iteration", "loss", "seconds"].map(|what| j["history"][0][what].clone());
     assert_eq!((begin(&after), &begin(&after)[0]), (begin(&before), &Value::from(0)), "{after:#}");
     // What had ended is as it was, and is not done again.
@@ -253,7 +253,7 @@ fn bad_files_are_refused_with_file_line_and_rule() {
     assert!(said.contains("jobs.toml:3: unknown variant `magic`"), "{said}");
 }
 
-/// What the API says to a call with a body: the status, and the text.
+/// The API's answer to a call with a body: the status, and the text.
 fn post(framework: &Framework, method: &str, path: &str, body: &str) -> (u16, String) {
     let answer = support::request(&framework.api, method, path, body).expect("an answer");
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
@@ -308,7 +308,7 @@ fn every_policy_trains_all_jobs_to_the_same_losses() {
     for policy in ["fair", "fifo", "shortest"] {
         let (policy, state) = (format!("--policy={policy}"), format!("--state-dir={}", cluster.folder.join(policy)));
         let master = format!("--master={}", cluster.master);
-        // Fewer cores than jobs: who has none waits for its turn.
+        // Fewer cores than jobs: a job without a core waits for its turn.
         let words = ["framework", "quality", "--json", "--epoch=200ms", "--cores=2", "--pace=200000", "--jobs", &file];
         let words = words.into_iter().chain([policy.as_str(), &state, &master]).collect::<Vec<_>>();
         let (success, status, errors) = Framework::start(words.iter()).finish();

@@ -1,4 +1,4 @@
-//! A master's registry: what becomes of a start when a part of it is lost, and of a write when its file is gone.
+//! A master's registry: a start when a part of it is lost, and a write when its file is deleted.
 
 use std::fs;
 use std::io::Write;
@@ -43,7 +43,7 @@ impl Place {
         (master, address)
     }
 
-    /// A master that refuses to start; what it says.
+    /// Starts a master that refuses to start; its message.
     fn refuse(&mut self) -> String {
         let mut master = self.start(&[]);
         assert_eq!(master.address(), None, "the master starts");

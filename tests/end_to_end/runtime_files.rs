@@ -23,7 +23,7 @@ fn text(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_default()
 }
 
-/// The only folder in this one.
+/// The only subdirectory.
 fn only(folder: &Path) -> Option<PathBuf> {
     let mut entries = fs::read_dir(folder).ok()?.flatten();
     entries.next().map(|entry| entry.path()).filter(|_| entries.next().is_none())
@@ -46,7 +46,7 @@ fn session(cluster: &OneAgent, id: &Value) -> TcpStream {
     stream
 }
 
-/// The head of an answer that goes on.
+/// The head of an answer whose body continues.
 fn head(stream: &TcpStream) -> String {
     let lines = BufReader::new(stream.try_clone().unwrap()).lines();
     let lines: Vec<String> = lines.map(Result::unwrap).take_while(|line| !line.is_empty()).collect();

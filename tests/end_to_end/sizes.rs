@@ -16,7 +16,7 @@ fn master(folder: &Folder) -> (Daemon, String) {
     (master, address)
 }
 
-/// A SUBSCRIBE of a framework that says this of itself, and wants these constraints.
+/// A SUBSCRIBE of a framework with these fields of FrameworkInfo and these constraints.
 fn subscription(more: Value, constraints: Value) -> Value {
     let mut info = json!({"user": "nobody", "name": "f", "capabilities": [{"type": "MULTI_ROLE"}]});
     info.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());

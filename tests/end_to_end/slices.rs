@@ -13,7 +13,7 @@ use crate::support::wait_for;
 const SLICE: &str = "mesos_executors.slice";
 const HIERARCHY: &str = "/sys/fs/cgroup/systemd";
 
-/// Where the task is in systemd's hierarchies, as it says itself.
+/// The task's control groups in systemd's hierarchies, from its `/proc/self/cgroup`.
 fn groups(cluster: &OneAgent, id: &str) -> String {
     let (told, written) =
         cluster.run(id, json!({"value": "grep -e name=systemd -e ^0:: /proc/self/cgroup"}), Value::Null);

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use crate::support::{Folder, until};
 
-/// What mount(8) is told of a file system in memory.
+/// Arguments of mount(8) for a file system in memory.
 const TMPFS: [&str; 5] = ["-t", "tmpfs", "-o", "size=16m", "tmpfs"];
 
 /// A mounted file system; unmounted and removed with its owner.

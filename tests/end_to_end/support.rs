@@ -1,4 +1,4 @@
-//! What the tests with real processes share: the binary, clusters, daemons, folders, and waiting.
+//! What the tests with real processes share: the binary, clusters, daemons, directories, and waiting.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -12,9 +12,9 @@ use serde_json::Value;
 
 /// How long something may take that must happen, also on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(180);
-/// Ports that the system gives to nobody who asks for any.
+/// Ports outside of the system's range of ephemeral ports.
 const PORTS: std::ops::Range<u16> = 20_000..30_000;
-/// Lines of a daemon's log that are told when a test fails.
+/// Lines of a daemon's log that are shown when a test fails.
 const LINES: usize = 60;
 
 /// The binary under test.
@@ -61,7 +61,7 @@ pub fn signal(process: &Child, signal: &str) {
     let _ = Command::new("kill").args([signal, &process.id().to_string()]).status();
 }
 
-/// A port of 127.0.0.1 that stays free while its daemon is away: one that is given to nobody who asks for any.
+/// A port of 127.0.0.1 that stays free while its daemon is down: it is not an ephemeral port.
 pub fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     // Each process begins elsewhere, in case there are two.
@@ -73,7 +73,7 @@ pub fn free_port() -> u16 {
     ports.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).expect("a free port")
 }
 
-/// What comes back for a request; none if the server cannot be reached, or says nothing for too long.
+/// The answer to a request; `None` if the server cannot be reached or is silent for too long.
 pub fn exchange(address: &str, request: &str) -> Option<String> {
     let mut stream = TcpStream::connect_timeout(&address.parse().ok()?, PATIENCE).ok()?;
     stream.set_read_timeout(Some(PATIENCE)).ok()?;
@@ -84,7 +84,7 @@ pub fn exchange(address: &str, request: &str) -> Option<String> {
     Some(answer)
 }
 
-/// What a server says to a call without a body, as JSON; none if it cannot be reached or says something else.
+/// The JSON answer to a call without a body; `None` if there is no answer or it is not JSON.
 pub fn call(address: &str, method: &str, path: &str) -> Option<Value> {
     let answer = request(address, method, path, "")?;
     let body = answer.split_once("\r\n\r\n")?.1;
@@ -105,7 +105,7 @@ pub fn request(address: &str, method: &str, path: &str, json: &str) -> Option<St
     exchange(address, &format!("{head}Content-Length: {length}\r\nConnection: close\r\n\r\n{json}"))
 }
 
-/// A folder of a test; removed with its owner.
+/// A directory of a test; removed when dropped.
 pub struct Folder(PathBuf);
 
 impl Folder {
@@ -138,7 +138,7 @@ impl Drop for Folder {
     }
 }
 
-/// A cluster by `tepui local`, with a folder for the test and for all its sandboxes; ended with its owner.
+/// A cluster by `tepui local`, with a directory for the test and for all its sandboxes; ended when dropped.
 pub struct Cluster {
     process: Child,
     /// The master's address.

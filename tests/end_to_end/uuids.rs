@@ -75,7 +75,7 @@ fn document(address: &str, kind: &str) -> Value {
     serde_json::from_str(&answer[answer.find('{').unwrap()..=answer.rfind('}').unwrap()]).unwrap()
 }
 
-/// All files below a folder.
+/// All files below a directory.
 fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
         found.push(path.clone());

@@ -70,7 +70,7 @@ struct Framework {
 }
 
 impl Framework {
-    /// Looks again and again until its API says so.
+    /// Polls its API until `reached` is true.
     fn until(&mut self, what: &str, reached: impl Fn(&Api) -> bool) {
         let Framework { process, api } = self;
         process.until(what, || reached(api));
@@ -140,13 +140,13 @@ fn queries_outlive_their_worker_and_their_scheduler() {
     std::fs::write(&queries, query("gate", "cars") + &query("yard", "people")).unwrap();
     let mut first = world.framework(&queries);
     first.until("both run", |api| api.position("gate") > 1.0 && api.position("yard") > 1.0);
-    // A worker dies: its query goes on in another one, further on in the stream.
+    // A worker dies: its query continues in another one, later in the stream.
     let victim = worker("video-gate-1.1", &world.path("state")).expect("a worker");
     assert!(Command::new("kill").args(["-9", &victim.to_string()]).status().unwrap().success());
     first.until("it is started again", |api| api.is("gate", "starts", 2) && api.is("gate", "state", "running"));
     let before = first.api.position("gate");
     assert!(before > 1.0, "{before}");
-    // The scheduler dies: the workers go on, and the next one takes them over.
+    // The scheduler dies: the workers continue, and the next one adopts them.
     first.process.kill();
     let mut second = world.framework(&queries);
     // None is doubled. On a busy machine a query that lags moves later on.

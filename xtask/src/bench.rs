@@ -47,7 +47,7 @@ pub(crate) fn run(filters: &[String]) -> Result<()> {
     steps.finish()
 }
 
-/// Every file in a package's `benches` folder, sorted.
+/// Every file in a package's `benches` directory, sorted.
 fn benches() -> Result<Vec<Bench>> {
     let mut found = Vec::new();
     for (package, folder) in crate::tidy::packages(&root())? {

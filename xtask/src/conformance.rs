@@ -78,7 +78,7 @@ pub(crate) fn profile(root: &str, isolation: &str) -> String {
     PROFILE.replace("ROOT", root).replace("ISOLATION", isolation)
 }
 
-/// Whether this host lets containers be isolated as the profile wants it.
+/// Whether this host can isolate containers as the profile requires.
 fn can_isolate() -> bool {
     let root = std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
     root && std::fs::read_to_string("/proc/mounts").is_ok_and(|text| text.contains("freezer"))
@@ -93,7 +93,7 @@ fn run_profile(ids: &[String], more: &str) -> Result<()> {
     let text = self::profile(&name, &format!("cgroups/cpu,cgroups/mem,posix/rlimits{more}"));
     std::fs::write(&profile, text).with_context(|| format!("cannot write {}", profile.display()))?;
     let outcome = run_with(ids, Some(&profile));
-    // A file in the temporary folder is no reason to fail.
+    // A file left in the temporary directory is no reason to fail.
     let _ = std::fs::remove_file(&profile);
     for hierarchy in std::fs::read_dir("/sys/fs/cgroup").into_iter().flatten().flatten() {
         remove_groups(&hierarchy.path().join(&name));
