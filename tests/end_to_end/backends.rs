@@ -64,7 +64,7 @@ fn a_root_that_nobody_writes_to() {
     let (told, _) = cluster.run("nowhere", json!({"value": "true"}), container);
     assert!(told.contains("The image has no '/nowhere'"), "{told}");
     let (told, _) = cluster.run("bare", json!({"value": "true"}), image("bare:1"));
-    assert!(told.contains("The image has no folder '/mnt/mesos/sandbox'"), "{told}");
+    assert!(told.contains("The image has no directory '/mnt/mesos/sandbox'"), "{told}");
     // As a volume it cannot be written to either.
     let shown = json!({"mode": "RW", "container_path": "tools", "image": image("whole:1")["mesos"]["image"]});
     let look = "[ -d tools/given ] && echo there; echo x > tools/made || echo read-only";

@@ -31,7 +31,7 @@ fn main() {
     let curves = &runs[0].1.0;
     let outcomes: Vec<_> = runs.iter().map(|(name, (_, outcome))| (*name, outcome)).collect();
     comparison(curves, &outcomes);
-    std::fs::remove_dir_all(&folder).expect("the folder is ours");
+    std::fs::remove_dir_all(&folder).expect("the directory is ours");
 }
 
 /// A cluster of the program; ended with its owner.

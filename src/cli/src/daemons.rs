@@ -221,12 +221,14 @@ fn temporary_folder() -> Result<PathBuf> {
         match store::create_directory(&name(attempt), store::Access::All) {
             Ok(()) => return Ok(name(attempt)),
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(error).with_context(|| format!("cannot make a folder in '{}'", base.display())),
+            Err(error) => {
+                return Err(error).with_context(|| format!("cannot make a directory in '{}'", base.display()));
+            }
         }
     }
-    bail!("cannot make a folder in '{}': all names are taken", base.display())
+    bail!("cannot make a directory in '{}': all names are taken", base.display())
 }
 
 fn remove(folder: &Path) -> Result<()> {
-    std::fs::remove_dir_all(folder).with_context(|| format!("cannot remove the folder '{}'", folder.display()))
+    std::fs::remove_dir_all(folder).with_context(|| format!("cannot remove the directory '{}'", folder.display()))
 }

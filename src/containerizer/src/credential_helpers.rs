@@ -158,7 +158,7 @@ mod tests {
         assert_eq!(found(store, "b.org"), some("pass", "b.org"));
         let kept = |config: &str| Logins::of(config).are_kept("b.org");
         assert!(kept(store) && !kept("") && !kept(r#"{"auths": {}}"#) && !kept("[]"));
-        assert_eq!((found(store, ""), found(store, "/var/images")), (None, None), "a folder asks for no login");
+        assert_eq!((found(store, ""), found(store, "/var/images")), (None, None), "a directory asks for no login");
         assert_eq!(host_of("host:5000/app"), Some("host:5000"));
         assert_eq!((host_of("team/app"), host_of("app")), (None, None));
     }

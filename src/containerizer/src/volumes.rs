@@ -113,11 +113,11 @@ pub(crate) fn ready(link: &VolumeLink, user: Option<&User>) -> anyhow::Result<()
     match (&link.prepare, user) {
         (Prepare::Give, Some(user)) => containers::give_folder(folder, user)?,
         (Prepare::Give | Prepare::Leave, _) => {
-            anyhow::ensure!(folder.is_dir(), "The volume's folder '{}' is missing", link.folder);
+            anyhow::ensure!(folder.is_dir(), "The volume's directory '{}' is missing", link.folder);
         }
         (Prepare::Make { sandbox }, _) => {
             let sandbox = Path::new(sandbox);
-            let inside = folder.strip_prefix(sandbox).context("A folder of another sandbox is outside of it")?;
+            let inside = folder.strip_prefix(sandbox).context("A directory of another sandbox is outside of it")?;
             containers::make_inside(sandbox, inside)?;
         }
     }

@@ -36,7 +36,7 @@ fn all(parent: &str) {
     measure(&format!("{parent}: std, posix_spawn"), || {
         drop(std::process::Command::new("/bin/true").env_clear().status())
     });
-    measure(&format!("{parent}: std, group and folder"), || {
+    measure(&format!("{parent}: std, group and directory"), || {
         drop(std::process::Command::new("/bin/true").env_clear().process_group(0).current_dir("/").status());
     });
 }

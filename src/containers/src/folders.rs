@@ -52,7 +52,7 @@ const PLACE: OFlags = FOLDER.union(OFlags::PATH);
 /// # Errors
 /// It is not a directory, or the system refuses. A symbolic link is not a directory.
 pub fn give_folder(path: &Path, owner: &User) -> Result<(), FolderError> {
-    let folder = rustix::fs::open(path, FOLDER, Mode::empty()).map_err(failed("open the folder", path))?;
+    let folder = rustix::fs::open(path, FOLDER, Mode::empty()).map_err(failed("open the directory", path))?;
     let (uid, gid) = (Uid::from_raw(owner.uid), Gid::from_raw(owner.gid));
     rustix::fs::fchown(&folder, Some(uid), Some(gid)).map_err(failed("change the owner of", path))
 }
@@ -214,7 +214,7 @@ fn make_in(folder: &OwnedFd, name: &OsStr) -> Result<OwnedFd, Errno> {
 
 /// Opens a directory inside `sandbox`, name by name; missing ones are created for the sandbox's owner if `make`.
 fn open_inside(sandbox: &Path, relative: &Path, make: bool) -> Result<OwnedFd, FolderError> {
-    let mut folder = open_folder(sandbox, false).map_err(failed("open the folder", sandbox))?;
+    let mut folder = open_folder(sandbox, false).map_err(failed("open the directory", sandbox))?;
     let owner = rustix::fs::fstat(&folder).map_err(failed("look at", sandbox))?;
     let (uid, gid) = (Uid::from_raw(owner.st_uid), Gid::from_raw(owner.st_gid));
     for part in relative.components() {
@@ -228,13 +228,13 @@ fn open_inside(sandbox: &Path, relative: &Path, make: bool) -> Result<OwnedFd, F
             Err(Errno::NOENT) if make => {
                 match rustix::fs::mkdirat(&folder, name, Mode::from_raw_mode(0o755)) {
                     Ok(()) | Err(Errno::EXIST) => {}
-                    Err(errno) => return Err(failed("create the folder", relative)(errno)),
+                    Err(errno) => return Err(failed("create the directory", relative)(errno)),
                 }
-                let made = open(&folder).map_err(failed("open the folder", relative))?;
+                let made = open(&folder).map_err(failed("open the directory", relative))?;
                 rustix::fs::fchown(&made, Some(uid), Some(gid)).map_err(failed("change the owner of", relative))?;
                 made
             }
-            outcome => outcome.map_err(failed("open the folder", relative))?,
+            outcome => outcome.map_err(failed("open the directory", relative))?,
         };
     }
     Ok(folder)

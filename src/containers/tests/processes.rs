@@ -148,7 +148,7 @@ fn programs_that_cannot_run() {
     let mut nowhere = shell("true");
     nowhere.working_dir = Some("/no/such/folder".into());
     let error = Launcher::posix().spawn(&nowhere).unwrap_err();
-    assert_eq!(error.to_string(), "Failed to enter the working folder of '/bin/sh'");
+    assert_eq!(error.to_string(), "Failed to enter the working directory of '/bin/sh'");
 }
 
 #[test]

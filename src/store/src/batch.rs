@@ -233,7 +233,7 @@ impl Batch {
                 self.make_folder(folder_of(folder))?;
                 return self.make_folder(folder);
             }
-            Err(error) => return Err(StoreError::io("create the folder", folder)(error)),
+            Err(error) => return Err(StoreError::io("create the directory", folder)(error)),
         }
         self.known.insert(folder.to_owned());
         Ok(())

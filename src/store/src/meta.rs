@@ -171,11 +171,11 @@ fn names_in(folder: &Path) -> Result<Option<Names>, StoreError> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(StoreError::io("read the folder", folder)(error)),
+        Err(error) => return Err(StoreError::io("read the directory", folder)(error)),
     };
     let mut names = Names { files: Vec::new(), links: BTreeMap::new(), folders: Vec::new() };
     for entry in entries {
-        let entry = entry.map_err(StoreError::io("read the folder", folder))?;
+        let entry = entry.map_err(StoreError::io("read the directory", folder))?;
         let kind = entry.file_type().map_err(StoreError::io("look at", &entry.path()))?;
         // Ids are UTF-8, so a name that is not was not made by an agent.
         let Ok(name) = entry.file_name().into_string() else { continue };

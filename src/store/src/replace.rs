@@ -21,7 +21,7 @@ static COUNTER: AtomicU32 = AtomicU32::new(0);
 /// The disk refuses; the file is then unchanged.
 pub fn replace_file(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let folder = folder_of(path);
-    create_directories(folder, Access::Owner).map_err(StoreError::io("create the folder", folder))?;
+    create_directories(folder, Access::Owner).map_err(StoreError::io("create the directory", folder))?;
     let (temporary, mut file) = temporary_file(folder)?;
     file.write_all(bytes).map_err(StoreError::io("write", &temporary))?;
     file.sync_all().map_err(StoreError::io("sync", &temporary))?;

@@ -15,7 +15,7 @@ pub(super) struct Folder(PathBuf);
 impl Folder {
     pub(super) fn new(name: &str) -> Folder {
         let path = std::env::temp_dir().join(format!("tepui-video-{name}-{}", std::process::id()));
-        fs::create_dir_all(&path).expect("a folder for the test");
+        fs::create_dir_all(&path).expect("a directory for the test");
         Folder(path)
     }
 

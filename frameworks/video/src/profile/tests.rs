@@ -57,7 +57,7 @@ proptest! {
 #[test]
 fn a_profile_is_made_kept_and_used_again() {
     let folder = std::env::temp_dir().join(format!("tepui-profile-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder");
+    std::fs::create_dir_all(&folder).expect("a directory");
     let video = folder.join("a.mp4");
     let options = SceneOptions { seed: 9, seconds: 8.0, width: 320, height: 180, ..Default::default() };
     generate(&options, &video).expect("a scene");

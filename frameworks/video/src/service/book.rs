@@ -40,7 +40,7 @@ struct Page {
 impl Book {
     pub(super) fn new(folder: Option<PathBuf>) -> Result<Book, Error> {
         if let Some(folder) = &folder {
-            fs::create_dir_all(folder).map_err(io(format!("cannot make the folder {}", folder.display())))?;
+            fs::create_dir_all(folder).map_err(io(format!("cannot make the directory {}", folder.display())))?;
         }
         Ok(Book { folder, pages: Mutex::default() })
     }

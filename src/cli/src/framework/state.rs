@@ -21,7 +21,9 @@ pub struct Args {
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let folder = args.folder.display();
     let file = File::open_existing(&args.folder).context("is the framework running? Stop it first")?;
-    let Some(mut file) = file else { bail!("{folder} holds no framework's state: name a folder given as --state-dir") };
+    let Some(mut file) = file else {
+        bail!("{folder} holds no framework's state: name a directory given as --state-dir")
+    };
     let report = sdk::Kept::read(file.load()?).with_context(|| format!("the state in {folder}"))?;
     crate::read::print(report.to_string().trim_end())?;
     Ok(ExitCode::SUCCESS)

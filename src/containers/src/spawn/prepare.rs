@@ -169,7 +169,7 @@ impl Isolated {
             tasks: isolation.tasks.clone(),
             mounts: mounts::prepare(&isolation.mounts)?,
             root: match &isolation.root {
-                Some(path) => Some(c_string(path.as_os_str().to_owned(), "root folder")?),
+                Some(path) => Some(c_string(path.as_os_str().to_owned(), "root directory")?),
                 None => None,
             },
             hostname: isolation.hostname.as_deref().map(|text| name(text, "host name")).transpose()?,

@@ -294,8 +294,8 @@ async fn exited(exit: &mut watch::Receiver<Option<Exit>>) -> Exit {
 fn work_dir(given: Option<&Path>) -> anyhow::Result<PathBuf> {
     let given = given.ok_or(FlagError::Missing { name: "work_dir", why: "" })?;
     store::create_directories(given, Access::All)
-        .with_context(|| format!("cannot create the work folder '{}'", given.display()))?;
-    given.canonicalize().with_context(|| format!("cannot use the work folder '{}'", given.display()))
+        .with_context(|| format!("cannot create the work directory '{}'", given.display()))?;
+    given.canonicalize().with_context(|| format!("cannot use the work directory '{}'", given.display()))
 }
 
 /// `--runtime_dir`: for what need not survive a reboot.

@@ -10,7 +10,7 @@ const SHARED: &[(&str, &str)] = &[
     ("/flags", "the effective flags"),
     ("/metrics/snapshot?timeout=", "all metrics"),
     ("/metrics", "all metrics, for Prometheus"),
-    ("/files/browse?path=", "the entries of a folder"),
+    ("/files/browse?path=", "the entries of a directory"),
     ("/files/read?path=&offset=&length=", "a part of a file"),
     ("/files/download?path=", "a whole file"),
     ("/files/debug", "what /files shows, and where it is on disk"),

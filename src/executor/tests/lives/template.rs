@@ -98,7 +98,7 @@ fn failures_name_their_step() {
     spec.working_dir = Some("/none/such".into());
     let error = nursery.template.spawn(&spec, None).unwrap_err();
     assert!(matches!(&error, TemplateError::Spawn(_)));
-    assert_eq!(error.to_string(), "Failed to enter the working folder of 'tepui'");
+    assert_eq!(error.to_string(), "Failed to enter the working directory of 'tepui'");
     spec.working_dir = None;
     spec.stdout = Output::File("/none/such".into());
     assert!(matches!(nursery.template.spawn(&spec, None), Err(TemplateError::Spawn(_))));

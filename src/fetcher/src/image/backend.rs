@@ -85,10 +85,10 @@ pub enum MarkError {
     #[error("no trusted attributes: {0}")]
     Attribute(Errno),
     /// The kinds of a directory's entries.
-    #[error("folders that do not tell what their entries are (d_type)")]
+    #[error("directories that do not tell what their entries are (d_type)")]
     Kinds,
     /// Reading a directory.
-    #[error("folders that cannot be read: {0}")]
+    #[error("directories that cannot be read: {0}")]
     Reading(Errno),
 }
 

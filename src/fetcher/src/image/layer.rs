@@ -133,7 +133,7 @@ impl Folder {
                 }
                 opened => opened,
             }
-            .map_err(|errno| format!("its folder '{}' cannot be entered: {errno}", part.display()))?;
+            .map_err(|errno| format!("its directory '{}' cannot be entered: {errno}", part.display()))?;
         }
         Ok(Some((folder, PathBuf::from(name))))
     }
@@ -247,7 +247,7 @@ fn remove(folder: &OwnedFd, name: &Path) -> Result<(), String> {
     match sys::unlinkat(folder, name, AtFlags::empty()) {
         Ok(()) | Err(rustix::io::Errno::NOENT) => Ok(()),
         Err(rustix::io::Errno::ISDIR) => sys::unlinkat(folder, name, AtFlags::REMOVEDIR)
-            .map_err(|errno| format!("it takes a folder's place: {errno}")),
+            .map_err(|errno| format!("it takes a directory's place: {errno}")),
         Err(errno) => Err(errno.to_string()),
     }
 }

@@ -78,7 +78,7 @@ impl Manifest {
 /// Possible names of an image in a directory of images, without the extension of archives.
 fn files(name: &Name) -> Result<Vec<String>, ImageError> {
     let Reference::Tag(tag) = &name.reference else {
-        return Err(ImageError(format!("'{name}' is named by a digest, which a folder of archives does not know")));
+        return Err(ImageError(format!("'{name}' is named by a digest, which a directory of archives does not know")));
     };
     let path = match &name.host {
         Some(host) => format!("{host}/{}", name.repository),
@@ -107,7 +107,7 @@ pub(super) fn find(registry: &Path, name: &Name, staging: &Path) -> Result<PathB
         tried.push(archive.display().to_string());
     }
     Err(ImageError(format!(
-        "There is no image '{name}': neither {} nor a folder of that name is there",
+        "There is no image '{name}': neither {} nor a directory of that name is there",
         tried.join(" nor ")
     )))
 }

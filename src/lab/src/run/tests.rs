@@ -253,7 +253,7 @@ fn every_published_experiment_can_be_run() {
         }
         let points = crate::scenario::points(&text, &file).unwrap_or_else(|why| panic!("{}: {why}", file.display()));
         let stem = file.file_stem().unwrap().to_str().unwrap();
-        assert_eq!(points[0].scenario.name, stem, "results of a scenario go into a folder of its name");
+        assert_eq!(points[0].scenario.name, stem, "results of a scenario go into a directory of its name");
         count += 1;
     }
     assert!(count >= 10, "{count} scenarios");

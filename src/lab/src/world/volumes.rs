@@ -51,7 +51,7 @@ impl<O: Observer> World<O> {
     pub(super) fn missing_volume(&self, agent: u32, links: &[VolumeLink]) -> Option<String> {
         let waiting = &self.agents[agent as usize].volume_changes;
         let waits = |link: &&VolumeLink| waiting.iter().any(|change| change.new.contains(&link.folder));
-        links.iter().find(waits).map(|link| format!("The volume's folder '{}' is missing", link.folder))
+        links.iter().find(waits).map(|link| format!("The volume's directory '{}' is missing", link.folder))
     }
 
     fn make_volumes(&mut self, agent: u32, VolumeChange { change, gone, new }: VolumeChange) {

@@ -83,7 +83,7 @@ enum Use {
 /// Opens the registry at `path`, or makes a new one. `accept` is the [number](Loss::number) of a loss that is accepted.
 pub(super) fn open(path: &Path, accept: Option<u64>) -> Result<FileRegistry, StoreError> {
     let (folder, confirmations) = (folder_of(path), path_of(path));
-    create_directories(folder, Access::All).map_err(StoreError::io("create the folder", folder))?;
+    create_directories(folder, Access::All).map_err(StoreError::io("create the directory", folder))?;
     for file in [path, &confirmations] {
         make_private(file).map_err(StoreError::io("take the access of others away from", file))?;
     }

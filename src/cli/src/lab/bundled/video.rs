@@ -136,7 +136,7 @@ fn template(n: usize, kind: &JobKind, part: Part<'_>) -> Result<Template, Broken
     without_tasks(n, kind, "a query")?;
     let own: JobOptions = options(&at("options"), &kind.options)?;
     if own.profiles.is_empty() {
-        let rule = "`profiles` must name a profile, or a folder of them, such as lab/papers/data/video";
+        let rule = "`profiles` must name a profile, or a directory of them, such as lab/papers/data/video";
         return Err(Broken::new(at("options"), rule));
     }
     if !(own.times.is_finite() && own.times > 0.0) {

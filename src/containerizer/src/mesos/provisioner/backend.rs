@@ -98,7 +98,7 @@ pub(crate) fn check_points(layer: &Path, sandbox: &str) -> anyhow::Result<()> {
     for point in ["proc", "dev", sandbox] {
         anyhow::ensure!(
             has(layer, point, true),
-            "The image has no folder '/{}', and with --image_provisioner_backend=bind nothing can be made in it",
+            "The image has no directory '/{}', and with --image_provisioner_backend=bind nothing can be made in it",
             point.trim_start_matches('/')
         );
     }
@@ -143,10 +143,10 @@ mod tests {
         assert!(has(layer, "/mnt/mesos/sandbox", true) && has(layer, "mnt/file", false));
         assert!(!has(layer, "mnt/file", true) && !has(layer, "mnt", false) && !has(layer, "mnt/..", true));
         let error = check_points(layer, "/mnt/mesos/sandbox").unwrap_err().to_string();
-        assert!(error.starts_with("The image has no folder '/dev', and"), "{error}");
+        assert!(error.starts_with("The image has no directory '/dev', and"), "{error}");
         std::fs::remove_file(layer.join("dev")).unwrap();
         std::fs::create_dir(layer.join("dev")).unwrap();
         check_points(layer, "/mnt/mesos/sandbox").unwrap();
-        assert!(check_points(layer, "/s").unwrap_err().to_string().starts_with("The image has no folder '/s'"));
+        assert!(check_points(layer, "/s").unwrap_err().to_string().starts_with("The image has no directory '/s'"));
     }
 }

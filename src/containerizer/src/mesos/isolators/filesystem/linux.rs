@@ -170,7 +170,7 @@ impl Wanted<'_> {
             let found = std::fs::metadata(path).with_context(|| format!("Nothing can be mounted at '{seen}'"))?;
             anyhow::ensure!(
                 found.is_dir() == is_folder,
-                "A folder and a file cannot be mounted on each other ('{seen}')"
+                "A directory and a file cannot be mounted on each other ('{seen}')"
             );
             return Ok(Place::trusted(path));
         }
