@@ -48,10 +48,10 @@ fn main() -> Result<()> {
 }
 
 /// Removes a control group with all below it: what a killed agent has left. What is not empty by now stays.
-fn remove_groups(folder: &Path) {
-    let below = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+fn remove_groups(directory: &Path) {
+    let below = std::fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path());
     below.filter(|path| path.is_dir()).for_each(|path| remove_groups(&path));
-    let _ = std::fs::remove_dir(folder);
+    let _ = std::fs::remove_dir(directory);
 }
 
 fn start(flags: &[&str]) -> Result<(Daemon, Daemon)> {

@@ -1,5 +1,5 @@
 //! A batch of shell commands, each tried up to three times with growing waits. Killed and started again with the same
-//! folder, it goes on: what runs is taken over, what is done is not done again.
+//! directory, it goes on: what runs is taken over, what is done is not done again.
 //!
 //! Run it: cargo run --example batch -- 127.0.0.1:5050 /tmp/batch-state 'echo one' 'sleep 5' 'exit 1'
 #![allow(clippy::print_stdout, reason = "an example prints what it does")]
@@ -67,11 +67,11 @@ impl Scheduler for Batch {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let [master, folder, commands @ ..] = &words[..] else { return Err("give MASTER FOLDER COMMAND...".into()) };
+    let [master, directory, commands @ ..] = &words[..] else { return Err("give MASTER DIR COMMAND...".into()) };
     let framework = v1::FrameworkInfo { name: "batch".into(), user: "root".into(), ..Default::default() };
     let mut options = Options::new(master, framework)?;
     options.settings.framework.failover_timeout = Some(600.0);
-    options.state = Some(Box::new(state::File::open(folder.as_ref())?));
+    options.state = Some(Box::new(state::File::open(directory.as_ref())?));
     let (commands, jobs) = (commands.to_vec(), vec![(0, false); commands.len()]);
     let finished = run(Batch { commands, jobs, restarts: Restarts::default() }, options).await;
     let failed = finished.scheduler.jobs.iter().filter(|(_, succeeded)| !succeeded).count();

@@ -147,9 +147,9 @@ fn silence_enum(item: &mut prost_types::EnumDescriptorProto) {
     }
 }
 
-/// Adds every `.proto` file below `folder` to `files`.
-fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
-    for entry in std::fs::read_dir(folder)? {
+/// Adds every `.proto` file below `directory` to `files`.
+fn collect(directory: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(directory)? {
         let path = entry?.path();
         if path.is_dir() {
             collect(&path, files)?;

@@ -27,7 +27,7 @@ pub struct Daemon {
     process: Command,
     /// Where it listens.
     pub address: SocketAddrV4,
-    folder: PathBuf,
+    directory: PathBuf,
 }
 
 impl Daemon {
@@ -58,24 +58,24 @@ impl Daemon {
     pub fn start(command: &str, flags: &[&str]) -> Result<Daemon> {
         static STARTED: AtomicUsize = AtomicUsize::new(0);
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
-        let folder = std::env::temp_dir().join(format!("tepui-bench-{}-{number}", std::process::id()));
-        std::fs::create_dir_all(&folder)?;
+        let directory = std::env::temp_dir().join(format!("tepui-bench-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&directory)?;
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
-        let log = File::create(folder.join("log"))?;
+        let log = File::create(directory.join("log"))?;
         let mut process = Command::new(binary());
         process.arg(command).args(flags).arg(format!("--port={port}"));
-        let work = folder.join("work");
+        let work = directory.join("work");
         if command == "local" {
             process.arg(format!("--work-dir={}", work.display()));
         } else {
             process.arg("--ip=127.0.0.1").arg(format!("--work_dir={}", work.display()));
         }
         if command == "agent" {
-            process.arg(format!("--runtime_dir={}", folder.join("run").display()));
+            process.arg(format!("--runtime_dir={}", directory.join("run").display()));
         }
         process.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
         let child = process.spawn().with_context(|| format!("cannot start {}", binary().display()))?;
-        let mut daemon = Daemon { child, process, address: SocketAddrV4::new(Ipv4Addr::LOCALHOST, port), folder };
+        let mut daemon = Daemon { child, process, address: SocketAddrV4::new(Ipv4Addr::LOCALHOST, port), directory };
         daemon.wait_until_healthy()?;
         Ok(daemon)
     }
@@ -126,7 +126,7 @@ impl Daemon {
 
     /// The last lines of its log.
     pub fn log(&self) -> String {
-        let text = std::fs::read_to_string(self.folder.join("log")).unwrap_or_default();
+        let text = std::fs::read_to_string(self.directory.join("log")).unwrap_or_default();
         let lines: Vec<&str> = text.lines().collect();
         lines[lines.len().saturating_sub(20)..].join("\n")
     }
@@ -156,7 +156,7 @@ impl Drop for Daemon {
             std::thread::sleep(Duration::from_millis(1));
         }
         if std::env::var_os("TEPUI_BENCH_KEEP").is_none() {
-            let _ = std::fs::remove_dir_all(&self.folder);
+            let _ = std::fs::remove_dir_all(&self.directory);
         }
     }
 }

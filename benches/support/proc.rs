@@ -32,7 +32,7 @@ pub fn children(pid: u32) -> Vec<u32> {
 /// The executors among the children of an agent: they run in sandboxes. The process that they are copies of does not.
 pub fn executors(agent: u32) -> Vec<u32> {
     let in_sandbox = |pid: &u32| {
-        fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|folder| folder.to_string_lossy().contains("/runs/"))
+        fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|directory| directory.to_string_lossy().contains("/runs/"))
     };
     children(agent).into_iter().filter(in_sandbox).collect()
 }

@@ -5,9 +5,9 @@
 mod fuzzed;
 
 fn replay(target: &str, check: fn(&[u8])) {
-    let folder = std::path::Path::new("../fuzz/corpus").join(target);
+    let directory = std::path::Path::new("../fuzz/corpus").join(target);
     let mut files = 0;
-    for entry in std::fs::read_dir(folder).unwrap() {
+    for entry in std::fs::read_dir(directory).unwrap() {
         check(&std::fs::read(entry.unwrap().path()).unwrap());
         files += 1;
     }

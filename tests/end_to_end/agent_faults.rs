@@ -5,12 +5,12 @@ use std::fs;
 use std::path::Path;
 
 use crate::process::Process;
-use crate::support::{Daemon, Folder, free_port, tepui, wait_for};
+use crate::support::{Daemon, Directory, free_port, tepui, wait_for};
 
 /// Runs one task on an agent that ends at fault point `fault`, and is started again without; false if it has not come
 /// to that many points.
-fn one(folder: &Path, master: &str, fault: u64) -> bool {
-    let own = folder.join(fault.to_string());
+fn one(directory: &Path, master: &str, fault: u64) -> bool {
+    let own = directory.join(fault.to_string());
     fs::create_dir_all(&own).unwrap();
     let log = own.join("log");
     let words = |port: &str| -> Vec<String> {
@@ -73,16 +73,16 @@ fn one(folder: &Path, master: &str, fault: u64) -> bool {
 /// The points of one task's life, each in turn: `TEPUI_FAULTS=STEP` takes every STEPth only, 1 takes all.
 #[test]
 fn killed_at_every_step() {
-    let folder = Folder::new("faults");
-    let log = folder.path().join("m.log");
+    let directory = Directory::new("faults");
+    let log = directory.path().join("m.log");
     let words = ["master", "--ip=127.0.0.1", "--port=0", "--registry=in_memory", "--allocation_interval=50ms"];
     let mut words: Vec<String> = words.into_iter().map(str::to_owned).collect();
-    words.push(format!("--work_dir={}", folder.join("m")));
+    words.push(format!("--work_dir={}", directory.join("m")));
     let mut master = Daemon::start(&log, &words, &[]);
     let address = master.address().expect("the master runs");
     let step = std::env::var("TEPUI_FAULTS").ok().and_then(|step| step.parse().ok()).unwrap_or(3);
     let mut last = 0;
-    while one(folder.path(), &address, last + 1) {
+    while one(directory.path(), &address, last + 1) {
         last += step;
     }
     assert!(last > 20, "there are far more points in a task's life: {last}");

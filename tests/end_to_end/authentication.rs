@@ -6,22 +6,22 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use crate::process::{Process, Stream, ToItsEnd};
-use crate::support::{Daemon, Folder, call, exchange, free_port, request, tepui, until, wait_for};
+use crate::support::{Daemon, Directory, call, exchange, free_port, request, tepui, until, wait_for};
 
 /// A master's words, with more flags.
-fn master_words(folder: &Folder, port: u16, more: &[String]) -> Vec<String> {
+fn master_words(directory: &Directory, port: u16, more: &[String]) -> Vec<String> {
     let words = ["master", "--ip=127.0.0.1", "--registry=in_memory", "--allocation_interval=50ms"];
-    let own = [format!("--port={port}"), format!("--work_dir={}", folder.join("m"))];
+    let own = [format!("--port={port}"), format!("--work_dir={}", directory.join("m"))];
     words.into_iter().map(str::to_owned).chain(own).chain(more.iter().cloned()).collect()
 }
 
-fn agent_words(folder: &Folder, name: &str, master: &str, credential: Option<String>) -> Vec<String> {
+fn agent_words(directory: &Directory, name: &str, master: &str, credential: Option<String>) -> Vec<String> {
     let words = ["agent", "--ip=127.0.0.1", "--port=0", "--launcher=posix", "--resources=cpus:1;mem:64;disk:64"];
     let own = [
         format!("--master={master}"),
         format!("--attributes=name:{name}"),
-        format!("--work_dir={}", folder.join(&format!("{name}.w"))),
-        format!("--runtime_dir={}", folder.join(&format!("{name}.r"))),
+        format!("--work_dir={}", directory.join(&format!("{name}.w"))),
+        format!("--runtime_dir={}", directory.join(&format!("{name}.r"))),
         "--registration_backoff_factor=10ms".to_owned(),
     ];
     let credential = credential.map(|path| format!("--credential={path}"));
@@ -44,32 +44,36 @@ fn has(log: &Path, words: &str) -> bool {
 
 #[test]
 fn only_agents_with_the_right_secret_are_admitted() {
-    let folder = Folder::new("authentication");
+    let directory = Directory::new("authentication");
     let known =
         r#"{"credentials": [{"principal": "agents", "secret": "s3 cret"}, {"principal": "old", "secret": "x"}]}"#;
-    let more = ["--authenticate_slaves".to_owned(), format!("--credentials={}", folder.write("known", known))];
+    let more = ["--authenticate_slaves".to_owned(), format!("--credentials={}", directory.write("known", known))];
     let port = free_port();
-    let log = folder.path().join("m.log");
-    let mut master = Daemon::start(&log, &master_words(&folder, port, &more), &[]);
+    let log = directory.path().join("m.log");
+    let mut master = Daemon::start(&log, &master_words(&directory, port, &more), &[]);
     let address = master.address().expect("the master runs");
 
-    let right = folder.write("right", r#"{"principal": "agents", "secret": "s3 cret"}"#);
-    let words = agent_words(&folder, "right", &address, Some(right));
-    let _right = Daemon::start(&folder.path().join("right.log"), &words, &[]);
-    let words =
-        agent_words(&folder, "other", &address, Some(folder.write("other", r#"{"principal": "old", "secret": "x"}"#)));
-    let _other = Daemon::start(&folder.path().join("other.log"), &words, &[]);
+    let right = directory.write("right", r#"{"principal": "agents", "secret": "s3 cret"}"#);
+    let words = agent_words(&directory, "right", &address, Some(right));
+    let _right = Daemon::start(&directory.path().join("right.log"), &words, &[]);
+    let words = agent_words(
+        &directory,
+        "other",
+        &address,
+        Some(directory.write("other", r#"{"principal": "old", "secret": "x"}"#)),
+    );
+    let _other = Daemon::start(&directory.path().join("other.log"), &words, &[]);
     until("both agents are registered", || names(&address) == ["other", "right"]);
     assert!(has(&log, "Successfully authenticated principal 'agents'"));
 
-    let wrong = folder.write("wrong", r#"{"principal": "agents", "secret": "another"}"#);
+    let wrong = directory.write("wrong", r#"{"principal": "agents", "secret": "another"}"#);
     let mut command = tepui();
-    let mut wrong = Process::start(command.args(agent_words(&folder, "wrong", &address, Some(wrong))));
+    let mut wrong = Process::start(command.args(agent_words(&directory, "wrong", &address, Some(wrong))));
     wrong.line(Stream::Stderr, &[&format!("Master master@{address} refused authentication")]);
     assert_eq!(wrong.end().code(), Some(1));
 
-    let words = agent_words(&folder, "none", &address, None);
-    let mut none = Daemon::start(&folder.path().join("none.log"), &words, &[]);
+    let words = agent_words(&directory, "none", &address, None);
+    let mut none = Daemon::start(&directory.path().join("none.log"), &words, &[]);
     let none_at = none.address().expect("the agent runs");
     let refusal = format!("Refusing registration of agent at slave(1)@{none_at} because it is not authenticated");
     until("an agent without a credential is refused", || has(&log, &refusal));
@@ -77,8 +81,8 @@ fn only_agents_with_the_right_secret_are_admitted() {
 
     // They authenticate again with the next master.
     drop(master);
-    let log = folder.path().join("m2.log");
-    let mut master = Daemon::start(&log, &master_words(&folder, port, &more), &[]);
+    let log = directory.path().join("m2.log");
+    let mut master = Daemon::start(&log, &master_words(&directory, port, &more), &[]);
     master.address().expect("the master runs again");
     until("both agents are registered again", || names(&address) == ["other", "right"]);
     until("the other one is refused again", || has(&log, &refusal));
@@ -86,16 +90,17 @@ fn only_agents_with_the_right_secret_are_admitted() {
 
 #[test]
 fn who_need_not_may_all_the_same_and_unknown_ones_are_refused() {
-    let folder = Folder::new("authentication-free");
-    let log = folder.path().join("m.log");
+    let directory = Directory::new("authentication-free");
+    let log = directory.path().join("m.log");
     // It has no credentials: no client can authenticate.
-    let mut master = Daemon::start(&log, &master_words(&folder, free_port(), &[]), &[]);
+    let mut master = Daemon::start(&log, &master_words(&directory, free_port(), &[]), &[]);
     let address = master.address().expect("the master runs");
-    let _none = Daemon::start(&folder.path().join("none.log"), &agent_words(&folder, "none", &address, None), &[]);
+    let _none =
+        Daemon::start(&directory.path().join("none.log"), &agent_words(&directory, "none", &address, None), &[]);
     until("an agent without a credential is registered", || names(&address) == ["none"]);
     let mut command = tepui();
-    let some = folder.write("some", r#"{"principal": "some", "secret": "x"}"#);
-    let words = agent_words(&folder, "some", &address, Some(some));
+    let some = directory.write("some", r#"{"principal": "some", "secret": "x"}"#);
+    let words = agent_words(&directory, "some", &address, Some(some));
     let mut some = Process::start(command.args(words));
     some.line(Stream::Stderr, &["refused authentication"]);
     assert_eq!(some.end().code(), Some(1));
@@ -104,8 +109,8 @@ fn who_need_not_may_all_the_same_and_unknown_ones_are_refused() {
 
 #[test]
 fn frameworks_and_operators_say_who_they_are_by_http() {
-    let folder = Folder::new("authentication-http");
-    let known = folder.write("known", r#"{"credentials": [{"principal": "ann", "secret": "s3cret"}]}"#);
+    let directory = Directory::new("authentication-http");
+    let known = directory.write("known", r#"{"credentials": [{"principal": "ann", "secret": "s3cret"}]}"#);
     let more = [
         "--authenticate_http_readonly".to_owned(),
         "--authenticate_http_readwrite".to_owned(),
@@ -113,10 +118,10 @@ fn frameworks_and_operators_say_who_they_are_by_http() {
         "--http_framework_authenticators=basic".to_owned(),
         format!("--credentials={known}"),
     ];
-    let log = folder.path().join("m.log");
-    let mut master = Daemon::start(&log, &master_words(&folder, free_port(), &more), &[]);
+    let log = directory.path().join("m.log");
+    let mut master = Daemon::start(&log, &master_words(&directory, free_port(), &more), &[]);
     let address = master.address().expect("the master runs");
-    let _agent = Daemon::start(&folder.path().join("a.log"), &agent_words(&folder, "a", &address, None), &[]);
+    let _agent = Daemon::start(&directory.path().join("a.log"), &agent_words(&directory, "a", &address, None), &[]);
 
     let refusal = |method: &str, path: &str| request(&address, method, path, "{}").unwrap().to_lowercase();
     for (method, path, realm) in [
@@ -243,11 +248,11 @@ fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
 
 #[test]
 fn drivers_prove_who_they_are_by_mesoss_bytes() {
-    let folder = Folder::new("authentication-driver");
-    let known = folder.write("known", r#"{"credentials": [{"principal": "ann", "secret": "s3cret"}]}"#);
+    let directory = Directory::new("authentication-driver");
+    let known = directory.write("known", r#"{"credentials": [{"principal": "ann", "secret": "s3cret"}]}"#);
     let more = ["--authenticate".to_owned(), format!("--credentials={known}")];
-    let log = folder.path().join("m.log");
-    let mut master = Daemon::start(&log, &master_words(&folder, free_port(), &more), &[]);
+    let log = directory.path().join("m.log");
+    let mut master = Daemon::start(&log, &master_words(&directory, free_port(), &more), &[]);
     let driver = Driver::start(&master.address().expect("the master runs"));
     let own = "scheduler-1";
     // user, name and principal

@@ -10,19 +10,19 @@ use serde_json::{Value, json};
 
 use crate::containers::{shell_into, tar};
 use crate::one_agent::{OneAgent, can_isolate};
-use crate::support::{Daemon, Folder, wait_for};
+use crate::support::{Daemon, Directory, wait_for};
 
 fn image(name: &str) -> Value {
     json!({"type": "MESOS", "mesos": {"image": {"type": "DOCKER", "docker": {"name": name}}}})
 }
 
 /// `<registry>/<name>:1.tar` of one layer with these directories.
-fn one_layer(registry: &Path, name: &str, folders: &[&str]) {
+fn one_layer(registry: &Path, name: &str, directories: &[&str]) {
     let (root, saved) = (registry.join(name).join("root"), registry.join(name).join("saved"));
     fs::create_dir_all(&saved).unwrap();
     shell_into(&root);
-    for folder in folders {
-        fs::create_dir_all(root.join(folder)).unwrap();
+    for directory in directories {
+        fs::create_dir_all(root.join(directory)).unwrap();
     }
     let id = tar(&root, &saved.join("1.tar"));
     let config = json!({"os": "linux", "rootfs": {"type": "layers", "diff_ids": [format!("sha256:{id}")]}});
@@ -47,7 +47,7 @@ fn a_root_that_nobody_writes_to() {
     if !can_isolate() {
         return println!("not run: it needs root, and cgroups v1");
     }
-    let registry = Folder::new("images-bind");
+    let registry = Directory::new("images-bind");
     one_layer(registry.path(), "whole", &["proc", "dev", "mnt/mesos/sandbox", "given"]);
     one_layer(registry.path(), "bare", &["proc", "dev"]);
     let store = registry.path().join("store");
@@ -73,20 +73,20 @@ fn a_root_that_nobody_writes_to() {
 }
 
 /// A directory of the host that is an overlay until this is dropped.
-struct Overlay(Folder);
+struct Overlay(Directory);
 
 impl Overlay {
     fn mount() -> Overlay {
-        let folder = Folder::new("images-above");
+        let directory = Directory::new("images-above");
         for part in ["lower", "upper", "work", "seen"] {
-            fs::create_dir(folder.path().join(part)).unwrap();
+            fs::create_dir(directory.path().join(part)).unwrap();
         }
-        let [lower, upper, work] = ["lower", "upper", "work"].map(|part| folder.join(part));
+        let [lower, upper, work] = ["lower", "upper", "work"].map(|part| directory.join(part));
         let options = format!("lowerdir={lower},upperdir={upper},workdir={work}");
         let mut mount = Command::new("mount");
-        let status = mount.args(["-t", "overlay", "overlay", "-o", &options, &folder.join("seen")]).status();
+        let status = mount.args(["-t", "overlay", "overlay", "-o", &options, &directory.join("seen")]).status();
         assert!(status.unwrap().success());
-        Overlay(folder)
+        Overlay(directory)
     }
 }
 
@@ -101,7 +101,7 @@ fn what_a_host_cannot_have_is_refused_or_copied() {
     if !can_isolate() {
         return println!("not run: it needs root, and cgroups v1");
     }
-    let registry = Folder::new("images-copied");
+    let registry = Directory::new("images-copied");
     crate::containers::image(registry.path());
     let overlay = Overlay::mount();
     let store = overlay.0.path().join("seen/store");
@@ -124,6 +124,6 @@ fn what_a_host_cannot_have_is_refused_or_copied() {
         [ -e /hidden/new ] && echo new is there; echo /etc/.wh* /hidden/.wh*";
     let (told, written) = cluster.run("copied", json!({"value": look}), image("tiny:1"));
     assert_eq!(written, "new is there\n/etc/.wh* /hidden/.wh*\n", "{told}");
-    let log = fs::read_to_string(cluster.folder.path().join("a.log")).unwrap();
+    let log = fs::read_to_string(cluster.directory.path().join("a.log")).unwrap();
     assert!(log.contains("the backend is Copy"), "{log}");
 }

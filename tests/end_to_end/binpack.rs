@@ -33,7 +33,7 @@ impl World {
     }
 
     fn path(&self, name: &str) -> String {
-        self.cluster.folder.join(name)
+        self.cluster.directory.join(name)
     }
 
     /// Starts the framework, with its state in the test's directory, and waits until the master knows it.
@@ -70,7 +70,7 @@ impl World {
     }
 
     fn file(&self, name: &str, text: &str) -> String {
-        self.cluster.folder.write(name, text)
+        self.cluster.directory.write(name, text)
     }
 
     /// The values of a text field in a job's tasks, in their order.

@@ -50,7 +50,7 @@ fn an_agent_that_cleans_up_leaves_no_process() {
         assert_eq!(processes(&program), [""; 0]);
         let left = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         assert!(left.is_empty() || left.contains(") Z "), "the executor is left: {left}");
-        let latest = cluster.folder.path().join("a/meta/slaves/latest");
+        let latest = cluster.directory.path().join("a/meta/slaves/latest");
         assert!(latest.symlink_metadata().is_err(), "the next agent takes up what has ended");
     }
 }

@@ -9,7 +9,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::process::{Process, ToItsEnd};
-use crate::support::{Daemon, Folder, PATIENCE, call, tepui, until};
+use crate::support::{Daemon, Directory, PATIENCE, call, tepui, until};
 
 /// Open files of a daemon.
 const OPEN_FILES: usize = 400;
@@ -17,7 +17,7 @@ const OPEN_FILES: usize = 400;
 const IDLE: usize = 600;
 
 struct Cluster {
-    folder: Folder,
+    directory: Directory,
     master: Daemon,
     agent: Daemon,
     address: String,
@@ -30,22 +30,22 @@ fn words(words: &[&str]) -> Vec<String> {
 
 impl Cluster {
     fn start() -> Cluster {
-        let folder = Folder::new("connections");
+        let directory = Directory::new("connections");
         let mut of_master = words(&["master", "--ip=127.0.0.1", "--port=0", "--allocation_interval=50ms"]);
-        of_master.push(format!("--work_dir={}", folder.join("m")));
-        let mut master = Daemon::start_with_open_files(OPEN_FILES, &folder.path().join("m.log"), &of_master);
+        of_master.push(format!("--work_dir={}", directory.join("m")));
+        let mut master = Daemon::start_with_open_files(OPEN_FILES, &directory.path().join("m.log"), &of_master);
         let address = master.address().expect("the master runs");
         let mut of_agent = words(&["agent", "--ip=127.0.0.1", "--port=0", "--launcher=posix"]);
         of_agent.extend([
             "--resources=cpus:2;mem:256;disk:256".to_owned(),
             "--registration_backoff_factor=10ms".to_owned(),
             format!("--master={address}"),
-            format!("--work_dir={}", folder.join("a")),
-            format!("--runtime_dir={}", folder.join("r")),
+            format!("--work_dir={}", directory.join("a")),
+            format!("--runtime_dir={}", directory.join("r")),
         ]);
-        let mut agent = Daemon::start_with_open_files(OPEN_FILES, &folder.path().join("a.log"), &of_agent);
+        let mut agent = Daemon::start_with_open_files(OPEN_FILES, &directory.path().join("a.log"), &of_agent);
         let agent_address = agent.address().expect("the agent runs");
-        let cluster = Cluster { folder, master, agent, address, agent_address };
+        let cluster = Cluster { directory, master, agent, address, agent_address };
         until("the agent is registered", || cluster.is_registered());
         cluster
     }
@@ -61,7 +61,7 @@ impl Cluster {
 
     /// Runs a task of a framework that checkpoints.
     fn runs_a_task(&mut self, name: &str) {
-        let file = self.folder.join(name);
+        let file = self.directory.join(name);
         let command = format!("--command=echo ran > {file}");
         let mut execute: Command = tepui();
         execute.args(["execute", "--checkpoint=true", "--resources=cpus:1;mem:32", "--master", &self.address]);
@@ -114,7 +114,7 @@ fn idle_connections_leave_daemons_their_descriptors() {
         drop(idle);
     }
     for log in ["a.log", "m.log"] {
-        let text = std::fs::read_to_string(cluster.folder.join(log)).unwrap();
+        let text = std::fs::read_to_string(cluster.directory.join(log)).unwrap();
         assert!(text.contains("raise --max_connections"), "{log} does not name the flag");
         assert!(!text.contains("Too many open files"), "{log}");
     }
@@ -122,14 +122,14 @@ fn idle_connections_leave_daemons_their_descriptors() {
 
 #[test]
 fn more_connections_than_open_files_are_refused_at_the_start() {
-    let folder = Folder::new("connections-flag");
+    let directory = Directory::new("connections-flag");
     for part in ["master", "agent"] {
         let mut command = tepui();
         command.args([part, "--ip=127.0.0.1", "--port=0", "--max_connections=18446744073709551615"]);
         if part == "agent" {
             command.arg("--master=127.0.0.1:1");
         }
-        let output = command.arg(format!("--work_dir={}", folder.join(part))).run();
+        let output = command.arg(format!("--work_dir={}", directory.join(part))).run();
         assert!(!output.status.success());
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(text.contains("--max_connections") && text.contains("ulimit -n"), "{text}");

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::one_agent::{OneAgent, a_little, can_isolate, end};
 use crate::process::Process;
-use crate::support::{Folder, call, request, tepui, until, wait_for};
+use crate::support::{Directory, call, request, tepui, until, wait_for};
 
 /// What an image from scratch needs to run scripts: the host's shell and sleep(1), their loader and libraries.
 pub fn shell_into(root: &Path) {
@@ -31,8 +31,8 @@ pub fn programs_into(root: &Path, programs: &[&str]) {
 }
 
 /// Packs a directory; the checksum of the archive.
-pub fn tar(folder: &Path, archive: &Path) -> String {
-    let status = Command::new("tar").arg("-C").arg(folder).arg("-cf").arg(archive).arg(".").status().unwrap();
+pub fn tar(directory: &Path, archive: &Path) -> String {
+    let status = Command::new("tar").arg("-C").arg(directory).arg("-cf").arg(archive).arg(".").status().unwrap();
     assert!(status.success());
     let sum = Command::new("sha256sum").arg(archive).output().unwrap();
     String::from_utf8(sum.stdout).unwrap().split_whitespace().next().unwrap().to_owned()
@@ -43,8 +43,8 @@ pub fn tar(folder: &Path, archive: &Path) -> String {
 pub fn image(registry: &Path) {
     let work = registry.join("work");
     let (lower, upper, saved) = (work.join("lower"), work.join("upper"), work.join("saved"));
-    for folder in [lower.join("etc"), lower.join("hidden"), upper.join("etc"), upper.join("hidden"), saved.clone()] {
-        fs::create_dir_all(folder).unwrap();
+    for directory in [lower.join("etc"), lower.join("hidden"), upper.join("etc"), upper.join("hidden"), saved.clone()] {
+        fs::create_dir_all(directory).unwrap();
     }
     shell_into(&lower);
     for (file, text) in [("etc/version", "one\n"), ("etc/gone", "x"), ("hidden/old", "x")] {
@@ -84,7 +84,7 @@ fn roots_made_of_images() {
         return println!("not run: it needs root, and cgroups v1");
     }
     for backend in ["overlay", "copy"] {
-        let registry = Folder::new(&format!("images-{backend}"));
+        let registry = Directory::new(&format!("images-{backend}"));
         image(registry.path());
         let flags = [
             "--isolation=cgroups/cpu,cgroups/mem,filesystem/linux,namespaces/pid,docker/runtime".to_owned(),
@@ -116,7 +116,7 @@ fn roots_made_of_images() {
         checks_of_pods_see_the_root(&cluster);
         a_root_outlives_the_agent(&mut cluster);
         let left =
-            || fs::read_dir(cluster.folder.path().join("a/provisioner/containers")).into_iter().flatten().count();
+            || fs::read_dir(cluster.directory.path().join("a/provisioner/containers")).into_iter().flatten().count();
         until("roots are deleted with their containers", || left() == 0);
         prune(&cluster, registry.path());
     }
@@ -128,7 +128,7 @@ fn images_that_want_the_driver_of_gpus() {
     if !can_isolate() {
         return println!("not run: it needs root, and cgroups v1");
     }
-    let registry = Folder::new("images-driver");
+    let registry = Directory::new("images-driver");
     image(registry.path());
     let flags = [
         "--isolation=cgroups/cpu,cgroups/mem,cgroups/devices,filesystem/linux,docker/runtime,gpu/nvidia".to_owned(),
@@ -140,8 +140,8 @@ fn images_that_want_the_driver_of_gpus() {
     let look =
         "cd /usr/local/nvidia/lib64 && for file in libcuda.so*; do echo $file; echo x > $file || echo read-only; done";
     let (told, written) = cluster.run("labelled", json!({"value": look}), mesos_image("labelled:1"));
-    let folders = ["/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/local/nvidia/lib64"];
-    if folders.iter().any(|folder| Path::new(folder).join("libcuda.so.1").exists()) {
+    let directories = ["/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/local/nvidia/lib64"];
+    if directories.iter().any(|directory| Path::new(directory).join("libcuda.so.1").exists()) {
         assert!(written.contains("libcuda.so.1\nread-only\n"), "{written} {told}");
     } else {
         assert!(told.contains("TASK_FAILED") && told.contains("the driver of the host's GPUs"), "{told}");
@@ -286,7 +286,7 @@ fn system_calls_are_refused() {
     if !can_isolate() {
         return println!("not run: it needs root, and cgroups v1");
     }
-    let profiles = Folder::new("profiles");
+    let profiles = Directory::new("profiles");
     let profile = |names: &[&str]| {
         json!({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": names, "action": "SCMP_ACT_ERRNO"}]})
             .to_string()

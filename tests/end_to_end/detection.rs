@@ -5,26 +5,26 @@ use std::path::Path;
 use tokio::runtime::Runtime;
 
 use crate::process::{Process, Stream};
-use crate::support::{Daemon, Folder, call, free_port, get, request, tepui, until, wait_for};
+use crate::support::{Daemon, Directory, call, free_port, get, request, tepui, until, wait_for};
 use crate::zookeeper::ZooKeeper;
 
-fn master(folder: &Folder, name: &str) -> (Daemon, String) {
+fn master(directory: &Directory, name: &str) -> (Daemon, String) {
     let words = ["master", "--ip=127.0.0.1", "--registry=in_memory", "--allocation_interval=50ms"].map(str::to_owned);
-    let own = [format!("--port={}", free_port()), format!("--work_dir={}", folder.join(name))];
+    let own = [format!("--port={}", free_port()), format!("--work_dir={}", directory.join(name))];
     let words: Vec<String> = words.into_iter().chain(own).collect();
-    let mut master = Daemon::start(&folder.path().join(format!("{name}.log")), &words, &[]);
+    let mut master = Daemon::start(&directory.path().join(format!("{name}.log")), &words, &[]);
     let address = master.address().expect("the master runs");
     (master, address)
 }
 
-fn agent(folder: &Folder, log: &Path, url: &str) -> (Daemon, String) {
+fn agent(directory: &Directory, log: &Path, url: &str) -> (Daemon, String) {
     let words = ["agent", "--ip=127.0.0.1", "--launcher=posix", "--resources=cpus:1;mem:64;disk:64"].map(str::to_owned);
     let own = [
         format!("--port={}", free_port()),
         format!("--master={url}"),
         "--zk_session_timeout=2secs".to_owned(),
-        format!("--work_dir={}", folder.join("w")),
-        format!("--runtime_dir={}", folder.join("r")),
+        format!("--work_dir={}", directory.join("w")),
+        format!("--runtime_dir={}", directory.join("r")),
         "--registration_backoff_factor=10ms".to_owned(),
     ];
     let words: Vec<String> = words.into_iter().chain(own).collect();
@@ -52,12 +52,12 @@ fn knows_a_master(agent: &str) -> bool {
 
 #[test]
 fn an_agent_and_its_task_outlive_the_leader_and_zookeeper() {
-    let folder = Folder::new("detection");
+    let directory = Directory::new("detection");
     let runtime = Runtime::new().unwrap();
     let mut zookeeper = runtime.block_on(ZooKeeper::start(free_port()));
-    let ((first, first_at), (_second, second_at)) = (master(&folder, "m1"), master(&folder, "m2"));
-    let log = folder.path().join("a.log");
-    let (_agent, agent_at) = agent(&folder, &log, &zookeeper.url().replace("zk://", "zk://user:s3cret@"));
+    let ((first, first_at), (_second, second_at)) = (master(&directory, "m1"), master(&directory, "m2"));
+    let log = directory.path().join("a.log");
+    let (_agent, agent_at) = agent(&directory, &log, &zookeeper.url().replace("zk://", "zk://user:s3cret@"));
     assert!(!is_registered(&agent_at) && !knows_a_master(&agent_at), "nobody leads yet");
 
     zookeeper.enter("json.info_0000000004", &first_at);
@@ -66,7 +66,7 @@ fn an_agent_and_its_task_outlive_the_leader_and_zookeeper() {
     assert!(is_registered(&agent_at) && knows_a_master(&agent_at));
     assert!(agents(&second_at).is_empty());
 
-    let done = folder.path().join("done");
+    let done = directory.path().join("done");
     let command = format!("while [ ! -e {} ]; do sleep 0.1; done", done.display());
     let mut execute = tepui();
     execute.args(["execute", "--resources=cpus:1;mem:32", "--master", &zookeeper.url()]);

@@ -82,7 +82,7 @@ impl Framework {
                 }
             }
         });
-        let (ran, tasks) = (cluster.folder.join("ran"), BTreeMap::new());
+        let (ran, tasks) = (cluster.directory.join("ran"), BTreeMap::new());
         Framework { id, calls, events, random, ran, tasks, open: BTreeSet::new() }
     }
 

@@ -13,17 +13,20 @@ use serde_json::{Value, json};
 use crate::one_agent::{OneAgent, a_little};
 use crate::process::Process;
 use crate::small_disk::{Filling, SmallDisk};
-use crate::support::{Folder, call, free_port, get, request, tepui, until, wait_for};
+use crate::support::{Directory, call, free_port, get, request, tepui, until, wait_for};
 
 /// The checkpoint of this name of a task's executor, its framework or its agent.
 fn find_of(meta: &Path, name: &str, executor: &str) -> PathBuf {
     let pids = find(meta, "forked.pid", &format!("/executors/{executor}/")).expect("the executor has a checkpoint");
-    pids.ancestors().map(|folder| folder.join(name)).find(|path| path.exists()).expect("there is such a checkpoint")
+    pids.ancestors()
+        .map(|directory| directory.join(name))
+        .find(|path| path.exists())
+        .expect("there is such a checkpoint")
 }
 
 /// The first file of this name below a directory whose path has `part`.
-fn find(folder: &Path, name: &str, part: &str) -> Option<PathBuf> {
-    fs::read_dir(folder).ok()?.flatten().find_map(|entry| match entry.file_type() {
+fn find(directory: &Path, name: &str, part: &str) -> Option<PathBuf> {
+    fs::read_dir(directory).ok()?.flatten().find_map(|entry| match entry.file_type() {
         Ok(kind) if kind.is_dir() => find(&entry.path(), name, part),
         _ => (entry.file_name() == name).then(|| entry.path()).filter(|path| path.to_string_lossy().contains(part)),
     })
@@ -133,7 +136,7 @@ fn tasks_go_on_on_a_full_disk(name: &str, disk: &SmallDisk, fill: fn(&SmallDisk)
 }
 
 fn cluster_file(cluster: &OneAgent, name: &str) -> PathBuf {
-    cluster.folder.path().join(name)
+    cluster.directory.path().join(name)
 }
 
 #[test]
@@ -317,7 +320,7 @@ fn empty_checkpoints_are_logged() {
 /// Its executor says that the agent has gone, into a file that takes no byte more.
 /// The disk, if sandboxes have one of their own, is unmounted before the cluster's directory is removed.
 fn outlives_its_agent(mut cluster: OneAgent, fill: &str, container: Value, _disk: Option<SmallDisk>) {
-    let (full, go) = (cluster.folder.join("full"), cluster.folder.join("go"));
+    let (full, go) = (cluster.directory.join("full"), cluster.directory.join("go"));
     let script = format!("echo up; {fill} >&2; : > {full}; while [ ! -e {go} ]; do sleep 0.05; done");
     let task = cluster.start_task("filler", json!({"value": script}), container);
     until("there is no room", || Path::new(&full).exists());
@@ -346,14 +349,14 @@ fn an_executor_with_a_limit_of_files_sizes_keeps_its_task() {
 /// Neither standard error nor the file of `--log_dir` can be written.
 #[test]
 fn a_daemon_that_cannot_write_its_log_serves() {
-    let folder = Folder::new("full-log");
-    symlink("/dev/full", folder.join("tepui-master.log")).unwrap();
+    let directory = Directory::new("full-log");
+    symlink("/dev/full", directory.join("tepui-master.log")).unwrap();
     let port = free_port();
     let device = || Stdio::from(fs::OpenOptions::new().write(true).open("/dev/full").unwrap());
     let mut command = tepui();
     command
         .args(["master", "--ip=127.0.0.1", "--registry=in_memory", &format!("--port={port}")])
-        .args([format!("--log_dir={}", folder.path().display()), format!("--work_dir={}", folder.join("m"))]);
+        .args([format!("--log_dir={}", directory.path().display()), format!("--work_dir={}", directory.join("m"))]);
     let mut master = command.stdin(Stdio::null()).stdout(device()).stderr(device()).spawn().unwrap();
     let answer = wait_for("the master answers, or has ended", || {
         let ended = master.try_wait().unwrap().is_some();

@@ -20,16 +20,16 @@ use crate::support::{binary, call, wait_for};
 /// A Docker daemon of the test's own.
 pub struct Dockerd {
     process: Child,
-    folder: PathBuf,
+    directory: PathBuf,
 }
 
 impl Dockerd {
     /// `None`, with the reason on standard output, if Docker is not installed or cannot start.
     fn start() -> Option<Dockerd> {
-        let folder = std::env::temp_dir().join(format!("tepui-dockerd-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        let at = |name: &str| folder.join(name).display().to_string();
-        let log = fs::File::create(folder.join("log")).unwrap();
+        let directory = std::env::temp_dir().join(format!("tepui-dockerd-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        let at = |name: &str| directory.join(name).display().to_string();
+        let log = fs::File::create(directory.join("log")).unwrap();
         let started = Command::new("dockerd")
             .args(["--data-root", &at("data"), "--exec-root", &at("exec"), "--pidfile", &at("pid")])
             .args(["-H", &format!("unix://{}", at("socket")), "--iptables=false", "--ip6tables=false", "--bridge=none"])
@@ -40,7 +40,7 @@ impl Dockerd {
             println!("NOT RUN: there is no dockerd; install it with: apt install docker.io");
             return None;
         };
-        let mut dockerd = Dockerd { process, folder };
+        let mut dockerd = Dockerd { process, directory };
         let up = wait_for("dockerd answers, or has ended", || {
             if dockerd.process.try_wait().unwrap().is_some() {
                 return Some(false);
@@ -48,7 +48,7 @@ impl Dockerd {
             dockerd.docker(&["version"]).status.success().then_some(true)
         });
         if !up {
-            let log = fs::read_to_string(dockerd.folder.join("log")).unwrap();
+            let log = fs::read_to_string(dockerd.directory.join("log")).unwrap();
             println!("NOT RUN: dockerd cannot start here: {}", log.lines().last().unwrap_or_default());
             return None;
         }
@@ -56,12 +56,12 @@ impl Dockerd {
     }
 
     fn socket(&self) -> String {
-        self.folder.join("socket").display().to_string()
+        self.directory.join("socket").display().to_string()
     }
 
     /// An image with nothing but these programs and what they need.
     fn import(&self, name: &str, programs: &[&str]) {
-        let root = self.folder.join(name.replace(':', "-"));
+        let root = self.directory.join(name.replace(':', "-"));
         programs_into(&root, programs);
         let archive = root.with_extension("tar");
         tar(&root, &archive);
@@ -82,7 +82,7 @@ impl Dockerd {
 impl Drop for Dockerd {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("{}", fs::read_to_string(self.folder.join("log")).unwrap_or_default());
+            eprintln!("{}", fs::read_to_string(self.directory.join("log")).unwrap_or_default());
         }
         let all = String::from_utf8_lossy(&self.docker(&["ps", "-aq"]).stdout).into_owned();
         for container in all.split_whitespace() {
@@ -91,8 +91,8 @@ impl Drop for Dockerd {
         let _ = Command::new("kill").arg(self.process.id().to_string()).status();
         let _ = self.process.wait();
         // It leaves a mounted network namespace behind.
-        let _ = Command::new("umount").arg(self.folder.join("exec/netns/default")).status();
-        let _ = fs::remove_dir_all(&self.folder);
+        let _ = Command::new("umount").arg(self.directory.join("exec/netns/default")).status();
+        let _ = fs::remove_dir_all(&self.directory);
     }
 }
 
@@ -108,10 +108,10 @@ fn docker_runs_tasks() {
         return println!("not run: dockerd needs root");
     }
     let Some(dockerd) = Dockerd::start() else { return };
-    let root = dockerd.folder.join("root");
+    let root = dockerd.directory.join("root");
     shell_into(&root);
-    tar(&root, &dockerd.folder.join("root.tar"));
-    let archive = dockerd.folder.join("root.tar").display().to_string();
+    tar(&root, &dockerd.directory.join("root.tar"));
+    let archive = dockerd.directory.join("root.tar").display().to_string();
     let imported = dockerd.docker(&["import", &archive, "shell:1"]);
     assert!(imported.status.success(), "{}", String::from_utf8_lossy(&imported.stderr));
     let flags = [
@@ -119,12 +119,12 @@ fn docker_runs_tasks() {
         "--containerizers=mesos,docker".to_owned(),
         format!("--docker_socket={}", dockerd.socket()),
         "--docker_remove_delay=1ms".to_owned(),
-        format!("--docker_config={}", dockerd.folder.join("config.json").display()),
+        format!("--docker_config={}", dockerd.directory.join("config.json").display()),
     ];
     let registry = Registry::start();
-    fs::write(dockerd.folder.join("config.json"), registry.login("operator")).unwrap();
+    fs::write(dockerd.directory.join("config.json"), registry.login("operator")).unwrap();
     let mut cluster = OneAgent::start("docker", &flags);
-    let data = cluster.folder.path().join("data");
+    let data = cluster.directory.path().join("data");
     fs::create_dir_all(&data).unwrap();
     fs::write(data.join("file"), "of the host\n").unwrap();
     let mut container = docker_image(json!({"parameters": [{"key": "env", "value": "MORE=2"}]}));
@@ -167,7 +167,7 @@ fn docker_has_executors_apart(dockerd: &Dockerd, flags: &[String]) {
     let mut container = image();
     container["volumes"] = json!([{"mode": "RW", "container_path": "/own", "host_path": "deep/own"}]);
     // Variables that configure executors reach the task only.
-    let elsewhere = cluster.folder.path().join("elsewhere");
+    let elsewhere = cluster.directory.path().join("elsewhere");
     fs::create_dir_all(&elsewhere).unwrap();
     let variables = ["TEPUI_DOCKER_OUTPUT", "TEPUI_DOCKER_STOP_TIMEOUT"]
         .map(|name| json!({"name": name, "value": elsewhere.display().to_string()}));
@@ -269,14 +269,14 @@ impl Registry {
 
 /// The operator's logins, and those that a task brings along, are used for pulls.
 fn docker_pulls_with_logins(cluster: &OneAgent, registry: &Registry) {
-    let folder = cluster.folder.path().join("logins");
-    fs::create_dir_all(folder.join("packed/.docker")).unwrap();
-    fs::write(folder.join("packed/.docker/config.json"), registry.login("packed")).unwrap();
-    let packed = folder.join("docker.tar.gz");
+    let directory = cluster.directory.path().join("logins");
+    fs::create_dir_all(directory.join("packed/.docker")).unwrap();
+    fs::write(directory.join("packed/.docker/config.json"), registry.login("packed")).unwrap();
+    let packed = directory.join("docker.tar.gz");
     assert!(
         Command::new("tar")
             .arg("-C")
-            .arg(folder.join("packed"))
+            .arg(directory.join("packed"))
             .arg("-czf")
             .arg(&packed)
             .arg(".docker")
@@ -284,9 +284,9 @@ fn docker_pulls_with_logins(cluster: &OneAgent, registry: &Registry) {
             .unwrap()
             .success()
     );
-    fs::write(folder.join(".dockercfg"), registry.login("older")).unwrap();
+    fs::write(directory.join(".dockercfg"), registry.login("older")).unwrap();
     let (address, by_name) = (registry.address.clone(), registry.by_name());
-    let bin = cluster.folder.path().join("bin");
+    let bin = cluster.directory.path().join("bin");
     fs::create_dir_all(&bin).unwrap();
     let helper = bin.join("docker-credential-test");
     let script = format!(
@@ -298,7 +298,7 @@ fn docker_pulls_with_logins(cluster: &OneAgent, registry: &Registry) {
     for (id, host, uri, login) in [
         ("operator", &address, None, "b3BlcmF0b3I6eA=="),
         ("packed", &address, Some(packed), "cGFja2VkOng="),
-        ("older", &address, Some(folder.join(".dockercfg")), "b2xkZXI6eA=="),
+        ("older", &address, Some(directory.join(".dockercfg")), "b2xkZXI6eA=="),
         ("helped", &by_name, None, "aGVscGVkOng="),
     ] {
         let image = format!("{host}/none:1");

@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 
 use crate::process::{Process, ToItsEnd};
-use crate::support::{Cluster, Daemon, Folder, binary, call, until, wait_for};
+use crate::support::{Cluster, Daemon, Directory, binary, call, until, wait_for};
 
 /// Commands that are not run, by what they contain.
 const NOT_RUN: [(&str, &str); 9] = [
@@ -170,7 +170,7 @@ impl Reader {
         for address in ["127.0.0.1:5050", "10.0.0.1:5050"] {
             command = command.replace(address, &self.cluster.master);
         }
-        command = command.replace("/etc/tepui", &self.cluster.folder.join("etc"));
+        command = command.replace("/etc/tepui", &self.cluster.directory.join("etc"));
         self.placeholders.iter().for_each(|(name, value)| command = command.replace(name, value));
         command
     }
@@ -180,7 +180,7 @@ impl Reader {
         let functions =
             r#"set -e -o pipefail; tepui() { "$TEPUI_BINARY" "$@"; }; curl() { command curl -S --fail "$@"; }"#;
         let mut process = bash(&format!("{functions}\n{}", self.filled_in(command)));
-        process.current_dir(self.cluster.folder.path()).env("TEPUI_BINARY", binary());
+        process.current_dir(self.cluster.directory.path()).env("TEPUI_BINARY", binary());
         process.env("TEPUI_MASTER", &self.cluster.master).env("USER", user());
         process
     }
@@ -195,14 +195,14 @@ impl Reader {
             !["--ip", "--port", "--work_dir", "--master"].contains(&name)
         };
         let mut given: Vec<String> = words.iter().filter(own).map(|word| self.filled_in(word)).collect();
-        let folder = self.cluster.folder.join(&format!("daemon-{number}"));
-        given.extend(["--ip=127.0.0.1".into(), "--port=0".into(), format!("--work_dir={folder}")]);
+        let directory = self.cluster.directory.join(&format!("daemon-{number}"));
+        given.extend(["--ip=127.0.0.1".into(), "--port=0".into(), format!("--work_dir={directory}")]);
         if !is_master {
             let master = self.master.clone().unwrap_or_else(|| self.cluster.master.clone());
-            given.extend([format!("--master={master}"), format!("--runtime_dir={folder}-run")]);
+            given.extend([format!("--master={master}"), format!("--runtime_dir={directory}-run")]);
             given.extend(["--launcher=posix".to_owned(), "--registration_backoff_factor=10ms".to_owned()]);
         }
-        let log = self.cluster.folder.path().join(format!("daemon-{number}.log"));
+        let log = self.cluster.directory.path().join(format!("daemon-{number}.log"));
         let mut daemon = Daemon::start(&log, &given, &[]);
         let address = daemon.address();
         let address = address.unwrap_or_else(|| panic!("{place}: {}", fs::read_to_string(&log).unwrap()));
@@ -241,7 +241,7 @@ impl Reader {
             Some(words) => self.start(&place, &words),
             None if command.contains("curl -sN") => self.subscribe(command),
             None => {
-                fs::create_dir_all(self.cluster.folder.join("etc")).unwrap();
+                fs::create_dir_all(self.cluster.directory.join("etc")).unwrap();
                 let output = self.shell(command).run();
                 assert!(output.status.success(), "{place}\n{}", said(&output));
             }
@@ -324,7 +324,7 @@ fn the_operators_guide() {
 /// The other guides need more than a cluster on this machine: their flags and commands are read.
 #[test]
 fn the_flags_of_all_other_guides() {
-    let folder = Folder::new("docs-flags");
+    let directory = Directory::new("docs-flags");
     let mut commands_read = 0;
     for file in documents() {
         if ["README.md", "operator.md"].iter().any(|own| file.ends_with(own)) {
@@ -341,7 +341,7 @@ fn the_flags_of_all_other_guides() {
                     None if command.starts_with("tepui") => {
                         let words = words(&command);
                         let output =
-                            Command::new(binary()).args(&words[1..]).arg("--help").current_dir(folder.path()).run();
+                            Command::new(binary()).args(&words[1..]).arg("--help").current_dir(directory.path()).run();
                         assert!(output.status.success(), "{place}\n{}", said(&output));
                     }
                     None => {}

@@ -46,10 +46,10 @@ fn hello_and_a_custom_executor() {
 fn a_batch_tries_again_and_survives_its_schedulers_kill() {
     let cluster = cluster("examples-batch");
     let (state, seen, gate, runs) = (
-        cluster.folder.join("state"),
-        cluster.folder.join("seen"),
-        cluster.folder.join("gate"),
-        cluster.folder.join("runs"),
+        cluster.directory.join("state"),
+        cluster.directory.join("seen"),
+        cluster.directory.join("gate"),
+        cluster.directory.join("runs"),
     );
     let second_time_right = format!("test -e {seen} || {{ touch {seen}; exit 1; }}");
     // It records that it ran, and waits for a file of the test.

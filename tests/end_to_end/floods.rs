@@ -39,7 +39,7 @@ impl Executor {
                 break event["offers"]["offers"][0].clone();
             }
         };
-        let (part, whole) = (cluster.folder.join("env.part"), cluster.folder.join("env"));
+        let (part, whole) = (cluster.directory.join("env.part"), cluster.directory.join("env"));
         let command = format!("env > {part}; mv {part} {whole}; exec sleep 1000");
         let scalar = |name: &str, value: f64| json!({ "name": name, "type": "SCALAR", "scalar": { "value": value }, "allocation_info": { "role": "*" } });
         let executor = json!({ "type": "CUSTOM", "executor_id": { "value": "e" }, "command": { "value": command },

@@ -36,8 +36,8 @@ const META: [&str; 14] = [
 ];
 
 /// Everything in a directory, by paths that begin with its own and a slash, with the inodes.
-fn everything_in(folder: &Path, path: &str, found: &mut Vec<(String, u64)>) {
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+fn everything_in(directory: &Path, path: &str, found: &mut Vec<(String, u64)>) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let path = format!("{path}/{}", entry.file_name().display());
         let metadata = entry.metadata().unwrap();
         found.push((path.clone(), metadata.ino()));
@@ -82,7 +82,7 @@ fn a_task_makes_no_more_inodes_than_its_paths_need() {
             continue;
         }
         let cluster = OneAgent::start(&format!("inodes-{launcher}"), &[format!("--launcher={launcher}")]);
-        let (work, runtime) = (cluster.folder.path().join("a"), cluster.folder.path().join("r"));
+        let (work, runtime) = (cluster.directory.path().join("a"), cluster.directory.path().join("r"));
         let mut spares = Vec::new();
         for (id, checkpoint, meta) in [("plain", false, &[][..]), ("checkpointed", true, &META[..])] {
             run(&cluster, id, checkpoint);

@@ -6,7 +6,7 @@ use std::process::Output;
 use serde_json::Value;
 
 use crate::process::ToItsEnd;
-use crate::support::{Folder, tepui};
+use crate::support::{Directory, tepui};
 
 fn lab(arguments: &[&str]) -> Output {
     tepui().arg("lab").args(arguments).current_dir(env!("CARGO_MANIFEST_DIR")).run()
@@ -25,13 +25,13 @@ fn refused(arguments: &[&str]) -> String {
 
 #[test]
 fn an_example_of_each_runs_and_is_reported() {
-    let folder = Folder::new("lab-bundled");
+    let directory = Directory::new("lab-bundled");
     for (name, own, title) in [
         ("binpack", None, "Tasks that wait"),
         ("quality", Some("trainings.loss"), "Left to learn, mean over the trainings that are there"),
         ("video", Some("watch.lag"), "Lag in seconds, mean over the queries"),
     ] {
-        let (file, out) = (format!("lab/examples/{name}.toml"), folder.join(name));
+        let (file, out) = (format!("lab/examples/{name}.toml"), directory.join(name));
         let text = told(&lab(&["run", &file, "--seeds", "1", "--json", "--out", &out]));
         let points: Value = serde_json::from_str(&text).unwrap();
         let numbers = points[0]["numbers"].as_array().unwrap();
@@ -40,7 +40,7 @@ fn an_example_of_each_runs_and_is_reported() {
         let page = std::fs::read_to_string(Path::new(&out).join("report.html")).unwrap();
         assert!(page.contains(title), "{name}: the report has no picture '{title}'");
         // What has been run is found finished, and is the same when it is run elsewhere.
-        let again = folder.join(&format!("{name}-again"));
+        let again = directory.join(&format!("{name}-again"));
         let other = told(&lab(&["run", &file, "--seeds", "1", "--json", "--out", &again]));
         assert_eq!(text, other, "{name}");
         let compared = told(&lab(&["compare", &out, &again]));
@@ -50,10 +50,10 @@ fn an_example_of_each_runs_and_is_reported() {
 
 #[test]
 fn what_cannot_be_run_is_refused_before_anything_runs() {
-    let folder = Folder::new("lab-bundled-refused");
+    let directory = Directory::new("lab-bundled-refused");
     let text =
         std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("lab/examples/quality.toml")).unwrap();
-    let (wrong, out) = (folder.join("wrong.toml"), folder.join("out"));
+    let (wrong, out) = (directory.join("wrong.toml"), directory.join("out"));
     std::fs::write(&wrong, text.replace("bundled = \"quality\"", "bundled = \"qualty\"")).unwrap();
     let line = 1 + text.lines().position(|line| line.starts_with("bundled")).unwrap();
     let why = refused(&["run", &wrong, "--out", &out]);

@@ -11,7 +11,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::process::{Process, ToItsEnd};
-use crate::support::{Cluster, Folder, call, tepui, until};
+use crate::support::{Cluster, Directory, call, tepui, until};
 
 /// Where there is a file system in memory.
 const MEMORY: &str = "/dev/shm";
@@ -80,12 +80,12 @@ fn numbers(scenario: &str, out: &str, more: &[&str]) -> BTreeMap<String, f64> {
     points[0]["numbers"].as_array().unwrap().iter().filter_map(of).collect()
 }
 
-/// The live run, in a folder of its own, at the first of these speeds at which it comes to the same. Where starting a
-/// task takes long, tasks must be long, too: a machine that is slow or busy needs a slower run.
-fn live(folder: &Folder, scenario: &str, in_lab: &BTreeMap<String, f64>) -> (String, BTreeMap<String, f64>) {
+/// The live run, in a directory of its own, at the first of these speeds at which it comes to the same. Where starting
+/// a task takes long, tasks must be long, too: a machine that is slow or busy needs a slower run.
+fn live(directory: &Directory, scenario: &str, in_lab: &BTreeMap<String, f64>) -> (String, BTreeMap<String, f64>) {
     let mut apart = Vec::new();
     for speed in ["1", "0.3", "0.1"] {
-        let out = folder.join(&format!("live-{speed}"));
+        let out = directory.join(&format!("live-{speed}"));
         let live = numbers(scenario, &out, &["--live", "--speed", speed]);
         let differences =
             ["first.wait.mean", "second.wait.mean", "sharing.share.first", "sharing.share.second"].map(|name| {
@@ -103,12 +103,12 @@ fn live(folder: &Folder, scenario: &str, in_lab: &BTreeMap<String, f64>) -> (Str
 
 #[test]
 fn the_same_scenario_under_virtual_time_and_live() {
-    let folder = Folder::new("lab-live");
-    let scenario = folder.write("both.toml", SCENARIO);
-    let in_lab = numbers(&scenario, &folder.join("lab"), &[]);
-    let (out, live) = live(&folder, &scenario, &in_lab);
+    let directory = Directory::new("lab-live");
+    let scenario = directory.write("both.toml", SCENARIO);
+    let in_lab = numbers(&scenario, &directory.join("lab"), &[]);
+    let (out, live) = live(&directory, &scenario, &in_lab);
     assert_eq!((live["first.finished"], live["second.finished"]), (60.0, 60.0));
-    let compared = output(tepui().args(["lab", "compare", &folder.join("lab"), &out]));
+    let compared = output(tepui().args(["lab", "compare", &directory.join("lab"), &out]));
     assert!(compared.contains("first.wait.mean") && !compared.contains("equal to the byte"), "{compared}");
     let page = std::fs::read_to_string(Path::new(&out).join("report.html")).unwrap();
     assert!(page.contains("on a real cluster of 8 agents"), "the report says where it ran");
@@ -122,7 +122,7 @@ fn an_interrupted_load_tells_what_it_has_and_leaves() {
         "--master",
         &cluster.master,
         "--out",
-        &cluster.folder.join("out"),
+        &cluster.directory.join("out"),
     ]);
     let mut load = Process::start(&mut load);
     load.until("tasks of both frameworks have finished", || {
@@ -139,7 +139,7 @@ fn an_interrupted_load_tells_what_it_has_and_leaves() {
     assert!(told["interrupted"] == true && told["agents"] == 2, "{said}");
     let latency = &told["submit_to_running"];
     assert!(latency["count"].as_u64() > Some(1) && latency["p50"].as_f64() > Some(0.0), "{said}");
-    assert!(cluster.folder.path().join("out/report.html").exists());
+    assert!(cluster.directory.path().join("out/report.html").exists());
     until("no framework is left behind", || {
         let left = call(&cluster.master, "GET", "/frameworks").unwrap_or_default();
         left["frameworks"].as_array().is_some_and(Vec::is_empty)
@@ -148,7 +148,7 @@ fn an_interrupted_load_tells_what_it_has_and_leaves() {
 
 #[test]
 fn what_cannot_be_done_live_is_refused_with_its_line() {
-    let folder = Folder::new("lab-refused");
+    let directory = Directory::new("lab-refused");
     let cluster = ["--live", "--master=127.0.0.1:1"];
     for (from, to, more, why) in [
         ("count = 8", "count = 65", &cluster[..1], "big.toml:7: agents: "),
@@ -156,10 +156,10 @@ fn what_cannot_be_done_live_is_refused_with_its_line() {
         ("", "", &cluster[..], "big.toml:11: roles.first: a cluster that runs keeps its own settings"),
         ("", "", &cluster[1..], "--live"),
     ] {
-        let scenario = folder.write("big.toml", &SCENARIO.replacen(from, to, 1));
-        let output = tepui().args(["lab", "run", &scenario, "--out", &folder.join("out")]).args(more).run();
+        let scenario = directory.write("big.toml", &SCENARIO.replacen(from, to, 1));
+        let output = tepui().args(["lab", "run", &scenario, "--out", &directory.join("out")]).args(more).run();
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success() && said.contains(why), "{said}");
-        assert!(!folder.path().join("out/runs").exists(), "nothing has run");
+        assert!(!directory.path().join("out/runs").exists(), "nothing has run");
     }
 }

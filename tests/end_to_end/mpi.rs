@@ -15,13 +15,13 @@ use crate::support::{Cluster, PATIENCE, binary};
 /// What a task printed.
 fn output(cluster: &Cluster, view: &JobView, rank: usize, name: &str) -> String {
     let id = &view.tasks[rank].place.as_ref().unwrap().task_id;
-    let found = find(cluster.folder.path(), &format!("executors/{id}/runs/latest"));
+    let found = find(cluster.directory.path(), &format!("executors/{id}/runs/latest"));
     found.and_then(|run| std::fs::read_to_string(run.join(name)).ok()).unwrap_or_default()
 }
 
 /// The path below a directory that ends in `end`.
-fn find(folder: &Path, end: &str) -> Option<PathBuf> {
-    for entry in std::fs::read_dir(folder).ok()?.flatten() {
+fn find(directory: &Path, end: &str) -> Option<PathBuf> {
+    for entry in std::fs::read_dir(directory).ok()?.flatten() {
         let path = entry.path();
         if path.join(end).exists() {
             return Some(path.join(end));
@@ -65,7 +65,7 @@ async fn run(service: &Service, text: &str) -> (Outcome, JobView) {
 fn a_ring_and_a_reduction_across_two_agents() {
     // None of the two agents has room for both ranks.
     let cluster = Cluster::start("mpi", 2, "cpus:1;mem:256;disk:256;ports:[31200-31210]");
-    let ring = cluster.folder.path().join("ring");
+    let ring = cluster.directory.path().join("ring");
     let source = "tests/end_to_end/ring.c";
     match Command::new("mpicc").arg("-o").arg(&ring).arg(source).status() {
         Ok(status) => assert!(status.success()),

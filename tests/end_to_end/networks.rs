@@ -9,7 +9,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::one_agent::{OneAgent, can_isolate, end};
-use crate::support::{Folder, call, get, wait_for};
+use crate::support::{Directory, call, get, wait_for};
 
 /// Where Debian and others have the plugins.
 const PLUGINS: [&str; 2] = ["/usr/lib/cni", "/opt/cni/bin"];
@@ -48,7 +48,7 @@ fn addresses(cluster: &OneAgent, task: &str) -> Vec<String> {
 #[test]
 fn containers_on_networks_of_their_own() {
     let needed = ["bridge", "ptp", "host-local", "portmap"];
-    let there = |folder: &&&str| needed.iter().all(|plugin| Path::new(folder).join(plugin).exists());
+    let there = |directory: &&&str| needed.iter().all(|plugin| Path::new(directory).join(plugin).exists());
     let Some(plugins) = PLUGINS.iter().find(there).filter(|_| can_isolate()) else {
         return println!(
             "NOT RUN: it needs root, cgroups v1 and CNI plugins (apt install containernetworking-plugins)"
@@ -58,21 +58,21 @@ fn containers_on_networks_of_their_own() {
     let mut parts = (0..250).map(|number| (std::process::id() + number) % 250);
     let taken = parts.find_map(|part| Some((part, Address::add(format!("10.213.{part}.1/32"))?)));
     let (part, host) = taken.expect("a part that is free");
-    let folder = Folder::new("cni");
+    let directory = Directory::new("cni");
     let ipam = |net: u32| {
         json!({"type": "host-local", "subnet": format!("10.{net}.{part}.0/24"), "routes": [{"dst": "0.0.0.0/0"}],
-            "dataDir": folder.join("addresses")})
+            "dataDir": directory.join("addresses")})
     };
     let line = json!({"name": "line", "cniVersion": "0.3.1", "type": "ptp", "ipam": ipam(214), "dns": {"nameservers": ["10.9.9.9"]}});
     let bridge = format!("tpbr{part}");
     let house = json!({"name": "house", "cniVersion": "1.0.0", "plugins": [
         {"type": "bridge", "bridge": bridge, "isGateway": true, "ipam": ipam(215)}]});
-    folder.write("a.conf", &line.to_string());
-    folder.write("b.conflist", &house.to_string());
-    folder.write("c.conf", "nonsense");
+    directory.write("a.conf", &line.to_string());
+    directory.write("b.conflist", &house.to_string());
+    directory.write("c.conf", "nonsense");
     let flags = [
         "--isolation=cgroups/cpu,filesystem/linux,namespaces/pid,network/cni".to_owned(),
-        format!("--network_cni_config_dir={}", folder.path().display()),
+        format!("--network_cni_config_dir={}", directory.path().display()),
         format!("--network_cni_plugins_dir={plugins}"),
         r#"--default_container_dns={"mesos": [{"network_mode": "CNI", "dns": {"nameservers": ["10.8.8.8"]}}]}"#
             .to_owned(),
@@ -109,8 +109,9 @@ fn containers_on_networks_of_their_own() {
     wait_for("it serves as before", || get(&format!("{own}:80"), "/word"));
     end(server);
     let left = || {
-        let notes = fs::read_dir(cluster.folder.path().join("r/isolators/network/cni")).into_iter().flatten().count();
-        let kept = fs::read_dir(folder.path().join("addresses")).into_iter().flatten().flatten();
+        let notes =
+            fs::read_dir(cluster.directory.path().join("r/isolators/network/cni")).into_iter().flatten().count();
+        let kept = fs::read_dir(directory.path().join("addresses")).into_iter().flatten().flatten();
         let leases = kept.flat_map(|network| fs::read_dir(network.path()).into_iter().flatten().flatten());
         notes + leases.filter(|lease| lease.file_name().to_string_lossy().starts_with("10.")).count()
     };

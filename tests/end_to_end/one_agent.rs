@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 use serde_json::{Value, json};
 
 use crate::process::{Process, ToItsEnd};
-use crate::support::{Daemon, Folder, free_port, get, look_for, request, tepui, wait_for};
+use crate::support::{Daemon, Directory, free_port, get, look_for, request, tepui, wait_for};
 
 /// A master and an agent whose tasks are watched through `tepui execute` and their sandboxes.
 pub struct OneAgent {
@@ -21,7 +21,7 @@ pub struct OneAgent {
     agent: Option<Daemon>,
     _master: Daemon,
     work_dir: PathBuf,
-    pub folder: Folder,
+    pub directory: Directory,
 }
 
 impl OneAgent {
@@ -31,20 +31,20 @@ impl OneAgent {
 
     /// The agent is at this address.
     pub fn start_at(name: &str, ip: &str, flags: &[String]) -> OneAgent {
-        let folder = Folder::new(&format!("containers-{name}"));
-        let work_dir = folder.path().join("a");
-        OneAgent::start_with(name, folder, ip, work_dir, flags)
+        let directory = Directory::new(&format!("containers-{name}"));
+        let work_dir = directory.path().join("a");
+        OneAgent::start_with(name, directory, ip, work_dir, flags)
     }
 
     /// The agent's work directory is this one.
     pub fn start_in(name: &str, work_dir: PathBuf, flags: &[String]) -> OneAgent {
-        OneAgent::start_with(name, Folder::new(&format!("containers-{name}")), "127.0.0.1", work_dir, flags)
+        OneAgent::start_with(name, Directory::new(&format!("containers-{name}")), "127.0.0.1", work_dir, flags)
     }
 
-    fn start_with(name: &str, folder: Folder, ip: &str, work_dir: PathBuf, flags: &[String]) -> OneAgent {
+    fn start_with(name: &str, directory: Directory, ip: &str, work_dir: PathBuf, flags: &[String]) -> OneAgent {
         let words = ["master".into(), "--ip=127.0.0.1".into(), "--port=0".into(), "--registry=in_memory".into()];
-        let words: Vec<String> = words.into_iter().chain([format!("--work_dir={}", folder.join("m"))]).collect();
-        let mut master = Daemon::start(&folder.path().join("m.log"), &words, &[]);
+        let words: Vec<String> = words.into_iter().chain([format!("--work_dir={}", directory.join("m"))]).collect();
+        let mut master = Daemon::start(&directory.path().join("m.log"), &words, &[]);
         let address = master.address().expect("the master runs");
         let group = format!("tepui-containers-{name}-{}", std::process::id());
         let own = [
@@ -52,7 +52,7 @@ impl OneAgent {
             format!("--ip={ip}"),
             format!("--master={address}"),
             format!("--work_dir={}", work_dir.display()),
-            format!("--runtime_dir={}", folder.join("r")),
+            format!("--runtime_dir={}", directory.join("r")),
             format!("--cgroups_root={group}"),
             "--resources=cpus:4;mem:1024;disk:1024;ports:[31000-31009]".to_owned(),
             // An executor that lives is waited for, also on a busy machine.
@@ -64,15 +64,15 @@ impl OneAgent {
             !own.starts_with("--runtime_dir") || !flags.iter().any(|flag| flag.starts_with("--runtime_dir"))
         };
         let flags = own.iter().filter(is_given).chain(flags).cloned().chain([format!("--port={port}")]).collect();
-        let mut cluster = OneAgent { group, flags, port, address, agent: None, _master: master, work_dir, folder };
+        let mut cluster = OneAgent { group, flags, port, address, agent: None, _master: master, work_dir, directory };
         cluster.start_agent();
         cluster
     }
 
     fn start_agent(&mut self) {
         // A test may put programs there that the agent runs.
-        let path = format!("{}:{}", self.folder.join("bin"), std::env::var("PATH").unwrap_or_default());
-        let mut agent = Daemon::start(&self.folder.path().join("a.log"), &self.flags, &[("PATH", path)]);
+        let path = format!("{}:{}", self.directory.join("bin"), std::env::var("PATH").unwrap_or_default());
+        let mut agent = Daemon::start(&self.directory.path().join("a.log"), &self.flags, &[("PATH", path)]);
         agent.address().expect("the agent runs");
         self.agent = Some(agent);
     }
@@ -111,7 +111,7 @@ impl OneAgent {
 
     /// What the agents have written to their log.
     pub fn log(&self) -> String {
-        fs::read_to_string(self.folder.path().join("a.log")).unwrap_or_default()
+        fs::read_to_string(self.directory.path().join("a.log")).unwrap_or_default()
     }
 
     /// Has the agent end as a service is stopped.
@@ -191,7 +191,8 @@ impl OneAgent {
 
     /// The sandbox of a task that has run.
     pub fn sandbox(&self, id: &str) -> Option<PathBuf> {
-        let children = |folder: PathBuf| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+        let children =
+            |directory: PathBuf| fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path());
         let agents = children(self.work_dir.join("slaves"));
         let frameworks = agents.flat_map(|agent| children(agent.join("frameworks")));
         let mut runs = frameworks.map(|framework| framework.join("executors").join(id).join("runs/latest"));
@@ -240,14 +241,14 @@ impl Drop for OneAgent {
 }
 
 /// Whether the control group is gone, with all that is in it.
-fn remove_groups(folder: &Path) -> bool {
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+fn remove_groups(directory: &Path) -> bool {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             remove_groups(&entry.path());
         }
     }
-    let _ = fs::remove_dir(folder);
-    !folder.exists()
+    let _ = fs::remove_dir(directory);
+    !directory.exists()
 }
 
 pub fn can_isolate() -> bool {

@@ -11,7 +11,7 @@ use quality::learn::Local;
 use serde_json::Value;
 
 use crate::process::{Process, Stream, ToItsEnd};
-use crate::support::{self, Cluster, Folder, look_for, tepui};
+use crate::support::{self, Cluster, Directory, look_for, tepui};
 
 /// Eight cores on two agents.
 fn cluster(name: &str) -> Cluster {
@@ -19,7 +19,7 @@ fn cluster(name: &str) -> Cluster {
 }
 
 fn framework(cluster: &Cluster, more: &[&str]) -> Framework {
-    let state = format!("--state-dir={}", cluster.folder.join("state"));
+    let state = format!("--state-dir={}", cluster.directory.join("state"));
     let master = format!("--master={}", cluster.master);
     let words = ["framework", "quality", "--json", "--epoch=500ms", &state, &master];
     Framework::start(words.iter().chain(more))
@@ -106,7 +106,7 @@ fn process_of(cluster: &Cluster, task: &str) -> Option<u32> {
     let mut ids = processes.filter_map(|p| p.file_name().to_str()?.parse::<u32>().ok());
     ids.find(|id| {
         let ours =
-            std::fs::read_link(format!("/proc/{id}/cwd")).is_ok_and(|cwd| cwd.starts_with(cluster.folder.path()));
+            std::fs::read_link(format!("/proc/{id}/cwd")).is_ok_and(|cwd| cwd.starts_with(cluster.directory.path()));
         let words = std::fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
         let words: Vec<&[u8]> = words.split(|b| *b == 0).collect();
         ours && words.get(3) == Some(&&b"worker"[..]) && words.contains(&task.as_bytes())
@@ -166,7 +166,7 @@ fn check(status: &Value, jobs: &[Job]) {
 fn jobs_compete_and_a_worker_killed_in_mid_epoch_changes_nothing() {
     let cluster = cluster("compete");
     let text = format!("{TWO}{ENDLESS}");
-    let file = cluster.folder.write("jobs.toml", &text);
+    let file = cluster.directory.write("jobs.toml", &text);
     let framework = framework(&cluster, &["--jobs", &file, "--pace=40000"]);
     let many = |j: &Value| j["history"].as_array().is_some_and(|h| h.iter().any(|p| p["cores"].as_f64() >= Some(2.0)));
     framework.wait_for("endless", |j| iteration(j) >= 3 && many(j));
@@ -184,7 +184,7 @@ fn jobs_compete_and_a_worker_killed_in_mid_epoch_changes_nothing() {
     let jobs = parse("jobs.toml", &text).unwrap();
     check(&status, &jobs);
     for job in jobs {
-        assert!(cluster.folder.path().join(format!("state/models/{}.json", job.name)).is_file());
+        assert!(cluster.directory.path().join(format!("state/models/{}.json", job.name)).is_file());
     }
 }
 
@@ -192,10 +192,10 @@ fn jobs_compete_and_a_worker_killed_in_mid_epoch_changes_nothing() {
 fn a_scheduler_that_is_killed_goes_on_with_its_tasks() {
     let cluster = cluster("restart");
     let text = format!("{TWO}{QUICK}{ENDLESS}");
-    let file = cluster.folder.write("jobs.toml", &text);
+    let file = cluster.directory.write("jobs.toml", &text);
     let arguments = ["--jobs", &file, "--pace=25000"];
     let mut first = framework(&cluster, &arguments);
-    let checkpoint = cluster.folder.path().join("state/jobs/endless.checkpoint");
+    let checkpoint = cluster.directory.path().join("state/jobs/endless.checkpoint");
     let done =
         first.wait_for("quick", |j| j["state"] == "finished" && j["tasks"].as_array().is_some_and(Vec::is_empty));
     let before =
@@ -220,11 +220,11 @@ fn a_scheduler_that_is_killed_goes_on_with_its_tasks() {
 #[test]
 fn a_loss_that_is_not_a_number_fails_the_job_and_says_so() {
     let cluster = cluster("nan");
-    let data = cluster.folder.write("data.csv", "1e300,1\n-1e300,2\n3,3\n1e308,4\n");
+    let data = cluster.directory.write("data.csv", "1e300,1\n-1e300,2\n3,3\n1e308,4\n");
     let jobs = format!(
         "[[job]]\nname = \"wild\"\nalgorithm = {{ kind = \"linear-regression\" }}\ndata = {{ file = \"{data}\" }}\nshards = 2\n"
     );
-    let file = cluster.folder.write("jobs.toml", &jobs);
+    let file = cluster.directory.write("jobs.toml", &jobs);
     let (success, status, errors) = framework(&cluster, &["--jobs", &file]).finish();
     assert!(!success && errors.contains("failed: wild"), "{errors}");
     let job = job(&status, "wild");
@@ -234,13 +234,13 @@ fn a_loss_that_is_not_a_number_fails_the_job_and_says_so() {
 
 #[test]
 fn bad_files_are_refused_with_file_line_and_rule() {
-    let folder = Folder::new("quality-bad");
-    let data = folder.write("data.csv", "1,2,yes\n3,x,no\n");
+    let directory = Directory::new("quality-bad");
+    let data = directory.write("data.csv", "1,2,yes\n3,x,no\n");
     let jobs = |algorithm: &str| {
         let text = format!(
             "[[job]]\nname = \"a\"\nalgorithm = {{ kind = \"{algorithm}\" }}\ndata = {{ file = \"{data}\" }}\n"
         );
-        let path = folder.write("jobs.toml", &text);
+        let path = directory.write("jobs.toml", &text);
         let arguments = ["framework", "quality", "--master=127.0.0.1:1", "--jobs"];
         let output = tepui().args(arguments).arg(&path).run();
         assert_eq!(output.status.code(), Some(1));
@@ -304,9 +304,9 @@ fn every_policy_trains_all_jobs_to_the_same_losses() {
     let text = format!("{TWO}{QUICK}")
         .replace("iterations = 40", "iterations = 15")
         .replace("iterations = 25", "iterations = 10");
-    let file = cluster.folder.write("jobs.toml", &text);
+    let file = cluster.directory.write("jobs.toml", &text);
     for policy in ["fair", "fifo", "shortest"] {
-        let (policy, state) = (format!("--policy={policy}"), format!("--state-dir={}", cluster.folder.join(policy)));
+        let (policy, state) = (format!("--policy={policy}"), format!("--state-dir={}", cluster.directory.join(policy)));
         let master = format!("--master={}", cluster.master);
         // Fewer cores than jobs: a job without a core waits for its turn.
         let words = ["framework", "quality", "--json", "--epoch=200ms", "--cores=2", "--pace=200000", "--jobs", &file];
@@ -335,19 +335,19 @@ fn sparse_data_is_learnt_from_and_a_job_that_fails_later_fails_the_command() {
         words.dedup();
         text += &format!("{} {}\n", if r % 2 == 0 { "+1" } else { "-1" }, words.join(" "));
     }
-    let data = cluster.folder.write("words.svm", &text);
-    let wild = cluster.folder.write("wild.csv", "1e300,1\n-1e300,2\n3,3\n1e308,4\n");
+    let data = cluster.directory.write("words.svm", &text);
+    let wild = cluster.directory.write("wild.csv", "1e300,1\n-1e300,2\n3,3\n1e308,4\n");
     let jobs = format!(
         "[[job]]\nname = \"words\"\nalgorithm = {{ kind = \"logistic-regression\" }}\ndata = {{ file = \"{data}\" }}\n\
          shards = 4\niterations = 20\n\n\
          [[job]]\nname = \"wild\"\nalgorithm = {{ kind = \"linear-regression\" }}\ndata = {{ file = \"{wild}\" }}\n\
          shards = 2\nafter = 0.5\n"
     );
-    let file = cluster.folder.write("jobs.toml", &jobs);
+    let file = cluster.directory.write("jobs.toml", &jobs);
     let (success, status, errors) = framework(&cluster, &["--jobs", &file]).finish();
     assert!(!success && errors.contains("failed: wild"), "{errors}");
     let words = job(&status, "words");
     assert_eq!((words["state"].as_str(), words["accuracy"].as_f64()), (Some("finished"), Some(1.0)), "{words:#}");
-    assert!(cluster.folder.path().join("state/models/words.json").is_file());
-    assert!(!cluster.folder.path().join("state/models/wild.json").exists());
+    assert!(cluster.directory.path().join("state/models/words.json").is_file());
+    assert!(!cluster.directory.path().join("state/models/wild.json").exists());
 }

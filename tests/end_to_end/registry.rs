@@ -5,27 +5,27 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::support::{Daemon, Folder, binary, free_port, get, request, until};
+use crate::support::{Daemon, Directory, binary, free_port, get, request, until};
 
 /// A master that keeps its registry in a file, and is started again and again.
 struct Place {
-    folder: Folder,
+    directory: Directory,
     port: u16,
     starts: usize,
 }
 
 impl Place {
     fn new(name: &str) -> Place {
-        Place { folder: Folder::new(name), port: free_port(), starts: 0 }
+        Place { directory: Directory::new(name), port: free_port(), starts: 0 }
     }
 
     fn registry(&self) -> PathBuf {
-        self.folder.path().join("work/registry.redb")
+        self.directory.path().join("work/registry.redb")
     }
 
     /// The words of the master's command.
     fn words(&self, more: &[&str]) -> Vec<String> {
-        let own = [format!("--port={}", self.port), format!("--work_dir={}", self.folder.join("work"))];
+        let own = [format!("--port={}", self.port), format!("--work_dir={}", self.directory.join("work"))];
         let words = ["master", "--ip=127.0.0.1", "--hostname=127.0.0.1"].iter().chain(more);
         words.map(|word| (*word).to_owned()).chain(own).collect()
     }
@@ -51,7 +51,7 @@ impl Place {
     }
 
     fn log_path(&self) -> PathBuf {
-        self.folder.path().join(format!("{}.log", self.starts))
+        self.directory.path().join(format!("{}.log", self.starts))
     }
 
     /// The log of the last start.
@@ -136,7 +136,7 @@ fn a_registry_that_lost_a_commit_stops_its_master_until_that_is_accepted() {
 fn a_registry_that_is_no_registry_is_not_taken_for_a_new_one() {
     let mut place = Place::new("registry-empty");
     let registry = place.registry();
-    fs::create_dir(place.folder.path().join("work")).unwrap();
+    fs::create_dir(place.directory.path().join("work")).unwrap();
     fs::write(&registry, "").unwrap();
     let log = place.refuse();
     assert!(log.contains("is an empty file: all that it held is lost"), "{log}");
@@ -158,7 +158,7 @@ fn a_registry_that_is_no_registry_is_not_taken_for_a_new_one() {
     let accept = format!("--registry_accept_loss={}", named_number(&log));
     let (master, address) = place.serve(&[&accept]);
     assert!(!get(&address, "/quota").unwrap().contains("first"));
-    let kept = place.folder.path().join("work/registry.redb.damaged");
+    let kept = place.directory.path().join("work/registry.redb.damaged");
     assert_eq!(fs::metadata(&kept).unwrap().len() as usize, newest.len() / 2);
     assert!(place.log().contains(&format!("the file is kept as {}", kept.display())), "{}", place.log());
     assert!(is_ok(set_quota(&address, "second")));
@@ -174,7 +174,7 @@ fn a_master_whose_work_directory_is_gone_acknowledges_no_write() {
     let mut place = Place::new("registry-gone");
     let (mut master, address) = place.serve(&[]);
     assert!(is_ok(set_quota(&address, "first")));
-    fs::remove_dir_all(place.folder.path().join("work")).unwrap();
+    fs::remove_dir_all(place.directory.path().join("work")).unwrap();
     assert!(!is_ok(set_quota(&address, "second")));
     until("the master ends", || master.ended());
     let refusal = format!(
@@ -191,7 +191,7 @@ fn a_master_whose_disk_is_full_acknowledges_no_write() {
         return;
     }
     let mut place = Place::new("registry-full");
-    let work = place.folder.path().join("work");
+    let work = place.directory.path().join("work");
     fs::create_dir(&work).unwrap();
     // A small file system in a mount namespace of the master's own.
     let mut command = Command::new("unshare");

@@ -24,8 +24,8 @@ fn text(path: &Path) -> String {
 }
 
 /// The only subdirectory.
-fn only(folder: &Path) -> Option<PathBuf> {
-    let mut entries = fs::read_dir(folder).ok()?.flatten();
+fn only(directory: &Path) -> Option<PathBuf> {
+    let mut entries = fs::read_dir(directory).ok()?.flatten();
     entries.next().map(|entry| entry.path()).filter(|_| entries.next().is_none())
 }
 
@@ -86,10 +86,10 @@ fn documents_about_an_agent_and_their_methods() {
 #[test]
 fn containers_are_told_of_and_taken_up_again() {
     let mut cluster = OneAgent::start("runtime", &["--launcher=posix".to_owned()]);
-    let containers = cluster.folder.path().join("r/containers");
+    let containers = cluster.directory.path().join("r/containers");
     let task = cluster.start_task("long", json!({"value": "echo up; sleep 1000"}), json!({"type": "MESOS"}));
     let top = wait_for("the task's container is noted", || {
-        only(&containers).filter(|folder| runs(&text(&folder.join("pid"))))
+        only(&containers).filter(|directory| runs(&text(&directory.join("pid"))))
     });
     let sandbox = cluster.sandbox("long").unwrap();
     assert_eq!(top.file_name(), sandbox.file_name());

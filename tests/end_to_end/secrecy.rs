@@ -32,7 +32,7 @@ fn a_task_cannot_read_what_others_are_told() {
         return println!("not run: it needs root, to run tasks of two users");
     }
     let mut cluster = OneAgent::start("secrecy", &["--launcher=posix".to_owned()]);
-    let private = [cluster.folder.path().join("a/meta"), cluster.folder.path().join("r")];
+    let private = [cluster.directory.path().join("a/meta"), cluster.directory.path().join("r")];
     let variables = json!({"variables": [{"name": "PASSWORD", "value": "xyzzy"}]});
     let command = json!({"value": "echo up; sleep 1000", "user": "daemon", "environment": variables});
     let _told = cluster.start_task("told", command, json!({"type": "MESOS"}));

@@ -6,12 +6,12 @@ use std::net::TcpStream;
 
 use serde_json::{Value, json};
 
-use crate::support::{Daemon, Folder, get, request, until};
+use crate::support::{Daemon, Directory, get, request, until};
 
-fn master(folder: &Folder) -> (Daemon, String) {
+fn master(directory: &Directory) -> (Daemon, String) {
     let words = ["master", "--ip=127.0.0.1", "--port=0", "--registry=in_memory"].map(str::to_owned);
-    let words: Vec<String> = words.into_iter().chain([format!("--work_dir={}", folder.join("m"))]).collect();
-    let mut master = Daemon::start(&folder.path().join("m.log"), &words, &[]);
+    let words: Vec<String> = words.into_iter().chain([format!("--work_dir={}", directory.join("m"))]).collect();
+    let mut master = Daemon::start(&directory.path().join("m.log"), &words, &[]);
     let address = master.address().expect("the master runs");
     (master, address)
 }
@@ -35,8 +35,8 @@ fn roles(number: usize) -> Value {
 
 #[test]
 fn a_subscription_that_is_too_large_is_refused_with_the_limit() {
-    let folder = Folder::new("sizes");
-    let (_master, address) = master(&folder);
+    let directory = Directory::new("sizes");
+    let (_master, address) = master(&directory);
     for (call, words) in [
         (
             subscription(json!({}), matching(200_000)),
@@ -60,8 +60,8 @@ fn a_subscription_that_is_too_large_is_refused_with_the_limit() {
 
 #[test]
 fn metrics_of_roles_are_bounded() {
-    let folder = Folder::new("sizes-metrics");
-    let (_master, address) = master(&folder);
+    let directory = Directory::new("sizes-metrics");
+    let (_master, address) = master(&directory);
     let call = subscription(roles(5_000), json!({})).to_string();
     let mut stream = TcpStream::connect(&address).unwrap();
     let head =

@@ -30,8 +30,8 @@ fn tasks_are_in_the_slice(launcher: &str) {
     let flags = [format!("--launcher={launcher}"), format!("--systemd_runtime_directory={}", units.display())];
     let mut cluster = OneAgent::start(&format!("slices-{launcher}"), &flags);
     assert!(!groups(&cluster, "before").contains(SLICE), "a host without systemd is left alone");
-    let bin = cluster.folder.path().join("bin");
-    let heard = cluster.folder.path().join("heard");
+    let bin = cluster.directory.path().join("bin");
+    let heard = cluster.directory.path().join("heard");
     fs::create_dir_all(&units).unwrap();
     fs::create_dir_all(&bin).unwrap();
     let systemctl = bin.join("systemctl");
@@ -54,13 +54,13 @@ fn tasks_are_in_the_slice(launcher: &str) {
     end(task);
     drop(cluster);
     fs::remove_dir_all(&units).unwrap();
-    for folder in [format!("{HIERARCHY}/{SLICE}"), format!("/sys/fs/cgroup/unified/{SLICE}/executors")] {
+    for directory in [format!("{HIERARCHY}/{SLICE}"), format!("/sys/fs/cgroup/unified/{SLICE}/executors")] {
         wait_for("nothing is left in the slice", || {
-            let text = fs::read_to_string(Path::new(&folder).join("cgroup.procs")).unwrap_or_default();
+            let text = fs::read_to_string(Path::new(&directory).join("cgroup.procs")).unwrap_or_default();
             text.trim().is_empty().then_some(())
         });
         // Another test may be using it.
-        let _ = fs::remove_dir(&folder);
+        let _ = fs::remove_dir(&directory);
     }
     let _ = fs::remove_dir(format!("/sys/fs/cgroup/unified/{SLICE}"));
 }

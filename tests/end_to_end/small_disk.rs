@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::support::{Folder, until};
+use crate::support::{Directory, until};
 
 /// Arguments of mount(8) for a file system in memory.
 const TMPFS: [&str; 5] = ["-t", "tmpfs", "-o", "size=16m", "tmpfs"];
@@ -15,26 +15,26 @@ const TMPFS: [&str; 5] = ["-t", "tmpfs", "-o", "size=16m", "tmpfs"];
 /// A mounted file system; unmounted and removed with its owner.
 pub struct SmallDisk {
     mount: PathBuf,
-    folder: Folder,
+    directory: Directory,
 }
 
 impl SmallDisk {
     /// A file system in memory of 16 MB.
     pub fn tmpfs(name: &str) -> Option<SmallDisk> {
-        let folder = folder(name)?;
-        let mount = folder.path().join("mount");
-        SmallDisk::mount(folder, mount, &TMPFS.map(str::to_owned))
+        let directory = directory(name)?;
+        let mount = directory.path().join("mount");
+        SmallDisk::mount(directory, mount, &TMPFS.map(str::to_owned))
     }
 
     /// The same, mounted at this directory.
     pub fn tmpfs_at(name: &str, mount: PathBuf) -> Option<SmallDisk> {
-        SmallDisk::mount(folder(name)?, mount, &TMPFS.map(str::to_owned))
+        SmallDisk::mount(directory(name)?, mount, &TMPFS.map(str::to_owned))
     }
 
     /// An ext4 file system of 64 MB with so many inodes, on a loop device.
     pub fn ext4(name: &str, inodes: u32) -> Option<SmallDisk> {
-        let folder = folder(name)?;
-        let (image, mount) = (folder.path().join("image"), folder.path().join("mount"));
+        let directory = directory(name)?;
+        let (image, mount) = (directory.path().join("image"), directory.path().join("mount"));
         fs::File::create(&image).unwrap().set_len(64 << 20).unwrap();
         let mut make = Command::new("mkfs.ext4");
         make.args(["-q", "-m", "0", "-N", &inodes.to_string()]).arg(&image);
@@ -42,10 +42,10 @@ impl SmallDisk {
             println!("not run: there is no mkfs.ext4");
             return None;
         }
-        SmallDisk::mount(folder, mount, &["-o".to_owned(), "loop".to_owned(), image.display().to_string()])
+        SmallDisk::mount(directory, mount, &["-o".to_owned(), "loop".to_owned(), image.display().to_string()])
     }
 
-    fn mount(folder: Folder, mount: PathBuf, words: &[String]) -> Option<SmallDisk> {
+    fn mount(directory: Directory, mount: PathBuf, words: &[String]) -> Option<SmallDisk> {
         fs::create_dir_all(&mount).unwrap();
         let mut command = Command::new("mount");
         command.args(words).arg(&mount);
@@ -53,7 +53,7 @@ impl SmallDisk {
             println!("not run: no file system can be mounted here ({command:?})");
             return None;
         }
-        Some(SmallDisk { mount, folder })
+        Some(SmallDisk { mount, directory })
     }
 
     pub fn path(&self) -> &Path {
@@ -71,7 +71,7 @@ impl SmallDisk {
     /// Mounts a copy of an ext4 file system in its place, as after a repair. Processes keep what they have open of the
     /// old one.
     pub fn replace(&self) {
-        let [old, new] = ["image", "copy"].map(|name| self.folder.path().join(name));
+        let [old, new] = ["image", "copy"].map(|name| self.directory.path().join(name));
         fs::copy(old, &new).unwrap();
         self.unmount();
         let mounted = Command::new("mount").args(["-o", "loop"]).arg(new).arg(&self.mount).status();
@@ -114,9 +114,9 @@ impl SmallDisk {
 }
 
 /// The directory for a disk and its image, if file systems can be mounted.
-fn folder(name: &str) -> Option<Folder> {
+fn directory(name: &str) -> Option<Directory> {
     if nix::unistd::geteuid().is_root() {
-        return Some(Folder::new(&format!("disk-{name}")));
+        return Some(Directory::new(&format!("disk-{name}")));
     }
     println!("not run: it needs root, to mount a small file system");
     None

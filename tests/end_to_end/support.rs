@@ -106,14 +106,14 @@ pub fn request(address: &str, method: &str, path: &str, json: &str) -> Option<St
 }
 
 /// A directory of a test; removed when dropped.
-pub struct Folder(PathBuf);
+pub struct Directory(PathBuf);
 
-impl Folder {
-    pub fn new(name: &str) -> Folder {
+impl Directory {
+    pub fn new(name: &str) -> Directory {
         let path = std::env::temp_dir().join(format!("tepui-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&path);
         fs::create_dir_all(&path).unwrap();
-        Folder(path)
+        Directory(path)
     }
 
     pub fn path(&self) -> &Path {
@@ -132,7 +132,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for Directory {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
@@ -143,7 +143,7 @@ pub struct Cluster {
     process: Child,
     /// The master's address.
     pub master: String,
-    pub folder: Folder,
+    pub directory: Directory,
     /// Kept open: what the cluster prints later must go somewhere.
     _output: BufReader<ChildStdout>,
 }
@@ -151,10 +151,10 @@ pub struct Cluster {
 impl Cluster {
     /// A cluster of so many agents with these resources each.
     pub fn start(name: &str, agents: usize, resources: &str) -> Cluster {
-        let folder = Folder::new(name);
+        let directory = Directory::new(name);
         let mut process = tepui()
             .args(["local", "--port=0", &format!("--agents={agents}"), &format!("--resources={resources}")])
-            .arg(format!("--work-dir={}", folder.join("cluster")))
+            .arg(format!("--work-dir={}", directory.join("cluster")))
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -163,7 +163,7 @@ impl Cluster {
         // It comes when all agents are registered, or stay away.
         output.read_line(&mut first).unwrap();
         let master = first.trim().rsplit("http://").next().unwrap().to_owned();
-        let cluster = Cluster { process, master, folder, _output: output };
+        let cluster = Cluster { process, master, directory, _output: output };
         assert!(first.starts_with("master"), "{first}");
         cluster
     }

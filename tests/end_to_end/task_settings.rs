@@ -6,11 +6,11 @@ use std::fs;
 use serde_json::json;
 
 use crate::one_agent::{OneAgent, end};
-use crate::support::{Folder, get, wait_for};
+use crate::support::{Directory, get, wait_for};
 
 #[test]
 fn secrets_files_and_output() {
-    let kept = Folder::new("kept");
+    let kept = Directory::new("kept");
     fs::create_dir_all(kept.path().join("secrets/db")).unwrap();
     fs::write(kept.path().join("secrets/db/password"), "open sesame").unwrap();
     fs::write(kept.path().join("small"), "12345").unwrap();

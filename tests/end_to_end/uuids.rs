@@ -76,8 +76,8 @@ fn document(address: &str, kind: &str) -> Value {
 }
 
 /// All files below a directory.
-fn files(folder: &Path, found: &mut Vec<PathBuf>) {
-    for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+fn files(directory: &Path, found: &mut Vec<PathBuf>) {
+    for path in fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()) {
         found.push(path.clone());
         if path.is_dir() && !path.is_symlink() {
             files(&path, found);
@@ -96,7 +96,7 @@ fn every_uuid_is_of_version_4() {
     // The master, the agent's run and so on; the updates that the task has had.
     assert!(found.texts.len() >= 2 && found.bytes >= 2, "{:?} {}", found.texts, found.bytes);
 
-    let meta = cluster.folder.path().join("a/meta");
+    let meta = cluster.directory.path().join("a/meta");
     let (mut texts, mut updates) = (Found::default(), Found::default());
     until("two updates and their acknowledgements are on disk", || {
         let mut all = Vec::new();

@@ -20,7 +20,7 @@ impl World {
     }
 
     fn path(&self, name: &str) -> String {
-        self.cluster.folder.join(name)
+        self.cluster.directory.join(name)
     }
 
     fn video(&self, arguments: &[&str]) -> Command {

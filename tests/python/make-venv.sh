@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Makes a Python environment in the folder $1 with unmodified Mesos clients from PyPI, for the end-to-end tests.
+# Makes a Python environment in the directory $1 with unmodified Mesos clients from PyPI, for the end-to-end tests.
 # pymesos needs http-parser, whose C file was generated for a Python of 2020: it is generated anew from its source here.
 set -euo pipefail
 
-folder=$1
-rm -rf "$folder"
-mkdir -p "$(dirname "$folder")"
-python3 -m venv "$folder"
-pip="$folder/bin/pip --quiet --disable-pip-version-check"
+directory=$1
+rm -rf "$directory"
+mkdir -p "$(dirname "$directory")"
+python3 -m venv "$directory"
+pip="$directory/bin/pip --quiet --disable-pip-version-check"
 $pip install cython setuptools wheel
 
 build=$(mktemp -d)
@@ -29,9 +29,9 @@ export PYTHONPATH=$build
 $pip download --no-deps --no-build-isolation --no-binary :all: --dest "$build" http-parser==0.9.0
 tar -xzf "$build/http-parser-0.9.0.tar.gz" -C "$build"
 rm "$build/http-parser-0.9.0/http_parser/parser.c"
-"$folder/bin/cython" -2 "$build/http-parser-0.9.0/http_parser/parser.pyx" 2> "$build/cython.log" || { cat "$build/cython.log" >&2; exit 1; }
+"$directory/bin/cython" -2 "$build/http-parser-0.9.0/http_parser/parser.pyx" 2> "$build/cython.log" || { cat "$build/cython.log" >&2; exit 1; }
 $pip install --no-build-isolation "$build/http-parser-0.9.0"
 $pip install --no-build-isolation pymesos==0.3.15
 $pip install marathon==0.13.0
 unset PYTHONPATH
-"$folder/bin/python" -W ignore -c 'import http_parser.parser, pymesos, marathon'
+"$directory/bin/python" -W ignore -c 'import http_parser.parser, pymesos, marathon'

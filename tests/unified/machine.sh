@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Boots a machine whose only control groups are those of version 2, runs a script in it, and shows what it says.
 #
-#   machine.sh FOLDER PAYLOAD
+#   machine.sh DIR PAYLOAD
 #
-# The machine is Debian's kernel and the smallest Debian, emulated, so slow: some ten times. It is made below FOLDER on first
-# use (needs root, debootstrap, and a mirror). PAYLOAD, a folder, is at /payload there, and /payload/run.sh is what runs. The
+# The machine is Debian's kernel and the smallest Debian, emulated, so slow: some ten times. It is made below DIR on first
+# use (needs root, debootstrap, and a mirror). PAYLOAD, a directory, is at /payload there, and /payload/run.sh is what runs. The
 # exit code is that of the script.
 set -euo pipefail
-folder=$1 payload=$2
+directory=$1 payload=$2
 here=$(cd "$(dirname "$0")" && pwd)
 
 for program in debootstrap qemu-system-x86_64 cpio; do
@@ -17,25 +17,25 @@ for program in debootstrap qemu-system-x86_64 cpio; do
     }
 done
 
-system=$folder/system
+system=$directory/system
 if [ ! -e "$system/made" ]; then
     rm -rf "$system"
     mkdir -p "$system"
     echo "making a Debian below $system"
-    debootstrap --variant=minbase --include=python3,procps,iproute2,kmod bookworm "$system" > "$folder/debootstrap.log" 2>&1 || {
-        tail -5 "$folder/debootstrap.log" >&2
+    debootstrap --variant=minbase --include=python3,procps,iproute2,kmod bookworm "$system" > "$directory/debootstrap.log" 2>&1 || {
+        tail -5 "$directory/debootstrap.log" >&2
         exit 1
     }
     # The kernel without what installs kernels.
     (
-        cd "$folder"
+        cd "$directory"
         kernel=$(apt-cache depends linux-image-cloud-amd64 | sed -n 's/.*Depends: \(linux-image-.*\)/\1/p' | head -1)
         rm -f linux-image-*.deb
         apt-get download "$kernel" > apt.log 2>&1
         dpkg-deb -x linux-image-*.deb kernel
     )
     mkdir -p "$system/lib/modules"
-    cp -a "$folder"/kernel/lib/modules/* "$system/lib/modules/"
+    cp -a "$directory"/kernel/lib/modules/* "$system/lib/modules/"
     chroot "$system" depmod "$(ls "$system/lib/modules")"
     rm -rf "$system"/var/cache/apt/* "$system"/var/lib/apt/lists/* "$system"/usr/share/{doc,locale,man}
     touch "$system/made"
@@ -45,12 +45,12 @@ cp "$here/init.sh" "$system/init"
 chmod +x "$system/init"
 rm -rf "$system/payload"
 cp -a "$payload" "$system/payload"
-(cd "$system" && find . | cpio --quiet -o -H newc | gzip -1) > "$folder/initrd.gz"
+(cd "$system" && find . | cpio --quiet -o -H newc | gzip -1) > "$directory/initrd.gz"
 
-log=$folder/console.log
+log=$directory/console.log
 # The machine's second line is the script's, the first one the kernel's.
 qemu-system-x86_64 -accel tcg,thread=multi -cpu max -smp 2 -m 6144 -display none -no-reboot \
-    -kernel "$folder"/kernel/boot/vmlinuz-* -initrd "$folder/initrd.gz" -append "console=ttyS0 quiet panic=-1 psi=1" \
-    -serial "file:$folder/kernel.log" -serial stdio < /dev/null | tr -d '\r' | tee "$log"
+    -kernel "$directory"/kernel/boot/vmlinuz-* -initrd "$directory/initrd.gz" -append "console=ttyS0 quiet panic=-1 psi=1" \
+    -serial "file:$directory/kernel.log" -serial stdio < /dev/null | tr -d '\r' | tee "$log"
 code=$(sed -n 's/^the script ended with \([0-9]*\)$/\1/p' "$log" | tail -1)
 exit "${code:-1}"

@@ -50,22 +50,22 @@ pub(crate) fn run(filters: &[String]) -> Result<()> {
 /// Every file in a package's `benches` directory, sorted.
 fn benches() -> Result<Vec<Bench>> {
     let mut found = Vec::new();
-    for (package, folder) in crate::tidy::packages(&root())? {
-        let benches = folder.join("benches");
+    for (package, directory) in crate::tidy::packages(&root())? {
+        let benches = directory.join("benches");
         for path in rust_files(&benches)? {
             let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            found.push((package.clone(), name, folder.starts_with(root().join(FRAMEWORKS))));
+            found.push((package.clone(), name, directory.starts_with(root().join(FRAMEWORKS))));
         }
     }
     found.sort();
     Ok(found)
 }
 
-fn rust_files(folder: &Path) -> Result<Vec<PathBuf>> {
-    if !folder.is_dir() {
+fn rust_files(directory: &Path) -> Result<Vec<PathBuf>> {
+    if !directory.is_dir() {
         return Ok(Vec::new());
     }
-    let entries = std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let entries = std::fs::read_dir(directory).with_context(|| format!("cannot read {}", directory.display()))?;
     let paths: std::io::Result<Vec<PathBuf>> = entries.map(|e| e.map(|e| e.path())).collect();
     Ok(paths?.into_iter().filter(|p| p.extension().is_some_and(|e| e == "rs")).collect())
 }

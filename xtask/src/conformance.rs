@@ -153,13 +153,13 @@ fn ids(texts: &[String]) -> Result<Option<Vec<String>>> {
 }
 
 /// Removes control groups that agents were killed over; one that is in use stays.
-fn remove_groups(folder: &Path) {
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+fn remove_groups(directory: &Path) {
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             remove_groups(&entry.path());
         }
     }
-    let _ = std::fs::remove_dir(folder);
+    let _ = std::fs::remove_dir(directory);
 }
 
 fn run_with(texts: &[String], profile: Option<&Path>) -> Result<()> {
@@ -182,11 +182,11 @@ fn run_with(texts: &[String], profile: Option<&Path>) -> Result<()> {
 }
 
 fn suite() -> Option<PathBuf> {
-    let folder = match std::env::var_os("TEPUI_CONFORMANCE") {
-        Some(folder) => PathBuf::from(folder),
+    let directory = match std::env::var_os("TEPUI_CONFORMANCE") {
+        Some(directory) => PathBuf::from(directory),
         None => root().join("../shared/conformance"),
     };
-    folder.join("run").is_file().then_some(folder)
+    directory.join("run").is_file().then_some(directory)
 }
 
 /// The lines of `tests/conformance.txt` without comments.

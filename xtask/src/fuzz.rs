@@ -39,8 +39,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
 
 /// The names of the files in `fuzz/fuzz_targets`, sorted.
 fn targets() -> Result<Vec<String>> {
-    let folder = root().join("fuzz/fuzz_targets");
-    let entries = std::fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let directory = root().join("fuzz/fuzz_targets");
+    let entries = std::fs::read_dir(&directory).with_context(|| format!("cannot read {}", directory.display()))?;
     let mut names = Vec::new();
     for entry in entries {
         let path = entry?.path();

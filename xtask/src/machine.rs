@@ -1,6 +1,6 @@
 //! What the tests need from the machine besides Rust: Debian packages, and a Python with unmodified Mesos clients.
 //!
-//! It changes nothing outside the target folder, except that it installs packages when it may.
+//! It changes nothing outside the target directory, except that it installs packages when it may.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -109,21 +109,21 @@ fn install_packages(names: &[&str]) -> Result<()> {
     apt(&[&["install", "--no-install-recommends"], names].concat())
 }
 
-/// The Python interpreter of a virtual environment in the target folder, made on first use.
+/// The Python interpreter of a virtual environment in the target directory, made on first use.
 fn python(install: bool) -> Result<PathBuf> {
     let script = crate::root().join("tests/python/make-venv.sh");
     let recipe = std::fs::read_to_string(&script).with_context(|| format!("cannot read {}", script.display()))?;
-    let folder = crate::target().join("xtask/python");
-    let (stamp, python) = (folder.join("made-by"), folder.join("bin/python"));
+    let directory = crate::target().join("xtask/python");
+    let (stamp, python) = (directory.join("made-by"), directory.join("bin/python"));
     let made_by = std::fs::read_to_string(&stamp).unwrap_or_default();
     if made_by == recipe && works(&[&python.to_string_lossy(), "-c", "import pymesos"]) {
-        println!("clients from PyPI: {}", folder.display());
+        println!("clients from PyPI: {}", directory.display());
         return Ok(python);
     }
     if !install {
-        bail!("the clients from PyPI are not there yet: bash {} {}", script.display(), folder.display());
+        bail!("the clients from PyPI are not there yet: bash {} {}", script.display(), directory.display());
     }
-    steps::run(Command::new("bash").arg(&script).arg(&folder))?;
+    steps::run(Command::new("bash").arg(&script).arg(&directory))?;
     std::fs::write(&stamp, recipe).with_context(|| format!("cannot write {}", stamp.display()))?;
     Ok(python)
 }

@@ -89,7 +89,7 @@ fn install_wanted(arguments: &[String]) -> Result<bool> {
     }
 }
 
-/// The top folder of the checkout from which `cargo` runs this: it need not be the one in which this was built.
+/// The top directory of the checkout from which `cargo` runs this: it need not be the one in which this was built.
 fn root() -> PathBuf {
     let xtask = std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
     xtask.parent().unwrap_or(&xtask).to_path_buf()
@@ -98,7 +98,7 @@ fn root() -> PathBuf {
 /// Where cargo puts what it builds: `CARGO_TARGET_DIR`, or `target` in the checkout.
 fn target() -> PathBuf {
     match std::env::var_os("CARGO_TARGET_DIR") {
-        Some(folder) => root().join(folder),
+        Some(directory) => root().join(directory),
         None => root().join("target"),
     }
 }
@@ -111,7 +111,7 @@ fn binary() -> PathBuf {
     }
 }
 
-/// The cargo that runs this program, in the checkout's top folder.
+/// The cargo that runs this program, in the checkout's top directory.
 fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(arguments).current_dir(root());

@@ -40,8 +40,8 @@ exit $failed
 /// # Errors
 /// The machine cannot be made, or a case failed.
 pub(crate) fn run(suite: &Path, cases: &Isolated) -> Result<()> {
-    let folder = target().join("unified");
-    let payload = folder.join("payload");
+    let directory = target().join("unified");
+    let payload = directory.join("payload");
     let _ = std::fs::remove_dir_all(&payload);
     std::fs::create_dir_all(&payload).with_context(|| format!("cannot make {}", payload.display()))?;
     steps::run(Command::new("cp").arg("-r").arg(suite).arg(payload.join("suite")))?;
@@ -54,5 +54,5 @@ pub(crate) fn run(suite: &Path, cases: &Isolated) -> Result<()> {
     write("without.json", &profile("tepui", ISOLATION))?;
     write("run.sh", &RUN.replace("WITH", &cases.with.join(" ")).replace("BESIDE", &cases.beside.join(" ")))?;
     let script = root().join("tests/unified/machine.sh");
-    steps::run(Command::new("bash").arg(script).arg(&folder).arg(&payload))
+    steps::run(Command::new("bash").arg(script).arg(&directory).arg(&payload))
 }

@@ -25,13 +25,13 @@ fn main() {
         return;
     };
     println!("sixteen trainings on eight worker slots of a real cluster; a slot looks at {PACE} numbers a second");
-    let folder = std::env::temp_dir().join(format!("tepui-quality-live-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a place for temporary files");
-    let runs: Vec<_> = [Policy::Slaq, Policy::Fair].iter().map(|p| (p.name(), run(&binary, &folder, *p))).collect();
+    let directory = std::env::temp_dir().join(format!("tepui-quality-live-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).expect("a place for temporary files");
+    let runs: Vec<_> = [Policy::Slaq, Policy::Fair].iter().map(|p| (p.name(), run(&binary, &directory, *p))).collect();
     let curves = &runs[0].1.0;
     let outcomes: Vec<_> = runs.iter().map(|(name, (_, outcome))| (*name, outcome)).collect();
     comparison(curves, &outcomes);
-    std::fs::remove_dir_all(&folder).expect("the directory is ours");
+    std::fs::remove_dir_all(&directory).expect("the directory is ours");
 }
 
 /// A cluster of the program; ended with its owner.
@@ -63,11 +63,11 @@ impl Drop for Cluster {
     }
 }
 
-fn run(binary: &str, folder: &Path, policy: Policy) -> (Vec<Curve>, Outcome) {
+fn run(binary: &str, directory: &Path, policy: Policy) -> (Vec<Curve>, Outcome) {
     let cluster = Cluster::start(binary);
-    let jobs = folder.join("sixteen.toml");
+    let jobs = directory.join("sixteen.toml");
     std::fs::write(&jobs, include_str!("sixteen.toml")).expect("a temporary file");
-    let record: PathBuf = folder.join(format!("{}.csv", policy.name()));
+    let record: PathBuf = directory.join(format!("{}.csv", policy.name()));
     let mut command = Command::new(binary);
     command.args(["framework", "quality", "--json", "--epoch=1secs"]);
     command.arg(format!("--master={}", cluster.master)).arg(format!("--policy={}", policy.name()));

@@ -91,11 +91,11 @@ fn single() -> Spanned<u32> {
     Spanned::new(0..0, 1)
 }
 
-/// Reads queries from TOML. `file` is the name in errors; videos are relative to `folder`.
+/// Reads queries from TOML. `file` is the name in errors; videos are relative to `directory`.
 ///
 /// # Errors
 /// The first invalid field, with its line. No query is accepted then.
-pub fn parse(text: &str, file: &str, folder: &Path) -> Result<Vec<QuerySpec>, SpecError> {
+pub fn parse(text: &str, file: &str, directory: &Path) -> Result<Vec<QuerySpec>, SpecError> {
     let line = |at: usize| text.get(..at).unwrap_or(text).matches('\n').count() + 1;
     let bad = |at: usize, rule: String| SpecError { place: format!("{file}:{}", line(at)), rule };
     let parsed: File =
@@ -113,11 +113,11 @@ pub fn parse(text: &str, file: &str, folder: &Path) -> Result<Vec<QuerySpec>, Sp
         let spec = QuerySpec {
             name: raw.name.get_ref().clone(),
             kind: raw.kind,
-            video: folder.join(&raw.video),
+            video: directory.join(&raw.video),
             looped: raw.looped,
             seconds: raw.seconds.as_ref().map(|s| *s.get_ref()),
-            truth: raw.truth.as_ref().map(|t| folder.join(t)),
-            profile: raw.profile.as_ref().map(|p| folder.join(p)),
+            truth: raw.truth.as_ref().map(|t| directory.join(t)),
+            profile: raw.profile.as_ref().map(|p| directory.join(p)),
             goals: Goals {
                 min_quality: *raw.min_quality.get_ref(),
                 max_lag: *raw.max_lag.get_ref(),

@@ -50,13 +50,13 @@ pub enum StartError {
     #[error(
         "the agent's resources are less than what is reserved on it: {why}\n\
          Give it what it had, or have it forget its reservations and volumes (the volumes' data stays on the disk):\n\
-         rm -rf {folder}"
+         rm -rf {directory}"
     )]
     Reserved {
         /// What is missing.
         why: String,
         /// The directory of the checkpointed resources.
-        folder: String,
+        directory: String,
     },
     /// The agent is not what it was when it registered.
     #[error(

@@ -3,7 +3,7 @@
 use base::{ExecutorId, FrameworkId, Time};
 
 use crate::agent::{Agent, AgentState};
-use crate::disk::{Folder, paths};
+use crate::disk::{Directory, paths};
 use crate::output::Outbox;
 
 impl Agent {
@@ -22,7 +22,7 @@ impl Agent {
         if self.frameworks.get(framework.as_str()).is_some_and(|known| known.checkpoints()) {
             self.checkpoint(paths::below(&gone.run, "executor.sentinel"), Vec::new(), out);
         }
-        self.discard(Folder::Executor(framework.clone(), executor.clone()), now);
+        self.discard(Directory::Executor(framework.clone(), executor.clone()), now);
         self.launch_waiting(framework, executor, now, out);
         self.remove_framework_if_idle(framework, now, out);
     }
@@ -30,7 +30,7 @@ impl Agent {
     /// Forgets a framework that has nothing here any more.
     pub(crate) fn remove_framework_if_idle(&mut self, framework: &FrameworkId, now: Time, out: &mut Outbox) {
         if self.frameworks.remove_if_idle(framework) {
-            self.discard(Folder::Framework(framework.clone()), now);
+            self.discard(Directory::Framework(framework.clone()), now);
         }
         self.finish_draining_if_empty(out);
         if self.state == AgentState::Terminating && self.frameworks.is_empty() {

@@ -12,7 +12,7 @@ use cores::TimerKey;
 use rustc_hash::FxHashMap;
 
 use crate::agent::Agent;
-use crate::disk::Folder;
+use crate::disk::Directory;
 use crate::output::{Outbox, Output};
 use crate::timers::Timer;
 
@@ -34,9 +34,9 @@ const BACKLOG_SHARE: usize = 60;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Garbage {
     /// Oldest first. A directory that became garbage again is in it twice.
-    kept: VecDeque<(Time, Folder)>,
+    kept: VecDeque<(Time, Directory)>,
     /// When each directory last became garbage.
-    newest: FxHashMap<Folder, Time>,
+    newest: FxHashMap<Directory, Time>,
     /// How full the disk was when last looked at, between 0 and 1.
     usage: f64,
     timer: Option<TimerKey>,
@@ -53,9 +53,9 @@ impl Garbage {
 
 impl Agent {
     /// A directory is not used any more.
-    pub(crate) fn discard(&mut self, folder: Folder, now: Time) {
-        self.garbage.newest.insert(folder.clone(), now);
-        self.garbage.kept.push_back((now, folder));
+    pub(crate) fn discard(&mut self, directory: Directory, now: Time) {
+        self.garbage.newest.insert(directory.clone(), now);
+        self.garbage.kept.push_back((now, directory));
         // Set once each time the limit is exceeded: a timer that every directory resets would never expire.
         if self.garbage.timer.is_none() || self.garbage.kept.len() == MAX_KEPT + 1 {
             self.look_again(now);
@@ -66,7 +66,7 @@ impl Agent {
     pub(crate) fn discard_sandbox(&mut self, sandbox: &str, now: Time) {
         let inside = sandbox.strip_prefix(&self.config.work_dir).and_then(|path| path.strip_prefix('/'));
         if let Some(path) = inside.filter(|_| self.config.gc_sandboxes_inside) {
-            self.discard(Folder::Sandbox(path.to_owned()), now);
+            self.discard(Directory::Sandbox(path.to_owned()), now);
         }
     }
 
@@ -103,13 +103,13 @@ impl Agent {
         let agent = self.id.clone().or_else(|| AgentId::new("none").ok());
         let mut gone = Vec::new();
         for _ in 0..count {
-            let Some((since, folder)) = self.garbage.kept.pop_front() else { break };
-            if self.garbage.newest.get(&folder) != Some(&since) {
+            let Some((since, directory)) = self.garbage.kept.pop_front() else { break };
+            if self.garbage.newest.get(&directory) != Some(&since) {
                 continue;
             }
-            self.garbage.newest.remove(&folder);
-            if let Some(agent) = agent.as_ref().filter(|_| !self.is_in_use(&folder)) {
-                let path = folder.path(agent);
+            self.garbage.newest.remove(&directory);
+            if let Some(agent) = agent.as_ref().filter(|_| !self.is_in_use(&directory)) {
+                let path = directory.path(agent);
                 gone.extend([format!("{work}/{path}"), format!("{meta}/{path}")]);
                 self.counters.gc_paths_removed += 1;
             }
@@ -137,16 +137,16 @@ impl Agent {
     }
 
     /// Whether the owner of a directory has come back.
-    fn is_in_use(&self, folder: &Folder) -> bool {
-        match folder {
-            Folder::Run(..) => false,
-            Folder::Sandbox(path) => self.nested.values().any(|nested| {
+    fn is_in_use(&self, directory: &Directory) -> bool {
+        match directory {
+            Directory::Run(..) => false,
+            Directory::Sandbox(path) => self.nested.values().any(|nested| {
                 nested.ended.is_none()
                     && nested.sandbox.strip_prefix(&self.config.work_dir) == Some(&format!("/{path}"))
             }),
-            Folder::Executor(framework, executor) => self.executor(framework.as_str(), executor.as_str()).is_some(),
-            Folder::Framework(framework) => self.frameworks.contains(framework.as_str()),
-            Folder::Agent(id) => self.id.as_ref().is_some_and(|own| own.as_str() == id),
+            Directory::Executor(framework, executor) => self.executor(framework.as_str(), executor.as_str()).is_some(),
+            Directory::Framework(framework) => self.frameworks.contains(framework.as_str()),
+            Directory::Agent(id) => self.id.as_ref().is_some_and(|own| own.as_str() == id),
         }
     }
 }

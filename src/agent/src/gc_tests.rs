@@ -5,7 +5,7 @@ use cores::Core;
 
 use super::*;
 use crate::config::Config;
-use crate::disk::{Folder, Recovered};
+use crate::disk::{Directory, Recovered};
 
 const START: Time = Time::from_secs(1_000);
 
@@ -19,7 +19,7 @@ fn agent(gc_delay: Duration) -> Agent {
 fn discard(agent: &mut Agent, numbers: std::ops::Range<usize>, now: Time) {
     let framework = FrameworkId::new("f").unwrap();
     for number in numbers {
-        agent.discard(Folder::Executor(framework.clone(), ExecutorId::new(&format!("e{number}")).unwrap()), now);
+        agent.discard(Directory::Executor(framework.clone(), ExecutorId::new(&format!("e{number}")).unwrap()), now);
     }
 }
 
@@ -44,9 +44,9 @@ fn how_much_waits_and_for_how_long() {
     let mut agent = agent(Duration::from_secs(7 * 24 * 3600));
     agent.config.gc_disk_headroom = 0.1;
     let framework = FrameworkId::new("f").unwrap();
-    agent.discard(Folder::Framework(framework.clone()), START);
-    agent.discard(Folder::Framework(framework), START);
-    agent.discard(Folder::Agent("old".to_owned()), START);
+    agent.discard(Directory::Framework(framework.clone()), START);
+    agent.discard(Directory::Framework(framework), START);
+    agent.discard(Directory::Agent("old".to_owned()), START);
     let snapshot = agent.snapshot();
     assert_eq!(snapshot.garbage, 2);
     // The answer of a recorded agent of Mesos before it has measured its disk.

@@ -29,10 +29,10 @@ impl Agent {
     /// Writes a framework's info and pid down, if it checkpoints.
     pub(crate) fn checkpoint_framework(&self, framework: &Framework, out: &mut Outbox) {
         let Some(agent) = self.id.as_ref().filter(|_| framework.checkpoints()) else { return };
-        let folder = paths::framework(agent, &framework.id);
+        let directory = paths::framework(agent, &framework.id);
         let pid = framework.pid.clone().unwrap_or_default().to_string();
-        self.checkpoint(format!("{folder}/framework.info"), frame(&*framework.info), out);
-        self.checkpoint(format!("{folder}/framework.pid"), pid.into_bytes(), out);
+        self.checkpoint(format!("{directory}/framework.info"), frame(&*framework.info), out);
+        self.checkpoint(format!("{directory}/framework.pid"), pid.into_bytes(), out);
     }
 
     /// Hands tasks to the executor that is there, or starts it.
@@ -92,8 +92,8 @@ impl Agent {
         // A UUID's text is a good id.
         let container = ContainerId::new(&base::uuid_text(self.random.uuid())).expect("a good id");
         let container = ContainerName::top(&container);
-        let folder = paths::executor(&agent, framework, &id);
-        let run = paths::run_of(&folder, container.as_str());
+        let directory = paths::executor(&agent, framework, &id);
+        let run = paths::run_of(&directory, container.as_str());
         let user = self.user_of(&framework_info, launch.executor.command.as_ref());
         let info = self.with_default_container(launch.executor);
         let place = (self.config.work_dir.as_str(), run.as_str());
@@ -112,7 +112,7 @@ impl Agent {
             executor.volumes = self.volume_links(&executor.container, &executor.resources());
         }
         if checkpoints {
-            self.checkpoint_executor(&executor, &folder, run, out);
+            self.checkpoint_executor(&executor, &directory, run, out);
         }
         let spec = Box::new(self.container_of(&executor, checkpoints));
         out.outputs.push(Output::Launch { container, spec });
@@ -133,12 +133,12 @@ impl Agent {
         (self.config.switch_user && !user.is_empty()).then_some(user)
     }
 
-    fn checkpoint_executor(&self, executor: &Executor, folder: &str, run: String, out: &mut Outbox) {
+    fn checkpoint_executor(&self, executor: &Executor, directory: &str, run: String, out: &mut Outbox) {
         let generated: &[u8] = if executor.generated_for_command_task { b"1" } else { b"0" };
-        let (latest, target) = (paths::below(folder, "runs/latest"), self.config.meta_path(&run));
-        self.checkpoint(paths::below(folder, "executor.info"), frame(&*executor.info), out);
-        self.checkpoint(paths::below(folder, "executor_generated_for_command_task"), generated.to_vec(), out);
-        out.persist.push(Persist::Folder { path: run });
+        let (latest, target) = (paths::below(directory, "runs/latest"), self.config.meta_path(&run));
+        self.checkpoint(paths::below(directory, "executor.info"), frame(&*executor.info), out);
+        self.checkpoint(paths::below(directory, "executor_generated_for_command_task"), generated.to_vec(), out);
+        out.persist.push(Persist::Directory { path: run });
         out.persist.push(Persist::Link { path: latest, target });
     }
 

@@ -252,18 +252,18 @@ fn check_program(wanted: &Wanted) -> Result<(), &'static str> {
 
 /// A container's description without its SANDBOX_PATH volumes, which are known as directories.
 fn without_sandbox_volumes(mut container: pb::ContainerInfo) -> pb::ContainerInfo {
-    container.volumes.retain(|volume| shared_folder(volume, "", "").is_none());
+    container.volumes.retain(|volume| shared_directory(volume, "", "").is_none());
     container
 }
 
 /// The directories that a container shares with its parents through SANDBOX_PATH volumes.
 fn sandbox_volumes(container: Option<&pb::ContainerInfo>, parent: &str, own: &str) -> Vec<VolumeLink> {
     let volumes = container.map(|container| container.volumes.as_slice()).unwrap_or_default();
-    volumes.iter().filter_map(|volume| shared_folder(volume, parent, own)).collect()
+    volumes.iter().filter_map(|volume| shared_directory(volume, parent, own)).collect()
 }
 
 /// A SANDBOX_PATH volume within the sandboxes: its mount point, and its directory.
-fn shared_folder(volume: &pb::Volume, parent: &str, own: &str) -> Option<VolumeLink> {
+fn shared_directory(volume: &pb::Volume, parent: &str, own: &str) -> Option<VolumeLink> {
     use pb::volume::source::sandbox_path::Type;
     let path = volume.source.as_ref()?.sandbox_path.as_ref()?;
     let clean = |path: &str| !path.starts_with('/') && path.split('/').all(|part| part != "..");
@@ -273,7 +273,7 @@ fn shared_folder(volume: &pb::Volume, parent: &str, own: &str) -> Option<VolumeL
     let base = if path.r#type() == Type::Parent { parent } else { own };
     Some(VolumeLink {
         seen: volume.container_path.clone(),
-        folder: format!("{base}/{}", path.path),
+        directory: format!("{base}/{}", path.path),
         prepare: Prepare::Make { sandbox: base.to_owned() },
     })
 }

@@ -153,7 +153,7 @@ pub enum Output {
         change: u64,
         /// Volumes whose data goes.
         gone: Vec<GoneVolume>,
-        /// Folders, absolute, that are made with their parents unless they are there.
+        /// Directories, absolute, that are made with their parents unless they are there.
         new: Vec<String>,
     },
     /// A running container sees other volumes from now on; it happens before any later output. Report

@@ -7,7 +7,7 @@ use protos::mesos as pb;
 use protos::mesos::internal::{ReconnectExecutorMessage, StatusUpdateRecord, status_update_record::Type};
 
 use crate::agent::Agent;
-use crate::disk::{Folder, RecoveredExecutor, RecoveredFramework, RecoveredRun, RecoveredTask, paths};
+use crate::disk::{Directory, RecoveredExecutor, RecoveredFramework, RecoveredRun, RecoveredTask, paths};
 use crate::output::{Outbox, Output, Persist};
 use crate::state::{ContainerName, Executor, ExecutorLink, ExecutorState, Framework, is_terminal, note_status};
 
@@ -21,16 +21,16 @@ impl Agent {
         out: &mut Outbox,
     ) {
         let Some(info) = recovered.info else {
-            return self.discard(Folder::Framework(recovered.id), now);
+            return self.discard(Directory::Framework(recovered.id), now);
         };
         let mut framework = Framework::new(recovered.id, Arc::new(info), recovered.pid);
         let mut dead = Vec::new();
         for executor in recovered.executors {
             for run in &executor.old_runs {
-                self.discard(Folder::Run(framework.id.clone(), executor.id.clone(), run.clone()), now);
+                self.discard(Directory::Run(framework.id.clone(), executor.id.clone(), run.clone()), now);
             }
             if executor.latest.as_ref().is_some_and(|run| run.completed) {
-                self.discard(Folder::Executor(framework.id.clone(), executor.id.clone()), now);
+                self.discard(Directory::Executor(framework.id.clone(), executor.id.clone()), now);
                 let ended = self.completed_executor(&framework, executor).map(Arc::new);
                 Arc::make_mut(&mut framework.completed_executors).extend(ended);
                 continue;
@@ -44,7 +44,7 @@ impl Agent {
             framework.executors.insert(executor.id.clone(), Arc::new(executor));
         }
         if framework.executors.is_empty() {
-            self.discard(Folder::Framework(framework.id.clone()), now);
+            self.discard(Directory::Framework(framework.id.clone()), now);
             if !framework.completed_executors.is_empty() {
                 self.frameworks.remember(Arc::new(framework));
             }
@@ -61,9 +61,9 @@ impl Agent {
     fn written_down(&self, framework: &Framework, recovered: RecoveredExecutor) -> Option<(Executor, RecoveredRun)> {
         let (info, run) = recovered.info.zip(recovered.latest)?;
         let container = ContainerName::top(&ContainerId::new(&run.container).ok()?);
-        let folder = paths::run(self.id.as_ref()?, &framework.id, &recovered.id, &run.container);
+        let directory = paths::run(self.id.as_ref()?, &framework.id, &recovered.id, &run.container);
         let user = self.user_of(&framework.info, info.command.as_ref());
-        let place = (self.config.work_dir.as_str(), folder.as_str());
+        let place = (self.config.work_dir.as_str(), directory.as_str());
         let mut executor = Executor::new(recovered.id, framework.id.clone(), info, container, place, user);
         executor.generated_for_command_task = recovered.generated_for_command_task;
         Some((executor, run))
@@ -91,7 +91,7 @@ impl Agent {
         out: &mut Outbox,
     ) -> Option<(Executor, bool)> {
         if recovered.info.is_none() || recovered.latest.is_none() {
-            self.discard(Folder::Executor(framework.id.clone(), recovered.id), now);
+            self.discard(Directory::Executor(framework.id.clone(), recovered.id), now);
             return None;
         }
         let (mut executor, run) = self.written_down(framework, recovered)?;

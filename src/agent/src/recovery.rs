@@ -11,7 +11,7 @@ use protos::mesos::{self as pb, TaskState, task_status::Reason};
 
 use crate::agent::{Agent, AgentState, StartError};
 use crate::config::RecoverMode;
-use crate::disk::{Folder, Recovered, RecoveredAgent, paths};
+use crate::disk::{Directory, Recovered, RecoveredAgent, paths};
 use crate::output::{Outbox, Output, Persist};
 use crate::reconfiguration;
 use crate::state::{ExecutorLink, ExecutorState, Operations, Verdict, loss};
@@ -31,7 +31,7 @@ impl Agent {
         let rebooted = recovered.boot_id.as_ref().is_some_and(|old| *old != self.config.boot_id);
         self.recover_resources(recovered.resources, recovered.target, now, out)?;
         for old in &recovered.old_agents {
-            self.discard(Folder::Agent(old.clone()), now);
+            self.discard(Directory::Agent(old.clone()), now);
         }
         if let Some(agent) = recovered.agent {
             self.recover_agent(agent, rebooted, now, out)?;
@@ -62,11 +62,13 @@ impl Agent {
         out: &mut Outbox,
     ) -> Result<(), StartError> {
         let invalid = |why: &dyn std::fmt::Display| StartError::Resources(why.to_string());
-        let folder = self.config.meta_path("resources");
+        let directory = self.config.meta_path("resources");
         let own = resources::from_proto(&self.info.resources).map_err(|why| invalid(&why))?;
         let with = |state: &ResourceState| {
-            let reserved =
-                |why: &dyn std::fmt::Display| StartError::Reserved { why: why.to_string(), folder: folder.clone() };
+            let reserved = |why: &dyn std::fmt::Display| StartError::Reserved {
+                why: why.to_string(),
+                directory: directory.clone(),
+            };
             let checkpointed = resources::from_proto(&state.resources).map_err(|why| reserved(&why))?;
             own.with_checkpointed(&checkpointed).map_err(|why| reserved(&why))
         };
@@ -108,7 +110,7 @@ impl Agent {
             }
             out.warn(format!("The host has rebooted and the agent has changed: it registers as a new one: {why}"));
             out.persist.push(Persist::Remove { path: paths::LATEST.to_owned() });
-            self.discard(Folder::Agent(agent.id.as_str().to_owned()), now);
+            self.discard(Directory::Agent(agent.id.as_str().to_owned()), now);
             return Ok(());
         }
         Arc::make_mut(&mut self.info).id = Some(pb::SlaveId { value: (&agent.id).into() });

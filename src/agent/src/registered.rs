@@ -69,9 +69,9 @@ impl Agent {
     fn take_id(&mut self, id: AgentId, out: &mut Outbox) {
         let info = Arc::make_mut(&mut self.info);
         info.id = Some(pb::SlaveId { value: (&id).into() });
-        let folder = paths::agent(&id);
-        out.persist.push(Persist::Replace { path: format!("{folder}/slave.info"), bytes: frame(&*self.info) });
-        let target = self.config.meta_path(&folder);
+        let directory = paths::agent(&id);
+        out.persist.push(Persist::Replace { path: format!("{directory}/slave.info"), bytes: frame(&*self.info) });
+        let target = self.config.meta_path(&directory);
         out.persist.push(Persist::Link { path: paths::LATEST.to_owned(), target });
         self.id = Some(id);
     }

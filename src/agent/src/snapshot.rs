@@ -70,6 +70,6 @@ pub struct Counters {
     pub container_launch_errors: u64,
     /// Damaged checkpoints that were skipped.
     pub recovery_errors: u64,
-    /// Folders deleted by garbage collection.
+    /// Directories deleted by garbage collection.
     pub gc_paths_removed: u64,
 }

@@ -27,7 +27,7 @@ impl Agent {
     /// it, but one that others use too is left as it is.
     pub(crate) fn volume_links(&self, container: &ContainerName, resources: &[pb::Resource]) -> Vec<VolumeLink> {
         let of = |(mut link, shared): (VolumeLink, bool)| {
-            if shared && self.is_used_elsewhere(&link.folder, container) {
+            if shared && self.is_used_elsewhere(&link.directory, container) {
                 link.prepare = Prepare::Leave;
             }
             link
@@ -35,9 +35,10 @@ impl Agent {
         volumes(&self.config.work_dir, resources.iter()).into_iter().map(of).collect()
     }
 
-    fn is_used_elsewhere(&self, folder: &str, container: &ContainerName) -> bool {
+    fn is_used_elsewhere(&self, directory: &str, container: &ContainerName) -> bool {
         let mut executors = self.frameworks.executors();
-        executors.any(|other| other.container != *container && other.volumes.iter().any(|link| link.folder == folder))
+        executors
+            .any(|other| other.container != *container && other.volumes.iter().any(|link| link.directory == directory))
     }
 
     /// Lets a running container see the volumes of the tasks that it has now, and no others.
@@ -47,7 +48,7 @@ impl Agent {
             return;
         }
         let links = self.volume_links(&known.container, &known.resources());
-        let same = |a: &VolumeLink, b: &VolumeLink| (&a.seen, &a.folder) == (&b.seen, &b.folder);
+        let same = |a: &VolumeLink, b: &VolumeLink| (&a.seen, &a.directory) == (&b.seen, &b.directory);
         let without = |links: &[VolumeLink], others: &[VolumeLink]| -> Vec<VolumeLink> {
             links.iter().filter(|link| !others.iter().any(|other| same(link, other))).cloned().collect()
         };

@@ -34,22 +34,22 @@ fn disk_root(work_dir: &str, root: &str) -> String {
 /// A directory that more than one volume would have; the master should prevent that.
 pub(crate) fn doubled_volume(work_dir: &str, resources: &Resources) -> Option<String> {
     let volumes = resources.iter().filter(|resource| resource.is_persistent_volume());
-    let mut folders: Vec<String> = volumes.filter_map(|volume| volume_path(work_dir, volume)).collect();
-    folders.sort();
-    folders.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0].clone())
+    let mut directories: Vec<String> = volumes.filter_map(|volume| volume_path(work_dir, volume)).collect();
+    directories.sort();
+    directories.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0].clone())
 }
 
 /// The directories of volumes that are deleted and created when resources change.
 pub(crate) fn volume_changes(work_dir: &str, old: &Resources, new: &Resources) -> (Vec<GoneVolume>, Vec<String>) {
-    let folders = |resources: &Resources| -> Vec<GoneVolume> {
+    let directories = |resources: &Resources| -> Vec<GoneVolume> {
         let volumes = resources.iter().filter(|resource| resource.is_persistent_volume());
-        let folder = |volume: &Resource| {
+        let directory = |volume: &Resource| {
             let is_mount = volume.disk().and_then(|disk| disk.source()) == Some(SourceKind::Mount);
             Some(GoneVolume { path: volume_path(work_dir, volume)?, is_mount })
         };
-        volumes.filter_map(folder).collect()
+        volumes.filter_map(directory).collect()
     };
-    let (old, new) = (folders(old), folders(new));
+    let (old, new) = (directories(old), directories(new));
     let gone = old.iter().filter(|volume| !new.contains(volume)).cloned().collect();
     let new = new.iter().filter(|volume| !old.contains(volume)).map(|volume| volume.path.clone()).collect();
     (gone, new)
@@ -67,7 +67,7 @@ pub(crate) fn volumes<'a>(
     let link = |message: &pb::Resource| {
         let volume = resource_from_proto(message).ok()?;
         let seen = volume.disk()?.volume()?.container_path.clone();
-        let link = VolumeLink { seen, folder: volume_path(work_dir, &volume)?, prepare: Prepare::Give };
+        let link = VolumeLink { seen, directory: volume_path(work_dir, &volume)?, prepare: Prepare::Give };
         Some((link, message.shared.is_some()))
     };
     let mut links: Vec<_> = resources.filter(|resource| is_volume(resource)).filter_map(link).collect();

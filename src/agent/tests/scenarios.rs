@@ -14,8 +14,8 @@ use support::Stage;
 
 #[test]
 fn the_agent_does_what_the_scenarios_say() {
-    let folder = Path::new("tests/scenarios");
-    let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let directory = Path::new("tests/scenarios");
+    let mut files: Vec<_> = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
     assert!(files.len() >= 15, "only {} scenarios", files.len());
     let update = std::env::var_os("UPDATE_SCENARIOS").is_some();

@@ -1,7 +1,7 @@
 //! Volumes and crashes: random histories of operations with the agent dying between any two of its steps.
 //!
 //! After every step, also one that a crash has cut short and a restart has taken up again:
-//! - the folders on the disk are those of the volumes that the agent says it has, no more and no fewer;
+//! - the directories on the disk are those of the volumes that the agent says it has, no more and no fewer;
 //! - a volume that the step was not about has kept its data.
 
 use std::collections::BTreeMap;
@@ -78,8 +78,8 @@ fn path(id: u8) -> String {
 struct World {
     agent: Agent,
     meta: Tree,
-    /// The folders, each with a number that only its own making has.
-    folders: BTreeMap<String, u32>,
+    /// The directories, each with a number that only its own making has.
+    directories: BTreeMap<String, u32>,
     made: u32,
     operations: u32,
     starts: u64,
@@ -104,7 +104,7 @@ impl World {
         let mut world = World {
             agent,
             meta: Tree::default(),
-            folders: BTreeMap::new(),
+            directories: BTreeMap::new(),
             made: 0,
             operations: 0,
             starts: 1,
@@ -126,11 +126,11 @@ impl World {
         for output in out.outputs {
             if let Output::ChangeVolumes { change, gone, new } = output {
                 for volume in gone {
-                    self.folders.remove(&volume.path);
+                    self.directories.remove(&volume.path);
                 }
                 for path in new {
                     self.made += 1;
-                    self.folders.entry(path).or_insert(self.made);
+                    self.directories.entry(path).or_insert(self.made);
                 }
                 self.done.push(change);
             }
@@ -193,7 +193,7 @@ impl World {
         }
     }
 
-    /// The folders of the volumes that the agent says it has.
+    /// The directories of the volumes that the agent says it has.
     fn promised(&mut self) -> Vec<String> {
         let resources = self.agent.snapshot().resources.clone();
         let volumes = resources.iter().filter_map(|resource| resource.disk()?.persistence_id().map(str::to_owned));
@@ -207,19 +207,19 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     #[test]
-    fn folders_are_what_the_agent_promises(steps in steps()) {
+    fn directories_are_what_the_agent_promises(steps in steps()) {
         let mut world = World::new();
         for step in steps {
-            let before = world.folders.clone();
+            let before = world.directories.clone();
             world.step(step);
-            let folders: Vec<String> = world.folders.keys().cloned().collect();
-            prop_assert_eq!(world.promised(), folders, "after {:?}", step);
+            let directories: Vec<String> = world.directories.keys().cloned().collect();
+            prop_assert_eq!(world.promised(), directories, "after {:?}", step);
             let own = match step {
                 Step::Create(id, _) | Step::Destroy(id, _) => Some(path(id)),
                 Step::Hear(_) => None,
             };
             for (path, number) in before.iter().filter(|(path, _)| Some(*path) != own.as_ref()) {
-                prop_assert_eq!(world.folders.get(path), Some(number), "{} after {:?}", path, step);
+                prop_assert_eq!(world.directories.get(path), Some(number), "{} after {:?}", path, step);
             }
         }
     }

@@ -55,10 +55,10 @@ fn growth() -> [(&'static str, Lines); 3] {
 fn main() -> std::io::Result<()> {
     let wanted = std::env::args().skip(1).find(|arg| !arg.starts_with("--")).unwrap_or_default();
     if wanted == "docs" {
-        let folder = Path::new("../../docs/images");
-        std::fs::create_dir_all(folder)?;
+        let directory = Path::new("../../docs/images");
+        std::fs::create_dir_all(directory)?;
         for (name, plot) in stories().into_iter().chain(growth()) {
-            std::fs::write(folder.join(format!("allocation-{name}.svg")), plot.svg())?;
+            std::fs::write(directory.join(format!("allocation-{name}.svg")), plot.svg())?;
         }
         return Ok(());
     }

@@ -421,8 +421,8 @@ fn play(script: &str) -> String {
 
 #[test]
 fn scenarios_say_what_they_said() {
-    let folder = Path::new("tests/scenarios");
-    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let directory = Path::new("tests/scenarios");
+    let mut files: Vec<_> = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
     assert!(files.len() >= 10, "the scenarios are not there");
     let mut wrong = Vec::new();

@@ -33,8 +33,8 @@ pub struct LocalArgs {
     /// What each agent offers, such as cpus:4;mem:4096; by default, what the machine has
     #[arg(long, value_name = "RESOURCES")]
     pub resources: Option<String>,
-    /// Folder for the state and the tasks' sandboxes; by default one that is removed at the end
-    #[arg(long, value_name = "FOLDER")]
+    /// Directory for the state and the tasks' sandboxes; by default one that is removed at the end
+    #[arg(long, value_name = "DIR")]
     pub work_dir: Option<PathBuf>,
 }
 
@@ -57,7 +57,7 @@ fn texts(flags: Vec<OsString>) -> Result<Vec<String>> {
 pub fn local(args: LocalArgs) -> Result<ExitCode> {
     crate::show_warnings();
     let given = args.work_dir.is_some();
-    let work_dir = args.work_dir.map_or_else(temporary_folder, Ok)?;
+    let work_dir = args.work_dir.map_or_else(temporary_directory, Ok)?;
     let options = LocalOptions {
         agents: args.agents,
         port: args.port,
@@ -140,7 +140,7 @@ pub trait Cluster {
 /// # Errors
 /// No free port, or no place for the work directory.
 pub fn start_cluster(options: &ClusterOptions) -> Result<Box<dyn Cluster>> {
-    let work_dir = temporary_folder()?;
+    let work_dir = temporary_directory()?;
     let mut master_flags = options.master_flags.clone();
     if let Some(text) = &options.policies {
         let file = work_dir.join("policies.json");
@@ -213,7 +213,7 @@ impl Cluster for Embedded {
 }
 
 /// A directory of this process, for a cluster that is not kept.
-fn temporary_folder() -> Result<PathBuf> {
+fn temporary_directory() -> Result<PathBuf> {
     let base = std::env::temp_dir();
     let name = |attempt: u32| base.join(format!("tepui-{}-{attempt}", std::process::id()));
     for attempt in 0..100 {
@@ -229,6 +229,6 @@ fn temporary_folder() -> Result<PathBuf> {
     bail!("cannot make a directory in '{}': all names are taken", base.display())
 }
 
-fn remove(folder: &Path) -> Result<()> {
-    std::fs::remove_dir_all(folder).with_context(|| format!("cannot remove the directory '{}'", folder.display()))
+fn remove(directory: &Path) -> Result<()> {
+    std::fs::remove_dir_all(directory).with_context(|| format!("cannot remove the directory '{}'", directory.display()))
 }

@@ -295,7 +295,7 @@ impl ComposingContainerizer {
             let own = live.get(&root).and_then(|live| live.sandbox.as_deref());
             let base = own.map_or_else(|| alone.join(root.as_str()), std::path::PathBuf::from);
             let inside = name.as_str().split('.').skip(1);
-            (inside.fold(base, |folder, id| folder.join("containers").join(id)), live_one.rotation)
+            (inside.fold(base, |directory, id| directory.join("containers").join(id)), live_one.rotation)
         };
         live.iter().map(one).collect()
     }

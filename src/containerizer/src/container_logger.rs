@@ -83,14 +83,14 @@ impl ContainerLogger {
         Some(tokio::spawn(async move {
             loop {
                 tokio::time::sleep(INTERVAL).await;
-                let folders =
-                    live.sandboxes(&sandboxes).into_iter().map(|(folder, own)| (folder, own.unwrap_or(rules)));
-                let folders: Vec<_> = folders.collect();
+                let directories =
+                    live.sandboxes(&sandboxes).into_iter().map(|(directory, own)| (directory, own.unwrap_or(rules)));
+                let directories: Vec<_> = directories.collect();
                 let look_at_all =
-                    move || folders.into_iter().filter(|(folder, rules)| is_due(folder, *rules)).collect();
+                    move || directories.into_iter().filter(|(directory, rules)| is_due(directory, *rules)).collect();
                 // A failure of one look is no reason not to look again.
                 let due: Vec<_> = tokio::task::spawn_blocking(look_at_all).await.unwrap_or_default();
-                due.into_iter().for_each(|(folder, rules)| rotating.begin(folder, rules));
+                due.into_iter().for_each(|(directory, rules)| rotating.begin(directory, rules));
             }
         }))
     }
@@ -100,41 +100,41 @@ impl ContainerLogger {
 #[derive(Clone)]
 struct Rotating {
     rotate: fn(&Path, Rules),
-    folders: Arc<Mutex<BTreeSet<PathBuf>>>,
+    directories: Arc<Mutex<BTreeSet<PathBuf>>>,
     room: Arc<Semaphore>,
 }
 
 impl Rotating {
     fn new(rotate: fn(&Path, Rules)) -> Rotating {
-        Rotating { rotate, folders: Arc::default(), room: Arc::new(Semaphore::new(AT_ONCE)) }
+        Rotating { rotate, directories: Arc::default(), room: Arc::new(Semaphore::new(AT_ONCE)) }
     }
 
     /// Rotates a container's files, unless that is in progress.
-    fn begin(&self, folder: PathBuf, rules: Rules) {
-        if !lock(&self.folders).insert(folder.clone()) {
+    fn begin(&self, directory: PathBuf, rules: Rules) {
+        if !lock(&self.directories).insert(directory.clone()) {
             return;
         }
         let own = self.clone();
         tokio::spawn(async move {
             // The semaphore is never closed.
             let _room = own.room.acquire().await;
-            let (rotate, place) = (own.rotate, folder.clone());
+            let (rotate, place) = (own.rotate, directory.clone());
             let _ = tokio::task::spawn_blocking(move || rotate(&place, rules)).await;
-            lock(&own.folders).remove(&folder);
+            lock(&own.directories).remove(&directory);
         });
     }
 }
 
 /// Whether one of the files is too long.
-fn is_due(folder: &Path, rules: Rules) -> bool {
-    rules.iter().any(|rule| folder.join(rule.name).symlink_metadata().is_ok_and(|file| file.len() > rule.most))
+fn is_due(directory: &Path, rules: Rules) -> bool {
+    rules.iter().any(|rule| directory.join(rule.name).symlink_metadata().is_ok_and(|file| file.len() > rule.most))
 }
 
-fn look(folder: &Path, rules: Rules) {
+fn look(directory: &Path, rules: Rules) {
     for Rule { name, most, keep } in rules {
-        match containers::rotate(folder, name, most, keep) {
+        match containers::rotate(directory, name, most, keep) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                tracing::warn!("'{}' cannot be rotated: {error}", folder.join(name).display());
+                tracing::warn!("'{}' cannot be rotated: {error}", directory.join(name).display());
             }
             _ => {}
         }
@@ -222,8 +222,8 @@ mod tests {
         static SLOW: Mutex<()> = Mutex::new(());
         static BEGUN: AtomicUsize = AtomicUsize::new(0);
         static DONE: AtomicUsize = AtomicUsize::new(0);
-        let rotating = Rotating::new(|folder, _| {
-            if folder == Path::new("slow") {
+        let rotating = Rotating::new(|directory, _| {
+            if directory == Path::new("slow") {
                 BEGUN.fetch_add(1, Ordering::Relaxed);
                 drop(lock(&SLOW));
             } else {
@@ -231,7 +231,7 @@ mod tests {
             }
         });
         let [stdout, stderr] = ["stdout", "stderr"].map(|name| Rule { name, most: MOST, keep: KEEP });
-        let begin = |folder: &str| rotating.begin(folder.into(), [stdout, stderr]);
+        let begin = |directory: &str| rotating.begin(directory.into(), [stdout, stderr]);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let held = lock(&SLOW);
         runtime.block_on(async {
@@ -252,7 +252,7 @@ mod tests {
             };
             tokio::time::timeout(Duration::from_secs(60), all).await.expect("the others wait for it");
             drop(held);
-            until(&|| lock(&rotating.folders).is_empty()).await;
+            until(&|| lock(&rotating.directories).is_empty()).await;
             assert_eq!(BEGUN.load(Ordering::Relaxed), 1);
         });
     }

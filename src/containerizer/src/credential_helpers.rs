@@ -121,7 +121,7 @@ fn said(helper: &Helper, path: &OsStr) -> anyhow::Result<Login> {
 pub(crate) fn look_up(program: &str, path: &OsStr) -> Option<PathBuf> {
     let is_program =
         |file: &PathBuf| file.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0);
-    std::env::split_paths(path).map(|folder| folder.join(program)).find(is_program)
+    std::env::split_paths(path).map(|directory| directory.join(program)).find(is_program)
 }
 
 /// A configuration with one login.
@@ -165,9 +165,9 @@ mod tests {
 
     #[test]
     fn what_a_helper_says() {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let write = |name: &str, script: &str| {
-            let file = folder.path().join(format!("docker-credential-{name}"));
+            let file = directory.path().join(format!("docker-credential-{name}"));
             std::fs::write(&file, format!("#!/bin/sh\n{script}\n")).unwrap();
             std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
         };
@@ -177,7 +177,7 @@ mod tests {
         write("other", "echo hello");
         let told = |name: &str| {
             let helper = Helper { name: name.to_owned(), key: "host.org".to_owned() };
-            let login = said(&helper, folder.path().as_os_str()).map_err(|error| error.to_string())?;
+            let login = said(&helper, directory.path().as_os_str()).map_err(|error| error.to_string())?;
             Ok::<String, String>(text(&helper.key, &login))
         };
         let good = told("good").unwrap();

@@ -288,12 +288,12 @@ impl Launcher {
         let environment = self.containerizers.iter().find_map(|one| one.reattach(container, sandbox))?;
         let start = || {
             let program = self.ours(["tepui-executor", "executor", RUNNER].map(OsString::from))?;
-            let folder = Path::new(sandbox);
+            let directory = Path::new(sandbox);
             let process = Spec {
                 environment,
-                working_dir: Some(folder.to_owned()),
-                stdout: Output::File(folder.join("stdout")),
-                stderr: Output::File(folder.join("stderr")),
+                working_dir: Some(directory.to_owned()),
+                stdout: Output::File(directory.join("stdout")),
+                stderr: Output::File(directory.join("stderr")),
                 isolation: self.systemd.outlive(Isolation::default()),
                 ..Spec::new(program)
             };
@@ -350,10 +350,10 @@ impl Launcher {
             .executor
             .as_ref()
             .ok_or_else(|| anyhow::anyhow!("A terminal needs the executors' program, which cannot be opened"))?;
-        let folder = self.records.make_folder(container)?;
-        let board = terminals::start(size, &folder, executor, process, self.systemd.outlive(Isolation::default()))?;
+        let directory = self.records.make_directory(container)?;
+        let board = terminals::start(size, &directory, executor, process, self.systemd.outlive(Isolation::default()))?;
         self.records.note_switchboard(container, board.pid());
-        let board_ends = Ends::of_switchboard(&folder)?;
+        let board_ends = Ends::of_switchboard(&directory)?;
         self.sessions.add_terminal(container);
         self.runtime.spawn(bury(container.clone(), board));
         Ok(Some(board_ends))
@@ -361,7 +361,7 @@ impl Launcher {
 
     /// Takes up the terminal of a container of an earlier agent, if it has one.
     pub(crate) fn take_up_terminal(&self, container: &ContainerName) {
-        if let Ok(ends) = Ends::of_switchboard(&self.records.folder(container)) {
+        if let Ok(ends) = Ends::of_switchboard(&self.records.directory(container)) {
             self.sessions.add_terminal(container);
             self.sessions.run(container, ends, &self.runtime);
         }
@@ -411,7 +411,7 @@ impl Launcher {
             stdout: Output::File(sandbox.join("stdout")),
             stderr: Output::File(sandbox.join("stderr")),
             user: ready.user.take(),
-            folder: ready.folder(sandbox),
+            directory: ready.directory(sandbox),
             ..Spec::new(program)
         }
     }

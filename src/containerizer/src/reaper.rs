@@ -93,7 +93,7 @@ impl Launcher {
             Err(_) => false,
         };
         let again =
-            sandbox.as_deref().filter(|_| is_gone).and_then(|folder| self.stand_beside_again(&container, folder));
+            sandbox.as_deref().filter(|_| is_gone).and_then(|directory| self.stand_beside_again(&container, directory));
         let ours = again.is_some();
         let found = match again {
             Some(child) => Ok(Some((child.started(), child.into_parts()))),

@@ -87,52 +87,52 @@ impl Records {
     }
 
     /// Where notes about a container are.
-    pub(crate) fn folder(&self, container: &ContainerName) -> PathBuf {
+    pub(crate) fn directory(&self, container: &ContainerName) -> PathBuf {
         let mut parts = container.as_str().split('.');
         let root = self.root.join(parts.next().unwrap_or_default());
-        parts.fold(root, |folder, id| folder.join("containers").join(id))
+        parts.fold(root, |directory, id| directory.join("containers").join(id))
     }
 
     /// Notes that a container runs. Without the note one that is no executor's cannot be found again.
     pub(crate) fn note(&self, container: &ContainerName, pid: i32, described: &Described) {
         self.note_owner(container);
-        let folder = self.folder(container);
+        let directory = self.directory(container);
         let write = || {
-            create_directories(&folder, Access::Owner)?;
+            create_directories(&directory, Access::Owner)?;
             let config = described.config();
             if described.is_session() {
-                write_file(&folder.join(SESSION), b"", Access::Owner)?;
+                write_file(&directory.join(SESSION), b"", Access::Owner)?;
             } else if container.parent().is_none() && config.executor_info.is_none() {
-                write_file(&folder.join(STANDALONE), b"", Access::Owner)?;
+                write_file(&directory.join(STANDALONE), b"", Access::Owner)?;
             }
-            write_for_us(&folder.join(CONFIG), &config)?;
-            write_for_us(&folder.join(LAUNCH_INFO), &described.launch_info())?;
+            write_for_us(&directory.join(CONFIG), &config)?;
+            write_for_us(&directory.join(LAUNCH_INFO), &described.launch_info())?;
             // With it the container counts as noted.
-            write_file(&folder.join(PID), pid.to_string().as_bytes(), Access::Owner)
+            write_file(&directory.join(PID), pid.to_string().as_bytes(), Access::Owner)
         };
         self.tell(container, write());
     }
 
     /// Notes the process beside a container's terminal.
     pub(crate) fn note_switchboard(&self, container: &ContainerName, pid: i32) {
-        let folder = self.folder(container).join(SWITCHBOARD);
-        let written = create_directories(&folder, Access::Owner)
-            .and_then(|()| write_file(&folder.join(PID), pid.to_string().as_bytes(), Access::Owner));
+        let directory = self.directory(container).join(SWITCHBOARD);
+        let written = create_directories(&directory, Access::Owner)
+            .and_then(|()| write_file(&directory.join(PID), pid.to_string().as_bytes(), Access::Owner));
         self.tell(container, written);
     }
 
     /// A file for how the program of a container will have ended; none if there can be none.
     pub(crate) fn open_status(&self, container: &ContainerName) -> Option<File> {
         self.note_owner(container);
-        let folder = self.folder(container);
-        let opened =
-            create_directories(&folder, Access::Owner).and_then(|()| create_file(&folder.join(STATUS), Access::Owner));
+        let directory = self.directory(container);
+        let opened = create_directories(&directory, Access::Owner)
+            .and_then(|()| create_file(&directory.join(STATUS), Access::Owner));
         opened.inspect_err(|error| tracing::warn!(%container, "its end will not be noted: {error}")).ok()
     }
 
     /// Whether the first process of a living container is one of ours, which keeps its program's status.
     pub(crate) fn is_kept(&self, container: &ContainerName) -> bool {
-        self.folder(container).join(STATUS).exists()
+        self.directory(container).join(STATUS).exists()
     }
 
     /// Notes how the first process of a container inside another one has ended.
@@ -142,7 +142,7 @@ impl Records {
             self.tell(
                 container,
                 unless_gone(write_file(
-                    &self.folder(container).join(STATUS),
+                    &self.directory(container).join(STATUS),
                     status.to_string().as_bytes(),
                     Access::Owner,
                 )),
@@ -152,21 +152,21 @@ impl Records {
 
     /// Notes how such a container has ended.
     pub(crate) fn note_end(&self, container: &ContainerName, termination: &ContainerTermination) {
-        self.tell(container, unless_gone(write_for_us(&self.folder(container).join(TERMINATION), termination)));
+        self.tell(container, unless_gone(write_for_us(&self.directory(container).join(TERMINATION), termination)));
     }
 
     /// How the first process of a container has ended, if that was noted. That process is a task's user's: it may write
     /// what it likes.
     pub(crate) fn status(&self, container: &ContainerName) -> Option<i32> {
-        let (mut text, file) = (String::new(), File::open(self.folder(container).join(STATUS)).ok()?);
+        let (mut text, file) = (String::new(), File::open(self.directory(container).join(STATUS)).ok()?);
         file.take(STATUS_MAX).read_to_string(&mut text).ok()?;
         text.trim().parse().ok()
     }
 
     fn tell(&self, container: &ContainerName, written: io::Result<()>) {
         if let Err(error) = written {
-            let folder = self.folder(container);
-            tracing::warn!(%container, "a container cannot be noted in '{}': {error}", folder.display());
+            let directory = self.directory(container);
+            tracing::warn!(%container, "a container cannot be noted in '{}': {error}", directory.display());
         }
     }
 
@@ -174,11 +174,11 @@ impl Records {
     ///
     /// # Errors
     /// It cannot be created.
-    pub(crate) fn make_folder(&self, container: &ContainerName) -> std::io::Result<PathBuf> {
+    pub(crate) fn make_directory(&self, container: &ContainerName) -> std::io::Result<PathBuf> {
         self.note_owner(container);
-        let folder = self.folder(container);
-        create_directories(&folder, Access::Owner)?;
-        Ok(folder)
+        let directory = self.directory(container);
+        create_directories(&directory, Access::Owner)?;
+        Ok(directory)
     }
 
     /// Notes more about a container.
@@ -191,13 +191,13 @@ impl Records {
         what: Note,
         value: &impl Serialize,
     ) -> std::io::Result<()> {
-        let folder = self.make_folder(container)?;
-        write_file(&folder.join(what.file()), &serde_json::to_vec(value)?, Access::Owner)
+        let directory = self.make_directory(container)?;
+        write_file(&directory.join(what.file()), &serde_json::to_vec(value)?, Access::Owner)
     }
 
     /// What was noted by that; none if nothing was, or if it cannot be read.
     pub(crate) fn more<T: DeserializeOwned>(&self, container: &ContainerName, what: Note) -> Option<T> {
-        let noted = std::fs::read(self.folder(container).join(what.file())).ok()?;
+        let noted = std::fs::read(self.directory(container).join(what.file())).ok()?;
         serde_json::from_slice(&noted).ok()
     }
 
@@ -206,12 +206,12 @@ impl Records {
         if !lock(&self.noted).insert(container.root()) {
             return;
         }
-        let folder = self.folder(&container.root());
-        if self.spares.take(&folder) {
+        let directory = self.directory(&container.root());
+        if self.spares.take(&directory) {
             return;
         }
-        let written = create_directories(&folder, Access::Owner)
-            .and_then(|()| write_file(&folder.join(OWNER), self.owner.as_bytes(), Access::Owner));
+        let written = create_directories(&directory, Access::Owner)
+            .and_then(|()| write_file(&directory.join(OWNER), self.owner.as_bytes(), Access::Owner));
         self.tell(container, written);
     }
 
@@ -235,14 +235,14 @@ impl Records {
         if !noted {
             return;
         }
-        let folder = self.folder(container);
+        let directory = self.directory(container);
         let deleted = match container.parent() {
-            None => self.spares.put(&folder),
-            Some(_) => std::fs::remove_dir_all(&folder),
+            None => self.spares.put(&directory),
+            Some(_) => std::fs::remove_dir_all(&directory),
         };
         match deleted {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                tracing::warn!(%container, "cannot delete '{}': {error}", folder.display());
+                tracing::warn!(%container, "cannot delete '{}': {error}", directory.display());
             }
             _ => {}
         }
@@ -257,13 +257,13 @@ impl Records {
     pub(crate) fn read(&self) -> Vec<(ContainerName, RecoveredNested)> {
         self.spares.delete_left_overs(&self.owner);
         let mut found = Vec::new();
-        for (id, folder) in children(&self.root) {
-            let owner = std::fs::read_to_string(folder.join(OWNER)).unwrap_or_default();
+        for (id, directory) in children(&self.root) {
+            let owner = std::fs::read_to_string(directory.join(OWNER)).unwrap_or_default();
             if owner == self.owner {
                 let top = ContainerName::top(&id);
                 lock(&self.noted).insert(top.clone());
-                found.extend(read_one(&folder).map(|one| (top.clone(), one)));
-                read_inside(&top, &folder, DEPTH_MAX, &mut found);
+                found.extend(read_one(&directory).map(|one| (top.clone(), one)));
+                read_inside(&top, &directory, DEPTH_MAX, &mut found);
             }
         }
         found
@@ -285,15 +285,15 @@ fn read_message<M: Message + Default>(path: &Path) -> Option<M> {
     store::read_frames(&std::fs::read(path).ok()?).ok()?.0.pop()
 }
 
-fn read_one(folder: &Path) -> Option<RecoveredNested> {
-    let (pid, recorded) = read_pid(&folder.join(PID))?;
-    let config: Option<ContainerConfig> = read_message(&folder.join(CONFIG));
+fn read_one(directory: &Path) -> Option<RecoveredNested> {
+    let (pid, recorded) = read_pid(&directory.join(PID))?;
+    let config: Option<ContainerConfig> = read_message(&directory.join(CONFIG));
     Some(RecoveredNested {
         pid,
         recorded: Some(recorded),
         is_executor: config.as_ref().is_some_and(|config| config.executor_info.is_some()),
-        is_session: folder.join(SESSION).exists(),
-        termination: read_message(&folder.join(TERMINATION)),
+        is_session: directory.join(SESSION).exists(),
+        termination: read_message(&directory.join(TERMINATION)),
         description: config.as_ref().and_then(|config| config.container_info.clone()),
         command: config.map(|config| config.command_info),
     })
@@ -301,22 +301,22 @@ fn read_one(folder: &Path) -> Option<RecoveredNested> {
 
 fn read_inside(
     container: &ContainerName,
-    folder: &Path,
+    directory: &Path,
     depth: usize,
     found: &mut Vec<(ContainerName, RecoveredNested)>,
 ) {
     if depth == 0 {
         return;
     }
-    for (id, folder) in children(&folder.join("containers")) {
+    for (id, directory) in children(&directory.join("containers")) {
         let child = container.child(&id);
-        found.extend(read_one(&folder).map(|one| (child.clone(), one)));
-        read_inside(&child, &folder, depth - 1, found);
+        found.extend(read_one(&directory).map(|one| (child.clone(), one)));
+        read_inside(&child, &directory, depth - 1, found);
     }
 }
 
-fn children(folder: &Path) -> Vec<(ContainerId, PathBuf)> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+fn children(directory: &Path) -> Vec<(ContainerId, PathBuf)> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let child = |entry: std::fs::DirEntry| Some((ContainerId::new(entry.file_name().to_str()?).ok()?, entry.path()));
     let mut children: Vec<_> = entries.filter_map(child).collect();
     children.sort_by(|a, b| a.1.cmp(&b.1));
@@ -337,8 +337,8 @@ mod tests {
 
     #[test]
     fn what_is_noted_is_read_by_the_same_agent_only() {
-        let folder = std::env::temp_dir().join(format!("tepui-records-{}", std::process::id()));
-        let own = Records::new(&folder, Path::new("/w/meta"));
+        let directory = std::env::temp_dir().join(format!("tepui-records-{}", std::process::id()));
+        let own = Records::new(&directory, Path::new("/w/meta"));
         let id = |text: &str| ContainerId::new(text).unwrap();
         let root = ContainerName::top(&id("a"));
         let (child, inner) = (root.child(&id("b")), root.child(&id("b")).child(&id("c")));
@@ -349,7 +349,7 @@ mod tests {
             records.read().iter().map(|(name, nested)| (name.to_string(), nested.pid)).collect()
         };
         assert_eq!(names(&own), [("a.b".to_owned(), 2), ("a.b.c".to_owned(), 3)]);
-        assert_eq!(names(&Records::new(&folder, Path::new("/other/meta"))), []);
+        assert_eq!(names(&Records::new(&directory, Path::new("/other/meta"))), []);
         own.note_more(&child, Note::Ports, &[(80, 81)]).unwrap();
         assert_eq!(own.more(&child, Note::Ports), Some(vec![(80, 81)]));
         assert_eq!(own.more::<Vec<u64>>(&inner, Note::Ports), None);
@@ -358,13 +358,13 @@ mod tests {
         own.forget(&root);
         own.forget(&root);
         assert_eq!(names(&own), []);
-        std::fs::remove_dir_all(&folder).unwrap();
+        std::fs::remove_dir_all(&directory).unwrap();
     }
 
     #[test]
     fn what_is_started_after_its_root_has_ended_leaves_nothing() {
-        let folder = std::env::temp_dir().join(format!("tepui-ended-{}", std::process::id()));
-        let own = Records::new(&folder, Path::new("/w/meta"));
+        let directory = std::env::temp_dir().join(format!("tepui-ended-{}", std::process::id()));
+        let own = Records::new(&directory, Path::new("/w/meta"));
         let root = ContainerName::top(&ContainerId::new("a").unwrap());
         let child = root.child(&ContainerId::new("b").unwrap());
         own.note_owner(&root);
@@ -372,13 +372,13 @@ mod tests {
         own.ended(&child, Some(256), true);
         assert_eq!(own.status(&child), Some(256));
         own.ended(&root, Some(0), false);
-        assert!(!own.folder(&root).exists());
+        assert!(!own.directory(&root).exists());
         // It was on its way when its root ended.
         own.note(&child, 3, &described(false));
         assert_eq!(own.owned(), std::slice::from_ref(&root));
         own.ended(&child, Some(9), false);
-        assert!(!own.folder(&root).exists() && own.owned().is_empty());
-        std::fs::remove_dir_all(&folder).unwrap();
+        assert!(!own.directory(&root).exists() && own.owned().is_empty());
+        std::fs::remove_dir_all(&directory).unwrap();
     }
 
     fn described(session: bool) -> Described {
@@ -394,8 +394,8 @@ mod tests {
     #[test]
     fn what_is_told_of_a_container() {
         use std::os::unix::fs::PermissionsExt;
-        let folder = std::env::temp_dir().join(format!("tepui-described-{}", std::process::id()));
-        let own = Records::new(&folder, Path::new("/w/meta"));
+        let directory = std::env::temp_dir().join(format!("tepui-described-{}", std::process::id()));
+        let own = Records::new(&directory, Path::new("/w/meta"));
         let root = ContainerName::top(&ContainerId::new("a").unwrap());
         let (child, gone) = (root.child(&ContainerId::new("b").unwrap()), root.child(&ContainerId::new("c").unwrap()));
         own.note(&root, 1, &described(false));
@@ -405,8 +405,8 @@ mod tests {
         let termination = ContainerTermination { status: Some(256), ..ContainerTermination::default() };
         own.note_end(&child, &termination);
         own.note_end(&gone, &termination);
-        assert!(!own.folder(&gone).exists());
-        let at = folder.join("containers/a");
+        assert!(!own.directory(&gone).exists());
+        let at = directory.join("containers/a");
         let text = |path: &str| std::fs::read_to_string(at.join(path)).unwrap();
         assert!(at.join("standalone.marker").exists() && !at.join("containers/b/standalone.marker").exists());
         assert!(at.join("containers/b/force_destroy_on_recovery").exists());
@@ -422,6 +422,6 @@ mod tests {
         assert_eq!(read[1].1.termination, Some(termination));
         let variables = &read[0].1.command.as_ref().unwrap().environment.as_ref().unwrap().variables;
         assert_eq!((variables[0].name.as_str(), variables[0].value.as_deref()), ("A", Some("b")));
-        std::fs::remove_dir_all(&folder).unwrap();
+        std::fs::remove_dir_all(&directory).unwrap();
     }
 }

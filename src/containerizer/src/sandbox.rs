@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use agent::ContainerSpec;
-use containers::{Folder, User};
+use containers::{Directory, User};
 
 use crate::volumes;
 
@@ -21,8 +21,8 @@ pub(crate) struct Ready {
 
 impl Ready {
     /// The sandbox for the process that starts in it.
-    pub(crate) fn folder(self, path: &Path) -> Option<Folder> {
-        self.sandbox.map(|fd| Folder { path: path.to_owned(), fd: Arc::new(fd) })
+    pub(crate) fn directory(self, path: &Path) -> Option<Directory> {
+        self.sandbox.map(|fd| Directory { path: path.to_owned(), fd: Arc::new(fd) })
     }
 }
 
@@ -39,7 +39,7 @@ pub(crate) fn prepare(spec: &ContainerSpec, mounts: bool) -> anyhow::Result<Read
         return Ok(Ready { user, sandbox: None });
     }
     let sandbox = Path::new(&spec.sandbox);
-    let folder = containers::create_sandbox(sandbox, user.as_ref())?;
+    let directory = containers::create_sandbox(sandbox, user.as_ref())?;
     if let Some(latest) = &spec.latest {
         store::replace_link(Path::new(latest), sandbox)?;
     }
@@ -47,5 +47,5 @@ pub(crate) fn prepare(spec: &ContainerSpec, mounts: bool) -> anyhow::Result<Read
     if !mounts || spec.latest.is_none() {
         volumes::show(sandbox, &spec.volumes, user.as_ref())?;
     }
-    Ok(Ready { user, sandbox: Some(folder) })
+    Ok(Ready { user, sandbox: Some(directory) })
 }

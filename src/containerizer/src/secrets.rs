@@ -57,7 +57,7 @@ impl SecretResolver {
         let (name, key) = (&reference.name, reference.key.as_deref());
         let value = match self {
             SecretResolver::None => bail!("this agent knows secrets as values only: it has no --secret_resolver"),
-            SecretResolver::Directory(folder) => in_folder(folder, name, key),
+            SecretResolver::Directory(directory) => in_directory(directory, name, key),
             SecretResolver::Program(program) => said(program, name, key),
         };
         let value = value.with_context(|| format!("the secret '{name}' cannot be had"))?;
@@ -68,14 +68,14 @@ impl SecretResolver {
 
 /// The file of this name; with a key the one in the directory of this name, or a text in the file, which is a JSON
 /// object then.
-fn in_folder(folder: &Path, name: &str, key: Option<&str>) -> anyhow::Result<Vec<u8>> {
+fn in_directory(directory: &Path, name: &str, key: Option<&str>) -> anyhow::Result<Vec<u8>> {
     let inside = |path: &str| {
         let path = Path::new(path);
         !path.as_os_str().is_empty() && path.components().all(|part| matches!(part, Component::Normal(_)))
     };
     let name = name.trim_start_matches('/');
     ensure!(inside(name), "its name is no path");
-    let path = folder.join(name);
+    let path = directory.join(name);
     let Some(key) = key else { return read(&path) };
     ensure!(inside(key) && !key.contains('/'), "its key is no name");
     if path.is_dir() {
@@ -144,17 +144,17 @@ pub(crate) fn value(secret: &Secret) -> anyhow::Result<Vec<u8>> {
     Ok(secret.value.as_ref().context("The secret has no value")?.data.clone())
 }
 
-/// Writes a secret for a container to read, below `folder`, which is in memory.
+/// Writes a secret for a container to read, below `directory`, which is in memory.
 ///
 /// # Errors
 /// An error of the system.
 pub(crate) fn write(
-    folder: &Path,
+    directory: &Path,
     container: &ContainerName,
     user: Option<&User>,
     bytes: &[u8],
 ) -> anyhow::Result<PathBuf> {
-    let own = folder.join(container.root().as_str());
+    let own = directory.join(container.root().as_str());
     store::create_directories(&own, store::Access::Owner).with_context(|| format!("'{}'", own.display()))?;
     let number = COUNTER.fetch_add(1, Ordering::Relaxed);
     let path = own.join(format!("{}-{number}", std::process::id()));
@@ -167,8 +167,8 @@ pub(crate) fn write(
 }
 
 /// Deletes the secrets of a container and of those inside it, once the outermost one has ended.
-pub(crate) fn remove(folder: &Path, container: &ContainerName) {
-    let own = folder.join(container.as_str());
+pub(crate) fn remove(directory: &Path, container: &ContainerName) {
+    let own = directory.join(container.as_str());
     if container.parent().is_none() && own.exists() {
         crate::delete(&own);
     }
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn files_and_nothing_outside_their_folder() {
+    fn files_and_nothing_outside_their_directory() {
         let place = place();
         let resolver = SecretResolver::Directory(place.path().join("kept"));
         assert_eq!(had(&resolver, "plain", None), Ok("one\n".to_owned()));

@@ -79,8 +79,8 @@ impl Spares {
     }
 
     /// Whether a directory holds its file and nothing else.
-    fn is_bare(&self, folder: &Path) -> bool {
-        let Ok(entries) = std::fs::read_dir(folder) else { return false };
+    fn is_bare(&self, directory: &Path) -> bool {
+        let Ok(entries) = std::fs::read_dir(directory) else { return false };
         let mut names = entries.map(|entry| entry.ok().map(|entry| entry.file_name()));
         names.next().flatten().is_some_and(|name| name == self.file) && names.next().is_none()
     }
@@ -95,9 +95,9 @@ mod tests {
 
     #[test]
     fn only_what_holds_nothing_else_is_used_again() {
-        let folder = tempfile::tempdir().unwrap();
-        let spares = Spares::new(folder.path().join("spares"), "agent");
-        let at = |name: &str| folder.path().join(name);
+        let directory = tempfile::tempdir().unwrap();
+        let spares = Spares::new(directory.path().join("spares"), "agent");
+        let at = |name: &str| directory.path().join(name);
         let make = |name: &str| {
             fs::create_dir(at(name)).unwrap();
             fs::write(at(name).join("agent"), "us").unwrap();
@@ -128,15 +128,15 @@ mod tests {
 
     #[test]
     fn no_more_than_a_limit_is_kept() {
-        let folder = tempfile::tempdir().unwrap();
-        let spares = Spares::new(folder.path().join("spares"), "agent");
+        let directory = tempfile::tempdir().unwrap();
+        let spares = Spares::new(directory.path().join("spares"), "agent");
         for number in 0..SPARES_MAX + 3 {
-            let path = folder.path().join(number.to_string());
+            let path = directory.path().join(number.to_string());
             fs::create_dir(&path).unwrap();
             fs::write(path.join("agent"), "us").unwrap();
             spares.put(&path).unwrap();
             assert!(!path.exists());
         }
-        assert_eq!(fs::read_dir(folder.path().join("spares")).unwrap().count(), SPARES_MAX);
+        assert_eq!(fs::read_dir(directory.path().join("spares")).unwrap().count(), SPARES_MAX);
     }
 }

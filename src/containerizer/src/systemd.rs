@@ -98,9 +98,9 @@ mod tests {
 
     #[test]
     fn the_unit_is_written_once_and_started_each_time() {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let (bin, runtime, heard) =
-            (folder.path().join("bin"), folder.path().join("units"), folder.path().join("heard"));
+            (directory.path().join("bin"), directory.path().join("units"), directory.path().join("heard"));
         std::fs::create_dir_all(&runtime).unwrap();
         assert!(make_unit(&runtime, bin.as_os_str()).unwrap_err().to_string().contains("PATH"));
         std::fs::create_dir_all(&bin).unwrap();

@@ -39,17 +39,17 @@ pub fn change(gone: &[GoneVolume], new: &[String]) -> anyhow::Result<Vec<PathBuf
     Ok(aside)
 }
 
-fn unique(folder: &Path) -> PathBuf {
+fn unique(directory: &Path) -> PathBuf {
     let number = COUNTER.fetch_add(1, Ordering::Relaxed);
-    folder.join(format!("{}-{number}", std::process::id()))
+    directory.join(format!("{}-{number}", std::process::id()))
 }
 
 /// `<root>/volumes/roles/<role>/<id>` becomes `<root>/volumes/.destroyed/<some name>`.
 fn move_aside(path: &Path) -> anyhow::Result<Option<PathBuf>> {
     let volumes = path.ancestors().nth(3).context("its path is too short")?;
-    let folder = volumes.join(DESTROYED);
-    store::create_directories(&folder, Access::Owner)?;
-    let target = unique(&folder);
+    let directory = volumes.join(DESTROYED);
+    store::create_directories(&directory, Access::Owner)?;
+    let target = unique(&directory);
     match std::fs::rename(path, &target) {
         Ok(()) => Ok(Some(target)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
@@ -80,15 +80,15 @@ pub fn left_overs(work_dir: &Path, resources: &resources::Resources) -> Vec<Path
     });
     roots
         .chain([work_dir.join("volumes")])
-        .map(|folder| folder.join(DESTROYED))
-        .filter(|folder| folder.exists())
+        .map(|directory| directory.join(DESTROYED))
+        .filter(|directory| directory.exists())
         .collect()
 }
 
 /// Deletes directories in the background.
-pub fn delete_later(folders: Vec<PathBuf>) {
-    if !folders.is_empty() {
-        tokio::task::spawn_blocking(move || folders.iter().for_each(|folder| delete(folder)));
+pub fn delete_later(directories: Vec<PathBuf>) {
+    if !directories.is_empty() {
+        tokio::task::spawn_blocking(move || directories.iter().for_each(|directory| delete(directory)));
     }
 }
 
@@ -99,7 +99,7 @@ pub fn delete_later(folders: Vec<PathBuf>) {
 pub fn show(sandbox: &Path, volumes: &[VolumeLink], user: Option<&User>) -> anyhow::Result<()> {
     for link in volumes {
         ready(link, user)?;
-        containers::link_inside(sandbox, Path::new(&link.seen), Path::new(&link.folder))?;
+        containers::link_inside(sandbox, Path::new(&link.seen), Path::new(&link.directory))?;
     }
     Ok(())
 }
@@ -109,15 +109,15 @@ pub fn show(sandbox: &Path, volumes: &[VolumeLink], user: Option<&User>) -> anyh
 /// # Errors
 /// It is missing, or cannot be created or given to its user.
 pub(crate) fn ready(link: &VolumeLink, user: Option<&User>) -> anyhow::Result<()> {
-    let folder = Path::new(&link.folder);
+    let directory = Path::new(&link.directory);
     match (&link.prepare, user) {
-        (Prepare::Give, Some(user)) => containers::give_folder(folder, user)?,
+        (Prepare::Give, Some(user)) => containers::give_directory(directory, user)?,
         (Prepare::Give | Prepare::Leave, _) => {
-            anyhow::ensure!(folder.is_dir(), "The volume's directory '{}' is missing", link.folder);
+            anyhow::ensure!(directory.is_dir(), "The volume's directory '{}' is missing", link.directory);
         }
         (Prepare::Make { sandbox }, _) => {
             let sandbox = Path::new(sandbox);
-            let inside = folder.strip_prefix(sandbox).context("A directory of another sandbox is outside of it")?;
+            let inside = directory.strip_prefix(sandbox).context("A directory of another sandbox is outside of it")?;
             containers::make_inside(sandbox, inside)?;
         }
     }
@@ -130,7 +130,7 @@ pub(crate) fn ready(link: &VolumeLink, user: Option<&User>) -> anyhow::Result<()
 /// The first that cannot be hidden.
 pub fn hide(sandbox: &Path, volumes: &[VolumeLink]) -> anyhow::Result<()> {
     for link in volumes {
-        containers::unlink_inside(sandbox, Path::new(&link.seen), Path::new(&link.folder))?;
+        containers::unlink_inside(sandbox, Path::new(&link.seen), Path::new(&link.directory))?;
     }
     Ok(())
 }
@@ -139,7 +139,7 @@ pub fn hide(sandbox: &Path, volumes: &[VolumeLink]) -> anyhow::Result<()> {
 mod tests {
     use super::*;
 
-    fn folder(name: &str) -> PathBuf {
+    fn directory(name: &str) -> PathBuf {
         let path = std::env::temp_dir().join(format!("tepui-volumes-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&path).unwrap();
         path
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn destroyed_volumes_are_gone_at_once_and_deleted_later() {
-        let root = folder("aside");
+        let root = directory("aside");
         let volume = root.join("volumes/roles/dev test/v1");
         let text = volume.to_string_lossy().into_owned();
         let gone = [GoneVolume { path: text.clone(), is_mount: false }];
@@ -165,12 +165,12 @@ mod tests {
 
     #[test]
     fn a_mount_is_emptied_and_stays() {
-        let root = folder("mount");
+        let root = directory("mount");
         std::fs::create_dir_all(root.join("lost+found")).unwrap();
         std::fs::write(root.join("file"), "x").unwrap();
         let gone = GoneVolume { path: root.to_string_lossy().into_owned(), is_mount: true };
-        for folder in change(std::slice::from_ref(&gone), &[]).unwrap() {
-            delete(&folder);
+        for directory in change(std::slice::from_ref(&gone), &[]).unwrap() {
+            delete(&directory);
         }
         let left: Vec<_> = std::fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(left, ["lost+found"]);

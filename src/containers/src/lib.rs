@@ -17,8 +17,8 @@ pub mod cgroups;
 mod child;
 mod children;
 mod destroy;
+mod directories;
 mod exit_info;
-mod folders;
 mod host;
 pub mod isolation;
 mod large_pages;
@@ -46,11 +46,11 @@ pub use attach::{AttachError, Attached, Guard};
 pub use child::{Child, WaitError, end_now, group_is_empty, has_children, signal_group, wait};
 pub use children::{ChildSignals, adopt_orphans, reap};
 pub use destroy::{DestroyError, destroy, destroy_marked, kill_children, signal_tree};
-pub use exit_info::exit_status;
-pub use folders::{
-    FolderError, disk_usage, find_beneath, give_folder, link_inside, make_file_inside, make_inside, open_found, remove,
-    unlink_inside,
+pub use directories::{
+    DirectoryError, disk_usage, find_beneath, give_directory, link_inside, make_file_inside, make_inside, open_found,
+    remove, unlink_inside,
 };
+pub use exit_info::exit_status;
 pub use host::{HostMemory, file_system_use, host_memory};
 pub use large_pages::use_large_pages;
 #[cfg(feature = "memory")]
@@ -63,7 +63,7 @@ pub use sandbox::{SandboxError, create_sandbox};
 pub use signals::{EndSignals, hold_signals, ignore_file_size_signal};
 pub use sockets::Listeners;
 pub use spawn::{Launcher, SpawnError, Step, open_for_output};
-pub use spec::{Folder, Output, Program, Rlimit, RlimitKind, Spec};
+pub use spec::{Directory, Output, Program, Rlimit, RlimitKind, Spec};
 pub use status::{WaitStatus, signal_text};
 pub use table::{Process, ProcessTable, Usage};
 pub use template::{Copy, CopyError, Template, TemplateError, become_copy, line};

@@ -15,9 +15,9 @@ pub(crate) fn candidates(file: &OsStr, environment: &[(OsString, OsString)]) -> 
     }
     let path = environment.iter().rev().find(|(name, _)| name == "PATH");
     let path = path.map_or(OsStr::new(DEFAULT_PATH), |(_, value)| value);
-    let join = |folder: &[u8]| {
-        let mut whole = OsString::from(OsStr::from_bytes(folder));
-        if !folder.is_empty() {
+    let join = |directory: &[u8]| {
+        let mut whole = OsString::from(OsStr::from_bytes(directory));
+        if !directory.is_empty() {
             whole.push("/");
         }
         whole.push(file);

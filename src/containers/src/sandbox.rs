@@ -10,7 +10,7 @@ use rustix::fs::{Gid, Mode, OFlags, Uid};
 use rustix::io::Errno;
 
 use crate::User;
-use crate::folders::make_folder;
+use crate::directories::make_directory;
 
 /// A sandbox could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -36,21 +36,21 @@ pub fn create_sandbox(path: &Path, owner: Option<&User>) -> Result<OwnedFd, Sand
         move |errno: Errno| SandboxError { step, path, source: errno.into() }
     };
     // A nested container's sandbox lies in its parent's, whose user may replace any directory by a link.
-    let above = make_folder(path.parent().unwrap_or(Path::new("/"))).map_err(error("create"))?;
+    let above = make_directory(path.parent().unwrap_or(Path::new("/"))).map_err(error("create"))?;
     let name = path.file_name().unwrap_or_default();
     match rustix::fs::mkdirat(&above, name, Mode::from_raw_mode(0o750)) {
         Ok(()) | Err(Errno::EXIST) => {}
         Err(errno) => return Err(error("create")(errno)),
     }
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
-    let folder = rustix::fs::openat(&above, name, flags, Mode::empty()).map_err(error("open"))?;
+    let directory = rustix::fs::openat(&above, name, flags, Mode::empty()).map_err(error("open"))?;
     // Once more, because the umask took its part from the first.
-    rustix::fs::fchmod(&folder, Mode::from_raw_mode(0o750)).map_err(error("chmod"))?;
+    rustix::fs::fchmod(&directory, Mode::from_raw_mode(0o750)).map_err(error("chmod"))?;
     if let Some(user) = owner {
         let (uid, gid) = (Uid::from_raw(user.uid), Gid::from_raw(user.gid));
-        rustix::fs::fchown(&folder, Some(uid), Some(gid)).map_err(error("chown"))?;
+        rustix::fs::fchown(&directory, Some(uid), Some(gid)).map_err(error("chown"))?;
     }
-    Ok(folder)
+    Ok(directory)
 }
 
 #[cfg(test)]
@@ -59,7 +59,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn a_link_in_a_users_folder_leads_nowhere() {
+    fn a_link_in_a_users_directory_leads_nowhere() {
         if !rustix::process::geteuid().is_root() {
             println!("needs root: nobody else has directories of two users");
             return;

@@ -104,7 +104,7 @@ pub struct Rlimit {
 
 /// An open directory, and the path by which it was opened.
 #[derive(Clone, Debug)]
-pub struct Folder {
+pub struct Directory {
     /// Where it is.
     pub path: PathBuf,
     /// What it was opened as.
@@ -122,7 +122,7 @@ pub struct Spec {
     /// the caller's.
     pub working_dir: Option<PathBuf>,
     /// An open directory of the caller, best the `working_dir` and that of the outputs, which saves a lookup.
-    pub folder: Option<Folder>,
+    pub directory: Option<Directory>,
     /// Standard input; `None`: `/dev/null`.
     pub stdin: Option<Arc<OwnedFd>>,
     /// Standard output.
@@ -150,7 +150,7 @@ impl Spec {
             program,
             environment: Vec::new(),
             working_dir: None,
-            folder: None,
+            directory: None,
             stdin: None,
             stdout: Output::Null,
             stderr: Output::Null,

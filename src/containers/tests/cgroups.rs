@@ -33,9 +33,9 @@ impl Drop for Tree {
 
 fn first(tree: &Tree, controllers: &[&str]) -> Hierarchies {
     let line = |name: &&str| {
-        let folder = tree.0.join(name);
-        std::fs::create_dir_all(&folder).unwrap();
-        format!("30 25 0:26 / {} rw - cgroup cgroup rw,{name}\n", folder.display())
+        let directory = tree.0.join(name);
+        std::fs::create_dir_all(&directory).unwrap();
+        format!("30 25 0:26 / {} rw - cgroup cgroup rw,{name}\n", directory.display())
     };
     let text: String = controllers.iter().map(line).collect();
     Hierarchies::detect(&text, "mesos").unwrap()
@@ -182,8 +182,8 @@ fn limits_of_version_2() {
     let tree = Tree::new("v2");
     let host = Hierarchies::unified(&tree.0, "rack/mesos");
     assert!(host.prepare(&ALL).is_err(), "nothing says which controllers there are");
-    for folder in ["", "rack/", "rack/mesos/"] {
-        tree.put(&format!("{folder}cgroup.controllers"), "cpuset cpu io memory pids\n");
+    for directory in ["", "rack/", "rack/mesos/"] {
+        tree.put(&format!("{directory}cgroup.controllers"), "cpuset cpu io memory pids\n");
     }
     host.prepare(&ALL).unwrap();
     assert_eq!(tree.text("rack/mesos/cgroup.subtree_control"), "+pids");

@@ -11,13 +11,13 @@ use containers::{Launcher, Output, Program, Spec};
 /// How long something may take that must happen, also on a busy machine.
 const LIMIT: Duration = Duration::from_secs(180);
 
-struct Folder(PathBuf);
+struct Directory(PathBuf);
 
-impl Folder {
-    fn new(name: &str) -> Folder {
+impl Directory {
+    fn new(name: &str) -> Directory {
         let path = std::env::temp_dir().join(format!("tepui-isolation-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&path).unwrap();
-        Folder(path)
+        Directory(path)
     }
 
     /// Runs a script; what it wrote, and its exit code.
@@ -40,7 +40,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for Directory {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
@@ -61,14 +61,14 @@ fn a_world_of_its_own() {
     if !is_root() {
         return;
     }
-    let folder = Folder::new("own");
+    let directory = Directory::new("own");
     let isolation = Isolation {
         namespaces: OWN,
         hostname: Some("inside".into()),
         mounts: vec![processes()],
         ..Isolation::default()
     };
-    let (text, code) = folder.run("echo $$; cat /proc/sys/kernel/hostname; ls /proc | grep -c '^[0-9]'", isolation);
+    let (text, code) = directory.run("echo $$; cat /proc/sys/kernel/hostname; ls /proc | grep -c '^[0-9]'", isolation);
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!((lines[0], lines[1], code), ("1", "inside", Some(0)));
     assert!(lines[2].parse::<u32>().unwrap() < 6, "{text}");
@@ -80,11 +80,11 @@ fn another_one_enters() {
     if !is_root() {
         return;
     }
-    let folder = Folder::new("enter");
+    let directory = Directory::new("enter");
     let isolation = Isolation { namespaces: OWN, mounts: vec![processes()], ..Isolation::default() };
-    let first = Launcher::posix().spawn(&folder.spec("exec sleep 1000", isolation)).unwrap();
+    let first = Launcher::posix().spawn(&directory.spec("exec sleep 1000", isolation)).unwrap();
     let pidfd = first.pidfd().try_clone_to_owned().unwrap();
-    let second = Folder::new("entered");
+    let second = Directory::new("entered");
     let isolation = Isolation { enter: Some(Arc::new(pidfd)), enter_which: OWN, ..Isolation::default() };
     // While the shell becomes another program, its words are nowhere.
     let script =
@@ -92,7 +92,7 @@ fn another_one_enters() {
     let (text, code) = second.run(script, isolation);
     assert_eq!((text.trim(), code), ("sleep 1000", Some(0)));
     // This thread's own children are born outside again.
-    let (text, _) = Folder::new("outside").run("echo $$", Isolation::default());
+    let (text, _) = Directory::new("outside").run("echo $$", Isolation::default());
     assert!(text.trim().parse::<u32>().unwrap() > 2);
     first.signal(9).unwrap();
     first.wait(Some(LIMIT)).unwrap().expect("it ends");
@@ -103,31 +103,32 @@ fn mounts_and_roots() {
     if !is_root() {
         return;
     }
-    let (folder, shown) = (Folder::new("mounts"), Folder::new("shown"));
+    let (directory, shown) = (Directory::new("mounts"), Directory::new("shown"));
     std::fs::write(shown.0.join("file"), "of the host\n").unwrap();
-    std::fs::create_dir_all(folder.0.join("data")).unwrap();
-    std::fs::create_dir_all(folder.0.join("fixed")).unwrap();
+    std::fs::create_dir_all(directory.0.join("data")).unwrap();
+    std::fs::create_dir_all(directory.0.join("fixed")).unwrap();
     let bind = |inside: &str, read_only| Mount::Bind {
         source: Place::trusted(&shown.0),
-        target: Place { base: folder.0.clone(), inside: inside.into() },
+        target: Place { base: directory.0.clone(), inside: inside.into() },
         read_only,
     };
     let namespaces = Namespaces { mount: true, ..Namespaces::default() };
     let mounts = vec![bind("data", false), bind("fixed", true)];
     let isolation = Isolation { namespaces, mounts, ..Isolation::default() };
-    let (text, _) = folder.run("cat data/file; echo new > data/made; echo x > fixed/other || echo refused", isolation);
+    let (text, _) =
+        directory.run("cat data/file; echo new > data/made; echo x > fixed/other || echo refused", isolation);
     assert!(text.starts_with("of the host") && text.contains("refused"), "{text}");
     assert!(shown.0.join("made").exists() && !shown.0.join("other").exists());
-    assert!(!folder.0.join("data/file").exists(), "the mount is seen outside");
+    assert!(!directory.0.join("data/file").exists(), "the mount is seen outside");
 
     // Whoever owns the sandbox cannot lead a mount out of it.
-    std::os::unix::fs::symlink("/etc", folder.0.join("led")).unwrap();
+    std::os::unix::fs::symlink("/etc", directory.0.join("led")).unwrap();
     let isolation = Isolation { namespaces, mounts: vec![bind("led", false)], ..Isolation::default() };
-    let error = Launcher::posix().spawn(&folder.spec("true", isolation)).unwrap_err().to_string();
+    let error = Launcher::posix().spawn(&directory.spec("true", isolation)).unwrap_err().to_string();
     assert!(error.contains("make the mounts"), "{error}");
 
-    // Nor into it, where a folder above it is his, too: the link may come after the folders were looked at.
-    let inner = folder.0.canonicalize().unwrap().join("containers/inner");
+    // Nor into it, where a directory above it is his, too: the link may come after the directories were looked at.
+    let inner = directory.0.canonicalize().unwrap().join("containers/inner");
     std::fs::create_dir_all(inner.join("data")).unwrap();
     let mount = |source: &Path| Mount::Bind {
         source: Place::without_links(source),
@@ -136,11 +137,11 @@ fn mounts_and_roots() {
     };
     let with = |mount| Isolation { namespaces, mounts: vec![mount], ..Isolation::default() };
     let shown = shown.0.canonicalize().unwrap();
-    let (text, _) = folder.run("cat containers/inner/data/file", with(mount(&shown)));
+    let (text, _) = directory.run("cat containers/inner/data/file", with(mount(&shown)));
     assert!(text.starts_with("of the host"), "{text}");
-    std::fs::rename(folder.0.join("containers"), folder.0.join("aside")).unwrap();
-    std::os::unix::fs::symlink("aside", folder.0.join("containers")).unwrap();
-    let error = Launcher::posix().spawn(&folder.spec("true", with(mount(&shown)))).unwrap_err().to_string();
+    std::fs::rename(directory.0.join("containers"), directory.0.join("aside")).unwrap();
+    std::os::unix::fs::symlink("aside", directory.0.join("containers")).unwrap();
+    let error = Launcher::posix().spawn(&directory.spec("true", with(mount(&shown)))).unwrap_err().to_string();
     assert!(error.contains("make the mounts"), "{error}");
 }
 
@@ -149,14 +150,14 @@ fn rights() {
     if !is_root() {
         return;
     }
-    let folder = Folder::new("rights");
+    let directory = Directory::new("rights");
     let isolation = Isolation { no_new_privileges: true, ..Isolation::default() };
-    let (text, _) = folder.run("grep NoNewPrivs /proc/self/status", isolation);
+    let (text, _) = directory.run("grep NoNewPrivs /proc/self/status", isolation);
     assert_eq!(text.split_whitespace().last(), Some("1"));
     let bounding = 1 << 0 | 1 << 5;
     let isolation =
         Isolation { capabilities: Some(Capabilities { bounding, effective: Some(1 << 5) }), ..Isolation::default() };
-    let (text, _) = folder.run("grep -E 'CapBnd|CapAmb' /proc/self/status", isolation);
+    let (text, _) = directory.run("grep -E 'CapBnd|CapAmb' /proc/self/status", isolation);
     let sets: Vec<u64> =
         text.lines().map(|line| u64::from_str_radix(line.split_whitespace().last().unwrap(), 16).unwrap()).collect();
     assert_eq!(sets, [bounding, 1 << 5]);
@@ -168,8 +169,8 @@ fn rights() {
     }
     steps.push(step(0x06, 0, 0, 0x7fff_0000));
     let isolation = Isolation { seccomp: vec![steps.into()], ..Isolation::default() };
-    let (text, _) = folder.run("mkdir made || echo refused", isolation);
-    assert!(text.contains("refused") && !folder.0.join("made").exists(), "{text}");
+    let (text, _) = directory.run("mkdir made || echo refused", isolation);
+    assert!(text.contains("refused") && !directory.0.join("made").exists(), "{text}");
 }
 
 mod libc_number {
@@ -202,11 +203,11 @@ fn ended_by_the_group() {
         }
         let group = host.group("a");
         group.create(&own).unwrap();
-        let folder = Folder::new(&format!("group-{}", host.version()));
+        let directory = Directory::new(&format!("group-{}", host.version()));
         let entry = group.entry(&own, &[], &group).unwrap();
         let script = "setsid sleep 1000 & setsid setsid sleep 1000 & echo; exec sleep 1000";
         let isolation = Isolation { cgroup: Some(entry), ..Isolation::default() };
-        let child = Launcher::posix().spawn(&folder.spec(script, isolation)).unwrap();
+        let child = Launcher::posix().spawn(&directory.spec(script, isolation)).unwrap();
         assert!(group.processes().contains(&child.pid()));
         group.end(LIMIT).unwrap();
         assert_eq!(group.processes(), [] as [i32; 0]);
@@ -232,11 +233,11 @@ fn devices_of_a_unified_group() {
     let group = host.group("a");
     group.create(&own).unwrap();
     // The kernel's messages: what is there on every host, and not among the usual devices.
-    let folder = Folder::new("devices");
+    let directory = Directory::new("devices");
     let script = "[ -e log ] || mknod log c 1 11; true < log && true > /dev/null && exit 7; true > /dev/null && exit 8";
     let run = || {
         let cgroup = Some(group.entry(&own, &[], &group).unwrap());
-        folder.run(script, Isolation { cgroup, ..Isolation::default() }).1
+        directory.run(script, Isolation { cgroup, ..Isolation::default() }).1
     };
     assert_eq!(run(), Some(7), "nothing is restricted");
     group.allow_devices(&[]).unwrap();

@@ -19,18 +19,18 @@ use containers::{
 /// How long something may take that must happen, also on a busy machine.
 const LIMIT: Duration = Duration::from_secs(180);
 
-/// A folder that goes away with its test.
-struct Folder(PathBuf);
+/// A directory that goes away with its test.
+struct Directory(PathBuf);
 
-impl Folder {
-    fn new(name: &str) -> Folder {
+impl Directory {
+    fn new(name: &str) -> Directory {
         let path = std::env::temp_dir().join(format!("tepui-containers-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&path).unwrap();
-        Folder(path)
+        Directory(path)
     }
 }
 
-impl Drop for Folder {
+impl Drop for Directory {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
@@ -121,8 +121,8 @@ fn programs_and_arguments() {
 
 #[test]
 fn a_script_without_a_first_line_is_run_by_the_shell() {
-    let folder = Folder::new("script");
-    let path = folder.0.join("script");
+    let directory = Directory::new("script");
+    let path = directory.0.join("script");
     std::fs::write(&path, "echo got $1\n").unwrap();
     std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     assert_eq!(output(argv(&[path.to_str().unwrap(), "it"])).1, "got it\n");
@@ -130,8 +130,8 @@ fn a_script_without_a_first_line_is_run_by_the_shell() {
 
 #[test]
 fn programs_that_cannot_run() {
-    let folder = Folder::new("plain");
-    let plain = folder.0.join("plain");
+    let directory = Directory::new("plain");
+    let plain = directory.0.join("plain");
     std::fs::write(&plain, "text").unwrap();
     for (program, kind) in [
         ("no-such-program-here", std::io::ErrorKind::NotFound),
@@ -146,26 +146,26 @@ fn programs_that_cannot_run() {
         assert_eq!((named.as_str(), source.kind()), (program, kind));
     }
     let mut nowhere = shell("true");
-    nowhere.working_dir = Some("/no/such/folder".into());
+    nowhere.working_dir = Some("/no/such/directory".into());
     let error = Launcher::posix().spawn(&nowhere).unwrap_err();
     assert_eq!(error.to_string(), "Failed to enter the working directory of '/bin/sh'");
 }
 
 #[test]
-fn environment_and_folder_are_exactly_those_given() {
-    let folder = Folder::new("cwd");
+fn environment_and_directory_are_exactly_those_given() {
+    let directory = Directory::new("cwd");
     let mut spec = argv(&["env"]);
     spec.environment.extend([("ODD".into(), "a 'b' \"c\" $d".into()), ("EMPTY".into(), "".into())]);
     assert_eq!(output(spec).1, "PATH=/usr/bin:/bin\nODD=a 'b' \"c\" $d\nEMPTY=\n");
     let mut spec = argv(&["pwd", "-P"]);
-    spec.working_dir = Some(folder.0.clone());
-    assert_eq!(Path::new(output(spec).1.trim()), folder.0.canonicalize().unwrap());
+    spec.working_dir = Some(directory.0.clone());
+    assert_eq!(Path::new(output(spec).1.trim()), directory.0.canonicalize().unwrap());
 }
 
 #[test]
 fn streams() {
-    let folder = Folder::new("streams");
-    let (out, err) = (folder.0.join("stdout"), folder.0.join("stderr"));
+    let directory = Directory::new("streams");
+    let (out, err) = (directory.0.join("stdout"), directory.0.join("stderr"));
     std::fs::write(&out, "before\n").unwrap();
     let mut spec = shell("wc -c; echo to-err >&2");
     (spec.stdout, spec.stderr) = (Output::File(out.clone()), Output::File(err.clone()));
@@ -173,7 +173,7 @@ fn streams() {
     child.wait(Some(LIMIT)).unwrap().unwrap();
     assert_eq!(std::fs::read_to_string(&out).unwrap(), "before\n0\n");
     assert_eq!(std::fs::read_to_string(&err).unwrap(), "to-err\n");
-    let link = folder.0.join("link");
+    let link = directory.0.join("link");
     std::os::unix::fs::symlink(&out, &link).unwrap();
     spec.stdout = Output::File(link.clone());
     assert!(matches!(Launcher::posix().spawn(&spec), Err(SpawnError::Output { path, .. }) if path == link));
@@ -183,7 +183,7 @@ fn streams() {
 fn nothing_else_is_inherited() {
     let (_reader, writer) = std::io::pipe().unwrap();
     rustix::io::fcntl_setfd(&writer, rustix::io::FdFlags::empty()).unwrap();
-    // ls itself has the folder open as 3.
+    // ls itself has the directory open as 3.
     assert_eq!(output(argv(&["ls", "/proc/self/fd"])).1.split_whitespace().collect::<Vec<_>>(), ["0", "1", "2", "3"]);
     // Rust programs ignore SIGPIPE; their children must not.
     let (_, text) = output(argv(&["grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status"]));
@@ -219,8 +219,8 @@ fn limits() {
 
 #[test]
 fn an_open_program() {
-    let folder = Folder::new("program");
-    let copy = folder.0.join("cat-of-ours");
+    let directory = Directory::new("program");
+    let copy = directory.0.join("cat-of-ours");
     std::fs::copy("/bin/cat", &copy).unwrap();
     let files = [
         ProgramFile::open(&copy).unwrap(),
@@ -251,9 +251,9 @@ fn another_user() {
     if !is_root() {
         return;
     }
-    let folder = Folder::new("user");
+    let directory = Directory::new("user");
     let nobody = User::by_name("nobody").unwrap();
-    let sandbox = folder.0.join("runs").join("one");
+    let sandbox = directory.0.join("runs").join("one");
     create_sandbox(&sandbox, Some(&nobody)).unwrap();
     create_sandbox(&sandbox, Some(&nobody)).unwrap();
     let mut spec = shell("id -un; id -G; touch mine; stat -c '%U %a' .; stat -c %U stdout");
@@ -300,18 +300,18 @@ fn what_a_dead_leader_left_is_destroyed() {
 
 #[test]
 fn what_a_crash_left_in_other_sessions_is_found_by_its_environment() {
-    let folder = Folder::new("marked");
+    let directory = Directory::new("marked");
     let mut spec = shell("setsid sh -c 'sleep 1000 & echo $$ $!; wait' & wait");
-    spec.environment.push(("MESOS_DIRECTORY".into(), folder.0.clone().into()));
+    spec.environment.push(("MESOS_DIRECTORY".into(), directory.0.clone().into()));
     let (child, _reader, line) = started(spec);
     let left: Vec<i32> = line.split_whitespace().map(|n| n.parse().unwrap()).collect();
     child.signal(9).unwrap();
     child.wait(Some(LIMIT)).unwrap().unwrap();
     destroy(child.pid(), None, LIMIT).unwrap();
     assert!(left.iter().all(|pid| alive(*pid)), "found without its environment");
-    destroy_marked("MESOS_DIRECTORY", folder.0.join("other").as_os_str(), LIMIT).unwrap();
+    destroy_marked("MESOS_DIRECTORY", directory.0.join("other").as_os_str(), LIMIT).unwrap();
     assert!(left.iter().all(|pid| alive(*pid)), "another container's processes were ended");
-    destroy_marked("MESOS_DIRECTORY", folder.0.as_os_str(), LIMIT).unwrap();
+    destroy_marked("MESOS_DIRECTORY", directory.0.as_os_str(), LIMIT).unwrap();
     until("their end", || !left.iter().any(|pid| alive(*pid)));
 }
 

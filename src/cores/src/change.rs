@@ -23,7 +23,7 @@ pub enum Change {
         bytes: Vec<u8>,
     },
     /// The directory exists, with its parents.
-    Folder {
+    Directory {
         /// The directory.
         path: String,
     },
@@ -47,7 +47,7 @@ impl Change {
         match self {
             Change::Replace { path, .. }
             | Change::Append { path, .. }
-            | Change::Folder { path }
+            | Change::Directory { path }
             | Change::Link { path, .. }
             | Change::Remove { path } => path,
         }

@@ -291,19 +291,19 @@ mod tests {
     use super::*;
 
     fn sandbox() -> (tempfile::TempDir, Files) {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir(folder.path().join("sub")).unwrap();
-        std::fs::write(folder.path().join("digits"), "0123456789").unwrap();
-        std::fs::write(folder.path().join("sub/inner"), "x").unwrap();
-        std::os::unix::fs::symlink("/etc/passwd", folder.path().join("out")).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::create_dir(directory.path().join("sub")).unwrap();
+        std::fs::write(directory.path().join("digits"), "0123456789").unwrap();
+        std::fs::write(directory.path().join("sub/inner"), "x").unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", directory.path().join("out")).unwrap();
         let files = Files::default();
-        files.attach("/frameworks/f/runs/latest", folder.path());
-        (folder, files)
+        files.attach("/frameworks/f/runs/latest", directory.path());
+        (directory, files)
     }
 
     #[test]
     fn browse_sorted() {
-        let (_folder, files) = sandbox();
+        let (_directory, files) = sandbox();
         let found = files.browse("/frameworks/f/runs/latest/").unwrap();
         let names: Vec<&str> = found.iter().map(|f| f.path.rsplit('/').next().unwrap()).collect();
         assert_eq!(names, ["digits", "out", "sub"]);
@@ -325,10 +325,10 @@ mod tests {
 
     #[test]
     fn tasks_of_pods_by_their_names() {
-        let (folder, files) = sandbox();
-        files.attach("/frameworks/f/executors/e/runs/latest", folder.path());
-        std::fs::create_dir(folder.path().join("tasks")).unwrap();
-        std::os::unix::fs::symlink("../sub", folder.path().join("tasks/one")).unwrap();
+        let (directory, files) = sandbox();
+        files.attach("/frameworks/f/executors/e/runs/latest", directory.path());
+        std::fs::create_dir(directory.path().join("tasks")).unwrap();
+        std::os::unix::fs::symlink("../sub", directory.path().join("tasks/one")).unwrap();
         let read = |path: &str| files.download(path).map(|(_, data)| data).map_err(|error| error.status());
         assert_eq!(read("/frameworks/f/executors/e/tasks/one/inner"), Ok(b"x".to_vec()));
         assert_eq!(read("/frameworks/f/executors/e/tasks/two/inner"), Err(404));
@@ -342,7 +342,7 @@ mod tests {
 
     #[test]
     fn read_parts() {
-        let (_folder, files) = sandbox();
+        let (_directory, files) = sandbox();
         let read = |offset, length| files.read("/frameworks/f/runs/latest/digits", offset, length).unwrap();
         assert_eq!(read(None, None), Part { size: 10, offset: 10, data: vec![] });
         assert_eq!(read(Some(2), Some(3)).data, b"234");
@@ -352,14 +352,14 @@ mod tests {
 
     #[test]
     fn a_file_by_itself() {
-        let (folder, files) = sandbox();
-        files.attach("/master/log", &folder.path().join("digits"));
+        let (directory, files) = sandbox();
+        files.attach("/master/log", &directory.path().join("digits"));
         assert_eq!(files.read("/master/log", Some(8), None).unwrap().data, b"89");
     }
 
     #[test]
     fn nothing_outside() {
-        let (_folder, files) = sandbox();
+        let (_directory, files) = sandbox();
         for (path, status) in [
             ("/etc/passwd", 404),
             ("/frameworks/f/runs/latest/none", 404),
@@ -376,10 +376,10 @@ mod tests {
     }
     #[test]
     fn links_within_are_followed_and_pipes_are_not_waited_for() {
-        let (folder, files) = sandbox();
+        let (directory, files) = sandbox();
         let path = |name: &str| format!("/frameworks/f/runs/latest/{name}");
-        std::os::unix::fs::symlink("sub/inner", folder.path().join("near")).unwrap();
-        std::os::unix::fs::symlink(folder.path().join("digits"), folder.path().join("from-the-top")).unwrap();
+        std::os::unix::fs::symlink("sub/inner", directory.path().join("near")).unwrap();
+        std::os::unix::fs::symlink(directory.path().join("digits"), directory.path().join("from-the-top")).unwrap();
         assert_eq!(files.download(&path("near")).unwrap().1, b"x");
         assert_eq!(files.download(&path("from-the-top")).unwrap().1, b"0123456789");
         let listed = files.browse("/frameworks/f/runs/latest").unwrap();
@@ -387,7 +387,7 @@ mod tests {
         assert_eq!((of("from-the-top").size, of("near").size), (10, 1));
         // The target outside is not described.
         assert!(mode_text(of("/out").mode).starts_with('l'));
-        rustix::fs::mkfifoat(rustix::fs::CWD, folder.path().join("pipe"), rustix::fs::Mode::RUSR).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, directory.path().join("pipe"), rustix::fs::Mode::RUSR).unwrap();
         for refused in [files.read(&path("pipe"), Some(0), None).err(), files.download(&path("pipe")).err()] {
             assert_eq!(refused.unwrap().status(), 400);
         }
@@ -395,8 +395,8 @@ mod tests {
 
     #[test]
     fn dots_within_are_resolved_and_those_that_lead_out_are_refused() {
-        let (folder, files) = sandbox();
-        let root = folder.path();
+        let (directory, files) = sandbox();
+        let root = directory.path();
         let secret = tempfile::tempdir().unwrap();
         std::fs::write(secret.path().join("inner"), "secret").unwrap();
         std::fs::create_dir_all(root.join("deep/er")).unwrap();
@@ -450,13 +450,13 @@ mod tests {
 
     /// A task that swaps a directory and a link as fast as it can cannot make the agent read files elsewhere.
     #[test]
-    fn a_folder_that_becomes_a_link_meanwhile_leads_nowhere() {
+    fn a_directory_that_becomes_a_link_meanwhile_leads_nowhere() {
         use rustix::fs::{CWD, RenameFlags, renameat_with};
-        let (folder, files) = sandbox();
+        let (directory, files) = sandbox();
         let secret = tempfile::tempdir().unwrap();
         std::fs::write(secret.path().join("inner"), "secret").unwrap();
         std::fs::write(secret.path().join("other"), "secret").unwrap();
-        let (sub, trap) = (folder.path().join("sub"), folder.path().join("trap"));
+        let (sub, trap) = (directory.path().join("sub"), directory.path().join("trap"));
         std::os::unix::fs::symlink(secret.path(), &trap).unwrap();
         let done = std::sync::atomic::AtomicBool::new(false);
         let mut read = 0;

@@ -83,11 +83,11 @@ async fn start_agent(flags: Flags, log_level: &Arc<LogLevel>) -> anyhow::Result<
 
 fn agent_flags(options: &LocalOptions, index: usize, master: SocketAddr) -> anyhow::Result<Flags> {
     let mut flags = Flags::defaults(Part::Agent);
-    let folder = options.work_dir.join(format!("agent-{index}"));
+    let directory = options.work_dir.join(format!("agent-{index}"));
     flags.set("ip", "127.0.0.1")?;
     flags.set("port", "0")?;
     flags.set("master", &master.to_string())?;
-    flags.set("work_dir", &folder.to_string_lossy())?;
+    flags.set("work_dir", &directory.to_string_lossy())?;
     flags.set("hostname", "localhost")?;
     flags.set("registration_backoff_factor", "1ms")?;
     flags.set("launcher", "posix")?;

@@ -60,7 +60,7 @@ pub fn start(part: Part, flags: &LoggingFlags) -> anyhow::Result<Arc<LogLevel>> 
     let console = (!flags.quiet).then_some(console);
     let file = match log_file(part, flags) {
         Some(path) => {
-            let made = path.parent().map_or(Ok(()), |folder| store::create_directories(folder, Access::Group));
+            let made = path.parent().map_or(Ok(()), |directory| store::create_directories(directory, Access::Group));
             let open = made.and_then(|()| store::append_file(&path, Access::Group));
             let file = open.with_context(|| format!("cannot write the log '{}'", path.display()))?;
             Some(layer().with_writer(Mutex::new(file)).with_ansi(false).with_target(false).with_filter(wanted()))

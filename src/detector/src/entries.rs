@@ -57,7 +57,7 @@ pub struct Entries {
     rights: Vec<Acl>,
     /// The version of the root since these entries were taken over.
     version: i32,
-    folders: BTreeSet<String>,
+    directories: BTreeSet<String>,
     known: BTreeMap<String, Vec<u8>>,
 }
 
@@ -108,8 +108,8 @@ impl Entries {
             return Err(Error::UnexpectedError("no version after a change".to_owned()).into());
         };
         let version = stat.version;
-        let (url, folders, known) = (url.clone(), BTreeSet::new(), BTreeMap::new());
-        let mut entries = Entries { session, url, session_timeout, root, rights, version, folders, known };
+        let (url, directories, known) = (url.clone(), BTreeSet::new(), BTreeMap::new());
+        let mut entries = Entries { session, url, session_timeout, root, rights, version, directories, known };
         entries.read().await?;
         Ok(entries)
     }
@@ -127,8 +127,8 @@ impl Entries {
     }
 
     async fn read(&mut self) -> Result<(), Error> {
-        for folder in self.session.client.list_children(&self.root).await? {
-            let path = format!("{}/{folder}", self.root);
+        for directory in self.session.client.list_children(&self.root).await? {
+            let path = format!("{}/{directory}", self.root);
             let names = self.session.client.list_children(&path).await?;
             // All are asked for before the first answer.
             let asked: Vec<_> =
@@ -139,7 +139,7 @@ impl Entries {
                     self.known.insert(key, data);
                 }
             }
-            self.folders.insert(folder);
+            self.directories.insert(directory);
         }
         Ok(())
     }
@@ -172,7 +172,7 @@ impl Entries {
         // Of several changes of one entry the last one counts.
         let changes: BTreeMap<&str, Option<&[u8]>> =
             changes.iter().map(|(key, value)| (key.as_str(), value.as_deref())).collect();
-        self.make_folders(&changes).await?;
+        self.make_directories(&changes).await?;
         while let Err(error) = commit(self.transaction(&changes)?).await {
             match error {
                 MultiWriteError::OperationFailed { index: 0, source: Error::BadVersion | Error::NoNode } => {
@@ -210,15 +210,15 @@ impl Entries {
         Ok(writer)
     }
 
-    async fn make_folders(&mut self, changes: &BTreeMap<&str, Option<&[u8]>>) -> Result<(), EntriesError> {
+    async fn make_directories(&mut self, changes: &BTreeMap<&str, Option<&[u8]>>) -> Result<(), EntriesError> {
         let rights = self.rights.clone();
         let options = CreateMode::Persistent.with_acls(Acls::new(&rights));
         for key in changes.keys() {
-            let folder = folder_of(key);
-            if self.folders.contains(&folder) {
+            let directory = directory_of(key);
+            if self.directories.contains(&directory) {
                 continue;
             }
-            let path = format!("{}/{folder}", self.root);
+            let path = format!("{}/{directory}", self.root);
             loop {
                 match self.session.client.create(&path, b"", &options).await {
                     Ok(_) | Err(Error::NodeExists) => break,
@@ -226,7 +226,7 @@ impl Entries {
                     Err(error) => return Err(error.into()),
                 }
             }
-            self.folders.insert(folder);
+            self.directories.insert(directory);
         }
         Ok(())
     }
@@ -252,7 +252,7 @@ impl Entries {
     }
 
     fn path(&self, key: &str) -> String {
-        format!("{}/{}/{}", self.root, folder_of(key), name_of(key))
+        format!("{}/{}/{}", self.root, directory_of(key), name_of(key))
     }
 }
 
@@ -273,7 +273,7 @@ fn fitting(changes: &[(String, Option<Vec<u8>>)]) -> Result<usize, EntriesError>
 }
 
 /// The directory of an entry, by FNV-1a.
-fn folder_of(key: &str) -> String {
+fn directory_of(key: &str) -> String {
     let hash = key.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
     format!("{:02x}", hash % FOLDERS)
 }
@@ -324,7 +324,7 @@ mod tests {
         assert_eq!(name_of("weight/a_b"), "weight_2fa_5fb");
         assert_eq!(key_of("a_2"), None);
         assert_eq!(key_of("a_zz"), None);
-        assert_eq!(folder_of("master").len(), 2);
+        assert_eq!(directory_of("master").len(), 2);
     }
 
     #[test]

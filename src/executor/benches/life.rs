@@ -52,7 +52,7 @@ fn copies() {
     let (ticks, faults) = (waited_ticks(), waited_faults());
     let began = std::time::Instant::now();
     let mut nursery = nursery::Nursery::of(&program);
-    let sandbox = support::Folder::new("bench-copies");
+    let sandbox = support::Directory::new("bench-copies");
     for _ in 0..COPIES {
         let (child, mut line) = nursery.start(&sandbox, &[]);
         line.subscribed_and_launched(shell("t", "true"));

@@ -130,8 +130,8 @@ impl<'a> Fetch<'a> {
         let source = Source::parse(&uri.value, self.frameworks_home).map_err(|error| words(&error))?;
         let name = source::file_name(uri).map_err(|error| words(&error))?;
         let target = self.sandbox.join(&name);
-        if let Some(folder) = target.parent() {
-            std::fs::create_dir_all(folder).map_err(|error| format!("'{}': {error}", folder.display()))?;
+        if let Some(directory) = target.parent() {
+            std::fs::create_dir_all(directory).map_err(|error| format!("'{}': {error}", directory.display()))?;
         }
         let cached = self.cached(item)?;
         match (item.action(), &cached) {

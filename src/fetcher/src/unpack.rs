@@ -41,18 +41,18 @@ impl Kind {
     }
 }
 
-/// Unpacks `archive` into `folder`; a compressed file is named `target` without `.gz`.
-pub(crate) fn unpack(kind: Kind, archive: &Path, target: &Path, folder: &Path) -> Result<(), String> {
+/// Unpacks `archive` into `directory`; a compressed file is named `target` without `.gz`.
+pub(crate) fn unpack(kind: Kind, archive: &Path, target: &Path, directory: &Path) -> Result<(), String> {
     let file = File::open(archive).map_err(|error| format!("cannot open the archive: {error}"))?;
     let file = BufReader::new(file);
     match kind {
-        Kind::Tar => tar(file, folder),
-        Kind::TarGz => tar(MultiGzDecoder::new(file), folder),
-        Kind::TarBz2 => tar(MultiBzDecoder::new(file), folder),
-        Kind::TarXz => tar(XzReader::new_mem_limit(file, true, XZ_MEMORY_KB), folder),
+        Kind::Tar => tar(file, directory),
+        Kind::TarGz => tar(MultiGzDecoder::new(file), directory),
+        Kind::TarBz2 => tar(MultiBzDecoder::new(file), directory),
+        Kind::TarXz => tar(XzReader::new_mem_limit(file, true, XZ_MEMORY_KB), directory),
         Kind::Zip => {
             let opened = zip::ZipArchive::new(file);
-            opened.and_then(|mut zip| zip.extract(folder)).map_err(|error| format!("cannot unpack it: {error}"))
+            opened.and_then(|mut zip| zip.extract(directory)).map_err(|error| format!("cannot unpack it: {error}"))
         }
         Kind::Gz => {
             let unpacked = File::create(target.with_extension(""));
@@ -62,12 +62,12 @@ pub(crate) fn unpack(kind: Kind, archive: &Path, target: &Path, folder: &Path) -
     }
 }
 
-fn tar(reader: impl Read, folder: &Path) -> Result<(), String> {
+fn tar(reader: impl Read, directory: &Path) -> Result<(), String> {
     let mut archive = tar::Archive::new(reader);
     archive.set_preserve_permissions(true);
     // The files belong to this process's user: the task's.
     archive.set_preserve_ownerships(false);
-    archive.unpack(folder).map_err(|error| {
+    archive.unpack(directory).map_err(|error| {
         let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
         format!("cannot unpack it: {error}{cause}")
     })

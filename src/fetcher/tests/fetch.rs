@@ -1,4 +1,4 @@
-//! Whole fetches on real folders: copies, archives, the cache, and what is refused.
+//! Whole fetches on real directories: copies, archives, the cache, and what is refused.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -13,7 +13,7 @@ use protos::mesos::fetcher::FetcherInfo;
 use protos::mesos::fetcher::fetcher_info::Item;
 use protos::mesos::fetcher::fetcher_info::item::Action;
 
-/// A folder with a sandbox, a cache and sources in it, gone when the test is over.
+/// A directory with a sandbox, a cache and sources in it, gone when the test is over.
 struct Place(PathBuf);
 
 impl Place {
@@ -21,8 +21,8 @@ impl Place {
         static COUNTER: AtomicU32 = AtomicU32::new(0);
         let number = COUNTER.fetch_add(1, Ordering::Relaxed);
         let path = std::env::temp_dir().join(format!("tepui-fetch-{}-{number}", std::process::id()));
-        for folder in ["sandbox", "cache", "source"] {
-            fs::create_dir_all(path.join(folder)).unwrap();
+        for directory in ["sandbox", "cache", "source"] {
+            fs::create_dir_all(path.join(directory)).unwrap();
         }
         Place(path)
     }

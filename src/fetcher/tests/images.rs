@@ -8,14 +8,14 @@ use std::process::Command;
 use fetcher::image::{Store, Wanted, bring};
 use sha2::{Digest, Sha256};
 
-struct Folder(PathBuf);
+struct Directory(PathBuf);
 
-impl Folder {
-    fn new(name: &str) -> Folder {
+impl Directory {
+    fn new(name: &str) -> Directory {
         let path = std::env::temp_dir().join(format!("tepui-images-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&path);
         fs::create_dir_all(&path).unwrap();
-        Folder(path)
+        Directory(path)
     }
 
     fn wanted(&self, name: &str, registry: String) -> Wanted {
@@ -24,7 +24,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for Directory {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
@@ -75,7 +75,7 @@ fn serve(requests: usize, files: Vec<(String, Vec<u8>)>) -> (String, std::thread
 
 #[test]
 fn manifests_of_the_first_kind() {
-    let folder = Folder::new("schema1");
+    let directory = Directory::new("schema1");
     let (lower, upper) = (packed(&layer("file", "lower")), packed(&layer("file", "upper")));
     let (low, up) = (digest(&lower), digest(&upper));
     let label = r#", \"Labels\": {\"com.nvidia.volumes.needed\": \"nvidia_driver\"}"#;
@@ -91,7 +91,7 @@ fn manifests_of_the_first_kind() {
         (format!("/v2/team/app/blobs/{up}"), upper),
     ];
     let (address, thread) = serve(3, files);
-    let wanted = folder.wanted(&format!("{address}/team/app:1"), "https://127.0.0.1:1".into());
+    let wanted = directory.wanted(&format!("{address}/team/app:1"), "https://127.0.0.1:1".into());
     let image = bring(&wanted).unwrap();
     thread.join().unwrap();
     assert_eq!((image.defaults.cmd.clone(), image.defaults.working_dir.as_str()), (vec!["run".to_owned()], "/w"));
@@ -107,23 +107,23 @@ fn manifests_of_the_first_kind() {
 #[test]
 fn images_in_hdfs() {
     if std::env::var_os(fetcher::HADOOP_HOME).is_none() {
-        let folder = Folder::new("hdfs");
-        fs::create_dir_all(folder.0.join("bin")).unwrap();
+        let directory = Directory::new("hdfs");
+        fs::create_dir_all(directory.0.join("bin")).unwrap();
         // hadoop fs -copyToLocal hdfs://... TARGET
         let script = format!(
             "#!/bin/sh\n[ \"$1$2\" = fs-copyToLocal ] && exec cp \"{}/${{3#hdfs://}}\" \"$4\"\n",
-            folder.0.display()
+            directory.0.display()
         );
-        let client = folder.0.join("bin/hadoop");
+        let client = directory.0.join("bin/hadoop");
         fs::write(&client, script).unwrap();
         let mode = <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o755);
         fs::set_permissions(&client, mode).unwrap();
         let mut test = Command::new(std::env::current_exe().unwrap());
-        let test = test.args(["--exact", "images_in_hdfs", "--nocapture"]).env(fetcher::HADOOP_HOME, &folder.0);
+        let test = test.args(["--exact", "images_in_hdfs", "--nocapture"]).env(fetcher::HADOOP_HOME, &directory.0);
         assert!(test.status().unwrap().success());
         return;
     }
-    let folder = PathBuf::from(std::env::var_os(fetcher::HADOOP_HOME).unwrap());
+    let directory = PathBuf::from(std::env::var_os(fetcher::HADOOP_HOME).unwrap());
     // The same layer twice: above itself it can be mounted nowhere.
     let (one, two) = (layer("file", "one"), layer("file", "two"));
     let ids = [&one, &two, &one].map(|bytes| format!("\"{}\"", digest(bytes))).join(", ");
@@ -139,18 +139,18 @@ fn images_in_hdfs() {
     add("config.json", format!(r#"{{"rootfs": {{"diff_ids": [{ids}]}}}}"#).as_bytes());
     let layers = r#"[{"Config": "config.json", "Layers": ["1.tar", "2.tar", "1.tar"]}]"#;
     add("manifest.json", layers.as_bytes());
-    fs::create_dir_all(folder.join("namenode/images")).unwrap();
-    fs::write(folder.join("namenode/images/app:latest.tar"), archive.into_inner().unwrap()).unwrap();
+    fs::create_dir_all(directory.join("namenode/images")).unwrap();
+    fs::write(directory.join("namenode/images/app:latest.tar"), archive.into_inner().unwrap()).unwrap();
     let wanted = |name: &str| Wanted {
         name: name.into(),
         registry: "hdfs://namenode/images".into(),
-        store: folder.join("store"),
+        store: directory.join("store"),
         cached: true,
         stall: 120,
         logins: String::new(),
     };
     let image = bring(&wanted("app")).unwrap();
-    let store = Store::open(&folder.join("store")).unwrap();
+    let store = Store::open(&directory.join("store")).unwrap();
     let texts = image.layers.iter().map(|id| fs::read_to_string(store.layer(id).join("file")).unwrap());
     assert_eq!(texts.collect::<Vec<_>>(), ["two", "one"]);
     let error = bring(&wanted("other:1")).unwrap_err().to_string();

@@ -118,10 +118,10 @@ fn play(scenario: &Scenario) -> (Played, f64) {
 
 /// Has the released program play it, which is built by a profile.
 fn play_with(program: &OsStr, text: &str) -> (Played, f64) {
-    let folder = std::env::temp_dir().join(format!("tepui-bench-lab-{}", std::process::id()));
-    let out = folder.join("out");
-    std::fs::create_dir_all(&folder).expect("a directory can be made");
-    let file = folder.join("world.toml");
+    let directory = std::env::temp_dir().join(format!("tepui-bench-lab-{}", std::process::id()));
+    let out = directory.join("out");
+    std::fs::create_dir_all(&directory).expect("a directory can be made");
+    let file = directory.join("world.toml");
     std::fs::write(&file, text).expect("a file can be written");
     let mut command = Command::new(program);
     let mut child = command.args(["lab", "run"]).arg(&file).arg("--out").arg(&out).stdout(Stdio::null()).spawn();
@@ -137,7 +137,7 @@ fn play_with(program: &OsStr, text: &str) -> (Played, f64) {
     assert!(status.success(), "{status}");
     let written = std::fs::read(out.join("runs/0000-1.json")).expect("it has written what came of it");
     let played = serde_json::from_slice(&written).expect("its results can be read");
-    std::fs::remove_dir_all(&folder).expect("the directory can be removed");
+    std::fs::remove_dir_all(&directory).expect("the directory can be removed");
     (played, most)
 }
 

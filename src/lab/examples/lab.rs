@@ -14,8 +14,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let file = PathBuf::from(arguments.next().ok_or("which scenario?")?);
     let scenario = Scenario::read(&std::fs::read_to_string(&file)?, &file)?;
     let seed = arguments.next().map_or(Ok(scenario.seed), |seed| seed.parse())?;
-    let folder = file.parent().unwrap_or(&file);
-    let outcome = lab::run::run(&scenario, seed, folder, &mut |_| true)?;
+    let directory = file.parent().unwrap_or(&file);
+    let outcome = lab::run::run(&scenario, seed, directory, &mut |_| true)?;
     for metric in metrics(&outcome) {
         println!("{:40} {:.4}", metric.name, metric.value);
     }

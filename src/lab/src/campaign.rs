@@ -57,7 +57,7 @@ pub enum CampaignError {
 pub struct Campaign {
     scenario: Scenario,
     text: String,
-    folder: PathBuf,
+    directory: PathBuf,
     traces: PathBuf,
     in_traces: Traces,
     points: Vec<Point>,
@@ -94,7 +94,7 @@ impl Campaign {
     pub fn new(
         text: &str,
         file: &Path,
-        folder: &Path,
+        directory: &Path,
         repetitions: Option<u32>,
         catalog: Catalog,
     ) -> Result<Campaign, ScenarioError> {
@@ -121,7 +121,7 @@ impl Campaign {
         Ok(Campaign {
             scenario,
             text: text.to_owned(),
-            folder: folder.to_owned(),
+            directory: directory.to_owned(),
             traces,
             in_traces,
             points,
@@ -227,7 +227,7 @@ impl Campaign {
         runner: &Runner<'_>,
         told: &mut dyn FnMut(f64) -> bool,
     ) -> Result<Outcome, CampaignError> {
-        let path = self.folder.join("runs").join(format!("{point:04}-{seed}.json"));
+        let path = self.directory.join("runs").join(format!("{point:04}-{seed}.json"));
         if path.exists() {
             return read_outcome(&path);
         }
@@ -247,8 +247,8 @@ impl Campaign {
 
     /// Prepares the directory: results of another scenario, or of the same one with other files, are deleted.
     fn open(&self) -> Result<(), CampaignError> {
-        let runs = self.folder.join("runs");
-        let known = self.folder.join("scenario.toml");
+        let runs = self.directory.join("runs");
+        let known = self.directory.join("scenario.toml");
         let own = format!("{}{}{}", self.way, self.inputs, self.text);
         let same = std::fs::read_to_string(&known).is_ok_and(|text| text == own);
         if !same && runs.exists() {
@@ -259,7 +259,7 @@ impl Campaign {
     }
 
     fn report(&self, results: &Results) -> Result<(), CampaignError> {
-        write_report(&self.folder, &self.scenario.name, &self.scenario.about, &self.text, results)
+        write_report(&self.directory, &self.scenario.name, &self.scenario.about, &self.text, results)
     }
 }
 
@@ -267,29 +267,29 @@ impl Campaign {
 ///
 /// # Errors
 /// A file that cannot be written.
-pub fn save_one(folder: &Path, text: &str, about: &str, outcome: &Outcome) -> Result<(), CampaignError> {
-    let runs = folder.join("runs");
+pub fn save_one(directory: &Path, text: &str, about: &str, outcome: &Outcome) -> Result<(), CampaignError> {
+    let runs = directory.join("runs");
     let broken = |source| CampaignError::File { path: runs.clone(), source };
     if runs.exists() {
         std::fs::remove_dir_all(&runs).map_err(broken)?;
     }
     std::fs::create_dir_all(&runs).map_err(broken)?;
-    write(&folder.join("scenario.toml"), text)?;
+    write(&directory.join("scenario.toml"), text)?;
     write(&runs.join(format!("0000-{}.json", outcome.seed)), &serde_json::to_string(outcome).unwrap_or_default())?;
-    write_report(folder, &outcome.scenario, about, text, &vec![(Vec::new(), vec![outcome.clone()])])
+    write_report(directory, &outcome.scenario, about, text, &vec![(Vec::new(), vec![outcome.clone()])])
 }
 
 /// The tables and the page.
-fn write_report(folder: &Path, name: &str, about: &str, text: &str, results: &Results) -> Result<(), CampaignError> {
+fn write_report(directory: &Path, name: &str, about: &str, text: &str, results: &Results) -> Result<(), CampaignError> {
     let all: Vec<_> = results
         .iter()
         .flat_map(|(values, outcomes)| outcomes.iter().map(|outcome| (values.clone(), outcome)))
         .collect();
-    write(&folder.join("summary.csv"), &report::summary_csv(&all))?;
+    write(&directory.join("summary.csv"), &report::summary_csv(&all))?;
     if let Some(first) = results.iter().find_map(|(_, outcomes)| outcomes.first()) {
-        write(&folder.join("series.csv"), &report::series_csv(first))?;
+        write(&directory.join("series.csv"), &report::series_csv(first))?;
     }
-    write(&folder.join("report.html"), &report::page(name, about, text, results))
+    write(&directory.join("report.html"), &report::page(name, about, text, results))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -314,12 +314,12 @@ fn read_outcome(path: &Path) -> Result<Outcome, CampaignError> {
 ///
 /// # Errors
 /// The directory cannot be read, or contains something else.
-pub fn read_results(folder: &Path) -> Result<(Results, String), CampaignError> {
-    let known = folder.join("scenario.toml");
+pub fn read_results(directory: &Path) -> Result<(Results, String), CampaignError> {
+    let known = directory.join("scenario.toml");
     let text = std::fs::read_to_string(&known).map_err(|source| CampaignError::File { path: known.clone(), source })?;
     let points = points(&text, &known)?;
     let mut results: Results = points.into_iter().map(|point| (point.values, Vec::new())).collect();
-    for (point, outcome) in read_runs(folder)? {
+    for (point, outcome) in read_runs(directory)? {
         if let Some((_, outcomes)) = results.get_mut(point) {
             outcomes.push(outcome);
         }
@@ -328,8 +328,8 @@ pub fn read_results(folder: &Path) -> Result<(Results, String), CampaignError> {
 }
 
 /// The runs in a campaign's directory, with the numbers of their points, in the order of points and seeds.
-fn read_runs(folder: &Path) -> Result<Vec<(usize, Outcome)>, CampaignError> {
-    let runs = folder.join("runs");
+fn read_runs(directory: &Path) -> Result<Vec<(usize, Outcome)>, CampaignError> {
+    let runs = directory.join("runs");
     let broken = |source| CampaignError::File { path: runs.clone(), source };
     let mut paths: Vec<PathBuf> = Vec::new();
     for entry in std::fs::read_dir(&runs).map_err(broken)? {
@@ -372,33 +372,33 @@ mod tests {
 
     #[test]
     fn a_bad_trace_is_refused_before_anything_runs() {
-        let folder = std::env::temp_dir().join(format!("tepui-lab-trace-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
+        let directory = std::env::temp_dir().join(format!("tepui-lab-trace-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
         let header = "submit_s,tasks,cpus,mem_mb,duration_s\n";
-        std::fs::write(folder.join("good.csv"), format!("{header}0,1,1,64,5\n")).unwrap();
-        std::fs::write(folder.join("bad.csv"), format!("{header}0,1,1,64,5\n1,1,-1,64,5\n")).unwrap();
+        std::fs::write(directory.join("good.csv"), format!("{header}0,1,1,64,5\n")).unwrap();
+        std::fs::write(directory.join("bad.csv"), format!("{header}0,1,1,64,5\n1,1,-1,64,5\n")).unwrap();
         let text = "name = 'c'\nduration = '1m'\n[[agents]]\nresources = 'cpus:4;mem:4096'\n[[frameworks]]\nname = 'f'\n\
             [[frameworks.jobs]]\ntrace = 'good.csv'\n[sweep]\n'frameworks.f.jobs.0.trace' = ['good.csv', 'bad.csv']\n";
-        let why =
-            Campaign::new(text, &folder.join("c.toml"), &folder.join("out"), None, Catalog::default()).unwrap_err();
-        assert_eq!((why.file.clone(), why.line), (folder.join("bad.csv"), 3));
+        let why = Campaign::new(text, &directory.join("c.toml"), &directory.join("out"), None, Catalog::default())
+            .unwrap_err();
+        assert_eq!((why.file.clone(), why.line), (directory.join("bad.csv"), 3));
         assert!(why.rule.contains("cpus"), "{}", why.rule);
-        assert!(!folder.join("out").exists());
-        std::fs::remove_dir_all(&folder).unwrap();
+        assert!(!directory.join("out").exists());
+        std::fs::remove_dir_all(&directory).unwrap();
     }
 
     #[test]
     fn results_of_a_changed_trace_are_begun_anew() {
-        let folder = std::env::temp_dir().join(format!("tepui-lab-changed-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&folder);
-        std::fs::create_dir_all(&folder).unwrap();
+        let directory = std::env::temp_dir().join(format!("tepui-lab-changed-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&directory);
+        std::fs::create_dir_all(&directory).unwrap();
         let text = "name = 'c'\nduration = '1m'\n[[agents]]\nresources = 'cpus:4;mem:4096'\n[[frameworks]]\nname = 'f'\n\
             [[frameworks.jobs]]\ntrace = 'jobs.csv'\n";
         let submitted = |jobs: u32| {
             let rows: String = (0..jobs).map(|at| format!("{at},1,1,64,5\n")).collect();
             let header = "submit_s,tasks,cpus,mem_mb,duration_s\n";
-            std::fs::write(folder.join("jobs.csv"), format!("{header}{rows}")).unwrap();
-            let (file, out) = (folder.join("c.toml"), folder.join("out"));
+            std::fs::write(directory.join("jobs.csv"), format!("{header}{rows}")).unwrap();
+            let (file, out) = (directory.join("c.toml"), directory.join("out"));
             let campaign = Campaign::new(text, &file, &out, None, Catalog::default()).unwrap();
             let told = Told { stop_after: 99, finished: AtomicUsize::new(0) };
             let results = campaign.run(1, &told).unwrap();
@@ -406,28 +406,29 @@ mod tests {
             results[0].1[0].frameworks[0].submitted
         };
         assert_eq!((submitted(2), submitted(2), submitted(3)), (2, 2, 3));
-        std::fs::remove_dir_all(&folder).unwrap();
+        std::fs::remove_dir_all(&directory).unwrap();
     }
 
     #[test]
     fn an_interrupted_campaign_goes_on() {
-        let folder = std::env::temp_dir().join(format!("tepui-lab-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&folder);
-        let campaign = Campaign::new(SCENARIO, Path::new("c.toml"), &folder, None, Catalog::default()).unwrap();
+        let directory = std::env::temp_dir().join(format!("tepui-lab-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&directory);
+        let campaign = Campaign::new(SCENARIO, Path::new("c.toml"), &directory, None, Catalog::default()).unwrap();
         assert_eq!(campaign.runs(), 4);
         let told = |stop_after| Told { stop_after, finished: AtomicUsize::new(0) };
         let interrupted = campaign.run(1, &told(2)).unwrap_err();
         assert!(matches!(interrupted, CampaignError::Interrupted { done: 2, all: 4 }), "{interrupted}");
-        assert_eq!(read_results(&folder).unwrap().0.iter().map(|(_, outcomes)| outcomes.len()).sum::<usize>(), 2);
+        assert_eq!(read_results(&directory).unwrap().0.iter().map(|(_, outcomes)| outcomes.len()).sum::<usize>(), 2);
         let results = campaign.run(2, &told(99)).unwrap();
         assert_eq!(results.iter().map(|(_, outcomes)| outcomes.len()).sum::<usize>(), 4);
-        let again = Campaign::new(SCENARIO, Path::new("c.toml"), &folder.join("b"), None, Catalog::default()).unwrap();
+        let again =
+            Campaign::new(SCENARIO, Path::new("c.toml"), &directory.join("b"), None, Catalog::default()).unwrap();
         let others = again.run(2, &told(99)).unwrap();
         assert!(format!("{results:?}") == format!("{others:?}"), "results depend on threads or interruptions");
-        let page = std::fs::read_to_string(folder.join("report.html")).unwrap();
+        let page = std::fs::read_to_string(directory.join("report.html")).unwrap();
         assert!(page.contains("<svg") && page.contains("frameworks.f.conduct.refuse = 10s"));
-        let csv = std::fs::read_to_string(folder.join("summary.csv")).unwrap();
+        let csv = std::fs::read_to_string(directory.join("summary.csv")).unwrap();
         assert_eq!(csv.lines().count(), 5);
-        std::fs::remove_dir_all(&folder).unwrap();
+        std::fs::remove_dir_all(&directory).unwrap();
     }
 }

@@ -12,18 +12,18 @@ use sha2::{Digest, Sha256};
 
 use crate::scenario::ScenarioError;
 
-/// Returns a line for each file, as a TOML comment: its name relative to `folder`, and a digest of its content. A
+/// Returns a line for each file, as a TOML comment: its name relative to `directory`, and a digest of its content. A
 /// directory counts with all of its files.
 ///
 /// # Errors
 /// A file that cannot be read.
-pub fn digests(files: &BTreeSet<PathBuf>, folder: &Path) -> Result<String, ScenarioError> {
+pub fn digests(files: &BTreeSet<PathBuf>, directory: &Path) -> Result<String, ScenarioError> {
     let mut lines = String::new();
     for file in files {
         let unread =
             |why: io::Error| ScenarioError { file: file.clone(), line: 1, rule: format!("cannot be read: {why}") };
         let digest = digest(file).map_err(unread)?;
-        let name = file.strip_prefix(folder).unwrap_or(file);
+        let name = file.strip_prefix(directory).unwrap_or(file);
         // Writing to a string cannot fail. A name with a line break stays on its line.
         let _ = writeln!(lines, "# with {name:?}, {}", base::hex(&digest));
     }
@@ -63,12 +63,12 @@ mod tests {
 
     #[test]
     fn every_file_counts_and_every_byte() {
-        let folder = std::env::temp_dir().join(format!("tepui-lab-inputs-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&folder);
-        std::fs::create_dir_all(folder.join("profiles")).unwrap();
-        let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
-        let files = BTreeSet::from([folder.join("a.csv"), folder.join("profiles")]);
-        let now = || digests(&files, &folder).unwrap();
+        let directory = std::env::temp_dir().join(format!("tepui-lab-inputs-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&directory);
+        std::fs::create_dir_all(directory.join("profiles")).unwrap();
+        let write = |name: &str, text: &str| std::fs::write(directory.join(name), text).unwrap();
+        let files = BTreeSet::from([directory.join("a.csv"), directory.join("profiles")]);
+        let now = || digests(&files, &directory).unwrap();
         write("a.csv", "1");
         write("profiles/b.json", "2");
         let first = now();
@@ -81,8 +81,8 @@ mod tests {
         write("profiles/c.json", "4");
         let all = BTreeSet::from([first, second, third, now()]);
         assert_eq!(all.len(), 4, "{all:?}");
-        std::fs::remove_file(folder.join("a.csv")).unwrap();
-        assert!(digests(&files, &folder).unwrap_err().to_string().contains("a.csv"));
-        std::fs::remove_dir_all(&folder).unwrap();
+        std::fs::remove_file(directory.join("a.csv")).unwrap();
+        assert!(digests(&files, &directory).unwrap_err().to_string().contains("a.csv"));
+        std::fs::remove_dir_all(&directory).unwrap();
     }
 }

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_fits_a_folder() {
+    fn a_name_fits_a_directory() {
         let long = format!("a/{}", "b".repeat(Role::MAX_BYTES - 2));
         assert_eq!(role(&long).depth(), 2);
         let why = "Role names cannot be longer than 255 bytes: 'a/bbbbbbbbbbbbbbbbbbbbbbbbbbbbbb...' has 256";

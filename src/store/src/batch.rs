@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use crate::create::{Access, append_file, create_directory};
 use crate::error::StoreError;
-use crate::replace::{folder_of, sync_folder, temporary_file, temporary_link};
+use crate::replace::{directory_of, sync_directory, temporary_file, temporary_link};
 use crate::trouble;
 
 /// From this number of files and directories on, one syncfs(2) is cheaper than a sync of each.
@@ -28,9 +28,9 @@ pub struct Batch {
     replaced: BTreeMap<PathBuf, File>,
     /// Files with new ends.
     appended: BTreeMap<PathBuf, File>,
-    /// Folders with new or missing names.
-    folders: BTreeSet<PathBuf>,
-    /// Folders that are known to be there.
+    /// Directories with new or missing names.
+    directories: BTreeSet<PathBuf>,
+    /// Directories that are known to be there.
     known: BTreeSet<PathBuf>,
     /// How long files were before they were appended to; none if they were not there.
     lengths: BTreeMap<PathBuf, Option<u64>>,
@@ -44,7 +44,7 @@ impl Batch {
             names: VecDeque::new(),
             replaced: BTreeMap::new(),
             appended: BTreeMap::new(),
-            folders: BTreeSet::new(),
+            directories: BTreeSet::new(),
             known: BTreeSet::new(),
             lengths: BTreeMap::new(),
         }
@@ -56,14 +56,14 @@ impl Batch {
     /// When the disk refuses.
     pub fn replace(&mut self, path: &str, bytes: &[u8]) -> Result<(), StoreError> {
         let path = self.root.join(path);
-        let folder = folder_of(&path).to_owned();
-        self.make_folder(&folder)?;
-        let (temporary, mut file) = temporary_file(&folder)?;
+        let directory = directory_of(&path).to_owned();
+        self.make_directory(&directory)?;
+        let (temporary, mut file) = temporary_file(&directory)?;
         self.names.push_back((temporary.clone(), path.clone()));
         trouble::write_all(&mut file, bytes).map_err(StoreError::io("write", &temporary))?;
         self.appended.remove(&path);
         self.replaced.insert(path, file);
-        self.folders.insert(folder);
+        self.directories.insert(directory);
         Ok(())
     }
 
@@ -94,11 +94,11 @@ impl Batch {
             }
             return trouble::write_all(file, bytes).map_err(StoreError::io("append to", &path));
         }
-        let folder = folder_of(&path).to_owned();
-        self.make_folder(&folder)?;
+        let directory = directory_of(&path).to_owned();
+        self.make_directory(&directory)?;
         let mut file = match OpenOptions::new().append(true).open(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                self.folders.insert(folder);
+                self.directories.insert(directory);
                 self.lengths.entry(path.clone()).or_insert(None);
                 append_file(&path, Access::Owner)
             }
@@ -120,9 +120,9 @@ impl Batch {
     ///
     /// # Errors
     /// The disk refuses.
-    pub fn folder(&mut self, path: &str) -> Result<(), StoreError> {
+    pub fn directory(&mut self, path: &str) -> Result<(), StoreError> {
         let path = self.root.join(path);
-        self.make_folder(&path)
+        self.make_directory(&path)
     }
 
     /// The symbolic link will lead to `target`.
@@ -131,10 +131,10 @@ impl Batch {
     /// When the disk refuses.
     pub fn link(&mut self, path: &str, target: &str) -> Result<(), StoreError> {
         let path = self.root.join(path);
-        let folder = folder_of(&path).to_owned();
-        self.make_folder(&folder)?;
+        let directory = directory_of(&path).to_owned();
+        self.make_directory(&directory)?;
         self.names.push_back((temporary_link(&path, Path::new(target))?, path));
-        self.folders.insert(folder);
+        self.directories.insert(directory);
         Ok(())
     }
 
@@ -155,7 +155,7 @@ impl Batch {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
             outcome => outcome.map_err(StoreError::io("remove", &path))?,
         }
-        self.folders.insert(folder_of(&path).to_owned());
+        self.directories.insert(directory_of(&path).to_owned());
         Ok(())
     }
 
@@ -207,11 +207,11 @@ impl Batch {
             renamed.map_err(StoreError::io("replace", path))?;
             self.names.pop_front();
         }
-        let folders = std::mem::take(&mut self.folders);
-        if folders.len() > SYNC_EACH_MAX {
+        let directories = std::mem::take(&mut self.directories);
+        if directories.len() > SYNC_EACH_MAX {
             return self.sync_all();
         }
-        folders.iter().try_for_each(|folder| sync_folder(folder))
+        directories.iter().try_for_each(|directory| sync_directory(directory))
     }
 
     fn sync_all(&self) -> Result<(), StoreError> {
@@ -220,22 +220,22 @@ impl Batch {
     }
 
     /// Creates a directory and its parents; directories with new names are recorded.
-    fn make_folder(&mut self, folder: &Path) -> Result<(), StoreError> {
-        if self.known.contains(folder) {
+    fn make_directory(&mut self, directory: &Path) -> Result<(), StoreError> {
+        if self.known.contains(directory) {
             return Ok(());
         }
-        match trouble::step().and_then(|()| create_directory(folder, Access::Owner)) {
+        match trouble::step().and_then(|()| create_directory(directory, Access::Owner)) {
             Ok(()) => {
-                self.folders.insert(folder_of(folder).to_owned());
+                self.directories.insert(directory_of(directory).to_owned());
             }
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound && folder != folder_of(folder) => {
-                self.make_folder(folder_of(folder))?;
-                return self.make_folder(folder);
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && directory != directory_of(directory) => {
+                self.make_directory(directory_of(directory))?;
+                return self.make_directory(directory);
             }
-            Err(error) => return Err(StoreError::io("create the directory", folder)(error)),
+            Err(error) => return Err(StoreError::io("create the directory", directory)(error)),
         }
-        self.known.insert(folder.to_owned());
+        self.known.insert(directory.to_owned());
         Ok(())
     }
 }

@@ -12,7 +12,7 @@ pub(crate) fn encode(changes: &[Change]) -> Vec<u8> {
         let (tag, path, at, bytes): (u8, &str, Option<u64>, &[u8]) = match change {
             Change::Replace { path, bytes } => (0, path, None, bytes),
             Change::Append { path, at, bytes } => (1, path, *at, bytes),
-            Change::Folder { path } => (2, path, None, &[]),
+            Change::Directory { path } => (2, path, None, &[]),
             Change::Link { path, target } => (3, path, None, target.as_bytes()),
             Change::Remove { path } => (4, path, None, &[]),
         };
@@ -37,7 +37,7 @@ pub(crate) fn decode(record: &[u8]) -> Option<Vec<Change>> {
         changes.push(match tag {
             0 => Change::Replace { path, bytes: bytes.to_vec() },
             1 => Change::Append { path, at: (at != UNKNOWN).then_some(at), bytes: bytes.to_vec() },
-            2 => Change::Folder { path },
+            2 => Change::Directory { path },
             3 => Change::Link { path, target: String::from_utf8(bytes.to_vec()).ok()? },
             4 => Change::Remove { path },
             _ => return None,

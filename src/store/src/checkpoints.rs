@@ -121,14 +121,14 @@ impl Lengths {
                 self.known.retain(|known, _| !is_within(known, path));
                 self.removed.push(path.clone());
             }
-            Change::Append { at: None, .. } | Change::Folder { .. } | Change::Link { .. } => {}
+            Change::Append { at: None, .. } | Change::Directory { .. } | Change::Link { .. } => {}
         }
     }
 }
 
 /// Whether it is this file or directory, or lies below it.
-pub(crate) fn is_within(path: &str, folder: &str) -> bool {
-    path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+pub(crate) fn is_within(path: &str, directory: &str) -> bool {
+    path.strip_prefix(directory).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 impl Checkpoints {

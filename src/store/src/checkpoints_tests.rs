@@ -32,7 +32,7 @@ fn script() -> Vec<Vec<Change>> {
     vec![
         vec![replace("a/b/info", b"one"), append("a/b/updates", b"first ")],
         vec![append("a/b/updates", b"second "), append("a/b/updates", b"third "), append("c/updates", b"c")],
-        vec![Change::Folder { path: "d/e".into() }, Change::Link { path: "latest".into(), target: "/w/a".into() }],
+        vec![Change::Directory { path: "d/e".into() }, Change::Link { path: "latest".into(), target: "/w/a".into() }],
         many,
         vec![replace("a/b/info", b"two"), Change::Link { path: "latest".into(), target: "/w/d".into() }],
         vec![append("c/updates", b"more"), remove("c"), append("c/updates", b"again")],
@@ -47,17 +47,17 @@ fn model(batches: &[Vec<Change>]) -> MetaTree {
     tree
 }
 
-struct Folder(PathBuf);
+struct Directory(PathBuf);
 
-impl Folder {
-    fn new(name: &str) -> Folder {
+impl Directory {
+    fn new(name: &str) -> Directory {
         // Nothing here waits for a real disk, if there is a choice.
         let memory = Some(PathBuf::from("/dev/shm")).filter(|path| path.is_dir());
         let path =
             memory.unwrap_or_else(std::env::temp_dir).join(format!("tepui-checkpoints-{name}-{}", std::process::id()));
-        let folder = Folder(path);
-        folder.clear();
-        folder
+        let directory = Directory(path);
+        directory.clear();
+        directory
     }
 
     /// The runtime directory.
@@ -79,8 +79,8 @@ impl Folder {
 
     /// All names in it, without the journal.
     fn names(&self) -> BTreeSet<String> {
-        fn walk(root: &Path, folder: &Path, names: &mut BTreeSet<String>) {
-            for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        fn walk(root: &Path, directory: &Path, names: &mut BTreeSet<String>) {
+            for entry in fs::read_dir(directory).unwrap().map(Result::unwrap) {
                 names.insert(entry.path().strip_prefix(root).unwrap().to_string_lossy().into_owned());
                 if entry.file_type().unwrap().is_dir() {
                     walk(root, &entry.path(), names);
@@ -94,7 +94,7 @@ impl Folder {
     }
 }
 
-impl Folder {
+impl Directory {
     fn clear(&self) {
         for path in [&self.0, &self.runtime()] {
             let _ = fs::remove_dir_all(path);
@@ -102,7 +102,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for Directory {
     fn drop(&mut self) {
         self.clear();
     }
@@ -110,10 +110,10 @@ impl Drop for Folder {
 
 /// Plays the script with a disk that refuses `bad` calls after `good` ones; a process that dies after batch `dies` is
 /// followed by another one. Whether any call was refused.
-fn play(folder: &Folder, journal: bool, good: u32, bad: u32, error: Errno, dies: usize) -> bool {
-    folder.clear();
+fn play(directory: &Directory, journal: bool, good: u32, bad: u32, error: Errno, dies: usize) -> bool {
+    directory.clear();
     let case = format!("journal {journal}, {good} calls are good, {bad} bad, {error}, dies after {dies}");
-    let mut checkpoints = folder.open().unwrap();
+    let mut checkpoints = directory.open().unwrap();
     if journal {
         checkpoints.tend().unwrap();
     }
@@ -134,7 +134,7 @@ fn play(folder: &Folder, journal: bool, good: u32, bad: u32, error: Errno, dies:
             let _ = checkpoints.tend();
         }
         if index == dies {
-            checkpoints = folder.open().unwrap();
+            checkpoints = directory.open().unwrap();
             assert_eq!(checkpoints.read().unwrap(), model(&script[..=index]), "{case}: opened after batch {index}");
         }
     }
@@ -143,23 +143,23 @@ fn play(folder: &Folder, journal: bool, good: u32, bad: u32, error: Errno, dies:
     assert!(checkpoints.aside.is_empty() && checkpoints.trouble().is_none(), "{case}");
     let wanted = model(&script);
     let names: BTreeSet<String> =
-        wanted.files.keys().chain(wanted.links.keys()).chain(&wanted.folders).cloned().collect();
-    assert_eq!(read_meta(&folder.0).unwrap(), wanted, "{case}");
-    assert_eq!(folder.names(), names, "{case}");
-    assert_eq!(folder.second(), None, "{case}");
+        wanted.files.keys().chain(wanted.links.keys()).chain(&wanted.directories).cloned().collect();
+    assert_eq!(read_meta(&directory.0).unwrap(), wanted, "{case}");
+    assert_eq!(directory.names(), names, "{case}");
+    assert_eq!(directory.second(), None, "{case}");
     refused
 }
 
 #[test]
 fn nothing_is_lost_wherever_the_disk_refuses() {
-    let folder = Folder::new("refuses");
+    let directory = Directory::new("refuses");
     let mut cases = 0;
     for journal in [true, false] {
         for error in [Errno::NOSPC, Errno::MFILE, Errno::IO] {
             for bad in [1, 2, 7, 10_000] {
                 for good in 0.. {
                     cases += 1;
-                    if !play(&folder, journal, good, bad, error, good as usize % 7) {
+                    if !play(&directory, journal, good, bad, error, good as usize % 7) {
                         break;
                     }
                 }
@@ -171,8 +171,8 @@ fn nothing_is_lost_wherever_the_disk_refuses() {
 
 #[test]
 fn what_is_aside_survives_until_there_is_room_and_the_journal_is_used_again() {
-    let folder = Folder::new("aside");
-    let mut checkpoints = folder.open().unwrap();
+    let directory = Directory::new("aside");
+    let mut checkpoints = directory.open().unwrap();
     checkpoints.tend().unwrap();
     for round in 0..3 {
         // Only the journal's own calls succeed, as on a full disk.
@@ -188,15 +188,15 @@ fn what_is_aside_survives_until_there_is_room_and_the_journal_is_used_again() {
         let wanted: String = (0..=round).map(|n| format!("round {n} and ")).collect();
         assert_eq!(text(checkpoints.read().unwrap()), wanted);
         checkpoints.tend().unwrap();
-        assert_eq!(text(read_meta(&folder.0).unwrap()), wanted);
+        assert_eq!(text(read_meta(&directory.0).unwrap()), wanted);
         assert!(matches!(checkpoints.write(&[replace("other", b"x")]).unwrap(), Written::InPlace));
     }
 }
 
 #[test]
 fn a_journal_that_is_full_refuses_and_loses_nothing() {
-    let folder = Folder::new("full");
-    let mut checkpoints = folder.open().unwrap();
+    let directory = Directory::new("full");
+    let mut checkpoints = directory.open().unwrap();
     checkpoints.tend().unwrap();
     let (mut taken, piece) = (0, vec![b'x'; 5000]);
     fail(0, 1, Errno::NOSPC.raw_os_error());
@@ -215,15 +215,15 @@ fn a_journal_that_is_full_refuses_and_loses_nothing() {
     }
     assert_eq!(checkpoints.read().unwrap().files["resources/updates"].len() as u64, taken * 5000);
     checkpoints.tend().unwrap();
-    assert_eq!(fs::metadata(folder.0.join("resources/updates")).unwrap().len(), taken * 5000);
+    assert_eq!(fs::metadata(directory.0.join("resources/updates")).unwrap().len(), taken * 5000);
 }
 
 #[test]
 fn what_does_not_pass_is_an_error_at_once() {
-    let folder = Folder::new("stays");
-    let mut checkpoints = folder.open().unwrap();
+    let directory = Directory::new("stays");
+    let mut checkpoints = directory.open().unwrap();
     checkpoints.tend().unwrap();
-    fs::write(folder.0.join("file"), b"").unwrap();
+    fs::write(directory.0.join("file"), b"").unwrap();
     let error = checkpoints.write(&[replace("file/below", b"x")]).unwrap_err();
     assert!(!error.is_transient(), "{error}");
 }
@@ -235,40 +235,40 @@ fn refuse_twice() {
 
 #[test]
 fn the_second_journal_takes_what_the_first_refuses() {
-    let folder = Folder::new("second");
-    let mut checkpoints = folder.open().unwrap();
+    let directory = Directory::new("second");
+    let mut checkpoints = directory.open().unwrap();
     checkpoints.tend().unwrap();
     fail(0, 1, Errno::NOSPC.raw_os_error());
     assert_eq!(checkpoints.write(&[append("updates", b"first ")]).unwrap(), Written::Aside);
     fail(0, 1, Errno::ROFS.raw_os_error());
     assert_eq!(checkpoints.write(&[append("updates", b"second ")]).unwrap(), Written::Aside);
-    let second = folder.second().expect("the second journal exists");
+    let second = directory.second().expect("the second journal exists");
     // The first journal would take this one, but it would be read before the second one.
     heal(1);
     assert_eq!(checkpoints.write(&[append("updates", b"third ")]).unwrap(), Written::Aside);
 
     // One call is that for descriptors in reserve.
     refuse_twice();
-    let mut checkpoints = folder.open().unwrap();
+    let mut checkpoints = directory.open().unwrap();
     assert_eq!(checkpoints.read().unwrap().files["updates"], b"first second third ");
-    assert_eq!(folder.second().as_ref(), Some(&second));
+    assert_eq!(directory.second().as_ref(), Some(&second));
     heal(2);
     let copy = fs::read(&second).unwrap();
     checkpoints.tend().unwrap();
-    assert_eq!(folder.second(), None);
-    assert_eq!(read_meta(&folder.0).unwrap().files["updates"], b"first second third ");
+    assert_eq!(directory.second(), None);
+    assert_eq!(read_meta(&directory.0).unwrap().files["updates"], b"first second third ");
 
     // A process that is killed before it deletes the second journal applies it once more.
     fs::write(&second, copy).unwrap();
-    let checkpoints = folder.open().unwrap();
+    let checkpoints = directory.open().unwrap();
     assert_eq!(checkpoints.read().unwrap().files["updates"], b"first second third ");
-    assert_eq!(folder.second(), None);
+    assert_eq!(directory.second(), None);
 }
 
 #[test]
 fn reservations_are_not_written_to_the_second_journal() {
-    let folder = Folder::new("reservations");
-    let mut checkpoints = folder.open().unwrap();
+    let directory = Directory::new("reservations");
+    let mut checkpoints = directory.open().unwrap();
     checkpoints.tend().unwrap();
     refuse_twice();
     assert_eq!(checkpoints.write(&[append("updates", b"one ")]).unwrap(), Written::Aside);
@@ -277,23 +277,23 @@ fn reservations_are_not_written_to_the_second_journal() {
     assert!(error.is_transient(), "{error}");
     heal(1);
     assert_eq!(checkpoints.write(&[replace("resources/resources.info", b"x")]).unwrap(), Written::InPlace);
-    assert_eq!(folder.second(), None);
-    assert_eq!(read_meta(&folder.0).unwrap().files["updates"], b"one ");
+    assert_eq!(directory.second(), None);
+    assert_eq!(read_meta(&directory.0).unwrap().files["updates"], b"one ");
 }
 
 #[test]
 fn a_new_meta_directory_does_not_read_the_second_journal_of_an_old_one() {
-    let folder = Folder::new("renewed");
-    let mut checkpoints = folder.open().unwrap();
+    let directory = Directory::new("renewed");
+    let mut checkpoints = directory.open().unwrap();
     checkpoints.tend().unwrap();
     refuse_twice();
     assert_eq!(checkpoints.write(&[append("updates", b"old ")]).unwrap(), Written::Aside);
     heal(2);
-    assert!(folder.second().is_some());
+    assert!(directory.second().is_some());
     drop(checkpoints);
-    fs::remove_dir_all(&folder.0).unwrap();
+    fs::remove_dir_all(&directory.0).unwrap();
     for _ in 0..2 {
-        let mut checkpoints = folder.open().unwrap();
+        let mut checkpoints = directory.open().unwrap();
         assert_eq!(checkpoints.read().unwrap(), MetaTree::default());
         checkpoints.tend().unwrap();
     }

@@ -100,7 +100,7 @@ pub fn create_directories(path: &Path, access: Access) -> io::Result<()> {
 /// # Errors
 /// What the system refuses.
 pub fn create_private(path: &Path) -> io::Result<()> {
-    create_directories(crate::replace::folder_of(path), Access::All)?;
+    create_directories(crate::replace::directory_of(path), Access::All)?;
     create_directories(path, Access::Owner)?;
     narrow(path, &fs::symlink_metadata(path)?)
 }

@@ -18,7 +18,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use crate::create::{Access, create_directories};
 use crate::error::{StoreError, is_transient};
-use crate::replace::{folder_of, sync_folder};
+use crate::replace::{directory_of, sync_directory};
 use crate::trouble;
 
 /// Size of the journal in the meta directory.
@@ -83,7 +83,7 @@ impl Journal {
         }
         let file = made?;
         fs::rename(&temporary, path).map_err(StoreError::io("replace", path))?;
-        sync_folder(folder_of(path))?;
+        sync_directory(directory_of(path))?;
         let mut journal = Journal::empty(path, file, SIZE);
         journal.assign_id();
         Ok(journal)
@@ -109,7 +109,7 @@ impl Journal {
     }
 
     fn make(path: &Path) -> Result<File, StoreError> {
-        let directory = folder_of(path);
+        let directory = directory_of(path);
         create_directories(directory, Access::Owner).map_err(StoreError::io("create the directory", directory))?;
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(true).mode(0o600);

@@ -30,7 +30,7 @@ pub struct MetaTree {
     /// The symbolic links and where they lead.
     pub links: BTreeMap<String, String>,
     /// The directories.
-    pub folders: BTreeSet<String>,
+    pub directories: BTreeSet<String>,
     /// When files below a directory `pids` were written, since 1970: it distinguishes a pid from a later one of the
     /// same number.
     pub times: BTreeMap<String, Duration>,
@@ -42,7 +42,7 @@ pub struct MetaTree {
 /// A file that cannot be read.
 pub fn read_meta(root: &Path) -> Result<MetaTree, StoreError> {
     let mut tree = MetaTree::default();
-    read_folder(root, "", &mut tree)?;
+    read_directory(root, "", &mut tree)?;
     Ok(tree)
 }
 
@@ -64,9 +64,9 @@ impl MetaTree {
                 file.truncate(at.and_then(|at| usize::try_from(at).ok()).unwrap_or(file.len()));
                 file.extend_from_slice(bytes);
             }
-            Change::Folder { path } => {
+            Change::Directory { path } => {
                 self.note_parents(path);
-                self.folders.insert(path.clone());
+                self.directories.insert(path.clone());
             }
             Change::Link { path, target } => {
                 self.note_parents(path);
@@ -75,7 +75,7 @@ impl MetaTree {
             Change::Remove { path } => {
                 self.files.retain(|known, _| !is_within(known, path));
                 self.links.retain(|known, _| !is_within(known, path));
-                self.folders.retain(|known| !is_within(known, path));
+                self.directories.retain(|known| !is_within(known, path));
                 self.times.retain(|known, _| !is_within(known, path));
             }
         }
@@ -83,7 +83,7 @@ impl MetaTree {
 
     fn note_parents(&mut self, path: &str) {
         for (at, _) in path.match_indices('/') {
-            self.folders.insert(path[..at].to_owned());
+            self.directories.insert(path[..at].to_owned());
         }
     }
 }
@@ -92,10 +92,10 @@ impl MetaTree {
 struct Names {
     files: Vec<String>,
     links: BTreeMap<String, String>,
-    folders: Vec<String>,
+    directories: Vec<String>,
 }
 
-fn read_folder(root: &Path, path: &str, tree: &mut MetaTree) -> Result<(), StoreError> {
+fn read_directory(root: &Path, path: &str, tree: &mut MetaTree) -> Result<(), StoreError> {
     let Some(names) = names_in(&root.join(path))? else { return Ok(()) };
     let at = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") };
     // Only what `latest` leads to is of interest where there is one.
@@ -111,16 +111,16 @@ fn read_folder(root: &Path, path: &str, tree: &mut MetaTree) -> Result<(), Store
     }
     tree.links.extend(names.links.iter().map(|(name, target)| (at(name), target.clone())));
     let mut ended = Vec::new();
-    for name in names.folders {
+    for name in names.directories {
         let child = at(&name);
-        tree.folders.insert(child.clone());
+        tree.directories.insert(child.clone());
         let wanted = !is_choice || latest.as_ref() == Some(&name);
         if path.ends_with("/executors")
             && let Some(sentinel) = sentinel_of(root, &child)?
         {
             ended.push((written(&root.join(sentinel)).unwrap_or_default(), child));
         } else if wanted {
-            read_folder(root, &child, tree)?;
+            read_directory(root, &child, tree)?;
         }
     }
     // The newest of those that have ended are shown again; of the others the names are enough.
@@ -129,7 +129,7 @@ fn read_folder(root: &Path, path: &str, tree: &mut MetaTree) -> Result<(), Store
     for (index, (_, executor)) in ended.into_iter().enumerate() {
         match index < old {
             true => note_ended(root, &executor, tree)?,
-            false => read_folder(root, &executor, tree)?,
+            false => read_directory(root, &executor, tree)?,
         }
     }
     Ok(())
@@ -159,7 +159,7 @@ fn note_ended(root: &Path, executor: &str, tree: &mut MetaTree) -> Result<(), St
     let runs = format!("{executor}/runs");
     if let Some(names) = names_in(&root.join(&runs))? {
         tree.links.extend(names.links.into_iter().map(|(name, target)| (format!("{runs}/{name}"), target)));
-        tree.folders.extend(names.folders.into_iter().map(|name| format!("{runs}/{name}")));
+        tree.directories.extend(names.directories.into_iter().map(|name| format!("{runs}/{name}")));
     }
     if let Some(path) = sentinel_of(root, executor)? {
         tree.files.insert(path, Vec::new());
@@ -167,20 +167,20 @@ fn note_ended(root: &Path, executor: &str, tree: &mut MetaTree) -> Result<(), St
     Ok(())
 }
 
-fn names_in(folder: &Path) -> Result<Option<Names>, StoreError> {
-    let entries = match fs::read_dir(folder) {
+fn names_in(directory: &Path) -> Result<Option<Names>, StoreError> {
+    let entries = match fs::read_dir(directory) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(StoreError::io("read the directory", folder)(error)),
+        Err(error) => return Err(StoreError::io("read the directory", directory)(error)),
     };
-    let mut names = Names { files: Vec::new(), links: BTreeMap::new(), folders: Vec::new() };
+    let mut names = Names { files: Vec::new(), links: BTreeMap::new(), directories: Vec::new() };
     for entry in entries {
-        let entry = entry.map_err(StoreError::io("read the directory", folder))?;
+        let entry = entry.map_err(StoreError::io("read the directory", directory))?;
         let kind = entry.file_type().map_err(StoreError::io("look at", &entry.path()))?;
         // Ids are UTF-8, so a name that is not was not made by an agent.
         let Ok(name) = entry.file_name().into_string() else { continue };
         if kind.is_dir() {
-            names.folders.push(name);
+            names.directories.push(name);
         } else if kind.is_symlink() {
             let target = fs::read_link(entry.path()).map_err(StoreError::io("read the link", &entry.path()))?;
             names.links.insert(name, target.to_string_lossy().into_owned());
@@ -189,7 +189,7 @@ fn names_in(folder: &Path) -> Result<Option<Names>, StoreError> {
         }
     }
     names.files.sort();
-    names.folders.sort();
+    names.directories.sort();
     Ok(Some(names))
 }
 

@@ -76,7 +76,7 @@ impl MetaDirectory {
                         let left = || self.longer.get(path).copied().filter(|_| !batch.writes(path));
                         batch.append_at(path, at.or_else(left), bytes)?;
                     }
-                    Change::Folder { path } => batch.folder(path)?,
+                    Change::Directory { path } => batch.directory(path)?,
                     Change::Link { path, target } => batch.link(path, target)?,
                     Change::Remove { path } => batch.remove(path)?,
                 }

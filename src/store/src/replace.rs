@@ -20,13 +20,13 @@ static COUNTER: AtomicU32 = AtomicU32::new(0);
 /// # Errors
 /// The disk refuses; the file is then unchanged.
 pub fn replace_file(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
-    let folder = folder_of(path);
-    create_directories(folder, Access::Owner).map_err(StoreError::io("create the directory", folder))?;
-    let (temporary, mut file) = temporary_file(folder)?;
+    let directory = directory_of(path);
+    create_directories(directory, Access::Owner).map_err(StoreError::io("create the directory", directory))?;
+    let (temporary, mut file) = temporary_file(directory)?;
     file.write_all(bytes).map_err(StoreError::io("write", &temporary))?;
     file.sync_all().map_err(StoreError::io("sync", &temporary))?;
     fs::rename(&temporary, path).map_err(StoreError::io("replace", path))?;
-    sync_folder(folder)
+    sync_directory(directory)
 }
 
 /// Makes a symbolic link lead to `target`, also if it led elsewhere before. It is not synced: a link can be made again.
@@ -44,9 +44,9 @@ pub fn replace_link(path: &Path, target: &Path) -> Result<(), StoreError> {
 
 /// Makes a link under a temporary name beside `path`.
 pub(crate) fn temporary_link(path: &Path, target: &Path) -> Result<PathBuf, StoreError> {
-    let folder = folder_of(path);
+    let directory = directory_of(path);
     loop {
-        let temporary = folder.join(temporary_name());
+        let temporary = directory.join(temporary_name());
         match trouble::step().and_then(|()| symlink(target, &temporary)) {
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
             outcome => {
@@ -57,9 +57,9 @@ pub(crate) fn temporary_link(path: &Path, target: &Path) -> Result<PathBuf, Stor
 }
 
 /// Makes a file under a temporary name.
-pub(crate) fn temporary_file(folder: &Path) -> Result<(PathBuf, File), StoreError> {
+pub(crate) fn temporary_file(directory: &Path) -> Result<(PathBuf, File), StoreError> {
     loop {
-        let temporary = folder.join(temporary_name());
+        let temporary = directory.join(temporary_name());
         match trouble::step().and_then(|()| create_new(&temporary, Access::Owner)) {
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
             outcome => {
@@ -70,14 +70,14 @@ pub(crate) fn temporary_file(folder: &Path) -> Result<(PathBuf, File), StoreErro
 }
 
 /// Makes the names in a directory durable.
-pub(crate) fn sync_folder(folder: &Path) -> Result<(), StoreError> {
-    let open = trouble::step().and_then(|()| File::open(folder)).map_err(StoreError::io("open", folder))?;
-    trouble::step().and_then(|()| open.sync_all()).map_err(StoreError::io("sync", folder))
+pub(crate) fn sync_directory(directory: &Path) -> Result<(), StoreError> {
+    let open = trouble::step().and_then(|()| File::open(directory)).map_err(StoreError::io("open", directory))?;
+    trouble::step().and_then(|()| open.sync_all()).map_err(StoreError::io("sync", directory))
 }
 
 /// The directory of a file.
-pub(crate) fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+pub(crate) fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Six characters, as Mesos names its temporary files; names left by a crash are skipped over.

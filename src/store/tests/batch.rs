@@ -8,15 +8,15 @@ use std::time::{Duration, UNIX_EPOCH};
 use store::{Batch, frame, read_frames, read_meta, replace_file, replace_link};
 
 /// A directory for each test, removed when dropped.
-struct Folder(PathBuf);
+struct Directory(PathBuf);
 
-impl Folder {
-    fn new() -> Folder {
+impl Directory {
+    fn new() -> Directory {
         static COUNTER: AtomicU32 = AtomicU32::new(0);
         let number = COUNTER.fetch_add(1, Ordering::Relaxed);
         let path = std::env::temp_dir().join(format!("tepui-store-{}-{number}", std::process::id()));
         fs::create_dir_all(&path).unwrap();
-        Folder(path)
+        Directory(path)
     }
 
     fn text(&self, path: &str) -> Option<String> {
@@ -24,7 +24,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for Directory {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
@@ -32,81 +32,81 @@ impl Drop for Folder {
 
 #[test]
 fn all_changes_are_there_after_commit() {
-    let folder = Folder::new();
-    let mut batch = Batch::new(&folder.0);
+    let directory = Directory::new();
+    let mut batch = Batch::new(&directory.0);
     batch.replace("a/b/file", b"one").unwrap();
     batch.replace("a/b/file", b"two").unwrap();
     batch.append("a/log", b"1").unwrap();
     batch.append("a/log", b"2").unwrap();
-    batch.folder("a/runs/x").unwrap();
+    batch.directory("a/runs/x").unwrap();
     batch.link("a/runs/latest", "/elsewhere/x").unwrap();
     batch.link("a/runs/latest", "/elsewhere/y").unwrap();
     batch.commit().unwrap();
-    assert_eq!(folder.text("a/b/file").unwrap(), "two");
-    assert_eq!(folder.text("a/log").unwrap(), "12");
-    assert!(folder.0.join("a/runs/x").is_dir());
-    assert_eq!(fs::read_link(folder.0.join("a/runs/latest")).unwrap(), PathBuf::from("/elsewhere/y"));
-    let names: Vec<_> = fs::read_dir(folder.0.join("a/b")).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(directory.text("a/b/file").unwrap(), "two");
+    assert_eq!(directory.text("a/log").unwrap(), "12");
+    assert!(directory.0.join("a/runs/x").is_dir());
+    assert_eq!(fs::read_link(directory.0.join("a/runs/latest")).unwrap(), PathBuf::from("/elsewhere/y"));
+    let names: Vec<_> = fs::read_dir(directory.0.join("a/b")).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(names, ["file"], "no temporary file is left");
 }
 
 #[test]
 fn an_append_after_a_replace_in_one_batch_lands_in_the_new_file() {
-    let folder = Folder::new();
-    fs::write(folder.0.join("updates"), b"torn").unwrap();
-    let mut batch = Batch::new(&folder.0);
+    let directory = Directory::new();
+    fs::write(directory.0.join("updates"), b"torn").unwrap();
+    let mut batch = Batch::new(&directory.0);
     batch.append("updates", b"lost").unwrap();
     batch.replace("updates", b"whole").unwrap();
     batch.append("updates", b"+more").unwrap();
     batch.commit().unwrap();
-    assert_eq!(folder.text("updates").unwrap(), "whole+more");
+    assert_eq!(directory.text("updates").unwrap(), "whole+more");
 }
 
 #[test]
 fn a_batch_that_is_not_committed_replaces_nothing() {
-    let folder = Folder::new();
-    replace_file(&folder.0.join("file"), b"old").unwrap();
-    replace_link(&folder.0.join("link"), &folder.0.join("file")).unwrap();
-    let mut batch = Batch::new(&folder.0);
+    let directory = Directory::new();
+    replace_file(&directory.0.join("file"), b"old").unwrap();
+    replace_link(&directory.0.join("link"), &directory.0.join("file")).unwrap();
+    let mut batch = Batch::new(&directory.0);
     batch.replace("file", b"new").unwrap();
     batch.link("link", "/nowhere").unwrap();
     drop(batch);
-    assert_eq!(folder.text("file").unwrap(), "old");
-    assert_eq!(folder.text("link").unwrap(), "old");
+    assert_eq!(directory.text("file").unwrap(), "old");
+    assert_eq!(directory.text("link").unwrap(), "old");
 }
 
 #[test]
 fn removal_comes_after_what_was_asked_before_it() {
-    let folder = Folder::new();
-    let mut batch = Batch::new(&folder.0);
+    let directory = Directory::new();
+    let mut batch = Batch::new(&directory.0);
     batch.replace("a/b/one", b"1").unwrap();
     batch.remove("a/b").unwrap();
     batch.remove("a/never").unwrap();
     batch.replace("a/b/two", b"2").unwrap();
     batch.commit().unwrap();
-    assert_eq!((folder.text("a/b/one"), folder.text("a/b/two")), (None, Some("2".into())));
+    assert_eq!((directory.text("a/b/one"), directory.text("a/b/two")), (None, Some("2".into())));
 }
 
 #[test]
 fn many_files_in_one_batch() {
-    let folder = Folder::new();
-    let mut batch = Batch::new(&folder.0);
+    let directory = Directory::new();
+    let mut batch = Batch::new(&directory.0);
     for number in 0..200 {
-        batch.replace(&format!("folder-{number}/file"), number.to_string().as_bytes()).unwrap();
-        batch.append(&format!("folder-{number}/log"), b"x").unwrap();
+        batch.replace(&format!("directory-{number}/file"), number.to_string().as_bytes()).unwrap();
+        batch.append(&format!("directory-{number}/log"), b"x").unwrap();
     }
     batch.commit().unwrap();
     for number in 0..200 {
-        assert_eq!(folder.text(&format!("folder-{number}/file")).unwrap(), number.to_string());
-        assert_eq!(folder.text(&format!("folder-{number}/log")).unwrap(), "x");
+        assert_eq!(directory.text(&format!("directory-{number}/file")).unwrap(), number.to_string());
+        assert_eq!(directory.text(&format!("directory-{number}/log")).unwrap(), "x");
     }
 }
 
 #[test]
 fn a_disk_that_refuses_is_told_with_the_path() {
-    let folder = Folder::new();
-    fs::write(folder.0.join("file"), b"").unwrap();
-    let mut batch = Batch::new(&folder.0);
+    let directory = Directory::new();
+    fs::write(directory.0.join("file"), b"").unwrap();
+    let mut batch = Batch::new(&directory.0);
     let error = batch.replace("file/below", b"x").unwrap_err();
     assert!(error.to_string().contains("file"), "{error}");
     assert!(std::error::Error::source(&error).is_some());
@@ -115,25 +115,25 @@ fn a_disk_that_refuses_is_told_with_the_path() {
 /// An append can be torn by a crash at any byte: the whole records before it are read, and the next run cuts the rest.
 #[test]
 fn torn_appends_lose_only_the_record_that_was_written() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     let record = |value: &str| frame(&protos::mesos::TaskId { value: value.into() });
     let whole = [record("one"), record("two")].concat();
     let next = record("three");
     for torn in 0..next.len() {
-        let mut batch = Batch::new(&folder.0);
+        let mut batch = Batch::new(&directory.0);
         batch.replace("log", &whole).unwrap();
         batch.append("log", &next[..torn]).unwrap();
         batch.commit().unwrap();
-        let bytes = fs::read(folder.0.join("log")).unwrap();
+        let bytes = fs::read(directory.0.join("log")).unwrap();
         let (messages, length) = read_frames::<protos::mesos::TaskId>(&bytes).unwrap();
         assert_eq!((messages.len(), length), (2, whole.len()));
     }
 }
 
 #[test]
-fn a_meta_folder_is_read_without_its_history() {
-    let folder = Folder::new();
-    let mut batch = Batch::new(&folder.0);
+fn a_meta_directory_is_read_without_its_history() {
+    let directory = Directory::new();
+    let mut batch = Batch::new(&directory.0);
     batch.replace("boot_id", b"boot").unwrap();
     batch.replace("slaves/old/slave.info", b"old").unwrap();
     batch.replace("slaves/new/slave.info", b"new").unwrap();
@@ -155,10 +155,10 @@ fn a_meta_folder_is_read_without_its_history() {
     }
     batch.commit().unwrap();
     let old = UNIX_EPOCH + Duration::from_secs(1);
-    let sentinel = folder.0.join(format!("{executors}/ended/runs/r3/executor.sentinel"));
+    let sentinel = directory.0.join(format!("{executors}/ended/runs/r3/executor.sentinel"));
     fs::File::options().write(true).open(sentinel).unwrap().set_modified(old).unwrap();
 
-    let tree = read_meta(&folder.0).unwrap();
+    let tree = read_meta(&directory.0).unwrap();
     assert!(newer.iter().all(|executor| tree.files.contains_key(&format!("{executor}/executor.info"))));
     let files: Vec<_> = tree.files.keys().map(String::as_str).filter(|path| !path.contains("/newer")).collect();
     assert_eq!(
@@ -171,8 +171,8 @@ fn a_meta_folder_is_read_without_its_history() {
             "slaves/new/slave.info",
         ]
     );
-    assert!(tree.folders.contains("slaves/old"));
-    assert!(tree.folders.contains("slaves/new/frameworks/f/executors/alive/runs/r1"));
+    assert!(tree.directories.contains("slaves/old"));
+    assert!(tree.directories.contains("slaves/new/frameworks/f/executors/alive/runs/r1"));
     assert_eq!(tree.links["slaves/latest"], "/somewhere/slaves/new");
-    assert_eq!(read_meta(&folder.0.join("nothing")).unwrap(), store::MetaTree::default());
+    assert_eq!(read_meta(&directory.0.join("nothing")).unwrap(), store::MetaTree::default());
 }

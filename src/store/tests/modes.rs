@@ -46,7 +46,7 @@ fn what_is_stored_is_for_its_owner_alone() {
     let mut batch = Batch::new(&place.0);
     batch.replace("meta/a/file", b"x").unwrap();
     batch.append("meta/b/log", b"x").unwrap();
-    batch.folder("meta/c/d").unwrap();
+    batch.directory("meta/c/d").unwrap();
     batch.link("meta/e/latest", "../a").unwrap();
     batch.commit().unwrap();
     replace_file(&place.0.join("meta/f/file"), b"x").unwrap();

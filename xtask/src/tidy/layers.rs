@@ -141,7 +141,7 @@ const DAEMONS: &str = "src/daemon/src";
 /// Files that start a daemon of either kind, and so know both.
 const STARTS: &[&str] = &["lib.rs", "local.rs", "process.rs"];
 
-/// Name and folder of every package of the workspace, the root package included.
+/// Name and directory of every package of the workspace, the root package included.
 ///
 /// # Errors
 /// A Cargo.toml cannot be read.
@@ -150,11 +150,11 @@ pub(crate) fn packages(root: &Path) -> Result<Vec<(String, PathBuf)>> {
     let members = workspace.get("workspace").and_then(|w| w.get("members")).and_then(Value::as_array);
     let members = members.into_iter().flatten().filter_map(Value::as_str);
     let mut packages = Vec::new();
-    for folder in std::iter::once(root.to_path_buf()).chain(members.map(|m| root.join(m))) {
-        let manifest = manifest(&folder)?;
+    for directory in std::iter::once(root.to_path_buf()).chain(members.map(|m| root.join(m))) {
+        let manifest = manifest(&directory)?;
         let name = manifest.get("package").and_then(|p| p.get("name")).and_then(Value::as_str);
-        let name = name.with_context(|| format!("{} has no package.name", folder.join("Cargo.toml").display()))?;
-        packages.push((name.to_owned(), folder));
+        let name = name.with_context(|| format!("{} has no package.name", directory.join("Cargo.toml").display()))?;
+        packages.push((name.to_owned(), directory));
     }
     Ok(packages)
 }
@@ -165,8 +165,8 @@ pub(crate) fn packages(root: &Path) -> Result<Vec<(String, PathBuf)>> {
 /// A Cargo.toml cannot be read.
 pub(super) fn check(root: &Path) -> Result<Vec<String>> {
     let mut breaches = Vec::new();
-    for (name, folder) in packages(root)? {
-        let manifest = manifest(&folder)?;
+    for (name, directory) in packages(root)? {
+        let manifest = manifest(&directory)?;
         breaches.extend(check_one(&name, &manifest));
     }
     let daemons = root.join(DAEMONS);
@@ -192,8 +192,8 @@ fn check_part(inside: &Path, text: &str) -> Option<String> {
 }
 
 /// The Cargo.toml of a directory.
-pub(super) fn manifest(folder: &Path) -> Result<Table> {
-    let path = folder.join("Cargo.toml");
+pub(super) fn manifest(directory: &Path) -> Result<Table> {
+    let path = directory.join("Cargo.toml");
     let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
     toml::from_str(&text).with_context(|| format!("cannot read {}", path.display()))
 }

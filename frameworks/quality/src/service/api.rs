@@ -112,8 +112,8 @@ impl Front {
 
     /// The names of all models.
     fn models(&self) -> Vec<String> {
-        let Some(folder) = self.0.models() else { return Vec::new() };
-        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let Some(directory) = self.0.models() else { return Vec::new() };
+        let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
         let models =
             entries.map(|e| PathBuf::from(e.file_name())).filter(|p| p.extension().is_some_and(|e| e == "json"));
         let mut names: Vec<String> = models.filter_map(|p| Some(p.file_stem()?.to_str()?.to_owned())).collect();
@@ -124,7 +124,8 @@ impl Front {
     fn model(&self, name: &str) -> Response {
         // Names in the list only: none leads out of the directory.
         let known = self.models().into_iter().find(|n| n == name);
-        let read = known.zip(self.0.models()).map(|(n, folder)| SavedModel::read(&folder.join(format!("{n}.json"))));
+        let read =
+            known.zip(self.0.models()).map(|(n, directory)| SavedModel::read(&directory.join(format!("{n}.json"))));
         match read {
             Some(Ok(model)) => json(StatusCode::OK, &model),
             Some(Err(why)) => error(StatusCode::INTERNAL_SERVER_ERROR, why.to_string()),

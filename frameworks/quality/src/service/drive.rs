@@ -112,7 +112,7 @@ impl Drive {
         events: mpsc::Receiver<Event>,
         age: f64,
     ) -> Result<Drive, LearnError> {
-        let path = common.checkpoints.as_ref().map(|folder| folder.join(format!("{}.checkpoint", job.name)));
+        let path = common.checkpoints.as_ref().map(|directory| directory.join(format!("{}.checkpoint", job.name)));
         let text = serde_json::to_string(&job).unwrap_or_default();
         let mut drive = Drive {
             learner: Some(Learner::new(&job.algorithm, shape)?),
@@ -378,7 +378,7 @@ impl Drive {
     }
 
     fn checkpoint_path(&self) -> Option<PathBuf> {
-        self.common.checkpoints.as_ref().map(|folder| folder.join(format!("{}.checkpoint", self.job.name)))
+        self.common.checkpoints.as_ref().map(|directory| directory.join(format!("{}.checkpoint", self.job.name)))
     }
 
     async fn write_checkpoint(&mut self) {
@@ -401,9 +401,9 @@ impl Drive {
     /// Writes the model on a thread that may take its time; why not, in words.
     async fn keep_model(&self) -> Result<(), String> {
         let model = self.learner.as_ref().and_then(Learner::model);
-        let (Some(folder), Some(model)) = (self.common.models.clone(), model) else { return Ok(()) };
+        let (Some(directory), Some(model)) = (self.common.models.clone(), model) else { return Ok(()) };
         let saved = SavedModel::new(&self.job, &self.classes, self.last.as_ref(), model);
-        let written = tokio::task::spawn_blocking(move || saved.write(&folder).map_err(|error| chain(&error)));
+        let written = tokio::task::spawn_blocking(move || saved.write(&directory).map_err(|error| chain(&error)));
         written.await.map_err(|error| error.to_string())??;
         tracing::debug!(job = self.job.name, columns = self.shape.columns, "the model is kept");
         Ok(())

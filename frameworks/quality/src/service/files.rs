@@ -107,8 +107,8 @@ impl SavedModel {
     }
 
     /// Writes the model to a directory, under the job's name.
-    pub(super) fn write(&self, folder: &Path) -> Result<PathBuf, Error> {
-        let path = folder.join(format!("{}.json", self.name));
+    pub(super) fn write(&self, directory: &Path) -> Result<PathBuf, Error> {
+        let path = directory.join(format!("{}.json", self.name));
         let bytes = serde_json::to_vec(self).unwrap_or_default();
         replace(&path, &bytes)?;
         Ok(path)
@@ -142,13 +142,13 @@ impl SavedModel {
 /// Puts bytes where a file is, or is to be.
 pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let failed = || Error::io(format!("cannot write {}", path.display()));
-    let folder = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder).map_err(failed())?;
+    let directory = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(directory).map_err(failed())?;
     let beside = path.with_extension("new");
     let mut file = fs::File::create(&beside).map_err(failed())?;
     file.write_all(bytes).and_then(|()| file.sync_all()).map_err(failed())?;
     fs::rename(&beside, path).map_err(failed())?;
-    fs::File::open(folder).and_then(|f| f.sync_all()).map_err(failed())
+    fs::File::open(directory).and_then(|f| f.sync_all()).map_err(failed())
 }
 
 /// A CSV file with a line for each iteration of each job.

@@ -135,7 +135,7 @@ impl Service {
     /// An address or a file cannot be used, or a job is rejected. Nothing runs then.
     pub async fn start(mut options: Options) -> Result<Service, Error> {
         let desks = Desks::default();
-        let port = options.state_dir.as_ref().map(|folder| folder.join("driver-port"));
+        let port = options.state_dir.as_ref().map(|directory| directory.join("driver-port"));
         let (ready, is_ready) = watch::channel(false);
         let listener = listen(options.worker_address, port.as_deref(), &desks, &is_ready).await?;
         let (requester, requests) = sdk::requests();
@@ -157,8 +157,8 @@ impl Service {
             requester: requester.clone(),
             started: clock::now(),
             cores: settings.worker.cores,
-            checkpoints: options.state_dir.as_ref().map(|folder| folder.join("jobs")),
-            models: options.models.or_else(|| options.state_dir.map(|folder| folder.join("models"))),
+            checkpoints: options.state_dir.as_ref().map(|directory| directory.join("jobs")),
+            models: options.models.or_else(|| options.state_dir.map(|directory| directory.join("models"))),
             record: record.map(|r| Arc::new(Mutex::new(r))),
         };
         let (tell, ended) = watch::channel(None);

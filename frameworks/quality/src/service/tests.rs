@@ -14,17 +14,17 @@ use crate::learn::Local;
 use crate::scheduler::Iteration;
 
 /// A directory of the test, removed when dropped.
-struct Folder(PathBuf);
+struct Directory(PathBuf);
 
-impl Folder {
-    fn new(name: &str) -> Folder {
+impl Directory {
+    fn new(name: &str) -> Directory {
         let path = std::env::temp_dir().join(format!("quality-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&path).unwrap();
-        Folder(path)
+        Directory(path)
     }
 }
 
-impl Drop for Folder {
+impl Drop for Directory {
     fn drop(&mut self) {
         std::fs::remove_dir_all(&self.0).unwrap();
     }
@@ -46,8 +46,8 @@ fn trained(job: &Job, iterations: u64) -> Local {
 
 #[test]
 fn a_checkpoint_comes_back_and_a_damaged_or_foreign_one_does_not() {
-    let folder = Folder::new("checkpoint");
-    let path = folder.0.join("jobs/a.checkpoint");
+    let directory = Directory::new("checkpoint");
+    let path = directory.0.join("jobs/a.checkpoint");
     let (job, mut local) = (job(), trained(&job(), 5));
     let last = Some(Iteration { number: 4, loss: 2.0, accuracy: Some(0.5), ..Iteration::default() });
     let fresh = Checkpoint::new(&job, local.learner().clone());
@@ -62,23 +62,23 @@ fn a_checkpoint_comes_back_and_a_damaged_or_foreign_one_does_not() {
     let bytes = std::fs::read(&path).unwrap();
     std::fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
     assert!(Checkpoint::read(&path, &job).is_none(), "it is cut off");
-    assert!(Checkpoint::read(&folder.0.join("none"), &job).is_none());
+    assert!(Checkpoint::read(&directory.0.join("none"), &job).is_none());
 }
 
 #[test]
 fn a_model_is_kept_and_predicts_by_the_names_of_classes() {
-    let folder = Folder::new("model");
+    let directory = Directory::new("model");
     let job = job();
     let model = trained(&job, 30).learner().model().unwrap();
     let classes = ["no".to_owned(), "yes".to_owned()];
-    let path = SavedModel::new(&job, &classes, None, model.clone()).write(&folder.0).unwrap();
+    let path = SavedModel::new(&job, &classes, None, model.clone()).write(&directory.0).unwrap();
     let back = SavedModel::read(&path).unwrap();
     assert_eq!(back.model, model);
     let row = worker::prepare(&job, None).unwrap().shard(&job.algorithm, 0, 2).unwrap().rows().next().unwrap();
     assert_eq!(back.predict(&row), classes[model.predict(&row) as usize]);
     std::fs::write(&path, "{\"version\":1}").unwrap();
     assert!(chain(&SavedModel::read(&path).unwrap_err()).contains("a.json: is not a model of this program"));
-    assert!(SavedModel::read(&folder.0.join("b.json")).is_err());
+    assert!(SavedModel::read(&directory.0.join("b.json")).is_err());
 }
 
 fn options(driver: String, grace: Duration) -> WorkerOptions {

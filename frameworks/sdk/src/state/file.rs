@@ -23,14 +23,14 @@ pub struct File {
 }
 
 impl File {
-    /// Opens the store in `folder`, and creates both if they are missing. Only one process can open it at a time.
+    /// Opens the store in `directory`, and creates both if they are missing. Only one process can open it at a time.
     ///
     /// # Errors
     /// An error of the disk, another process has it open, or the file is not a store.
-    pub fn open(folder: &Path) -> Result<File, StateError> {
-        let path = folder.join(NAME);
+    pub fn open(directory: &Path) -> Result<File, StateError> {
+        let path = directory.join(NAME);
         // What a scheduler keeps may hold the variables of its tasks, and passwords among them.
-        store::create_directories(folder, Access::Owner).map_err(failed("open", &path))?;
+        store::create_directories(directory, Access::Owner).map_err(failed("open", &path))?;
         match path.exists() {
             true => store::make_private(&path),
             false => store::create_new(&path, Access::Owner).map(drop),
@@ -38,16 +38,16 @@ impl File {
         .map_err(failed("open", &path))?;
         let database = Builder::new().set_cache_size(CACHE_BYTES).create(&path).map_err(failed("open", &path))?;
         // The file's name must survive a crash as well as its content.
-        std::fs::File::open(folder).and_then(|f| f.sync_all()).map_err(failed("open", &path))?;
+        std::fs::File::open(directory).and_then(|f| f.sync_all()).map_err(failed("open", &path))?;
         Ok(File { path, database })
     }
 
-    /// Opens the store in `folder` if it exists.
+    /// Opens the store in `directory` if it exists.
     ///
     /// # Errors
     /// As [`open`](File::open).
-    pub fn open_existing(folder: &Path) -> Result<Option<File>, StateError> {
-        if folder.join(NAME).is_file() { File::open(folder).map(Some) } else { Ok(None) }
+    pub fn open_existing(directory: &Path) -> Result<Option<File>, StateError> {
+        if directory.join(NAME).is_file() { File::open(directory).map(Some) } else { Ok(None) }
     }
 
     fn read(&self) -> Result<BTreeMap<String, Vec<u8>>, redb::Error> {
@@ -103,21 +103,21 @@ mod tests {
 
     #[test]
     fn keeps_what_was_committed_and_nothing_else() {
-        let folder = std::env::temp_dir().join(format!("sdk-state-{}", std::process::id()));
-        assert!(File::open_existing(&folder).unwrap().is_none());
-        let mut file = File::open(&folder).unwrap();
+        let directory = std::env::temp_dir().join(format!("sdk-state-{}", std::process::id()));
+        assert!(File::open_existing(&directory).unwrap().is_none());
+        let mut file = File::open(&directory).unwrap();
         let mode = |path: &Path| std::os::unix::fs::MetadataExt::mode(&std::fs::metadata(path).unwrap()) & 0o777;
-        assert_eq!((mode(&folder), mode(&folder.join(NAME))), (0o700, 0o600));
+        assert_eq!((mode(&directory), mode(&directory.join(NAME))), (0o700, 0o600));
         assert_eq!(file.load().unwrap(), BTreeMap::new());
         file.commit(&[Change::set("a", b"1".to_vec()), Change::set("b", b"2".to_vec()), Change::gone("a")]).unwrap();
-        let second = File::open(&folder).unwrap_err();
+        let second = File::open(&directory).unwrap_err();
         assert!(second.to_string().contains("framework.redb"), "{second}");
         drop(file);
-        let mut file = File::open_existing(&folder).unwrap().unwrap();
+        let mut file = File::open_existing(&directory).unwrap().unwrap();
         assert_eq!(file.load().unwrap(), BTreeMap::from([("b".to_owned(), b"2".to_vec())]));
         drop(file);
-        std::fs::write(folder.join(NAME), b"something else").unwrap();
-        assert!(File::open(&folder).is_err());
-        std::fs::remove_dir_all(&folder).unwrap();
+        std::fs::write(directory.join(NAME), b"something else").unwrap();
+        assert!(File::open(&directory).is_err());
+        std::fs::remove_dir_all(&directory).unwrap();
     }
 }

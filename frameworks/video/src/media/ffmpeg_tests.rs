@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::tests::{Folder, mp4, number};
+use super::tests::{Directory, mp4, number};
 use super::*;
 use crate::core::{Orders, Start};
 use crate::pipeline::{Config, QueryKind};
@@ -12,8 +12,8 @@ use crate::spec::QuerySpec;
 use crate::worker::HandWorker;
 
 /// A Matroska file with so many frames in MPEG-2, which is not decoded in this process; `None` without the program.
-fn matroska(folder: &Folder, frames: u64) -> Option<PathBuf> {
-    let (from, to) = (folder.file("a.mp4"), folder.file("a.mkv"));
+fn matroska(directory: &Directory, frames: u64) -> Option<PathBuf> {
+    let (from, to) = (directory.file("a.mp4"), directory.file("a.mkv"));
     mp4(&from, frames);
     let made = Command::new("ffmpeg")
         .args(["-nostdin", "-v", "error", "-i"])
@@ -47,8 +47,8 @@ fn count(path: &Path) -> (u64, Option<MediaError>) {
 
 #[test]
 fn what_only_the_program_can_decode_is_read_through_it() {
-    let folder = Folder::new("ffmpeg");
-    let Some(path) = matroska(&folder, 10) else { return };
+    let directory = Directory::new("ffmpeg");
+    let Some(path) = matroska(&directory, 10) else { return };
     let mut video = Video::open(&path).expect("opens");
     assert_eq!(video.info().frames, None, "only reading to the end tells");
     let first = number(&video.frame(0).expect("decodes").expect("is there"));
@@ -64,8 +64,8 @@ fn what_only_the_program_can_decode_is_read_through_it() {
 
 #[test]
 fn a_file_that_is_cut_short_or_damaged_is_an_error_and_no_end() {
-    let folder = Folder::new("ffmpeg-cut");
-    let Some(path) = matroska(&folder, 24) else { return };
+    let directory = Directory::new("ffmpeg-cut");
+    let Some(path) = matroska(&directory, 24) else { return };
     let good = std::fs::read(&path).expect("reads");
     let (whole, _) = count(&path);
     let mut bytes = good.clone();
@@ -84,8 +84,8 @@ fn a_file_that_is_cut_short_or_damaged_is_an_error_and_no_end() {
 /// at.
 #[test]
 fn a_loop_goes_round_in_every_configuration() {
-    let folder = Folder::new("ffmpeg-loop");
-    let Some(path) = matroska(&folder, 11) else { return };
+    let directory = Directory::new("ffmpeg-loop");
+    let Some(path) = matroska(&directory, 11) else { return };
     let goals = Goals::default();
     let spec = QuerySpec {
         name: "q".to_owned(),

@@ -10,13 +10,13 @@ const W: usize = 64;
 const H: usize = 48;
 
 /// A directory that is removed with its test.
-pub(super) struct Folder(PathBuf);
+pub(super) struct Directory(PathBuf);
 
-impl Folder {
-    pub(super) fn new(name: &str) -> Folder {
+impl Directory {
+    pub(super) fn new(name: &str) -> Directory {
         let path = std::env::temp_dir().join(format!("tepui-video-{name}-{}", std::process::id()));
         fs::create_dir_all(&path).expect("a directory for the test");
-        Folder(path)
+        Directory(path)
     }
 
     pub(super) fn file(&self, name: &str) -> PathBuf {
@@ -24,7 +24,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for Directory {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
@@ -87,9 +87,9 @@ const FORMATS: [(&str, Make); 4] = [("a.mp4", mp4), ("a.y4m", y4m), ("a.mjpeg", 
 
 #[test]
 fn every_format_gives_every_frame() {
-    let folder = Folder::new("formats");
+    let directory = Directory::new("formats");
     for (name, make) in FORMATS {
-        let path = folder.file(name);
+        let path = directory.file(name);
         make(&path, 20);
         let mut video = Video::open(&path).expect(name);
         let info = video.info();
@@ -105,16 +105,16 @@ fn every_format_gives_every_frame() {
 
 #[test]
 fn frames_are_found_forwards_and_backwards_and_only_what_is_needed_is_decoded() {
-    let folder = Folder::new("seek");
+    let directory = Directory::new("seek");
     for (name, make) in FORMATS {
-        let path = folder.file(name);
+        let path = directory.file(name);
         make(&path, 20);
         let mut video = Video::open(&path).expect(name);
         for n in [3, 4, 12, 19, 0, 7, 7, 6] {
             assert_eq!(number(&video.frame(n).expect(name).expect("is there")), n, "{name}");
         }
     }
-    let mut video = Video::open(&folder.file("a.mp4")).expect("opens");
+    let mut video = Video::open(&directory.file("a.mp4")).expect("opens");
     for n in [0, 5, 10, 15] {
         video.frame(n).expect("decodes");
     }
@@ -124,9 +124,9 @@ fn frames_are_found_forwards_and_backwards_and_only_what_is_needed_is_decoded() 
 
 #[test]
 fn a_file_that_is_cut_short_says_how_far_it_went() {
-    let folder = Folder::new("cut");
+    let directory = Directory::new("cut");
     for (name, make) in FORMATS {
-        let path = folder.file(name);
+        let path = directory.file(name);
         make(&path, 20);
         let bytes = fs::read(&path).expect("reads");
         fs::write(&path, &bytes[..bytes.len() - 30]).expect("writes");
@@ -140,8 +140,8 @@ fn a_file_that_is_cut_short_says_how_far_it_went() {
 
 #[test]
 fn an_index_that_is_cut_short_is_an_error_at_once() {
-    let folder = Folder::new("moov");
-    let path = folder.file("a.mp4");
+    let directory = Directory::new("moov");
+    let path = directory.file("a.mp4");
     mp4(&path, 5);
     let bytes = fs::read(&path).expect("reads");
     fs::write(&path, &bytes[..60]).expect("writes");
@@ -151,8 +151,8 @@ fn an_index_that_is_cut_short_is_an_error_at_once() {
 
 #[test]
 fn broken_frames_are_named() {
-    let folder = Folder::new("broken");
-    let path = folder.file("a.mjpeg");
+    let directory = Directory::new("broken");
+    let path = directory.file("a.mjpeg");
     let mut pictures: Vec<Vec<u8>> = (0..3).map(jpeg).collect();
     let scan = pictures[1].windows(2).position(|w| w == [0xff, 0xc0]).expect("a frame header");
     pictures[1][scan + 9] = 77;
@@ -166,23 +166,23 @@ fn broken_frames_are_named() {
 
 #[test]
 fn what_is_no_video_is_refused() {
-    let folder = Folder::new("none");
-    let path = folder.file("a.txt");
+    let directory = Directory::new("none");
+    let path = directory.file("a.txt");
     fs::write(&path, "just some words, and enough of them").expect("writes");
     let error = Video::open(&path).expect_err("is no video").to_string();
     assert!(error.contains("ffmpeg"), "{error}");
     fs::write(&path, "").expect("writes");
     assert!(Video::open(&path).expect_err("is empty").to_string().contains("empty"));
-    assert!(matches!(Video::open(&folder.file("none")), Err(MediaError::Io { .. })));
+    assert!(matches!(Video::open(&directory.file("none")), Err(MediaError::Io { .. })));
 }
 
 /// Bytes changed at random: an error or pictures, never a panic, and in bounded time.
 #[test]
 fn damaged_files_never_panic() {
-    let folder = Folder::new("damage");
+    let directory = Directory::new("damage");
     let mut chance = crate::chance::Chance::new(7);
     for (name, make) in FORMATS {
-        let path = folder.file(name);
+        let path = directory.file(name);
         make(&path, 6);
         let good = fs::read(&path).expect("reads");
         for _ in 0..60 {

@@ -168,7 +168,7 @@ impl Profile {
     /// # Errors
     /// The video cannot be decoded, or the file cannot be written. An unreadable one is made again.
     pub fn kept(
-        folder: &Path,
+        directory: &Path,
         video: &Path,
         kind: QueryKind,
         knobs: &Knobs,
@@ -176,14 +176,15 @@ impl Profile {
     ) -> Result<(Profile, bool), ProfileError> {
         let stem = video.file_stem().unwrap_or_default().to_string_lossy();
         let mark = VideoMark::of(video)?;
-        let path = folder.join(format!("{stem}-{}-{}.json", kind.name(), mark.bytes));
+        let path = directory.join(format!("{stem}-{}-{}.json", kind.name(), mark.bytes));
         if let Ok(profile) = Profile::read(&path)
             && (&profile.video, profile.kind, &profile.knobs) == (&mark, kind, knobs)
         {
             return Ok((profile, false));
         }
         let profile = Profile::make(video, kind, knobs, options)?;
-        fs::create_dir_all(folder).map_err(|e| ProfileError::File { path: folder.to_owned(), what: e.to_string() })?;
+        fs::create_dir_all(directory)
+            .map_err(|e| ProfileError::File { path: directory.to_owned(), what: e.to_string() })?;
         profile.write(&path)?;
         Ok((profile, true))
     }

@@ -56,22 +56,22 @@ proptest! {
 
 #[test]
 fn a_profile_is_made_kept_and_used_again() {
-    let folder = std::env::temp_dir().join(format!("tepui-profile-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a directory");
-    let video = folder.join("a.mp4");
+    let directory = std::env::temp_dir().join(format!("tepui-profile-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).expect("a directory");
+    let video = directory.join("a.mp4");
     let options = SceneOptions { seed: 9, seconds: 8.0, width: 320, height: 180, ..Default::default() };
     generate(&options, &video).expect("a scene");
     let knobs = Knobs { every: vec![1, 4, 25], shrink: vec![1, 4], window: vec![3, 1], ..Default::default() };
     let clip = || ClipOptions { seconds: 8.0, ..Default::default() };
-    let (made, new) = Profile::kept(&folder, &video, QueryKind::Cars, &knobs, clip()).expect("profiled");
+    let (made, new) = Profile::kept(&directory, &video, QueryKind::Cars, &knobs, clip()).expect("profiled");
     assert!(new && made.frontier.len() >= 2, "{made:?}");
     let (last, first) = (made.frontier.last().expect("points"), made.frontier[0]);
     assert!(last.quality > 0.95 && last.cores > first.cores, "{made:?}");
-    let (again, new) = Profile::kept(&folder, &video, QueryKind::Cars, &knobs, clip()).expect("read");
+    let (again, new) = Profile::kept(&directory, &video, QueryKind::Cars, &knobs, clip()).expect("read");
     assert!(!new);
     assert_eq!(again, made);
     // A file that is damaged is refused with its rule, and made again where it is only kept.
-    let path = std::fs::read_dir(&folder).expect("lists").flatten().map(|e| e.path());
+    let path = std::fs::read_dir(&directory).expect("lists").flatten().map(|e| e.path());
     let path = path
         .into_iter()
         .find(|p| p.extension().is_some_and(|e| e == "json") && p.file_name() != Some("a.json".as_ref()));
@@ -80,6 +80,6 @@ fn a_profile_is_made_kept_and_used_again() {
     std::fs::write(&path, text).expect("writes");
     assert!(Profile::read(&path).expect_err("another version").to_string().contains("version"));
     let other = Knobs { detector: knobs.detector[1..].to_vec(), ..knobs };
-    assert!(Profile::kept(&folder, &video, QueryKind::Cars, &other, clip()).expect("made").1);
-    std::fs::remove_dir_all(&folder).expect("removes");
+    assert!(Profile::kept(&directory, &video, QueryKind::Cars, &other, clip()).expect("made").1);
+    std::fs::remove_dir_all(&directory).expect("removes");
 }

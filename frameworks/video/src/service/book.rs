@@ -23,7 +23,7 @@ const MEASURE_SECONDS: f64 = 60.0;
 /// The results of all queries.
 #[derive(Debug)]
 pub(crate) struct Book {
-    folder: Option<PathBuf>,
+    directory: Option<PathBuf>,
     pages: Mutex<BTreeMap<String, Page>>,
 }
 
@@ -38,11 +38,11 @@ struct Page {
 }
 
 impl Book {
-    pub(super) fn new(folder: Option<PathBuf>) -> Result<Book, Error> {
-        if let Some(folder) = &folder {
-            fs::create_dir_all(folder).map_err(io(format!("cannot make the directory {}", folder.display())))?;
+    pub(super) fn new(directory: Option<PathBuf>) -> Result<Book, Error> {
+        if let Some(directory) = &directory {
+            fs::create_dir_all(directory).map_err(io(format!("cannot make the directory {}", directory.display())))?;
         }
-        Ok(Book { folder, pages: Mutex::default() })
+        Ok(Book { directory, pages: Mutex::default() })
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Page>> {
@@ -56,10 +56,10 @@ impl Book {
             return Ok(());
         }
         let mut recent = VecDeque::new();
-        let file = match &self.folder {
+        let file = match &self.directory {
             None => None,
-            Some(folder) => {
-                let path = folder.join(format!("{}.jsonl", spec.name));
+            Some(directory) => {
+                let path = directory.join(format!("{}.jsonl", spec.name));
                 let what = || format!("cannot write {}", path.display());
                 if let Ok(old) = File::open(&path) {
                     for line in BufReader::new(old).lines().map_while(Result::ok) {
@@ -80,8 +80,8 @@ impl Book {
 
     /// Whether results of a query could be written.
     pub(super) fn check(&self, spec: &QuerySpec) -> Result<(), Error> {
-        let Some(folder) = &self.folder else { return Ok(()) };
-        let path = folder.join(format!("{}.jsonl", spec.name));
+        let Some(directory) = &self.directory else { return Ok(()) };
+        let path = directory.join(format!("{}.jsonl", spec.name));
         let opened = File::options().create(true).append(true).open(&path);
         opened.map(drop).map_err(io(format!("cannot write {}", path.display())))
     }
@@ -89,11 +89,11 @@ impl Book {
     /// Opens a page for a new query: what an earlier one of its name has left is put aside, under a name with a number.
     pub(super) fn open_new(&self, spec: &QuerySpec) -> Result<(), Error> {
         self.close(&spec.name);
-        if let Some(folder) = &self.folder {
-            let path = folder.join(format!("{}.jsonl", spec.name));
+        if let Some(directory) = &self.directory {
+            let path = directory.join(format!("{}.jsonl", spec.name));
             let empty = fs::metadata(&path).map_or(true, |file| file.len() == 0);
             if !empty {
-                let numbered = |n: u32| folder.join(format!("{}.{n}.jsonl", spec.name));
+                let numbered = |n: u32| directory.join(format!("{}.{n}.jsonl", spec.name));
                 let aside = (1..=EARLIER_MAX).map(numbered).find(|aside| !aside.exists());
                 let aside = aside.unwrap_or_else(|| numbered(EARLIER_MAX));
                 fs::rename(&path, &aside).map_err(io(format!("cannot put {} aside", path.display())))?;

@@ -24,8 +24,8 @@ pub(super) struct Identity {
 
 impl Identity {
     /// The stored identity of the directory, or a new one.
-    pub(super) fn of(folder: Option<&Path>, address: SocketAddr) -> Result<Identity, Error> {
-        let kept = folder.and_then(|folder| fs::read(folder.join(FILE)).ok());
+    pub(super) fn of(directory: Option<&Path>, address: SocketAddr) -> Result<Identity, Error> {
+        let kept = directory.and_then(|directory| fs::read(directory.join(FILE)).ok());
         if let Some(mut kept) = kept.and_then(|bytes| serde_json::from_slice::<Identity>(&bytes).ok()) {
             if address.port() != 0 {
                 kept.address = address;
@@ -38,13 +38,13 @@ impl Identity {
     }
 
     /// Stores it, with the listening address, readable for the owner only.
-    pub(super) fn keep(&self, folder: &Path, address: SocketAddr) -> Result<(), Error> {
-        let path = folder.join(FILE);
+    pub(super) fn keep(&self, directory: &Path, address: SocketAddr) -> Result<(), Error> {
+        let path = directory.join(FILE);
         let what = || format!("cannot write {}", path.display());
         let kept = Identity { address, token: self.token.clone() };
         let text = serde_json::to_vec(&kept).map_err(|e| Error::Refused(e.to_string()))?;
-        fs::create_dir_all(folder).map_err(io(what()))?;
-        let beside = folder.join("video-control.part");
+        fs::create_dir_all(directory).map_err(io(what()))?;
+        let beside = directory.join("video-control.part");
         let mut options = fs::OpenOptions::new();
         let file = options.write(true).create(true).truncate(true).mode(0o600).open(&beside);
         file.and_then(|mut f| f.write_all(&text)).map_err(io(what()))?;

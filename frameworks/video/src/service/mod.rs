@@ -155,8 +155,8 @@ impl Service {
         let (requester, requests) = sdk::requests();
         let book = Arc::new(Book::new(options.results.clone())?);
         let control = control::Control::serve(&identity, requester.clone(), book.clone())?;
-        if let Some(folder) = &options.state_dir {
-            identity.keep(folder, control.address())?;
+        if let Some(directory) = &options.state_dir {
+            identity.keep(directory, control.address())?;
         }
         let core = core_options(&options, &identity, control.address())?;
         let shared = Arc::new(Inner {
@@ -312,11 +312,11 @@ impl Inner {
     async fn profile(&self, spec: &QuerySpec, given: Option<&Path>) -> Result<Profile, Error> {
         let (video, kind, name) = (spec.video.clone(), spec.kind, spec.name.clone());
         let given = given.map(Path::to_owned);
-        let (folder, knobs) = (self.profiles.clone(), self.knobs.clone());
+        let (directory, knobs) = (self.profiles.clone(), self.knobs.clone());
         let clip = ClipOptions { seconds: self.profile_seconds, ..Default::default() };
         let work = tokio::task::spawn_blocking(move || match given {
             Some(path) => Profile::read(&path),
-            None => Profile::kept(&folder, &video, kind, &knobs, clip).map(|(profile, _)| profile),
+            None => Profile::kept(&directory, &video, kind, &knobs, clip).map(|(profile, _)| profile),
         });
         match work.await {
             Ok(made) => made.map_err(|source| Error::Profile { query: name, source }),

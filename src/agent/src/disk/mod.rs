@@ -2,13 +2,13 @@
 //!
 //! Nothing here accesses a disk: entries leave through the outbox, and a [`Tree`] is the input.
 
-mod folder;
+mod directory;
 mod framing;
 pub(crate) mod paths;
 mod recovered;
 mod tree;
 
-pub(crate) use folder::Folder;
+pub(crate) use directory::Directory;
 pub(crate) use framing::{frame, frame_update, unframe};
 pub use recovered::{
     Recovered, RecoveredAgent, RecoveredExecutor, RecoveredFramework, RecoveredNested, RecoveredRun, RecoveredTask,

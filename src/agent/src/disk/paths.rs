@@ -55,6 +55,6 @@ pub(crate) fn task_file(run: &str, task: &TaskId, file: &str) -> String {
 }
 
 /// A path in a directory.
-pub(crate) fn below(folder: &str, path: &str) -> String {
-    [folder, "/", path].concat()
+pub(crate) fn below(directory: &str, path: &str) -> String {
+    [directory, "/", path].concat()
 }

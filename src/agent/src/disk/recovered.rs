@@ -267,31 +267,31 @@ impl<'a> Reader<'a> {
     }
 
     fn agent(&mut self, id: AgentId) -> Result<RecoveredAgent, RecoveryError> {
-        let folder = paths::agent(&id);
+        let directory = paths::agent(&id);
         let mut frameworks = Vec::new();
-        for name in self.tree.names_in(&format!("{folder}/frameworks")) {
+        for name in self.tree.names_in(&format!("{directory}/frameworks")) {
             if let Ok(framework) = FrameworkId::new(&name) {
                 frameworks.push(self.framework(&id, framework)?);
             }
         }
-        let path = format!("{folder}/slave.info");
+        let path = format!("{directory}/slave.info");
         let info = self.message(&path, effect::AGENT)?;
         // It is written before the link `latest`.
         if !self.tree.files.contains_key(&path) {
             self.skip(&path, "is missing", effect::AGENT);
         }
-        let drain = self.message(&format!("{folder}/drain.config"), effect::DRAIN)?;
+        let drain = self.message(&format!("{directory}/drain.config"), effect::DRAIN)?;
         Ok(RecoveredAgent { id, info, drain, frameworks })
     }
 
     fn framework(&mut self, agent: &AgentId, id: FrameworkId) -> Result<RecoveredFramework, RecoveryError> {
-        let folder = paths::framework(agent, &id);
-        let path = format!("{folder}/framework.info");
+        let directory = paths::framework(agent, &id);
+        let path = format!("{directory}/framework.info");
         let info = self.message(&path, effect::FRAMEWORK)?;
-        let pid = self.text(&format!("{folder}/framework.pid"), effect::FRAMEWORK_PID);
+        let pid = self.text(&format!("{directory}/framework.pid"), effect::FRAMEWORK_PID);
         let pid = pid.map(|text| Pid::parse_lenient(&text)).filter(|pid| !pid.is_empty());
         let mut executors = Vec::new();
-        for name in self.tree.names_in(&format!("{folder}/executors")) {
+        for name in self.tree.names_in(&format!("{directory}/executors")) {
             if let Ok(executor) = ExecutorId::new(&name) {
                 executors.push(self.executor(agent, &id, executor)?);
             }
@@ -309,11 +309,11 @@ impl<'a> Reader<'a> {
         framework: &FrameworkId,
         id: ExecutorId,
     ) -> Result<RecoveredExecutor, RecoveryError> {
-        let folder = paths::executor(agent, framework, &id);
-        let path = format!("{folder}/executor.info");
+        let directory = paths::executor(agent, framework, &id);
+        let path = format!("{directory}/executor.info");
         let info = self.message(&path, effect::EXECUTOR)?;
-        let generated = self.text(&format!("{folder}/executor_generated_for_command_task"), effect::GENERATED);
-        let runs = format!("{folder}/runs");
+        let generated = self.text(&format!("{directory}/executor_generated_for_command_task"), effect::GENERATED);
+        let runs = format!("{directory}/runs");
         let latest = self.tree.links.get(&format!("{runs}/latest")).and_then(|target| target.rsplit('/').next());
         let (mut run, mut old_runs) = (None, Vec::new());
         for name in self.tree.names_in(&runs) {
@@ -331,12 +331,12 @@ impl<'a> Reader<'a> {
         Ok(RecoveredExecutor { id, info, generated_for_command_task, latest: run, old_runs })
     }
 
-    fn run(&mut self, folder: &str, container: &str) -> Result<RecoveredRun, RecoveryError> {
-        let forked_path = format!("{folder}/pids/forked.pid");
+    fn run(&mut self, directory: &str, container: &str) -> Result<RecoveredRun, RecoveryError> {
+        let forked_path = format!("{directory}/pids/forked.pid");
         let forked = self.text(&forked_path, effect::FORKED_PID);
-        let libprocess_pid = self.text(&format!("{folder}/pids/libprocess.pid"), effect::LIBPROCESS_PID);
+        let libprocess_pid = self.text(&format!("{directory}/pids/libprocess.pid"), effect::LIBPROCESS_PID);
         let libprocess_pid = libprocess_pid.map(|text| Pid::parse_lenient(&text));
-        let has = |name: &str| self.tree.files.contains_key(&format!("{folder}/{name}"));
+        let has = |name: &str| self.tree.files.contains_key(&format!("{directory}/{name}"));
         let (http, completed) = (has("http.marker"), has("executor.sentinel"));
         let forked_pid = match forked.as_deref().map(str::parse) {
             Some(Ok(pid)) => Some(pid),
@@ -344,9 +344,9 @@ impl<'a> Reader<'a> {
             None => None,
         };
         let mut tasks = Vec::new();
-        for name in self.tree.names_in(&format!("{folder}/tasks")) {
+        for name in self.tree.names_in(&format!("{directory}/tasks")) {
             if let Ok(task) = TaskId::new(&name) {
-                tasks.push(self.task(folder, task, completed)?);
+                tasks.push(self.task(directory, task, completed)?);
             }
         }
         Ok(RecoveredRun {
@@ -361,10 +361,10 @@ impl<'a> Reader<'a> {
     }
 
     fn task(&mut self, run: &str, id: TaskId, completed: bool) -> Result<RecoveredTask, RecoveryError> {
-        let folder = paths::task(run, &id);
-        let info_path = format!("{folder}/task.info");
+        let directory = paths::task(run, &id);
+        let info_path = format!("{directory}/task.info");
         let info = self.message(&info_path, effect::TASK)?;
-        let path = format!("{folder}/task.updates");
+        let path = format!("{directory}/task.updates");
         let (mut records, mut torn) = (Vec::new(), None);
         if let Some(bytes) = self.content(&path, effect::UPDATES) {
             match unframe(bytes) {

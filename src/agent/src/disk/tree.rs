@@ -17,7 +17,7 @@ pub struct Tree {
     /// The symbolic links and where they lead.
     pub links: BTreeMap<String, String>,
     /// The directories; those of files may be missing here.
-    pub folders: BTreeSet<String>,
+    pub directories: BTreeSet<String>,
     /// When files were last written, of those for which that is of interest.
     pub times: BTreeMap<String, Time>,
 }
@@ -39,8 +39,8 @@ impl Tree {
                 file.truncate(at.and_then(|at| usize::try_from(at).ok()).unwrap_or(file.len()));
                 file.extend_from_slice(&bytes);
             }
-            Persist::Folder { path } => {
-                self.folders.insert(path);
+            Persist::Directory { path } => {
+                self.directories.insert(path);
             }
             Persist::Link { path, target } => {
                 self.links.insert(path, target);
@@ -53,19 +53,19 @@ impl Tree {
         let gone = |name: &str| name == path || name.strip_prefix(path).is_some_and(|rest| rest.starts_with('/'));
         self.files.retain(|name, _| !gone(name));
         self.links.retain(|name, _| !gone(name));
-        self.folders.retain(|name| !gone(name));
+        self.directories.retain(|name| !gone(name));
     }
 
     /// The names of a directory's entries.
-    pub(crate) fn names_in(&self, folder: &str) -> BTreeSet<String> {
+    pub(crate) fn names_in(&self, directory: &str) -> BTreeSet<String> {
         // In a tree with thousands of executors only the part below the directory is visited.
-        let prefix = format!("{folder}/");
+        let prefix = format!("{directory}/");
         let from = || (Bound::Included(prefix.as_str()), Bound::Unbounded);
         let inside = |path: &&String| path.starts_with(&prefix);
         let name = |path: &String| path[prefix.len()..].split('/').next().map(str::to_owned);
         let files = self.files.range::<str, _>(from()).map(|(path, _)| path).take_while(inside);
         let links = self.links.range::<str, _>(from()).map(|(path, _)| path).take_while(inside);
-        let paths = files.chain(links).chain(self.folders.range::<str, _>(from()).take_while(inside));
+        let paths = files.chain(links).chain(self.directories.range::<str, _>(from()).take_while(inside));
         paths.filter_map(name).collect()
     }
 }
@@ -80,9 +80,9 @@ mod tests {
         tree.apply(&Persist::Replace { path: "a/b".into(), bytes: b"1".to_vec() });
         tree.apply(&Persist::Append { path: "a/b".into(), at: None, bytes: b"2".to_vec() });
         tree.apply(&Persist::Link { path: "a/latest".into(), target: "/x/b".into() });
-        tree.apply(&Persist::Folder { path: "a/c".into() });
-        tree.apply(&Persist::Folder { path: "a-b/x".into() });
-        tree.apply(&Persist::Folder { path: "aa".into() });
+        tree.apply(&Persist::Directory { path: "a/c".into() });
+        tree.apply(&Persist::Directory { path: "a-b/x".into() });
+        tree.apply(&Persist::Directory { path: "aa".into() });
         assert_eq!(tree.files["a/b"], b"12");
         assert_eq!(tree.names_in("a").into_iter().collect::<Vec<_>>(), ["b", "c", "latest"]);
         tree.apply(&Persist::Remove { path: "a".into() });

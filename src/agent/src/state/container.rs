@@ -118,7 +118,7 @@ pub struct VolumeLink {
     /// Where it is seen, relative to the sandbox.
     pub seen: String,
     /// The directory, absolute.
-    pub folder: String,
+    pub directory: String,
     /// How the directory is prepared.
     pub prepare: Prepare,
 }

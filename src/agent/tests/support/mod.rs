@@ -280,7 +280,7 @@ impl Stage {
         match entry {
             Persist::Replace { path, .. } => format!("disk: replace {path}"),
             Persist::Append { path, .. } => format!("disk: append {path}"),
-            Persist::Folder { path } => format!("disk: directory {path}"),
+            Persist::Directory { path } => format!("disk: directory {path}"),
             Persist::Link { path, target } => format!("disk: link {path} -> {target}"),
             Persist::Remove { path } => format!("disk: remove {path}"),
         }

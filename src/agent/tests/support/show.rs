@@ -171,7 +171,7 @@ fn answer_text(answer: &Answer) -> String {
 
 fn link_text(link: &VolumeLink) -> String {
     let left = if link.prepare == Prepare::Leave { " as it is" } else { "" };
-    format!("volume {} -> {}{left}", link.seen, link.folder)
+    format!("volume {} -> {}{left}", link.seen, link.directory)
 }
 
 fn spec_text(spec: &ContainerSpec) -> String {

@@ -73,36 +73,36 @@ impl Policy {
 pub fn run(args: Args) -> Result<ExitCode> {
     crate::show_warnings();
     if let Some(master) = &args.master {
-        let folder = std::env::temp_dir().join(format!("tepui-demo-{}", std::process::id()));
-        let result = crate::block_on(on(master, &folder, 1, &args));
+        let directory = std::env::temp_dir().join(format!("tepui-demo-{}", std::process::id()));
+        let result = crate::block_on(on(master, &directory, 1, &args));
         if !args.keep {
             // Remaining files are harmless.
-            let _ = std::fs::remove_dir_all(&folder);
+            let _ = std::fs::remove_dir_all(&directory);
         }
         return result;
     }
     let options = ClusterOptions { agents: AGENTS, resources: args.resources.clone(), ..ClusterOptions::default() };
     let cluster = daemons::start_cluster(&options).context("cannot start a cluster")?;
     stdio::err!("started a master on {} and {AGENTS} agents in {}", cluster.master(), cluster.work_dir().display());
-    let folder = cluster.work_dir();
-    let result = crate::block_on(on(&cluster.master(), &folder.join("demo"), AGENTS, &args));
+    let directory = cluster.work_dir();
+    let result = crate::block_on(on(&cluster.master(), &directory.join("demo"), AGENTS, &args));
     let failed = !matches!(&result, Ok(code) if *code == ExitCode::SUCCESS);
     cluster.stop(args.keep || failed)?;
     if args.keep || failed {
-        stdio::err!("the sandboxes are kept in {}", folder.display());
+        stdio::err!("the sandboxes are kept in {}", directory.display());
     }
     result
 }
 
 /// Runs everything on a cluster that has, or will soon have, so many agents.
-async fn on(master: &str, folder: &Path, agents: usize, args: &Args) -> Result<ExitCode> {
+async fn on(master: &str, directory: &Path, agents: usize, args: &Args) -> Result<ExitCode> {
     let reader = MasterArgs { master: master.to_owned(), principal: None, secret: None };
     reader.wait_for_agents(agents, daemons::READY).await?;
     let interrupt = Interrupt::watch()?;
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    std::fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
     let (mut runs, mut wrong) = (Vec::new(), Vec::new());
     for sharing in args.policy.runs() {
-        let (story, ending) = play(&reader, folder, *sharing, &interrupt).await?;
+        let (story, ending) = play(&reader, directory, *sharing, &interrupt).await?;
         wrong.extend(ending.into_iter().chain(story.wrong()));
         runs.push((*sharing, story));
         if interrupt.wanted() {
@@ -125,12 +125,12 @@ async fn on(master: &str, folder: &Path, agents: usize, args: &Args) -> Result<E
 /// All the work once; why it was not waited for its end, if it was not, and which tasks went wrong.
 async fn play(
     master: &MasterArgs,
-    folder: &Path,
+    directory: &Path,
     sharing: Sharing,
     interrupt: &Interrupt,
 ) -> Result<(Story, Vec<String>)> {
     stdio::err!("cores are shared {}; making two streets to look at, and profiling the queries", sharing.words());
-    let frameworks = Frameworks::start(&master.master, folder, sharing).await?;
+    let frameworks = Frameworks::start(&master.master, directory, sharing).await?;
     let mut view = view::new();
     let (mut story, began) = (Story::default(), now());
     let ending = loop {

@@ -80,7 +80,7 @@ fn driver(master: &str, name: &str) -> Result<Options> {
 }
 
 /// Two streets with their truth; made before any work begins.
-fn streets(folder: &Path) -> Result<()> {
+fn streets(directory: &Path) -> Result<()> {
     for (name, seed, vehicles, people) in [("street", 1, 50.0, 30.0), ("corner", 2, 80.0, 10.0)] {
         let options = SceneOptions {
             width: 960,
@@ -92,7 +92,7 @@ fn streets(folder: &Path) -> Result<()> {
             people_per_minute: people,
             ..SceneOptions::default()
         };
-        scene::generate(&options, &folder.join(format!("{name}.mp4")))
+        scene::generate(&options, &directory.join(format!("{name}.mp4")))
             .with_context(|| format!("cannot make {name}"))?;
     }
     Ok(())
@@ -100,11 +100,11 @@ fn streets(folder: &Path) -> Result<()> {
 
 /// Writes a profile of each query where the framework finds it. Returns the number of cores that they can use at their
 /// best.
-fn profiled(queries: &[QuerySpec], folder: &Path) -> Result<f64> {
+fn profiled(queries: &[QuerySpec], directory: &Path) -> Result<f64> {
     let clip = ClipOptions { seconds: PROFILED, ..Default::default() };
     let mut cores = 0.0;
     for query in queries {
-        let made = Profile::kept(folder, &query.video, query.kind, &Knobs::default(), clip.clone());
+        let made = Profile::kept(directory, &query.video, query.kind, &Knobs::default(), clip.clone());
         let (profile, _) = made.with_context(|| format!("the query {}", query.name))?;
         cores += profile.frontier.last().map_or(0.0, |best| best.cores);
     }
@@ -113,12 +113,12 @@ fn profiled(queries: &[QuerySpec], folder: &Path) -> Result<f64> {
 
 impl Frameworks {
     /// Starts all three with all their work.
-    pub(super) async fn start(master: &str, folder: &Path, sharing: Sharing) -> Result<Frameworks> {
-        streets(folder)?;
+    pub(super) async fn start(master: &str, directory: &Path, sharing: Sharing) -> Result<Frameworks> {
+        streets(directory)?;
         let mut videos = video::service::Options::new(driver(master, NAMES[2])?);
-        videos.queries = video::spec::parse(QUERIES, "queries.toml", folder)?;
-        videos.results = Some(folder.join("results"));
-        videos.profiles = folder.join("profiles");
+        videos.queries = video::spec::parse(QUERIES, "queries.toml", directory)?;
+        videos.results = Some(directory.join("results"));
+        videos.profiles = directory.join("profiles");
         let wanted = profiled(&videos.queries, &videos.profiles)?;
         videos.cores_max = Some((VIDEO_PART * wanted).max(VIDEO_LEAST * videos.queries.len() as f64));
         videos.profile_seconds = PROFILED;
@@ -133,7 +133,7 @@ impl Frameworks {
         trainings.workers_max = WORKERS;
         trainings.pace = Some(PACE);
         trainings.epoch = Duration::from_secs(1);
-        trainings.models = Some(folder.join("models"));
+        trainings.models = Some(directory.join("models"));
         trainings.policy = match sharing {
             Sharing::Quality => allocate::Policy::Slaq,
             Sharing::Fair => allocate::Policy::Fair,

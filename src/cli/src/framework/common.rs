@@ -41,7 +41,7 @@ pub struct FrameworkArgs {
     #[arg(long, requires = "principal", value_name = "FILE")]
     pub secret_file: Option<PathBuf>,
     /// Directory for the state of the framework; restarted with it, the framework continues with its tasks
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
     /// Where to serve the framework's HTTP API; port 0 takes any free one, which is printed
     #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDRESS")]
@@ -63,8 +63,8 @@ impl FrameworkArgs {
         let mut options = Options::new(&self.master, self.framework(name)?).context("--master")?;
         options.encoding = if self.encoding == "json" { Encoding::Json } else { Encoding::Protobuf };
         options.credential = self.credential()?;
-        if let Some(folder) = &self.state_dir {
-            let file = File::open(folder).context("--state-dir; is the framework running already?")?;
+        if let Some(directory) = &self.state_dir {
+            let file = File::open(directory).context("--state-dir; is the framework running already?")?;
             options.state = Some(Box::new(file));
         }
         Ok(options)

@@ -67,7 +67,7 @@ struct QualityArgs {
     #[arg(long, value_name = "NUMBER")]
     pace: Option<f64>,
     /// Where to keep models [default: models in --state-dir]
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "DIR")]
     models: Option<PathBuf>,
     /// Write every iteration of every job into a CSV file
     #[arg(long, value_name = "FILE")]

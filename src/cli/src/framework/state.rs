@@ -10,8 +10,8 @@ use sdk::state::{File, State};
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Directory that the framework has as --state-dir
-    #[arg(value_name = "FOLDER")]
-    folder: PathBuf,
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
 }
 
 /// Prints the framework's id, its tasks, and its own entries.
@@ -19,12 +19,12 @@ pub struct Args {
 /// # Errors
 /// The directory has no state, or a running framework uses it.
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
-    let folder = args.folder.display();
-    let file = File::open_existing(&args.folder).context("is the framework running? Stop it first")?;
+    let directory = args.directory.display();
+    let file = File::open_existing(&args.directory).context("is the framework running? Stop it first")?;
     let Some(mut file) = file else {
-        bail!("{folder} holds no framework's state: name a directory given as --state-dir")
+        bail!("{directory} holds no framework's state: name a directory given as --state-dir")
     };
-    let report = sdk::Kept::read(file.load()?).with_context(|| format!("the state in {folder}"))?;
+    let report = sdk::Kept::read(file.load()?).with_context(|| format!("the state in {directory}"))?;
     crate::read::print(report.to_string().trim_end())?;
     Ok(ExitCode::SUCCESS)
 }

@@ -84,11 +84,11 @@ struct VideoArgs {
     #[arg(long, value_name = "NUMBER")]
     cores: Option<f64>,
     /// Where to write what queries find, a file of JSON lines for each
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "DIR")]
     results: Option<PathBuf>,
     /// Directory for profiles [default: profiles in --state-dir, or tepui-profiles in the directory for temporary
     /// files]
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "DIR")]
     profiles: Option<PathBuf>,
     /// How many seconds of a video are profiled
     #[arg(long, default_value_t = 12.0, value_name = "SECONDS")]
@@ -148,9 +148,9 @@ fn options(framework: &FrameworkArgs, args: &VideoArgs) -> Result<Options> {
     options.control = SocketAddr::new(args.live.address(framework), 0);
     options.state_dir.clone_from(&framework.state_dir);
     options.results.clone_from(&args.results);
-    let beside_state = framework.state_dir.as_ref().map(|folder| folder.join("profiles"));
-    if let Some(folder) = args.profiles.clone().or(beside_state) {
-        options.profiles = folder;
+    let beside_state = framework.state_dir.as_ref().map(|directory| directory.join("profiles"));
+    if let Some(directory) = args.profiles.clone().or(beside_state) {
+        options.profiles = directory;
     }
     options.profile_seconds = args.profile_seconds;
     options.policy = match args.policy {

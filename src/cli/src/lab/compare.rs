@@ -89,17 +89,17 @@ fn title(point: &Compared) -> String {
     values.join(", ")
 }
 
-fn name(folder: &Path) -> String {
-    folder.file_name().map_or_else(|| folder.display().to_string(), |name| name.to_string_lossy().into_owned())
+fn name(directory: &Path) -> String {
+    directory.file_name().map_or_else(|| directory.display().to_string(), |name| name.to_string_lossy().into_owned())
 }
 
-fn results(folder: &Path) -> Result<(Results, String)> {
-    if !folder.join("scenario.toml").exists() {
-        bail!("{} has no results; make some with: tepui lab run SCENARIO --out {0}", folder.display());
+fn results(directory: &Path) -> Result<(Results, String)> {
+    if !directory.join("scenario.toml").exists() {
+        bail!("{} has no results; make some with: tepui lab run SCENARIO --out {0}", directory.display());
     }
-    let (results, text) = read_results(folder)?;
+    let (results, text) = read_results(directory)?;
     if results.iter().all(|(_, outcomes)| outcomes.is_empty()) {
-        bail!("{} has no finished runs; make some with: tepui lab run SCENARIO --out {0}", folder.display());
+        bail!("{} has no finished runs; make some with: tepui lab run SCENARIO --out {0}", directory.display());
     }
     Ok((results, text))
 }

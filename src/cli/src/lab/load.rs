@@ -58,7 +58,7 @@ pub struct Args {
     #[arg(long, value_name = "RESOURCES", default_value = "cpus:16;mem:16384", conflicts_with = "master")]
     resources: String,
     /// Where the report goes
-    #[arg(long, value_name = "FOLDER", default_value = "lab-results/load")]
+    #[arg(long, value_name = "DIR", default_value = "lab-results/load")]
     out: PathBuf,
     /// Print the latencies as JSON instead of tables
     #[arg(long)]

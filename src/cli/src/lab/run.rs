@@ -21,7 +21,7 @@ pub struct Args {
     /// The scenario, in TOML (docs/lab-guide.md)
     scenario: PathBuf,
     /// Where results go; lab-results/NAME if not given
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// How many seeds, instead of the scenario's own number
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -106,8 +106,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         .with_context(|| format!("{} cannot be read", args.scenario.display()))?;
     let name = args.scenario.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let name = if args.live { format!("{name}-live") } else { name };
-    let folder = args.out.clone().unwrap_or_else(|| PathBuf::from("lab-results").join(name));
-    let campaign = Campaign::new(&text, &args.scenario, &folder, args.seeds, super::bundled::CATALOG)?;
+    let directory = args.out.clone().unwrap_or_else(|| PathBuf::from("lab-results").join(name));
+    let campaign = Campaign::new(&text, &args.scenario, &directory, args.seeds, super::bundled::CATALOG)?;
     // A real cluster has its own agents, regardless of the scenario.
     if args.place.master.is_none() {
         campaign.warnings(&args.scenario).iter().for_each(|warning| stdio::err!("tepui: {warning}"));
@@ -139,7 +139,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     }
     let mut text = tables(&results);
     // Writing to a string cannot fail, here and below.
-    let _ = write!(text, "The report is {}", folder.join("report.html").display());
+    let _ = write!(text, "The report is {}", directory.join("report.html").display());
     crate::read::print(&text)
 }
 

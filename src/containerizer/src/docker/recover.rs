@@ -181,8 +181,8 @@ mod tests {
     #[tokio::test]
     async fn the_daemon_is_asked_again() {
         const BAD: (&str, &str) = ("500 Internal Server Error", r#"{"message": "not now"}"#);
-        let folder = tempfile::tempdir().unwrap();
-        let socket = folder.path().join("socket");
+        let directory = tempfile::tempdir().unwrap();
+        let socket = directory.path().join("socket");
         let one = r#"[{"Names": ["/mesos-a.executor"], "State": "running", "Labels": {}, "Created": 7}]"#;
         let served = daemon(&socket, &[BAD, ("200 OK", one), BAD, BAD]);
         let client = Client::new(&socket);

@@ -42,7 +42,7 @@ struct Books {
 /// The fetcher's cache.
 #[derive(Debug)]
 pub(crate) struct FetchCache {
-    folder: PathBuf,
+    directory: PathBuf,
     /// In bytes; zero: there is no cache.
     limit: u64,
     books: Mutex<Books>,
@@ -59,27 +59,27 @@ pub(crate) enum Found {
 }
 
 impl FetchCache {
-    /// An empty cache in `folder`; files of an earlier agent are deleted.
-    pub(crate) fn new(folder: PathBuf, limit: u64) -> FetchCache {
-        if folder.exists() {
-            crate::delete(&folder);
+    /// An empty cache in `directory`; files of an earlier agent are deleted.
+    pub(crate) fn new(directory: PathBuf, limit: u64) -> FetchCache {
+        if directory.exists() {
+            crate::delete(&directory);
         }
-        FetchCache { folder, limit, books: Mutex::default(), changed: Condvar::new() }
+        FetchCache { directory, limit, books: Mutex::default(), changed: Condvar::new() }
     }
 
     /// The directory for a user's files, created if needed; `None` if there is no cache.
     ///
     /// # Errors
     /// It cannot be created.
-    pub(crate) fn folder_of(&self, user: Option<&User>) -> anyhow::Result<Option<PathBuf>> {
+    pub(crate) fn directory_of(&self, user: Option<&User>) -> anyhow::Result<Option<PathBuf>> {
         if self.limit == 0 {
             return Ok(None);
         }
-        let folder = self.folder.join(user.map_or("agent", |user| &user.name));
-        containers::create_sandbox(&folder, user)?;
+        let directory = self.directory.join(user.map_or("agent", |user| &user.name));
+        containers::create_sandbox(&directory, user)?;
         // The user's group has no business with what he fetches, unlike with what he runs.
-        std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o700))?;
-        Ok(Some(folder))
+        std::fs::set_permissions(&directory, std::fs::Permissions::from_mode(0o700))?;
+        Ok(Some(directory))
     }
 
     /// Acquires a file. Waits while another fetch downloads it.
@@ -123,17 +123,17 @@ impl FetchCache {
         fitting.is_some()
     }
 
-    /// Releases an acquired file. `folder` is the one of its user; `fetched` is true if it is complete.
-    pub(crate) fn release(&self, key: &Key, folder: &Path, fetched: bool) {
+    /// Releases an acquired file. `directory` is the one of its user; `fetched` is true if it is complete.
+    pub(crate) fn release(&self, key: &Key, directory: &Path, fetched: bool) {
         let mut books = lock(&self.books);
         if let Some(entry) = books.entries.get_mut(key) {
             entry.users = entry.users.saturating_sub(1);
             if entry.bytes.is_none() {
-                let size = std::fs::metadata(folder.join(&entry.name)).ok().filter(|_| fetched);
+                let size = std::fs::metadata(directory.join(&entry.name)).ok().filter(|_| fetched);
                 entry.bytes = size.map(|metadata| metadata.len());
             }
             if entry.bytes.is_none() {
-                crate::delete(&folder.join(&entry.name));
+                crate::delete(&directory.join(&entry.name));
                 books.entries.remove(key);
             }
         }
@@ -149,7 +149,7 @@ impl FetchCache {
             let Some(oldest) = unused.min_by_key(|(_, entry)| entry.wanted).map(|(key, _)| key.clone()) else { return };
             if let Some(entry) = books.entries.remove(&oldest) {
                 let user = if oldest.0.is_empty() { "agent" } else { &oldest.0 };
-                crate::delete(&self.folder.join(user).join(entry.name));
+                crate::delete(&self.directory.join(user).join(entry.name));
             }
         }
     }
@@ -172,10 +172,10 @@ mod tests {
         (String::new(), uri.to_owned())
     }
 
-    fn fill(cache: &FetchCache, folder: &Path, uri: &str, bytes: usize) -> String {
+    fn fill(cache: &FetchCache, directory: &Path, uri: &str, bytes: usize) -> String {
         let Found::Missing(name) = cache.acquire(&key(uri)) else { panic!("{uri} is there") };
-        std::fs::write(folder.join(&name), vec![0; bytes]).unwrap();
-        cache.release(&key(uri), folder, true);
+        std::fs::write(directory.join(&name), vec![0; bytes]).unwrap();
+        cache.release(&key(uri), directory, true);
         name
     }
 
@@ -183,22 +183,22 @@ mod tests {
     fn the_oldest_that_nobody_uses_goes() {
         let place = tempfile::tempdir().unwrap();
         let cache = FetchCache::new(place.path().join("cache"), 100);
-        let folder = cache.folder_of(None).unwrap().unwrap();
-        let (a, b) = (fill(&cache, &folder, "a", 40), fill(&cache, &folder, "b", 40));
+        let directory = cache.directory_of(None).unwrap().unwrap();
+        let (a, b) = (fill(&cache, &directory, "a", 40), fill(&cache, &directory, "b", 40));
         assert_eq!(cache.acquire(&key("a")), Found::Present(a.clone()));
-        fill(&cache, &folder, "c", 40);
+        fill(&cache, &directory, "c", 40);
         // `a` is older than `b`, but in use.
-        assert!(folder.join(&a).exists() && !folder.join(&b).exists());
+        assert!(directory.join(&a).exists() && !directory.join(&b).exists());
         assert_eq!(cache.sizes(), (100, 80));
-        cache.release(&key("a"), &folder, true);
+        cache.release(&key("a"), &directory, true);
         // What does not fit at all goes as soon as it was delivered.
-        let big = fill(&cache, &folder, "d", 200);
-        assert!(!folder.join(big).exists());
+        let big = fill(&cache, &directory, "d", 200);
+        assert!(!directory.join(big).exists());
         // A download that failed leaves nothing.
         let Found::Missing(name) = cache.acquire(&key("e")) else { panic!("there") };
-        std::fs::write(folder.join(&name), "half").unwrap();
-        cache.release(&key("e"), &folder, false);
-        assert!(!folder.join(&name).exists());
+        std::fs::write(directory.join(&name), "half").unwrap();
+        cache.release(&key("e"), &directory, false);
+        assert!(!directory.join(&name).exists());
         assert!(matches!(cache.acquire(&key("e")), Found::Missing(_)));
     }
 
@@ -206,11 +206,11 @@ mod tests {
     fn room_is_made_before_anything_is_downloaded() {
         let place = tempfile::tempdir().unwrap();
         let cache = FetchCache::new(place.path().join("cache"), 100);
-        let folder = cache.folder_of(None).unwrap().unwrap();
-        let (a, b) = (fill(&cache, &folder, "a", 40), fill(&cache, &folder, "b", 40));
+        let directory = cache.directory_of(None).unwrap().unwrap();
+        let (a, b) = (fill(&cache, &directory, "a", 40), fill(&cache, &directory, "b", 40));
         assert!(matches!(cache.acquire(&key("c")), Found::Missing(_)));
         assert!(cache.reserve(&key("c"), Some(50)));
-        assert!(!folder.join(a).exists() && folder.join(&b).exists());
+        assert!(!directory.join(a).exists() && directory.join(&b).exists());
         assert_eq!(cache.sizes(), (100, 90));
         // Nothing is evicted for a file that would not fit anyway, or whose size is unknown.
         for (uri, size) in [("d", Some(51)), ("e", Some(101)), ("f", Some(u64::MAX)), ("g", None)] {
@@ -219,13 +219,13 @@ mod tests {
             assert!(matches!(cache.acquire(&key(uri)), Found::Missing(_)), "{uri} is not in the books");
             assert!(!cache.reserve(&key(uri), size));
         }
-        assert!(folder.join(b).exists());
+        assert!(directory.join(b).exists());
         assert_eq!(cache.sizes(), (100, 90));
     }
 
     #[test]
     fn without_room_there_is_no_cache() {
-        let cache = FetchCache::new("/no/such/folder".into(), 0);
-        assert_eq!(cache.folder_of(None).unwrap(), None);
+        let cache = FetchCache::new("/no/such/directory".into(), 0);
+        assert_eq!(cache.directory_of(None).unwrap(), None);
     }
 }

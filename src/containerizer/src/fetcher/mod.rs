@@ -75,14 +75,14 @@ impl Fetcher {
         let own = work_dir.to_string_lossy().trim_matches('/').replace('/', "_");
         // A file name has at most 255 bytes; the end distinguishes more than the beginning.
         let start = own.char_indices().map(|(at, _)| at).find(|at| own.len() - at <= 200).unwrap_or(0);
-        let folder = config.cache_dir.join(&own[start..]);
+        let directory = config.cache_dir.join(&own[start..]);
         Fetcher(Arc::new(Inner {
             program,
             open: ProgramFile::open(Path::new("/proc/self/exe")).ok(),
             frameworks_home: config.frameworks_home.clone(),
             hadoop_home: config.hadoop_home.clone(),
             stall: config.stall,
-            cache: FetchCache::new(folder, config.cache_size),
+            cache: FetchCache::new(directory, config.cache_size),
             running: Mutex::default(),
             succeeded: AtomicU64::new(0),
             failed: AtomicU64::new(0),
@@ -148,14 +148,14 @@ impl Fetcher {
             fetcher::check(uri).with_context(|| format!("Failed to fetch '{}'", uri.value))?;
         }
         let wanted = spec.uris.iter().any(|uri| uri.cache());
-        let folder = if wanted { self.cache_folder(user) } else { None };
+        let directory = if wanted { self.cache_directory(user) } else { None };
         let mut items = Vec::new();
         // In one order for all, so that no two fetches wait for each other.
         let mut cached: Vec<&String> = spec.uris.iter().filter(|uri| uri.cache()).map(|uri| &uri.value).collect();
         cached.sort();
         cached.dedup();
         let mut found = BTreeMap::new();
-        for uri in cached.into_iter().filter(|_| folder.is_some()) {
+        for uri in cached.into_iter().filter(|_| directory.is_some()) {
             let key = (user.map(|user| user.name.clone()).unwrap_or_default(), uri.clone());
             found.insert(uri.clone(), (self.0.cache.acquire(&key), key));
         }
@@ -175,10 +175,10 @@ impl Fetcher {
             };
             items.push(Item { uri: uri.clone(), action: action as i32, cache_filename });
         }
-        let info = self.instructions(spec, user, folder.as_deref(), items);
+        let info = self.instructions(spec, user, directory.as_deref(), items);
         let fetched = self.run(container, spec, user, (fetcher::INSTRUCTIONS, info)).map(drop);
-        if let Some(folder) = &folder {
-            used.iter().for_each(|key| self.0.cache.release(key, folder, fetched.is_ok()));
+        if let Some(directory) = &directory {
+            used.iter().for_each(|key| self.0.cache.release(key, directory, fetched.is_ok()));
         }
         fetched
     }
@@ -215,8 +215,8 @@ impl Fetcher {
     }
 
     /// A cache that cannot be used is done without.
-    fn cache_folder(&self, user: Option<&User>) -> Option<PathBuf> {
-        self.0.cache.folder_of(user).unwrap_or_else(|error| {
+    fn cache_directory(&self, user: Option<&User>) -> Option<PathBuf> {
+        self.0.cache.directory_of(user).unwrap_or_else(|error| {
             tracing::warn!("fetching without the cache: {error:#}");
             None
         })
@@ -233,7 +233,7 @@ impl Fetcher {
         let stall = i64::try_from(self.0.stall.as_nanos()).unwrap_or(i64::MAX);
         FetcherInfo {
             sandbox_directory: spec.sandbox.clone(),
-            cache_directory: cache.map(|folder| folder.to_string_lossy().into_owned()),
+            cache_directory: cache.map(|directory| directory.to_string_lossy().into_owned()),
             items,
             user: user.map(|user| user.name.clone()),
             frameworks_home: Some(home.clone()).filter(|home| !home.is_empty()),

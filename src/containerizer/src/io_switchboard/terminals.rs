@@ -103,17 +103,17 @@ impl Ends {
     ///
     /// # Errors
     /// It has none, or it has ended.
-    pub(crate) fn of_switchboard(folder: &Path) -> io::Result<Ends> {
-        let folder = File::open(folder)?;
-        let stream = UnixStream::connect(below(&folder))?;
+    pub(crate) fn of_switchboard(directory: &Path) -> io::Result<Ends> {
+        let directory = File::open(directory)?;
+        let stream = UnixStream::connect(below(&directory))?;
         stream.set_nonblocking(true)?;
         Ok(Ends { line: Line::Switchboard, input: stream.try_clone()?.into(), output: stream.into(), error: None })
     }
 }
 
 /// The socket in an open directory: its own path may exceed the limit of a socket's address.
-fn below(folder: &File) -> String {
-    format!("/proc/self/fd/{}/{SOCKET}", folder.as_raw_fd())
+fn below(directory: &File) -> String {
+    format!("/proc/self/fd/{}/{SOCKET}", directory.as_raw_fd())
 }
 
 /// Makes a terminal the process's; what its user sees of it.
@@ -134,14 +134,14 @@ pub(crate) fn wanted(spec: &ContainerSpec) -> Option<(u32, u32)> {
     Some(info.window_size.as_ref().map_or(USUAL_SIZE, |size| (size.rows, size.columns)))
 }
 
-/// Starts the switchboard of a container that is about to be started, with the runtime directory `folder`; `isolation`
-/// is the switchboard's own.
+/// Starts the switchboard of a container that is about to be started, with the runtime directory `directory`;
+/// `isolation` is the switchboard's own.
 ///
 /// # Errors
 /// There is no terminal left, or it cannot be started.
 pub(crate) fn start(
     (rows, columns): (u32, u32),
-    folder: &Path,
+    directory: &Path,
     executor: &ProgramFile,
     process: &mut Spec,
     isolation: Isolation,
@@ -153,8 +153,8 @@ pub(crate) fn start(
         Program::Open { argv, .. } => argv.iter().any(|word| word == "init"),
         _ => true,
     };
-    let folder = File::open(folder)?;
-    let socket = UnixListener::bind(below(&folder))?;
+    let directory = File::open(directory)?;
+    let socket = UnixListener::bind(below(&directory))?;
     let argv = ["tepui-executor", "executor", "switchboard"].map(Into::into).to_vec();
     let board = Spec {
         stdin: Some(Arc::new(terminal)),

@@ -36,15 +36,15 @@ impl Group {
     /// # Errors
     /// What the system refuses.
     pub fn set_cpu_shares(&self, cpus: u64, low_priority: bool) -> Result<(), CgroupError> {
-        let Some(folder) = self.folder(Controller::Cpu) else { return Err(CgroupError::Missing("cpu")) };
+        let Some(directory) = self.directory(Controller::Cpu) else { return Err(CgroupError::Missing("cpu")) };
         let per_cpu = if low_priority { 10 } else { SHARES_PER_CPU };
         let shares = (cpus.saturating_mul(per_cpu) / 1000).clamp(LEAST_SHARES, MOST_SHARES);
         if self.is_v2() {
             // The kernel's own translation of the scale 2 to 262144 to 1 to 10000.
             let weight = 1 + (shares - LEAST_SHARES) * 9999 / (MOST_SHARES - LEAST_SHARES);
-            return write(&folder.join("cpu.weight"), &weight.to_string());
+            return write(&directory.join("cpu.weight"), &weight.to_string());
         }
-        write(&folder.join("cpu.shares"), &shares.to_string())
+        write(&directory.join("cpu.shares"), &shares.to_string())
     }
 
     /// The most that may be used even if processors are idle, in thousandths; `None`: no limit.
@@ -52,27 +52,27 @@ impl Group {
     /// # Errors
     /// What the system refuses.
     pub fn set_cpu_limit(&self, cpus: Option<u64>) -> Result<(), CgroupError> {
-        let Some(folder) = self.folder(Controller::Cpu) else { return Err(CgroupError::Missing("cpu")) };
+        let Some(directory) = self.directory(Controller::Cpu) else { return Err(CgroupError::Missing("cpu")) };
         let period = CPU_PERIOD.as_micros() as u64;
         let quota = cpus.map(|cpus| (cpus.saturating_mul(period) / 1000).max(LEAST_QUOTA.as_micros() as u64));
         if self.is_v2() {
             let text = quota.map_or_else(|| format!("max {period}"), |quota| format!("{quota} {period}"));
-            return write(&folder.join("cpu.max"), &text);
+            return write(&directory.join("cpu.max"), &text);
         }
-        write(&folder.join("cpu.cfs_period_us"), &period.to_string())?;
+        write(&directory.join("cpu.cfs_period_us"), &period.to_string())?;
         let text = quota.map_or_else(|| "-1".to_owned(), |quota| quota.to_string());
-        write(&folder.join("cpu.cfs_quota_us"), &text)
+        write(&directory.join("cpu.cfs_quota_us"), &text)
     }
 
     /// The limit that is in force, in thousandths of a processor.
     pub fn cpu_limit(&self) -> Option<u64> {
-        let folder = self.folder(Controller::Cpu)?;
+        let directory = self.directory(Controller::Cpu)?;
         let (quota, period) = if self.is_v2() {
-            let text = read(&folder.join("cpu.max"))?;
+            let text = read(&directory.join("cpu.max"))?;
             let (quota, period) = text.trim().split_once(' ')?;
             (quota.parse::<u64>().ok()?, period.parse::<u64>().ok()?)
         } else {
-            (read_number(&folder.join("cpu.cfs_quota_us"))?, read_number(&folder.join("cpu.cfs_period_us"))?)
+            (read_number(&directory.join("cpu.cfs_quota_us"))?, read_number(&directory.join("cpu.cfs_period_us"))?)
         };
         (quota > 0 && period > 0).then(|| quota.saturating_mul(1000) / period)
     }
@@ -81,7 +81,7 @@ impl Group {
     pub fn cpu_statistics(&self) -> Option<CpuStatistics> {
         let micros = |text: &str, key| field(text, key).map(Duration::from_micros);
         if self.is_v2() {
-            let text = read(&self.folder(Controller::Cpu)?.join("cpu.stat"))?;
+            let text = read(&self.directory(Controller::Cpu)?.join("cpu.stat"))?;
             return Some(CpuStatistics {
                 user: micros(&text, "user_usec")?,
                 system: micros(&text, "system_usec")?,
@@ -90,10 +90,10 @@ impl Group {
                 throttled: micros(&text, "throttled_usec"),
             });
         }
-        let text = read(&self.folder(Controller::Cpuacct)?.join("cpuacct.stat"))?;
+        let text = read(&self.directory(Controller::Cpuacct)?.join("cpuacct.stat"))?;
         let hertz = rustix::param::clock_ticks_per_second().max(1);
         let ticks = |key| field(&text, key).map(|count| Duration::from_millis(count.saturating_mul(1000) / hertz));
-        let quota = self.folder(Controller::Cpu).and_then(|folder| read(&folder.join("cpu.stat")));
+        let quota = self.directory(Controller::Cpu).and_then(|directory| read(&directory.join("cpu.stat")));
         let of_quota = |key| quota.as_deref().and_then(|text| field(text, key));
         Some(CpuStatistics {
             user: ticks("user")?,

@@ -208,13 +208,13 @@ pub(super) fn check() -> Result<(), CgroupError> {
 ///
 /// # Errors
 /// An invalid line, or an error of the system.
-pub(super) fn allow<'a>(folder: &Path, lines: impl Iterator<Item = &'a str>) -> Result<(), CgroupError> {
+pub(super) fn allow<'a>(directory: &Path, lines: impl Iterator<Item = &'a str>) -> Result<(), CgroupError> {
     let rule = |line| Rule::parse(line).ok_or(io::Error::from(io::ErrorKind::InvalidInput));
     let set = || {
         let rules: Vec<Rule> = lines.map(rule).collect::<io::Result<_>>()?;
-        attach(File::open(folder)?.as_fd(), load(&program(&rules))?.as_fd())
+        attach(File::open(directory)?.as_fd(), load(&program(&rules))?.as_fd())
     };
-    set().map_err(failed("restrict the devices of the cgroup", folder))
+    set().map_err(failed("restrict the devices of the cgroup", directory))
 }
 
 #[cfg(test)]

@@ -76,11 +76,11 @@ impl Group {
     #[allow(clippy::disallowed_methods)]
     pub fn remove(&self) -> Result<(), CgroupError> {
         let deadline = Instant::now() + REMOVE_LIMIT;
-        for folder in self.all() {
-            while let Err(error) = remove_tree(folder) {
+        for directory in self.all() {
+            while let Err(error) = remove_tree(directory) {
                 let busy = error.raw_os_error() == Some(libc::EBUSY);
                 if !busy || Instant::now() >= deadline {
-                    return Err(failed("remove the cgroup", folder)(error));
+                    return Err(failed("remove the cgroup", directory)(error));
                 }
                 crate::spawn::pause(PAUSE);
             }
@@ -89,15 +89,15 @@ impl Group {
     }
 }
 
-fn remove_tree(folder: &Path) -> io::Result<()> {
+fn remove_tree(directory: &Path) -> io::Result<()> {
     // The usual case: nothing is below it.
-    match std::fs::remove_dir(folder) {
+    match std::fs::remove_dir(directory) {
         Ok(()) => return Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(_) => {}
     }
     let mut result = Ok(());
-    below(folder, &mut |inner| match std::fs::remove_dir(inner) {
+    below(directory, &mut |inner| match std::fs::remove_dir(inner) {
         Err(error) if error.kind() != io::ErrorKind::NotFound && result.is_ok() => result = Err(error),
         _ => {}
     });

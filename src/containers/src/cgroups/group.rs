@@ -26,26 +26,26 @@ pub enum Entry {
 /// One container's group, in each hierarchy that is mounted; it need not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    folders: Folders,
+    directories: Directories,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Folders {
+enum Directories {
     V1(BTreeMap<Controller, PathBuf>),
     V2(PathBuf),
 }
 
 impl Group {
-    pub(super) fn v1(folders: BTreeMap<Controller, PathBuf>) -> Group {
-        Group { folders: Folders::V1(folders) }
+    pub(super) fn v1(directories: BTreeMap<Controller, PathBuf>) -> Group {
+        Group { directories: Directories::V1(directories) }
     }
 
-    pub(super) fn v2(folder: PathBuf) -> Group {
-        Group { folders: Folders::V2(folder) }
+    pub(super) fn v2(directory: PathBuf) -> Group {
+        Group { directories: Directories::V2(directory) }
     }
 
     pub(super) fn is_v2(&self) -> bool {
-        matches!(self.folders, Folders::V2(_))
+        matches!(self.directories, Directories::V2(_))
     }
 
     /// Makes the group for these controllers. A container inside another one without limits of its own asks for the
@@ -54,26 +54,26 @@ impl Group {
     /// # Errors
     /// A controller that is not mounted, or what the system refuses.
     pub fn create(&self, controllers: &[Controller]) -> Result<(), CgroupError> {
-        match &self.folders {
-            Folders::V1(folders) => {
+        match &self.directories {
+            Directories::V1(directories) => {
                 for controller in controllers {
-                    let folder = folders.get(controller).ok_or(CgroupError::Missing(controller.name()))?;
-                    make_below(folder)?;
+                    let directory = directories.get(controller).ok_or(CgroupError::Missing(controller.name()))?;
+                    make_below(directory)?;
                     if *controller == Controller::Cpuset {
-                        super::others::inherit_cpuset(folder.parent().unwrap_or(folder), folder)?;
+                        super::others::inherit_cpuset(directory.parent().unwrap_or(directory), directory)?;
                     }
                 }
                 Ok(())
             }
-            Folders::V2(folder) => {
-                make_below(folder)?;
+            Directories::V2(directory) => {
+                make_below(directory)?;
                 let own: Vec<Controller> = controllers.iter().copied().filter(|c| c.unified_name().is_some()).collect();
-                let between = folder.parent().filter(|parent| parent.ends_with(INSIDE));
+                let between = directory.parent().filter(|parent| parent.ends_with(INSIDE));
                 if let (false, Some(between)) = (own.is_empty(), between) {
                     hand_down(between.parent().unwrap_or(between), &own)?;
                     hand_down(between, &own)?;
                 }
-                make(&folder.join(LEAF))
+                make(&directory.join(LEAF))
             }
         }
     }
@@ -84,58 +84,60 @@ impl Group {
     /// # Errors
     /// If a file of the group cannot be opened.
     pub fn entry(&self, own: &[Controller], shared: &[Controller], parent: &Group) -> Result<Entry, CgroupError> {
-        match (&self.folders, &parent.folders) {
-            (Folders::V2(folder), _) => {
-                let leaf = folder.join(LEAF);
+        match (&self.directories, &parent.directories) {
+            (Directories::V2(directory), _) => {
+                let leaf = directory.join(LEAF);
                 let opened = File::open(&leaf).map_err(failed("open the cgroup", &leaf))?;
                 Ok(Entry::Born(Arc::new(opened.into())))
             }
-            (Folders::V1(folders), Folders::V1(parents)) => {
+            (Directories::V1(directories), Directories::V1(parents)) => {
                 let of = |from: &BTreeMap<Controller, PathBuf>, list: &[Controller]| -> Vec<PathBuf> {
                     list.iter().filter_map(|controller| from.get(controller).cloned()).collect()
                 };
-                let mut paths = [of(parents, shared), of(folders, own)].concat();
+                let mut paths = [of(parents, shared), of(directories, own)].concat();
                 paths.dedup();
-                let open = |folder: &PathBuf| {
+                let open = |directory: &PathBuf| {
                     // A new process has one thread. A thread that moves itself need not wait for all threads of the
                     // machine that are being created or ended, as every write to `cgroup.procs` does: milliseconds for
                     // each hierarchy.
-                    let path = folder.join("tasks");
+                    let path = directory.join("tasks");
                     let file = OpenOptions::new().write(true).open(&path).map_err(failed("open", &path))?;
                     Ok(Arc::new(OwnedFd::from(file)))
                 };
                 Ok(Entry::Files(paths.iter().map(open).collect::<Result<_, CgroupError>>()?))
             }
-            (Folders::V1(_), Folders::V2(_)) => Err(CgroupError::None),
+            (Directories::V1(_), Directories::V2(_)) => Err(CgroupError::None),
         }
     }
 
     /// The directory in a controller's hierarchy; `None` if that is not mounted.
-    pub(super) fn folder(&self, controller: Controller) -> Option<&Path> {
-        match &self.folders {
-            Folders::V1(folders) => folders.get(&controller).map(PathBuf::as_path),
-            Folders::V2(folder) => Some(folder),
+    pub(super) fn directory(&self, controller: Controller) -> Option<&Path> {
+        match &self.directories {
+            Directories::V1(directories) => directories.get(&controller).map(PathBuf::as_path),
+            Directories::V2(directory) => Some(directory),
         }
     }
 
     /// The directory by which processes are found and killed.
     pub(super) fn main(&self) -> &Path {
-        match &self.folders {
-            Folders::V1(folders) => folders.get(&Controller::Freezer).map_or(Path::new("/nowhere"), PathBuf::as_path),
-            Folders::V2(folder) => folder,
+        match &self.directories {
+            Directories::V1(directories) => {
+                directories.get(&Controller::Freezer).map_or(Path::new("/nowhere"), PathBuf::as_path)
+            }
+            Directories::V2(directory) => directory,
         }
     }
 
     /// All directories, each once.
     pub(super) fn all(&self) -> Vec<&Path> {
-        match &self.folders {
-            Folders::V1(folders) => {
-                let mut all: Vec<&Path> = folders.values().map(PathBuf::as_path).collect();
+        match &self.directories {
+            Directories::V1(directories) => {
+                let mut all: Vec<&Path> = directories.values().map(PathBuf::as_path).collect();
                 all.sort();
                 all.dedup();
                 all
             }
-            Folders::V2(folder) => vec![folder],
+            Directories::V2(directory) => vec![directory],
         }
     }
 
@@ -146,14 +148,14 @@ impl Group {
 
     /// Whether it is in the hierarchy of this controller, too; in version 2 there is one for all.
     pub fn exists_for(&self, controller: Controller) -> bool {
-        self.folder(controller).is_some_and(Path::is_dir)
+        self.directory(controller).is_some_and(Path::is_dir)
     }
 
     /// The processes in the group and in those below it.
     pub fn processes(&self) -> Vec<i32> {
         let mut found = Vec::new();
-        below(self.main(), &mut |folder| {
-            let text = read(&folder.join("cgroup.procs")).unwrap_or_default();
+        below(self.main(), &mut |directory| {
+            let text = read(&directory.join("cgroup.procs")).unwrap_or_default();
             found.extend(text.lines().filter_map(|line| line.parse::<i32>().ok()));
         });
         found
@@ -161,22 +163,22 @@ impl Group {
 }
 
 /// Makes a group with those around it that are missing.
-fn make_below(folder: &Path) -> Result<(), CgroupError> {
-    if let Some(between) = folder.parent().filter(|parent| parent.ends_with(INSIDE)) {
+fn make_below(directory: &Path) -> Result<(), CgroupError> {
+    if let Some(between) = directory.parent().filter(|parent| parent.ends_with(INSIDE)) {
         if let Some(outer) = between.parent() {
             make(outer)?;
         }
         make(between)?;
     }
-    make(folder)
+    make(directory)
 }
 
-/// Visits `folder` and every group below it, inner ones first.
-pub(super) fn below(folder: &Path, visit: &mut dyn FnMut(&Path)) {
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+/// Visits `directory` and every group below it, inner ones first.
+pub(super) fn below(directory: &Path, visit: &mut dyn FnMut(&Path)) {
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             below(&entry.path(), visit);
         }
     }
-    visit(folder);
+    visit(directory);
 }

@@ -42,9 +42,9 @@ impl Group {
     /// # Errors
     /// What the system refuses.
     pub fn set_memory_soft(&self, bytes: u64) -> Result<(), CgroupError> {
-        let folder = self.memory_folder()?;
+        let directory = self.memory_directory()?;
         let file = if self.is_v2() { "memory.low" } else { "memory.soft_limit_in_bytes" };
-        write(&folder.join(file), &bytes.to_string())
+        write(&directory.join(file), &bytes.to_string())
     }
 
     /// The most that the group may take; `None`: no limit. With `swap` the limit counts memory and swap together.
@@ -52,14 +52,14 @@ impl Group {
     /// # Errors
     /// What the system refuses: above all a limit below what is in use.
     pub fn set_memory_hard(&self, bytes: Option<u64>, swap: bool) -> Result<(), CgroupError> {
-        let folder = self.memory_folder()?;
+        let directory = self.memory_directory()?;
         if self.is_v2() {
             let text = bytes.map_or_else(|| "max".to_owned(), |bytes| bytes.to_string());
-            write(&folder.join("memory.max"), &text)?;
-            return if swap { write(&folder.join("memory.swap.max"), "0") } else { Ok(()) };
+            write(&directory.join("memory.max"), &text)?;
+            return if swap { write(&directory.join("memory.swap.max"), "0") } else { Ok(()) };
         }
         let text = bytes.map_or_else(|| "-1".to_owned(), |bytes| bytes.to_string());
-        let (plain, both) = (folder.join("memory.limit_in_bytes"), folder.join("memory.memsw.limit_in_bytes"));
+        let (plain, both) = (directory.join("memory.limit_in_bytes"), directory.join("memory.memsw.limit_in_bytes"));
         if !swap {
             return write(&plain, &text);
         }
@@ -72,28 +72,28 @@ impl Group {
     /// The hard limit in force; `None` if unlimited.
     pub fn memory_limit(&self) -> Option<u64> {
         let file = if self.is_v2() { "memory.max" } else { "memory.limit_in_bytes" };
-        read_number(&self.folder(Controller::Memory)?.join(file)).filter(|limit| *limit < NO_LIMIT)
+        read_number(&self.directory(Controller::Memory)?.join(file)).filter(|limit| *limit < NO_LIMIT)
     }
 
     /// What is used; `None` if the group is not counted.
     pub fn memory_statistics(&self) -> Option<MemoryStatistics> {
-        let folder = self.folder(Controller::Memory)?;
-        let text = read(&folder.join("memory.stat"))?;
-        let limit = |file: &str| read_number(&folder.join(file)).filter(|limit| *limit < NO_LIMIT);
+        let directory = self.directory(Controller::Memory)?;
+        let text = read(&directory.join("memory.stat"))?;
+        let limit = |file: &str| read_number(&directory.join(file)).filter(|limit| *limit < NO_LIMIT);
         if self.is_v2() {
             return Some(MemoryStatistics {
-                total: read_number(&folder.join("memory.current"))?,
+                total: read_number(&directory.join("memory.current"))?,
                 rss: field(&text, "anon")?,
                 cache: field(&text, "file"),
                 mapped: field(&text, "file_mapped"),
-                swap: read_number(&folder.join("memory.swap.current")),
+                swap: read_number(&directory.join("memory.swap.current")),
                 unevictable: field(&text, "unevictable"),
                 limit: limit("memory.max"),
                 soft_limit: limit("memory.low"),
             });
         }
         Some(MemoryStatistics {
-            total: read_number(&folder.join("memory.usage_in_bytes"))?,
+            total: read_number(&directory.join("memory.usage_in_bytes"))?,
             rss: field(&text, "total_rss")?,
             cache: field(&text, "total_cache"),
             mapped: field(&text, "total_mapped_file"),
@@ -106,20 +106,20 @@ impl Group {
 
     /// The peak usage, and the kernel's statistics, for the message of a container that ran out of memory.
     pub fn memory_account(&self) -> (Option<u64>, String) {
-        let Ok(folder) = self.memory_folder() else { return (None, String::new()) };
+        let Ok(directory) = self.memory_directory() else { return (None, String::new()) };
         let most = if self.is_v2() { "memory.peak" } else { "memory.max_usage_in_bytes" };
-        (read_number(&folder.join(most)), read(&folder.join("memory.stat")).unwrap_or_default())
+        (read_number(&directory.join(most)), read(&directory.join("memory.stat")).unwrap_or_default())
     }
 
     /// Whether the group has run out of memory: it waits for some now, or something in it was killed for it.
     pub fn is_out_of_memory(&self) -> bool {
-        let Ok(folder) = self.memory_folder() else { return false };
+        let Ok(directory) = self.memory_directory() else { return false };
         if self.is_v2() {
-            return read(&folder.join("memory.events"))
+            return read(&directory.join("memory.events"))
                 .and_then(|text| field(&text, "oom_kill"))
                 .is_some_and(|n| n > 0);
         }
-        let text = read(&folder.join("memory.oom_control")).unwrap_or_default();
+        let text = read(&directory.join("memory.oom_control")).unwrap_or_default();
         field(&text, "under_oom") == Some(1) || field(&text, "oom_kill").is_some_and(|count| count > 0)
     }
 
@@ -129,13 +129,13 @@ impl Group {
     /// # Errors
     /// An error of the system.
     pub fn watch_memory(&self) -> Result<Option<OomWatch>, CgroupError> {
-        let folder = self.memory_folder()?;
+        let directory = self.memory_directory()?;
         if self.is_v2() {
-            write(&folder.join("memory.oom.group"), "1")?;
+            write(&directory.join("memory.oom.group"), "1")?;
             return Ok(None);
         }
-        write(&folder.join("memory.oom_control"), "1")?;
-        Ok(Some(OomWatch { event: notifier(folder, "memory.oom_control", "")? }))
+        write(&directory.join("memory.oom_control"), "1")?;
+        Ok(Some(OomWatch { event: notifier(directory, "memory.oom_control", "")? }))
     }
 
     /// Counts from now on how often the kernel finds the group short of memory, by [`SHORTAGES`]. `None` with version
@@ -145,17 +145,17 @@ impl Group {
     /// # Errors
     /// What the system refuses.
     pub fn watch_shortages(&self) -> Result<Option<ShortageWatch>, CgroupError> {
-        let folder = self.memory_folder()?;
+        let directory = self.memory_directory()?;
         if self.is_v2() {
             return Ok(None);
         }
         let [low, medium, critical] = SHORTAGES;
-        let level = |level: &str| notifier(folder, "memory.pressure_level", level);
+        let level = |level: &str| notifier(directory, "memory.pressure_level", level);
         Ok(Some(ShortageWatch { events: [level(low)?, level(medium)?, level(critical)?], counts: [0; 3] }))
     }
 
-    fn memory_folder(&self) -> Result<&Path, CgroupError> {
-        self.folder(Controller::Memory).ok_or(CgroupError::Missing("memory"))
+    fn memory_directory(&self) -> Result<&Path, CgroupError> {
+        self.directory(Controller::Memory).ok_or(CgroupError::Missing("memory"))
     }
 }
 
@@ -184,13 +184,13 @@ impl ShortageWatch {
 }
 
 /// Version 1: a descriptor that becomes readable at the event of the group's file.
-fn notifier(folder: &Path, file: &str, argument: &str) -> Result<OwnedFd, CgroupError> {
-    let path = folder.join(file);
+fn notifier(directory: &Path, file: &str, argument: &str) -> Result<OwnedFd, CgroupError> {
+    let path = directory.join(file);
     let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
     let event = rustix::event::eventfd(0, flags).map_err(|e| failed("watch", &path)(e.into()))?;
     let opened = File::open(&path).map_err(failed("open", &path))?;
     let line = format!("{} {} {argument}", event.as_raw_fd(), opened.as_raw_fd());
-    write(&folder.join("cgroup.event_control"), line.trim_end())?;
+    write(&directory.join("cgroup.event_control"), line.trim_end())?;
     Ok(event)
 }
 

@@ -221,10 +221,10 @@ impl Hierarchies {
             Mounts::V1(mounts) => {
                 for controller in controllers {
                     let mount = mounts.get(controller).ok_or(CgroupError::Missing(controller.name()))?;
-                    let folder = mount.join(&self.root);
-                    std::fs::create_dir_all(&folder).map_err(failed("create the cgroup", &folder))?;
+                    let directory = mount.join(&self.root);
+                    std::fs::create_dir_all(&directory).map_err(failed("create the cgroup", &directory))?;
                     if *controller == Controller::Cpuset {
-                        others::inherit_cpuset(mount, &folder)?;
+                        others::inherit_cpuset(mount, &directory)?;
                     }
                 }
                 Ok(())
@@ -233,13 +233,13 @@ impl Hierarchies {
                 if controllers.contains(&Controller::Devices) {
                     device_filter::check()?;
                 }
-                let mut folder = mount.clone();
+                let mut directory = mount.clone();
                 for part in Path::new(&self.root) {
-                    hand_down(&folder, controllers)?;
-                    folder.push(part);
-                    make(&folder)?;
+                    hand_down(&directory, controllers)?;
+                    directory.push(part);
+                    make(&directory)?;
                 }
-                hand_down(&folder, controllers)
+                hand_down(&directory, controllers)
             }
         }
     }
@@ -253,8 +253,8 @@ impl Hierarchies {
         }
         match &self.mounts {
             Mounts::V1(mounts) => {
-                let folders = mounts.iter().map(|(controller, mount)| (*controller, mount.join(&relative)));
-                Group::v1(folders.collect())
+                let directories = mounts.iter().map(|(controller, mount)| (*controller, mount.join(&relative)));
+                Group::v1(directories.collect())
             }
             Mounts::V2(mount) => Group::v2(mount.join(&relative)),
         }
@@ -265,22 +265,24 @@ impl Hierarchies {
 const INSIDE: &str = "mesos";
 
 /// Makes a group unless it is there.
-fn make(folder: &Path) -> Result<(), CgroupError> {
-    match std::fs::create_dir(folder) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(failed("create the cgroup", folder)(error)),
+fn make(directory: &Path) -> Result<(), CgroupError> {
+    match std::fs::create_dir(directory) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            Err(failed("create the cgroup", directory)(error))
+        }
         _ => Ok(()),
     }
 }
 
 /// Version 2: groups below this one may use the controllers. Some hosts lack some; then only their files are missing.
-fn hand_down(folder: &Path, controllers: &[Controller]) -> Result<(), CgroupError> {
-    let there = std::fs::read_to_string(folder.join("cgroup.controllers")).unwrap_or_default();
+fn hand_down(directory: &Path, controllers: &[Controller]) -> Result<(), CgroupError> {
+    let there = std::fs::read_to_string(directory.join("cgroup.controllers")).unwrap_or_default();
     for controller in controllers {
         let Some(name) = controller.unified_name() else { continue };
         if !there.split_ascii_whitespace().any(|other| other == name) {
             return Err(CgroupError::Missing(name));
         }
-        write(&folder.join("cgroup.subtree_control"), &format!("+{name}"))?;
+        write(&directory.join("cgroup.subtree_control"), &format!("+{name}"))?;
     }
     Ok(())
 }

@@ -91,25 +91,25 @@ impl Group {
     /// # Errors
     /// What the system refuses.
     pub fn set_pids_limit(&self, limit: u64) -> Result<(), CgroupError> {
-        let folder = self.folder(Controller::Pids).ok_or(CgroupError::Missing("pids"))?;
-        write(&folder.join("pids.max"), &limit.to_string())
+        let directory = self.directory(Controller::Pids).ok_or(CgroupError::Missing("pids"))?;
+        write(&directory.join("pids.max"), &limit.to_string())
     }
 
     /// How many there are.
     pub fn pid_statistics(&self) -> Option<PidStatistics> {
-        let folder = self.folder(Controller::Pids)?;
+        let directory = self.directory(Controller::Pids)?;
         Some(PidStatistics {
-            current: read_number(&folder.join("pids.current"))?,
-            limit: read_number(&folder.join("pids.max")),
+            current: read_number(&directory.join("pids.current"))?,
+            limit: read_number(&directory.join("pids.max")),
         })
     }
 
     /// What was read and written.
     pub fn io_statistics(&self) -> Option<IoStatistics> {
-        let folder = self.folder(Controller::Blkio)?;
+        let directory = self.directory(Controller::Blkio)?;
         let mut found = IoStatistics::default();
         if self.is_v2() {
-            let text = read(&folder.join("io.stat"))?;
+            let text = read(&directory.join("io.stat"))?;
             for line in text.lines() {
                 let Some((device, rest)) = line.split_once(' ') else { continue };
                 let Some(device) = numbers(device) else { continue };
@@ -131,7 +131,7 @@ impl Group {
             return Some(found);
         }
         for (file, is_bytes) in [("io_service_bytes", true), ("io_serviced", false)] {
-            let text = read(&folder.join(format!("blkio.throttle.{file}_recursive")));
+            let text = read(&directory.join(format!("blkio.throttle.{file}_recursive")));
             let text = text.or_else(|| (!is_bytes).then(String::new))?;
             for line in text.lines() {
                 let mut words = line.split_ascii_whitespace().rev();
@@ -151,14 +151,14 @@ impl Group {
     /// # Errors
     /// What the system refuses, and that version 2 cannot do it.
     pub fn set_net_class(&self, class: u32) -> Result<(), CgroupError> {
-        let folder = self.folder(Controller::NetClass).filter(|_| !self.is_v2());
-        write(&folder.ok_or(CgroupError::Missing("net_cls"))?.join("net_cls.classid"), &class.to_string())
+        let directory = self.directory(Controller::NetClass).filter(|_| !self.is_v2());
+        write(&directory.ok_or(CgroupError::Missing("net_cls"))?.join("net_cls.classid"), &class.to_string())
     }
 
     /// What the group's packets are marked with, if they are.
     pub fn net_class(&self) -> Option<u32> {
-        let folder = self.folder(Controller::NetClass).filter(|_| !self.is_v2())?;
-        let class = read_number(&folder.join("net_cls.classid")).filter(|class| *class != 0)?;
+        let directory = self.directory(Controller::NetClass).filter(|_| !self.is_v2())?;
+        let class = read_number(&directory.join("net_cls.classid")).filter(|class| *class != 0)?;
         u32::try_from(class).ok()
     }
 
@@ -167,29 +167,29 @@ impl Group {
     /// # Errors
     /// What the system refuses.
     pub fn allow_devices(&self, more: &[Device]) -> Result<(), CgroupError> {
-        let folder = self.folder(Controller::Devices).ok_or(CgroupError::Missing("devices"))?;
+        let directory = self.directory(Controller::Devices).ok_or(CgroupError::Missing("devices"))?;
         let all = USUAL.into_iter().chain([RANDOM]).chain(more.iter().map(|device| device.0.as_str()));
         if self.is_v2() {
-            return super::device_filter::allow(folder, all);
+            return super::device_filter::allow(directory, all);
         }
-        write(&folder.join("devices.deny"), "a")?;
+        write(&directory.join("devices.deny"), "a")?;
         for device in all {
-            write(&folder.join("devices.allow"), device)?;
+            write(&directory.join("devices.allow"), device)?;
         }
         Ok(())
     }
 }
 
 /// Version 1: a new processor set is empty, and takes no process before it has what its parent has.
-pub(super) fn inherit_cpuset(parent: &Path, folder: &Path) -> Result<(), CgroupError> {
-    let mut chain: Vec<&Path> = folder.ancestors().take_while(|path| *path != parent).collect();
+pub(super) fn inherit_cpuset(parent: &Path, directory: &Path) -> Result<(), CgroupError> {
+    let mut chain: Vec<&Path> = directory.ancestors().take_while(|path| *path != parent).collect();
     chain.reverse();
-    for folder in chain {
-        let Some(outer) = folder.parent() else { continue };
+    for directory in chain {
+        let Some(outer) = directory.parent() else { continue };
         for file in ["cpuset.cpus", "cpuset.mems"] {
-            let own = read(&folder.join(file)).unwrap_or_default();
+            let own = read(&directory.join(file)).unwrap_or_default();
             if own.trim().is_empty() {
-                write(&folder.join(file), read(&outer.join(file)).unwrap_or_default().trim())?;
+                write(&directory.join(file), read(&outer.join(file)).unwrap_or_default().trim())?;
             }
         }
     }

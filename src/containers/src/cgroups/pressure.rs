@@ -35,8 +35,8 @@ pub struct Pressures {
 impl Group {
     /// The pressure in this group; none with version 1, and where the kernel does not count it.
     pub fn pressures(&self) -> Option<Pressures> {
-        let folder = self.folder(Controller::Freezer).filter(|_| self.is_v2())?;
-        let of = |file: &str| parse(&read(&folder.join(file))?);
+        let directory = self.directory(Controller::Freezer).filter(|_| self.is_v2())?;
+        let of = |file: &str| parse(&read(&directory.join(file))?);
         let all = Pressures { cpu: of("cpu.pressure"), memory: of("memory.pressure"), io: of("io.pressure") };
         (all != Pressures::default()).then_some(all)
     }

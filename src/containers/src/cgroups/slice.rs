@@ -63,8 +63,8 @@ impl Slice {
     /// # Errors
     /// What the system refuses.
     pub fn make(&self) -> Result<(), CgroupError> {
-        for folder in self.files.iter().filter_map(|file| file.parent()) {
-            std::fs::create_dir_all(folder).map_err(failed("create the cgroup", folder))?;
+        for directory in self.files.iter().filter_map(|file| file.parent()) {
+            std::fs::create_dir_all(directory).map_err(failed("create the cgroup", directory))?;
         }
         Ok(())
     }
@@ -76,7 +76,7 @@ impl Slice {
     /// If a group is not there and cannot be made.
     pub fn with(&self, entry: Option<Entry>) -> Result<Entry, CgroupError> {
         let mut files = match entry {
-            Some(Entry::Born(folder)) => return Ok(Entry::Born(folder)),
+            Some(Entry::Born(directory)) => return Ok(Entry::Born(directory)),
             Some(Entry::Files(files)) => files,
             None => Vec::new(),
         };
@@ -129,20 +129,20 @@ mod tests {
         let part = mounts(&root, true, true).replace(" / ", " /docker/c1 ");
         assert!(Slice::detect(&part, "x.slice").is_err(), "a part of the hierarchy is not systemd's");
         let (first, second) = (root.join("systemd/x.slice"), root.join("unified/x.slice/executors"));
-        for (slice, folders) in [
+        for (slice, directories) in [
             (detect(true, false).unwrap(), vec![&first]),
             (detect(false, true).unwrap(), vec![&second]),
             (detect(true, true).unwrap(), vec![&first, &second]),
         ] {
             slice.make().unwrap();
             assert!(slice.with(None).is_err(), "a directory that is no control group has none of the files");
-            for (folder, file) in folders.iter().zip(&slice.files) {
-                assert_eq!(file.parent(), Some(folder.as_path()));
+            for (directory, file) in directories.iter().zip(&slice.files) {
+                assert_eq!(file.parent(), Some(directory.as_path()));
                 std::fs::write(file, "").unwrap();
             }
             let own = slice.with(None).unwrap();
-            assert_eq!(count(&own), folders.len());
-            assert_eq!(count(&slice.with(Some(own)).unwrap()), 2 * folders.len(), "what else is entered stays");
+            assert_eq!(count(&own), directories.len());
+            assert_eq!(count(&slice.with(Some(own)).unwrap()), 2 * directories.len(), "what else is entered stays");
             let born = Entry::Born(Arc::new(std::fs::File::open(&root).unwrap().into()));
             assert!(matches!(slice.with(Some(born)), Ok(Entry::Born(_))));
             std::fs::remove_dir_all(&root).unwrap();

@@ -14,7 +14,7 @@ mod start;
 pub use prepare::open_for_output;
 #[cfg(test)]
 pub(crate) use prepare::open_output;
-pub(crate) use prepare::{Prepared, Streams, null_input, working_folder};
+pub(crate) use prepare::{Prepared, Streams, null_input, working_directory};
 pub(crate) use same::{Copied, copy_of_this, settle_copy};
 pub(crate) use stage::note_signals;
 use start::Started;

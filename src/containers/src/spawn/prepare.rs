@@ -20,7 +20,7 @@ use super::mounts;
 use crate::cgroups::Entry;
 use crate::isolation::{Capabilities, FilterStep, Isolation};
 use crate::lookup::candidates;
-use crate::{Folder, Output, Program, ProgramFile, Rlimit, RlimitKind, Spec, User};
+use crate::{Directory, Output, Program, ProgramFile, Rlimit, RlimitKind, Spec, User};
 
 /// A null-terminated array of C strings, as execve takes it.
 pub(super) struct CArray {
@@ -67,8 +67,8 @@ impl Streams {
     pub(crate) fn with_input(spec: &Spec, input: &Arc<OwnedFd>) -> Result<Streams, SpawnError> {
         let owner = spec.user.as_ref().filter(|user| !user.is_current());
         let input = stream(&Output::Fd(Arc::clone(input)), None, None)?;
-        let folder = spec.folder.as_ref();
-        Ok(Streams([input, stream(&spec.stdout, owner, folder)?, stream(&spec.stderr, owner, folder)?]))
+        let directory = spec.directory.as_ref();
+        Ok(Streams([input, stream(&spec.stdout, owner, directory)?, stream(&spec.stderr, owner, directory)?]))
     }
 
     /// Input, output and error; the caller's own where they are inherited.
@@ -120,7 +120,7 @@ pub(crate) struct Prepared {
     pub(super) environment: CArray,
     pub(super) working_dir: Option<CString>,
     /// The same, if it is open already.
-    pub(super) folder: Option<Arc<OwnedFd>>,
+    pub(super) directory: Option<Arc<OwnedFd>>,
     streams: Streams,
     pub(super) user: Option<User>,
     pub(super) new_session: bool,
@@ -226,7 +226,7 @@ impl Prepared {
                 Some(path) => Some(c_string(path.as_os_str().to_owned(), "working directory")?),
                 None => None,
             },
-            folder: working_folder(spec).cloned(),
+            directory: working_directory(spec).cloned(),
             streams,
             user,
             new_session: spec.new_session,
@@ -245,11 +245,12 @@ impl Prepared {
 
 /// The open working directory, if the process may use it without a lookup: with mounts and a root of its own its path
 /// leads elsewhere.
-pub(crate) fn working_folder(spec: &Spec) -> Option<&Arc<OwnedFd>> {
+pub(crate) fn working_directory(spec: &Spec) -> Option<&Arc<OwnedFd>> {
     let isolation = &spec.isolation;
     let elsewhere = isolation.namespaces.mount || isolation.root.is_some() || isolation.enter.is_some();
-    let folder = spec.folder.as_ref().filter(|folder| !elsewhere && spec.working_dir.as_ref() == Some(&folder.path));
-    folder.map(|folder| &folder.fd)
+    let directory =
+        spec.directory.as_ref().filter(|directory| !elsewhere && spec.working_dir.as_ref() == Some(&directory.path));
+    directory.map(|directory| &directory.fd)
 }
 
 fn c_string(text: OsString, item: &'static str) -> Result<CString, SpawnError> {
@@ -281,7 +282,7 @@ fn environment(variables: &[(OsString, OsString)]) -> Vec<OsString> {
     texts
 }
 
-fn stream(output: &Output, owner: Option<&User>, folder: Option<&Folder>) -> Result<Stream, SpawnError> {
+fn stream(output: &Output, owner: Option<&User>, directory: Option<&Directory>) -> Result<Stream, SpawnError> {
     let at = |path: &Path, source| SpawnError::Output { path: path.to_owned(), source };
     match output {
         Output::Inherit => Ok(Stream::Inherit),
@@ -296,7 +297,7 @@ fn stream(output: &Output, owner: Option<&User>, folder: Option<&Folder>) -> Res
             Ok(Stream::Owned(above_standard(file.into()).map_err(|e| at(path, e))?))
         }
         Output::File(path) => {
-            let file = open_output(path, owner, folder).map_err(|e| at(path, e))?;
+            let file = open_output(path, owner, directory).map_err(|e| at(path, e))?;
             Ok(Stream::Owned(above_standard(file.into()).map_err(|e| at(path, e))?))
         }
     }
@@ -311,14 +312,14 @@ pub fn open_for_output(path: &Path) -> io::Result<File> {
     open_output(path, None, None)
 }
 
-/// Opens a file for a process's output for appending, and creates it for `owner` if it is missing; in `folder` if its
-/// path leads there.
-pub(crate) fn open_output(path: &Path, owner: Option<&User>, folder: Option<&Folder>) -> io::Result<File> {
+/// Opens a file for a process's output for appending, and creates it for `owner` if it is missing; in `directory` if
+/// its path leads there.
+pub(crate) fn open_output(path: &Path, owner: Option<&User>, directory: Option<&Directory>) -> io::Result<File> {
     const NEW: OFlags = OFlags::CREATE.union(OFlags::EXCL);
-    let folder = folder.filter(|folder| path.parent() == Some(&folder.path));
+    let directory = directory.filter(|directory| path.parent() == Some(&directory.path));
     // Most are new, and what has just been made is what it should be.
-    let file = match folder.zip(path.file_name()) {
-        Some((folder, name)) => rustix::fs::openat(&folder.fd, name, APPENDED | NEW, NEW_MODE).map(File::from),
+    let file = match directory.zip(path.file_name()) {
+        Some((directory, name)) => rustix::fs::openat(&directory.fd, name, APPENDED | NEW, NEW_MODE).map(File::from),
         None => open_for_appending(path, NEW),
     };
     let file = match file {
@@ -351,8 +352,8 @@ fn open_for_appending(path: &Path, more: OFlags) -> Result<File, Errno> {
     let opened = match rustix::fs::openat2(CWD, path, flags, mode, ResolveFlags::NO_SYMLINKS) {
         // There is a link on the way, or the kernel cannot tell.
         Err(Errno::LOOP | Errno::NOSYS | Errno::PERM | Errno::AGAIN) => {
-            let folder = crate::folders::open_folder(path.parent().unwrap_or(Path::new("")), false)?;
-            rustix::fs::openat(&folder, path.file_name().ok_or(Errno::INVAL)?, flags, mode)?
+            let directory = crate::directories::open_directory(path.parent().unwrap_or(Path::new("")), false)?;
+            rustix::fs::openat(&directory, path.file_name().ok_or(Errno::INVAL)?, flags, mode)?
         }
         outcome => outcome?,
     };
@@ -382,9 +383,9 @@ mod tests {
 
     #[test]
     fn output_goes_to_regular_files() {
-        let folder = std::env::temp_dir().join(format!("tepui-output-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        let at = |name: &str| folder.join(name);
+        let directory = std::env::temp_dir().join(format!("tepui-output-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let at = |name: &str| directory.join(name);
         for text in ["a", "b"] {
             std::io::Write::write_all(&mut open_for_output(&at("file")).unwrap(), text.as_bytes()).unwrap();
         }
@@ -396,7 +397,7 @@ mod tests {
         assert!(open_for_output(&at("pipe")).is_err());
         let _reader = File::options().read(true).write(true).open(at("pipe")).unwrap();
         assert!(open_for_output(&at("pipe")).is_err());
-        std::fs::remove_dir_all(&folder).unwrap();
+        std::fs::remove_dir_all(&directory).unwrap();
     }
 
     #[test]

@@ -94,7 +94,7 @@ unsafe fn steps(stage: &mut Stage<'_>) -> Result<std::convert::Infallible, Step>
     Err(Step::Exec)
 }
 
-/// Becomes all that the program is started in: group, namespaces, session, limits, streams, mounts, folder, user.
+/// Becomes all that the program is started in: group, namespaces, session, limits, streams, mounts, directory, user.
 ///
 /// # Safety
 /// The caller is a new process, with one thread, in which nothing but this runs.
@@ -122,10 +122,10 @@ pub(super) unsafe fn settle(prepared: &Prepared, streams: [RawFd; 3]) -> Result<
         // Ours are closed on exec anyway; this is for those that a library has opened without asking for it. An older
         // kernel that does not know the call leaves it at that.
         libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, CLOSE_RANGE_CLOEXEC);
-        if let Some(folder) = &prepared.folder {
-            check(libc::fchdir(folder.as_raw_fd()), Step::Chdir)?;
-        } else if let Some(folder) = &prepared.working_dir {
-            check(libc::chdir(folder.as_ptr()), Step::Chdir)?;
+        if let Some(directory) = &prepared.directory {
+            check(libc::fchdir(directory.as_raw_fd()), Step::Chdir)?;
+        } else if let Some(directory) = &prepared.working_dir {
+            check(libc::chdir(directory.as_ptr()), Step::Chdir)?;
         }
         become_user(prepared)
     }

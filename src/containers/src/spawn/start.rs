@@ -103,9 +103,9 @@ impl CloneArguments {
     /// With these flags, in the group that the process is to be born in.
     pub(super) fn new(flags: libc::c_int, born: Option<BorrowedFd<'_>>) -> CloneArguments {
         let mut arguments = CloneArguments { flags: flags as u64, ..CloneArguments::default() };
-        if let Some(folder) = born {
+        if let Some(directory) = born {
             arguments.flags |= CLONE_INTO_CGROUP;
-            arguments.cgroup = u64::from(folder.as_raw_fd().unsigned_abs());
+            arguments.cgroup = u64::from(directory.as_raw_fd().unsigned_abs());
         }
         arguments
     }
@@ -201,7 +201,7 @@ fn fork(prepared: &mut Prepared) -> Outcome {
     let mut pidfd: libc::c_int = -1;
     let blocked = SignalsBlocked::new();
     let born = match &prepared.isolation.cgroup {
-        Some(Entry::Born(folder)) => Some(folder.as_fd()),
+        Some(Entry::Born(directory)) => Some(directory.as_fd()),
         _ => None,
     };
     let mut arguments = CloneArguments::new(libc::CLONE_PIDFD | prepared.isolation.new, born);

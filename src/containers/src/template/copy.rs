@@ -15,7 +15,7 @@ use super::order::{self, Group, Head};
 use super::{FILES_MAX, Reply};
 use crate::cgroups::Entry;
 use crate::spawn::{Copied, Prepared, copy_of_this, note_signals, settle_copy};
-use crate::{Folder, Output, Program, SpawnError, Spec, Step, end_now};
+use crate::{Directory, Output, Program, SpawnError, Spec, Step, end_now};
 
 /// More than the kernel takes in one piece; what is not used costs nothing.
 const ORDER_MAX: usize = 512 * 1024;
@@ -154,8 +154,8 @@ fn complete(bytes: &[u8], files: Files) -> io::Result<(Spec, Option<Arc<OwnedFd>
     spec.stdout = Output::Fd(next()?);
     spec.stderr = Output::Fd(next()?);
     let line = head.line.then(&mut next).transpose()?;
-    if let Some(path) = spec.working_dir.clone().filter(|_| head.folder) {
-        spec.folder = Some(Folder { path, fd: next()? });
+    if let Some(path) = spec.working_dir.clone().filter(|_| head.directory) {
+        spec.directory = Some(Directory { path, fd: next()? });
     }
     spec.isolation.cgroup = match head.group {
         Group::None => None,

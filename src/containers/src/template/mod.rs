@@ -27,7 +27,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::cgroups::Entry;
 use crate::procfs::tick;
-use crate::spawn::{Streams, null_input, working_folder};
+use crate::spawn::{Streams, null_input, working_directory};
 use crate::{Child, Launcher, Output, Program, ProgramFile, SpawnError, Spec, Step};
 pub use copy::{Copy, CopyError, become_copy};
 use order::{Group, Head};
@@ -142,16 +142,16 @@ impl Template {
         };
         let mut files: Vec<BorrowedFd<'_>> = streams.each().to_vec();
         files.extend(line.as_ref().map(AsFd::as_fd));
-        let folder = working_folder(spec);
-        files.extend(folder.map(|folder| folder.as_fd()));
+        let directory = working_directory(spec);
+        files.extend(directory.map(|directory| directory.as_fd()));
         match &spec.isolation.cgroup {
             None => {}
-            Some(Entry::Born(folder)) => files.push(folder.as_fd()),
+            Some(Entry::Born(directory)) => files.push(directory.as_fd()),
             Some(Entry::Files(list)) => files.extend(list.iter().map(|file| file.as_fd())),
         }
         let head = Head {
             line: line.is_some(),
-            folder: folder.is_some(),
+            directory: directory.is_some(),
             group,
             namespaces: spec.isolation.namespaces.flags(),
         };

@@ -28,7 +28,7 @@ pub(super) enum Group {
 pub(super) struct Head {
     pub(super) line: bool,
     /// Whether the working directory comes with the order.
-    pub(super) folder: bool,
+    pub(super) directory: bool,
     pub(super) group: Group,
     /// Those that are new with the copy, as clone(2) takes them.
     pub(super) namespaces: libc::c_int,
@@ -38,14 +38,14 @@ impl Head {
     /// The head of an order, and what follows it.
     pub(super) fn read(bytes: &[u8]) -> Result<(Head, &[u8]), Malformed> {
         let mut from = Reader(bytes);
-        let (line, folder) = (from.flag()?, from.flag()?);
+        let (line, directory) = (from.flag()?, from.flag()?);
         let group = match from.number()? {
             0 => Group::None,
             1 => Group::Born,
             count => Group::Files(u8::try_from(count - 2).map_err(|_| Malformed)?),
         };
         let namespaces = from.small()?.cast_signed();
-        Ok((Head { line, folder, group, namespaces }, from.0))
+        Ok((Head { line, directory, group, namespaces }, from.0))
     }
 }
 
@@ -77,7 +77,7 @@ pub(super) fn suits(spec: &Spec) -> bool {
 pub(super) fn write(spec: &Spec, head: Head) -> Vec<u8> {
     let mut out = Writer(Vec::with_capacity(4096));
     out.number(u64::from(head.line));
-    out.number(u64::from(head.folder));
+    out.number(u64::from(head.directory));
     out.number(match head.group {
         Group::None => 0,
         Group::Born => 1,
@@ -288,7 +288,7 @@ mod tests {
     fn what_is_written_is_read() {
         for (group, line) in [(Group::None, true), (Group::Born, false), (Group::Files(3), true)] {
             let spec = full();
-            let written = Head { line, folder: !line, group, namespaces: spec.isolation.namespaces.flags() };
+            let written = Head { line, directory: !line, group, namespaces: spec.isolation.namespaces.flags() };
             let (head, read) = read(&write(&spec, written)).unwrap();
             assert_eq!(head, written);
             assert_eq!(format!("{read:?}"), format!("{spec:?}"));
@@ -297,7 +297,7 @@ mod tests {
 
     #[test]
     fn what_is_cut_off_is_refused() {
-        let bytes = write(&full(), Head { line: true, folder: false, group: Group::None, namespaces: 0 });
+        let bytes = write(&full(), Head { line: true, directory: false, group: Group::None, namespaces: 0 });
         for length in 0..bytes.len() {
             assert!(read(&bytes[..length]).is_err(), "{length}");
         }

@@ -337,7 +337,7 @@ fn holdings(driver: &Driver<Agent>) -> Holdings {
 
 fn read_checkpoints(found: store::MetaTree, meta: &Path, strict: bool) -> anyhow::Result<Recovered> {
     let times = found.times.into_iter().map(|(path, since)| (path, Time::from_epoch(since))).collect();
-    let tree = Tree { files: found.files, links: found.links, folders: found.folders, times };
+    let tree = Tree { files: found.files, links: found.links, directories: found.directories, times };
     Recovered::read(&tree, strict).with_context(|| {
         format!(
             "this agent does not start with what it cannot read. Either bring the file back from a copy; or delete '{}' to start as \

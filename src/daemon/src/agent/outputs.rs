@@ -65,7 +65,7 @@ impl World<Agent> for Shell {
     fn persist(&self, entries: Vec<Persist>) -> anyhow::Result<()> {
         for entry in &entries {
             // They make a directory that may be about to be deleted.
-            if let Persist::Folder { path } | Persist::Replace { path, .. } = entry {
+            if let Persist::Directory { path } | Persist::Replace { path, .. } = entry {
                 self.deleter.wait(&self.meta.join(path));
             }
         }

@@ -164,7 +164,7 @@ flags! {
         disallow_sharing_agent_pid_namespace: bool = "false",
         /// /dev/shm size
         default_container_shm_size: Option<Bytes>,
-        /// Folders, separated by colons, below which missing host paths are made
+        /// Directories, separated by colons, below which missing host paths are made
         host_path_volume_force_creation: Option<String>,
         /// Perf_event isolator events
         perf_events: Option<String>,

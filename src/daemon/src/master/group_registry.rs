@@ -160,8 +160,8 @@ mod tests {
 
     #[test]
     fn a_file_is_adopted_by_a_group_without_a_registry() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("registry.redb");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("registry.redb");
         let master = mesos::internal::registry::Master { info: mesos::MasterInfo::default() };
         let weights =
             mesos::internal::registry::Weight { info: mesos::WeightInfo { role: Some("r".into()), weight: 2.0 } };
@@ -180,13 +180,13 @@ mod tests {
         adopt(&mut group, &path, None).unwrap();
         let adopted = group.load().unwrap();
         assert_eq!((adopted.weights, adopted.master), (left.weights, None));
-        assert!(!FileRegistry::is_at(&path) && folder.path().join("registry.moved").exists());
+        assert!(!FileRegistry::is_at(&path) && directory.path().join("registry.moved").exists());
     }
 
     #[test]
     fn a_file_that_has_lost_commits_is_not_adopted() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("registry.redb");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("registry.redb");
         let weight =
             mesos::internal::registry::Weight { info: mesos::WeightInfo { role: Some("r".into()), weight: 2.0 } };
         FileRegistry::open(&path, None).unwrap().commit(&[Update::weight(&weight)]).unwrap();
@@ -201,8 +201,8 @@ mod tests {
 
     #[test]
     fn a_renaming_that_was_interrupted_is_finished() {
-        let folder = tempfile::tempdir().unwrap();
-        let (path, moved) = (folder.path().join("registry.redb"), folder.path().join("registry.moved"));
+        let directory = tempfile::tempdir().unwrap();
+        let (path, moved) = (directory.path().join("registry.redb"), directory.path().join("registry.moved"));
         drop(FileRegistry::open(&path, None).unwrap());
         std::fs::rename(&path, &moved).unwrap();
         adopt(&mut MemoryRegistry::default(), &path, None).unwrap();

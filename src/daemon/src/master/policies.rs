@@ -66,9 +66,9 @@ mod tests {
     #[test]
     fn flags_and_files() {
         assert_eq!(with(&[]).unwrap(), Policies::default());
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let file = |name: &str, text: &str| {
-            let path = folder.path().join(name);
+            let path = directory.path().join(name);
             std::fs::write(&path, text).unwrap();
             path.to_str().unwrap().to_owned()
         };

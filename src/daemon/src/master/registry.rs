@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_needs_a_folder() {
+    fn a_file_needs_a_directory() {
         let Err(error) = RegistryStore::open(&MasterFlags::with(&[]).state, None) else {
             panic!("no work_dir was given")
         };

@@ -400,10 +400,10 @@ impl DefaultExecutor {
     fn link_sandbox(&self, index: usize) {
         let task = &self.tasks[index];
         let sandbox = self.link.settings().sandbox.clone().unwrap_or_default();
-        let folder = sandbox.join("tasks");
+        let directory = sandbox.join("tasks");
         let target = format!("../containers/{}", task.id.value);
-        let made = std::fs::create_dir_all(&folder)
-            .and_then(|()| std::os::unix::fs::symlink(target, folder.join(&task.task.task_id.value)));
+        let made = std::fs::create_dir_all(&directory)
+            .and_then(|()| std::os::unix::fs::symlink(target, directory.join(&task.task.task_id.value)));
         match made {
             Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
                 stdio::err!("Failed to link the sandbox of task '{}': {error}", task.task.task_id.value);

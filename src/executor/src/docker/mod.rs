@@ -63,8 +63,8 @@ const EXEC: &str = "TEPUI_DOCKER_EXEC";
 /// # Errors
 /// The files cannot be opened.
 pub(crate) fn write_to_files() -> std::io::Result<()> {
-    let Some(folder) = std::env::var_os(OUTPUT).map(std::path::PathBuf::from) else { return Ok(()) };
-    let open = |name: &str| containers::open_for_output(&folder.join(name));
+    let Some(directory) = std::env::var_os(OUTPUT).map(std::path::PathBuf::from) else { return Ok(()) };
+    let open = |name: &str| containers::open_for_output(&directory.join(name));
     rustix::stdio::dup2_stdout(open("stdout")?)?;
     rustix::stdio::dup2_stderr(open("stderr")?)?;
     Ok(())

@@ -160,14 +160,14 @@ fn host(task: &Task, container: &Container, docker: &Docker, around: &Surroundin
     for volume in &container.volumes {
         match source(volume, around)? {
             Source::Bind(bind) => binds.push(bind),
-            Source::Sandbox(folder) => mounts.push(mount(&folder, &inside(volume, around), mode(volume) == "ro")),
+            Source::Sandbox(directory) => mounts.push(mount(&directory, &inside(volume, around), mode(volume) == "ro")),
         }
     }
     // Persistent volumes are links in the sandbox, which lead nowhere in there.
     for volume in task.resources.iter().filter_map(|resource| resource.disk.as_ref()?.volume.as_ref()) {
-        if let Ok(folder) = std::fs::read_link(around.sandbox.join(&volume.container_path)) {
+        if let Ok(directory) = std::fs::read_link(around.sandbox.join(&volume.container_path)) {
             let target = format!("{}/{}", around.seen, volume.container_path);
-            mounts.push(mount(&folder, &target, mode(volume) == "ro"));
+            mounts.push(mount(&directory, &target, mode(volume) == "ro"));
         }
     }
     host.insert("Binds".into(), json!(binds));

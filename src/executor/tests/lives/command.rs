@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use protos::mesos::v1;
 use protos::mesos::v1::TaskState::{TaskFailed, TaskFinished, TaskKilled, TaskKilling, TaskRunning, TaskStarting};
 
-use crate::support::{self, Executor, FakeAgent, Folder, duration, kill_policy, killing, shell, until};
+use crate::support::{self, Directory, Executor, FakeAgent, duration, kill_policy, killing, shell, until};
 
 const CHECKPOINT: [(&str, &str); 3] =
     [("MESOS_CHECKPOINT", "1"), ("MESOS_RECOVERY_TIMEOUT", "15mins"), ("MESOS_SUBSCRIPTION_BACKOFF_MAX", "10ms")];
@@ -303,8 +303,8 @@ fn an_agent_that_does_not_know_us_is_the_end() {
 
 #[test]
 fn over_a_unix_socket_with_a_token() {
-    let folder = Folder::new("unix");
-    let path = folder.0.join("agent.sock");
+    let directory = Directory::new("unix");
+    let path = directory.0.join("agent.sock");
     let agent = FakeAgent::on_unix_socket(&path);
     let more = [("MESOS_DOMAIN_SOCKET", path.to_str().unwrap()), ("MESOS_EXECUTOR_AUTHENTICATION_TOKEN", "the-token")];
     let mut executor = Executor::start("command", "unix-life", "127.0.0.1:1", &more);

@@ -11,7 +11,7 @@ use protos::mesos::v1::executor::{Call, Event, call, event};
 use protos::mesos::v1::{self, TaskState};
 use protos::recordio::{self, Decoder};
 
-use crate::support::{Folder, LIMIT, killing};
+use crate::support::{Directory, LIMIT, killing};
 
 pub struct Nursery {
     pub template: Template,
@@ -30,7 +30,7 @@ impl Nursery {
         Nursery { template: Template::start(&file, words.into()).unwrap(), file }
     }
 
-    pub fn spec(&self, sandbox: &Folder, variables: &[(&str, &str)]) -> Spec {
+    pub fn spec(&self, sandbox: &Directory, variables: &[(&str, &str)]) -> Spec {
         let argv = ["tepui", "executor", "command"].map(OsString::from).into();
         let mut spec = Spec::new(Program::Open { file: self.file.clone(), argv });
         let own = [
@@ -47,7 +47,7 @@ impl Nursery {
         spec
     }
 
-    pub fn start(&mut self, sandbox: &Folder, variables: &[(&str, &str)]) -> (Child, Line) {
+    pub fn start(&mut self, sandbox: &Directory, variables: &[(&str, &str)]) -> (Child, Line) {
         let (ours, theirs) = UnixStream::pair().unwrap();
         theirs.set_nonblocking(true).unwrap();
         ours.set_read_timeout(Some(LIMIT)).unwrap();

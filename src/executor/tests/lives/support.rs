@@ -262,15 +262,15 @@ fn request_in(bytes: &[u8]) -> Option<(String, Vec<u8>, usize)> {
     (bytes.len() >= whole).then(|| (head, bytes[end..whole].to_vec(), whole))
 }
 
-/// A folder that goes away with its test.
-pub struct Folder(pub PathBuf);
+/// A directory that goes away with its test.
+pub struct Directory(pub PathBuf);
 
-impl Folder {
-    pub fn new(name: &str) -> Folder {
+impl Directory {
+    pub fn new(name: &str) -> Directory {
         let path = std::env::temp_dir().join(format!("tepui-executor-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(&path).unwrap();
-        Folder(path)
+        Directory(path)
     }
 
     pub fn text(&self, name: &str) -> String {
@@ -278,7 +278,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for Directory {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
@@ -287,12 +287,12 @@ impl Drop for Folder {
 /// A running executor, in a sandbox of its own; ended with its test.
 pub struct Executor {
     process: Child,
-    pub sandbox: Folder,
+    pub sandbox: Directory,
 }
 
 impl Executor {
     pub fn start(kind: &str, name: &str, address: &str, more: &[(&str, &str)]) -> Executor {
-        let sandbox = Folder::new(name);
+        let sandbox = Directory::new(name);
         let file = |name: &str| Stdio::from(std::fs::File::create(sandbox.0.join(name)).unwrap());
         let process = Command::new(env!("CARGO_BIN_EXE_tepui-executor"))
             .arg(kind)

@@ -5,12 +5,12 @@ use protos::mesos::v1::TaskState;
 use protos::mesos::v1::TaskState::{TaskFinished, TaskRunning, TaskStarting};
 
 use crate::nursery::{Nursery, ended};
-use crate::support::{FakeAgent, Folder, killing, shell};
+use crate::support::{Directory, FakeAgent, killing, shell};
 
 #[test]
 fn copies_live_side_by_side() {
     let mut nursery = Nursery::new();
-    let sandboxes: Vec<Folder> = (0..3).map(|n| Folder::new(&format!("copy-{n}"))).collect();
+    let sandboxes: Vec<Directory> = (0..3).map(|n| Directory::new(&format!("copy-{n}"))).collect();
     let script = "echo $WHO $PWD; read line < go; ls -l /proc/self/fd | wc -l";
     let mut copies = Vec::new();
     for (n, sandbox) in sandboxes.iter().enumerate() {
@@ -35,7 +35,7 @@ fn copies_live_side_by_side() {
 fn orders_of_every_length_are_carried_out() {
     let mut nursery = Nursery::new();
     for length in [1, 1500, 2048, 10_000, 200_000] {
-        let sandbox = Folder::new(&format!("copy-long-{length}"));
+        let sandbox = Directory::new(&format!("copy-long-{length}"));
         let long = "x".repeat(length / 2);
         // Each variable has its limit.
         let (child, mut line) = nursery.start(&sandbox, &[("ONE", &long), ("TWO", &long)]);
@@ -50,7 +50,7 @@ fn orders_of_every_length_are_carried_out() {
 fn a_lost_line_is_replaced_by_http() {
     let agent = FakeAgent::new();
     let mut nursery = Nursery::new();
-    let sandbox = Folder::new("copy-lost");
+    let sandbox = Directory::new("copy-lost");
     let (child, mut line) = nursery.start(
         &sandbox,
         &[
@@ -81,7 +81,7 @@ fn a_lost_line_is_replaced_by_http() {
 #[test]
 fn without_checkpoints_a_lost_line_is_the_end() {
     let mut nursery = Nursery::new();
-    let sandbox = Folder::new("copy-end");
+    let sandbox = Directory::new("copy-end");
     let (child, mut line) = nursery.start(&sandbox, &[]);
     line.subscribed_and_launched(shell("t", "sleep 1000"));
     line.updates(&[TaskStarting, TaskRunning]);
@@ -93,7 +93,7 @@ fn without_checkpoints_a_lost_line_is_the_end() {
 #[test]
 fn failures_name_their_step() {
     let mut nursery = Nursery::new();
-    let sandbox = Folder::new("copy-fails");
+    let sandbox = Directory::new("copy-fails");
     let mut spec = nursery.spec(&sandbox, &[]);
     spec.working_dir = Some("/none/such".into());
     let error = nursery.template.spawn(&spec, None).unwrap_err();

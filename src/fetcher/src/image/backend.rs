@@ -154,8 +154,8 @@ fn pick(name: &str, check: &dyn Fn(Backend) -> Result<(), Lack>) -> Result<(Back
 fn is_known(kind: &'static str) -> Result<(), Lack> {
     let listed = fs::read_to_string("/proc/filesystems").unwrap_or_default();
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let folder = if kind == "overlay" { "overlayfs" } else { kind };
-    let modules = Path::new("/lib/modules").join(release.trim()).join("kernel/fs").join(folder);
+    let directory = if kind == "overlay" { "overlayfs" } else { kind };
+    let modules = Path::new("/lib/modules").join(release.trim()).join("kernel/fs").join(directory);
     // In a container of its own the agent may not see the modules; the first mount shows it.
     let unseen = !Path::new("/lib/modules").is_dir() && kind == "overlay";
     match unseen || listed.lines().any(|line| line.trim_start_matches("nodev").trim() == kind) || modules.is_dir() {
@@ -164,26 +164,26 @@ fn is_known(kind: &'static str) -> Result<(), Lack> {
     }
 }
 
-/// Whether `folder` can be the writable part.
-fn can_be_written_to(folder: &Path, kind: &'static str, more: &[(i64, &'static str)]) -> Result<(), Lack> {
-    let path = folder.to_owned();
-    let at = |error: io::Error| Lack::Directory { path: folder.to_owned(), error };
-    ::store::create_directories(folder, ::store::Access::All).map_err(at)?;
-    let magic = sys::statfs(folder).map_err(|errno| at(errno.into()))?.f_type;
+/// Whether `directory` can be the writable part.
+fn can_be_written_to(directory: &Path, kind: &'static str, more: &[(i64, &'static str)]) -> Result<(), Lack> {
+    let path = directory.to_owned();
+    let at = |error: io::Error| Lack::Directory { path: directory.to_owned(), error };
+    ::store::create_directories(directory, ::store::Access::All).map_err(at)?;
+    let magic = sys::statfs(directory).map_err(|errno| at(errno.into()))?.f_type;
     match UNIONS.iter().chain(more).find(|(other, _)| i128::from(*other) == i128::from(magic)) {
         Some((_, found)) => Err(Lack::Union { path, found, kind }),
         None => Ok(()),
     }
 }
 
-/// Whether the file system of `folder` supports whiteouts, and reports the types of directory entries.
-fn can_be_marked(folder: &Path) -> Result<(), Lack> {
-    let probe = folder.join(format!(".probe-{}", std::process::id()));
+/// Whether the file system of `directory` supports whiteouts, and reports the types of directory entries.
+fn can_be_marked(directory: &Path) -> Result<(), Lack> {
+    let probe = directory.join(format!(".probe-{}", std::process::id()));
     match ::store::create_directories(&probe, ::store::Access::Owner) {
         Err(error) if matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) => return Ok(()),
         made => made.map_err(|error| Lack::Directory { path: probe.clone(), error })?,
     }
-    let tried = try_marks(&probe).map_err(|mark| Lack::Mark { path: folder.to_owned(), mark });
+    let tried = try_marks(&probe).map_err(|mark| Lack::Mark { path: directory.to_owned(), mark });
     // At most two empty directories are left.
     let _ = fs::remove_dir_all(&probe);
     tried
@@ -240,12 +240,12 @@ mod tests {
         assert_eq!(is_known("nothing").unwrap_err().to_string(), "the kernel has no file system 'nothing'");
         // Directories cannot be created there.
         assert!(can_be_marked(Path::new("/proc")).unwrap_err().to_string().starts_with("'/proc/.probe-"));
-        let folder = std::env::temp_dir().join(format!("tepui-backend-{}", std::process::id()));
-        can_be_written_to(&folder, "overlay", &[]).unwrap();
+        let directory = std::env::temp_dir().join(format!("tepui-backend-{}", std::process::id()));
+        can_be_written_to(&directory, "overlay", &[]).unwrap();
         if rustix::process::geteuid().is_root() {
-            can_be_marked(&folder).unwrap();
+            can_be_marked(&directory).unwrap();
         }
-        assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
-        fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(fs::read_dir(&directory).unwrap().count(), 0);
+        fs::remove_dir_all(&directory).unwrap();
     }
 }

@@ -76,8 +76,8 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn is_opaque(folder: &Path) -> bool {
-    sys::lgetxattr(folder, OPAQUE, &mut [0_u8; 1]).is_ok_and(|length| length == 1)
+fn is_opaque(directory: &Path) -> bool {
+    sys::lgetxattr(directory, OPAQUE, &mut [0_u8; 1]).is_ok_and(|length| length == 1)
 }
 
 /// Deletes what is there by that name, if anything is.
@@ -107,8 +107,8 @@ pub fn has_marks(layer: &Path) -> io::Result<bool> {
     Ok(found)
 }
 
-fn has_overlay_marks(folder: &Path) -> io::Result<bool> {
-    for entry in fs::read_dir(folder)? {
+fn has_overlay_marks(directory: &Path) -> io::Result<bool> {
+    for entry in fs::read_dir(directory)? {
         let entry = entry?;
         let kind = entry.file_type()?;
         if kind.is_char_device() || kind.is_dir() && (is_opaque(&entry.path()) || has_overlay_marks(&entry.path())?) {
@@ -132,8 +132,8 @@ pub(super) fn note_marks(layer: &Path) -> io::Result<()> {
     if has_file_marks(layer)? { fs::write(layer.with_file_name(FILE_MARKS), "") } else { Ok(()) }
 }
 
-fn has_file_marks(folder: &Path) -> io::Result<bool> {
-    for entry in fs::read_dir(folder)? {
+fn has_file_marks(directory: &Path) -> io::Result<bool> {
+    for entry in fs::read_dir(directory)? {
         let entry = entry?;
         let is_mark = entry.file_name().as_bytes().starts_with(GONE.as_bytes());
         if is_mark || entry.file_type()?.is_dir() && has_file_marks(&entry.path())? {
@@ -152,7 +152,7 @@ mod tests {
     fn marks_are_looked_for_once() {
         let place = std::env::temp_dir().join(format!("tepui-marks-{}", std::process::id()));
         let layer = place.join("rootfs");
-        fs::create_dir_all(layer.join("folder")).unwrap();
+        fs::create_dir_all(layer.join("directory")).unwrap();
         assert!(!has_marks(&layer).unwrap());
         // It is not looked at again, even if it were gone.
         fs::remove_dir_all(&layer).unwrap();
@@ -168,19 +168,19 @@ mod tests {
     /// Layers in a store whose file system takes no other marks than files.
     #[test]
     fn what_is_gone_by_files() {
-        let folder = std::env::temp_dir().join(format!("tepui-copy-{}", std::process::id()));
+        let directory = std::env::temp_dir().join(format!("tepui-copy-{}", std::process::id()));
         let write = |layer: &str, files: &[&str]| -> PathBuf {
             for file in files {
-                let path = folder.join(layer).join(file);
+                let path = directory.join(layer).join(file);
                 fs::create_dir_all(path.parent().unwrap()).unwrap();
                 fs::write(path, layer).unwrap();
             }
-            folder.join(layer)
+            directory.join(layer)
         };
-        let lower = write("lower", &["a/gone", "a/kept", "hidden/old", "folder/inside", "again"]);
+        let lower = write("lower", &["a/gone", "a/kept", "hidden/old", "directory/inside", "again"]);
         let upper =
-            write("upper", &["a/.wh.gone", "hidden/.wh..wh..opq", "hidden/new", ".wh.folder", ".wh.again", "again"]);
-        let root = folder.join("root");
+            write("upper", &["a/.wh.gone", "hidden/.wh..wh..opq", "hidden/new", ".wh.directory", ".wh.again", "again"]);
+        let root = directory.join("root");
         fs::create_dir(&root).unwrap();
         assert!(!has_marks(&upper).unwrap());
         assert!(has_file_marks(&upper).unwrap() && !has_file_marks(&lower).unwrap());
@@ -190,12 +190,12 @@ mod tests {
         assert!(needs_copy(&upper));
         copy_layers(&[lower, upper], &root).unwrap();
         let mut found = Vec::new();
-        let mut folders = vec![root.clone()];
-        while let Some(folder) = folders.pop() {
-            for entry in fs::read_dir(folder).unwrap() {
+        let mut directories = vec![root.clone()];
+        while let Some(directory) = directories.pop() {
+            for entry in fs::read_dir(directory).unwrap() {
                 let path = entry.unwrap().path();
                 match path.is_dir() {
-                    true => folders.push(path),
+                    true => directories.push(path),
                     false => found.push(path.strip_prefix(&root).unwrap().display().to_string()),
                 }
             }
@@ -203,6 +203,6 @@ mod tests {
         found.sort();
         assert_eq!(found, ["a/kept", "again", "hidden/new"]);
         assert_eq!(fs::read_to_string(root.join("again")).unwrap(), "upper");
-        fs::remove_dir_all(&folder).unwrap();
+        fs::remove_dir_all(&directory).unwrap();
     }
 }

@@ -57,9 +57,9 @@ impl<R: Read> Read for Hashed<R> {
 pub(super) fn unpack(layer: &Path, root: &Path) -> Result<String, String> {
     let reader = open(layer).map_err(|error| error.to_string())?;
     let mut hashed = Hashed { reader, hash: Sha256::new(), bytes: 0 };
-    let folder = Folder::open(root).map_err(|error| error.to_string())?;
+    let directory = Directory::open(root).map_err(|error| error.to_string())?;
     let mut archive = tar::Archive::new(&mut hashed);
-    let mut folders = Vec::new();
+    let mut directories = Vec::new();
     let mut count = 0;
     for entry in archive.entries().map_err(|error| error.to_string())? {
         let mut entry = entry.map_err(|error| format!("it is no archive: {error}"))?;
@@ -68,12 +68,12 @@ pub(super) fn unpack(layer: &Path, root: &Path) -> Result<String, String> {
             return Err(format!("it has more than {ENTRIES_MAX} entries"));
         }
         let path = entry.path().map_err(|error| error.to_string())?.into_owned();
-        let put = put(&folder, &mut entry, &path, &mut folders);
+        let put = put(&directory, &mut entry, &path, &mut directories);
         put.map_err(|why| format!("'{}': {why}", path.display()))?;
     }
     // Times of directories change with their entries, so they are set last.
-    for (folder, time) in folders {
-        let _ = sys::futimens(&folder, &time);
+    for (directory, time) in directories {
+        let _ = sys::futimens(&directory, &time);
     }
     io::copy(&mut hashed, &mut io::sink()).map_err(|error| error.to_string())?;
     Ok(hex(&hashed.hash.finalize()))
@@ -104,13 +104,13 @@ fn open(path: &Path) -> io::Result<Box<dyn Read>> {
 }
 
 /// An open directory that paths cannot leave.
-struct Folder(OwnedFd);
+struct Directory(OwnedFd);
 
-const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::RDONLY).union(OFlags::CLOEXEC);
+const DIR: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::RDONLY).union(OFlags::CLOEXEC);
 
-impl Folder {
-    fn open(path: &Path) -> io::Result<Folder> {
-        Ok(Folder(sys::open(path, FOLDER, Mode::empty())?))
+impl Directory {
+    fn open(path: &Path) -> io::Result<Directory> {
+        Ok(Directory(sys::open(path, DIR, Mode::empty())?))
     }
 
     /// The directory of `path`, and its name in there; missing directories are created.
@@ -124,30 +124,30 @@ impl Folder {
             }
         }
         let Some(name) = parts.pop() else { return Ok(None) };
-        let mut folder = self.0.try_clone().map_err(|error| error.to_string())?;
+        let mut directory = self.0.try_clone().map_err(|error| error.to_string())?;
         for part in parts {
-            folder = match sys::openat(&folder, part, FOLDER, Mode::empty()) {
+            directory = match sys::openat(&directory, part, DIR, Mode::empty()) {
                 Err(rustix::io::Errno::NOENT) => {
-                    sys::mkdirat(&folder, part, Mode::from_raw_mode(0o755)).map_err(|errno| errno.to_string())?;
-                    sys::openat(&folder, part, FOLDER, Mode::empty())
+                    sys::mkdirat(&directory, part, Mode::from_raw_mode(0o755)).map_err(|errno| errno.to_string())?;
+                    sys::openat(&directory, part, DIR, Mode::empty())
                 }
                 opened => opened,
             }
             .map_err(|errno| format!("its directory '{}' cannot be entered: {errno}", part.display()))?;
         }
-        Ok(Some((folder, PathBuf::from(name))))
+        Ok(Some((directory, PathBuf::from(name))))
     }
 }
 
 type Times = Vec<(OwnedFd, Timestamps)>;
 
-fn put(root: &Folder, entry: &mut Entry<'_, impl Read>, path: &Path, folders: &mut Times) -> Result<(), String> {
-    let Some((folder, name)) = root.parent(path)? else { return Ok(()) };
+fn put(root: &Directory, entry: &mut Entry<'_, impl Read>, path: &Path, directories: &mut Times) -> Result<(), String> {
+    let Some((directory, name)) = root.parent(path)? else { return Ok(()) };
     let text = name.to_string_lossy().into_owned();
     let words = |errno: rustix::io::Errno| errno.to_string();
     if text == ALL_GONE {
-        return sys::fsetxattr(&folder, OPAQUE, b"y", XattrFlags::empty())
-            .or_else(|errno| instead_of_mark(errno, &folder, &name))
+        return sys::fsetxattr(&directory, OPAQUE, b"y", XattrFlags::empty())
+            .or_else(|errno| instead_of_mark(errno, &directory, &name))
             .map_err(words);
     }
     if let Some(gone) = text.strip_prefix(GONE) {
@@ -155,10 +155,10 @@ fn put(root: &Folder, entry: &mut Entry<'_, impl Read>, path: &Path, folders: &m
         if gone.is_empty() || gone.starts_with(GONE) {
             return Ok(());
         }
-        remove(&folder, Path::new(gone))?;
+        remove(&directory, Path::new(gone))?;
         let mode = Mode::empty();
-        return sys::mknodat(&folder, gone, FileType::CharacterDevice, mode, 0)
-            .or_else(|errno| instead_of_mark(errno, &folder, &name))
+        return sys::mknodat(&directory, gone, FileType::CharacterDevice, mode, 0)
+            .or_else(|errno| instead_of_mark(errno, &directory, &name))
             .map_err(words);
     }
     let header = entry.header();
@@ -171,43 +171,43 @@ fn put(root: &Folder, entry: &mut Entry<'_, impl Read>, path: &Path, folders: &m
     let time = Timespec { tv_sec: i64::try_from(header.mtime().unwrap_or(0)).unwrap_or(0), tv_nsec: 0 };
     let times = Timestamps { last_access: time, last_modification: time };
     if kind != EntryType::Directory {
-        remove(&folder, &name)?;
+        remove(&directory, &name)?;
     }
     let made = match kind {
         EntryType::Directory => {
-            let made = match sys::mkdirat(&folder, &name, mode) {
-                Err(rustix::io::Errno::EXIST) if !is_folder(&folder, &name) => {
-                    remove(&folder, &name)?;
-                    sys::mkdirat(&folder, &name, mode)
+            let made = match sys::mkdirat(&directory, &name, mode) {
+                Err(rustix::io::Errno::EXIST) if !is_directory(&directory, &name) => {
+                    remove(&directory, &name)?;
+                    sys::mkdirat(&directory, &name, mode)
                 }
                 Err(rustix::io::Errno::EXIST) => Ok(()),
                 made => made,
             };
             made.map_err(words)?;
-            sys::openat(&folder, &name, FOLDER, Mode::empty()).map_err(words)?
+            sys::openat(&directory, &name, DIR, Mode::empty()).map_err(words)?
         }
         EntryType::Regular | EntryType::Continuous | EntryType::GNUSparse => {
             let flags = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::WRONLY | OFlags::CLOEXEC;
-            let file = sys::openat(&folder, &name, flags, Mode::from_raw_mode(0o600)).map_err(words)?;
+            let file = sys::openat(&directory, &name, flags, Mode::from_raw_mode(0o600)).map_err(words)?;
             let mut file = File::from(file);
             io::copy(entry, &mut file).map_err(|error| error.to_string())?;
             file.into()
         }
         EntryType::Symlink => {
             let target = entry.link_name().map_err(|error| error.to_string())?.ok_or("it has no target")?;
-            sys::symlinkat(&*target, &folder, &name).map_err(words)?;
+            sys::symlinkat(&*target, &directory, &name).map_err(words)?;
             let flags = AtFlags::SYMLINK_NOFOLLOW;
-            return sys::chownat(&folder, &name, Some(owner.0), Some(owner.1), flags).map_err(words);
+            return sys::chownat(&directory, &name, Some(owner.0), Some(owner.1), flags).map_err(words);
         }
         EntryType::Link => {
             let target = entry.link_name().map_err(|error| error.to_string())?.ok_or("it has no target")?;
             let (from, file) = root.parent(&target)?.ok_or("its target is the root")?;
-            return sys::linkat(&from, &file, &folder, &name, AtFlags::empty()).map_err(words);
+            return sys::linkat(&from, &file, &directory, &name, AtFlags::empty()).map_err(words);
         }
         EntryType::Fifo => {
-            sys::mknodat(&folder, &name, FileType::Fifo, mode, 0).map_err(words)?;
+            sys::mknodat(&directory, &name, FileType::Fifo, mode, 0).map_err(words)?;
             let flags = AtFlags::SYMLINK_NOFOLLOW;
-            return sys::chownat(&folder, &name, Some(owner.0), Some(owner.1), flags).map_err(words);
+            return sys::chownat(&directory, &name, Some(owner.0), Some(owner.1), flags).map_err(words);
         }
         // Containers get their devices from the agent, and an image's could be any.
         _ => return Ok(()),
@@ -217,36 +217,36 @@ fn put(root: &Folder, entry: &mut Entry<'_, impl Read>, path: &Path, folders: &m
     sys::fchmod(&made, mode).map_err(words)?;
     set_attributes(entry, &made)?;
     match kind {
-        EntryType::Directory => folders.push((made, times)),
+        EntryType::Directory => directories.push((made, times)),
         _ => drop(sys::futimens(&made, &times)),
     }
     // Limit of open directories; further ones keep the current time.
-    if folders.len() > 256 {
-        folders.remove(0);
+    if directories.len() > 256 {
+        directories.remove(0);
     }
     Ok(())
 }
 
 /// A file in the place of a mark that an overlay would understand, where the file system or our rights do not allow for
 /// that.
-fn instead_of_mark(errno: Errno, folder: &OwnedFd, name: &Path) -> Result<(), Errno> {
+fn instead_of_mark(errno: Errno, directory: &OwnedFd, name: &Path) -> Result<(), Errno> {
     if !matches!(errno, Errno::PERM | Errno::OPNOTSUPP | Errno::INVAL) {
         return Err(errno);
     }
     let flags = OFlags::CREATE | OFlags::NOFOLLOW | OFlags::WRONLY | OFlags::CLOEXEC;
-    sys::openat(folder, name, flags, Mode::from_raw_mode(0o600)).map(drop)
+    sys::openat(directory, name, flags, Mode::from_raw_mode(0o600)).map(drop)
 }
 
-fn is_folder(folder: &OwnedFd, name: &Path) -> bool {
-    let status = sys::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW);
+fn is_directory(directory: &OwnedFd, name: &Path) -> bool {
+    let status = sys::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
     status.is_ok_and(|status| FileType::from_raw_mode(status.st_mode) == FileType::Directory)
 }
 
 /// An entry that comes twice: the later one counts.
-fn remove(folder: &OwnedFd, name: &Path) -> Result<(), String> {
-    match sys::unlinkat(folder, name, AtFlags::empty()) {
+fn remove(directory: &OwnedFd, name: &Path) -> Result<(), String> {
+    match sys::unlinkat(directory, name, AtFlags::empty()) {
         Ok(()) | Err(rustix::io::Errno::NOENT) => Ok(()),
-        Err(rustix::io::Errno::ISDIR) => sys::unlinkat(folder, name, AtFlags::REMOVEDIR)
+        Err(rustix::io::Errno::ISDIR) => sys::unlinkat(directory, name, AtFlags::REMOVEDIR)
             .map_err(|errno| format!("it takes a directory's place: {errno}")),
         Err(errno) => Err(errno.to_string()),
     }
@@ -269,7 +269,7 @@ fn set_attributes(entry: &mut Entry<'_, impl Read>, file: &OwnedFd) -> Result<()
 mod tests {
     use super::*;
 
-    fn folder(name: &str) -> PathBuf {
+    fn directory(name: &str) -> PathBuf {
         let path = std::env::temp_dir().join(format!("tepui-layer-{}-{name}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(path.join("root")).unwrap();
@@ -291,15 +291,15 @@ mod tests {
     }
 
     fn unpacked(name: &str, entries: &[(&str, EntryType, &str)]) -> (PathBuf, Result<String, String>) {
-        let folder = folder(name);
+        let directory = directory(name);
         let mut tar = tar::Builder::new(Vec::new());
         for (name, kind, link) in entries {
             entry(&mut tar, name, *kind, link, if kind.is_file() { b"data" } else { b"" });
         }
-        let file = folder.join("layer.tar");
+        let file = directory.join("layer.tar");
         std::fs::write(&file, tar.into_inner().unwrap()).unwrap();
-        let result = unpack(&file, &folder.join("root"));
-        (folder, result)
+        let result = unpack(&file, &directory.join("root"));
+        (directory, result)
     }
 
     #[test]
@@ -313,27 +313,27 @@ mod tests {
             ("hard", &[("evil", Link, "../layer.tar")]),
             ("hard-through-link", &[("a", Symlink, ".."), ("evil", Link, "a/layer.tar")]),
         ] {
-            let (folder, result) = unpacked(name, entries);
+            let (directory, result) = unpacked(name, entries);
             assert!(result.is_err(), "{name}");
-            assert!(!folder.join("evil").exists() && !folder.join("root/evil").exists(), "{name}");
-            std::fs::remove_dir_all(folder).unwrap();
+            assert!(!directory.join("evil").exists() && !directory.join("root/evil").exists(), "{name}");
+            std::fs::remove_dir_all(directory).unwrap();
         }
-        let (folder, result) = unpacked("absolute", &[("/etc/passwd", EntryType::Regular, "")]);
-        assert!(result.is_ok() && folder.join("root/etc/passwd").exists());
-        std::fs::remove_dir_all(folder).unwrap();
+        let (directory, result) = unpacked("absolute", &[("/etc/passwd", EntryType::Regular, "")]);
+        assert!(result.is_ok() && directory.join("root/etc/passwd").exists());
+        std::fs::remove_dir_all(directory).unwrap();
     }
 
     #[test]
     fn the_later_entry_counts_and_links_stay_links() {
         use EntryType::{Directory, Link, Regular, Symlink};
         let entries = [("d", Directory, ""), ("d/f", Regular, ""), ("l", Symlink, "/etc/passwd"), ("l", Regular, "")];
-        let (folder, result) = unpacked("twice", &entries);
+        let (directory, result) = unpacked("twice", &entries);
         assert_eq!(result.unwrap().len(), 64);
-        assert!(folder.join("root/l").symlink_metadata().unwrap().is_file());
-        std::fs::remove_dir_all(folder).unwrap();
-        let (folder, result) = unpacked("hardlink", &[("f", Regular, ""), ("g", Link, "f")]);
+        assert!(directory.join("root/l").symlink_metadata().unwrap().is_file());
+        std::fs::remove_dir_all(directory).unwrap();
+        let (directory, result) = unpacked("hardlink", &[("f", Regular, ""), ("g", Link, "f")]);
         result.unwrap();
-        assert_eq!(std::fs::read(folder.join("root/g")).unwrap(), b"data");
-        std::fs::remove_dir_all(folder).unwrap();
+        assert_eq!(std::fs::read(directory.join("root/g")).unwrap(), b"data");
+        std::fs::remove_dir_all(directory).unwrap();
     }
 }

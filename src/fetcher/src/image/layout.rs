@@ -94,9 +94,9 @@ pub(super) fn find(registry: &Path, name: &Name, staging: &Path) -> Result<PathB
     let mut tried = Vec::new();
     for file in files(name)? {
         let file = &file;
-        let folder = registry.join(file);
-        if folder.join("manifest.json").is_file() || folder.join("index.json").is_file() {
-            return Ok(folder);
+        let directory = registry.join(file);
+        if directory.join("manifest.json").is_file() || directory.join("index.json").is_file() {
+            return Ok(directory);
         }
         let archive = registry.join(format!("{file}.tar"));
         if archive.is_file() {
@@ -137,16 +137,16 @@ fn unpack(archive: &Path, target: &Path) -> std::io::Result<()> {
 }
 
 /// The configuration of the image in a directory, and its layers' files, the lowest one first.
-pub(super) fn read(folder: &Path) -> Result<(Configuration, Vec<PathBuf>), ImageError> {
-    let saved = folder.join("manifest.json");
+pub(super) fn read(directory: &Path) -> Result<(Configuration, Vec<PathBuf>), ImageError> {
+    let saved = directory.join("manifest.json");
     if saved.is_file() {
-        let list: Vec<Saved> = serde_json::from_slice(&text(folder, Path::new("manifest.json"))?)
+        let list: Vec<Saved> = serde_json::from_slice(&text(directory, Path::new("manifest.json"))?)
             .map_err(|error| ImageError::at(saved.display(), error))?;
         let [saved] = list.as_slice() else {
             return Err(ImageError(format!("The archive holds {} images; it should hold one", list.len())));
         };
-        let configuration = Configuration::read(&text(folder, Path::new(&saved.config))?)?;
-        let layers = saved.layers.iter().map(|layer| inside(folder, Path::new(layer)));
+        let configuration = Configuration::read(&text(directory, Path::new(&saved.config))?)?;
+        let layers = saved.layers.iter().map(|layer| inside(directory, Path::new(layer)));
         return Ok((configuration, layers.collect::<Result<_, _>>()?));
     }
     let blob = |descriptor: &Descriptor| -> Result<PathBuf, ImageError> {
@@ -154,33 +154,33 @@ pub(super) fn read(folder: &Path) -> Result<(Configuration, Vec<PathBuf>), Image
             .ok_or_else(|| ImageError(format!("'{}' is no digest", descriptor.digest)))?;
         Ok(Path::new("blobs/sha256").join(hex))
     };
-    let mut manifest = Manifest::read(&text(folder, Path::new("index.json"))?)?;
+    let mut manifest = Manifest::read(&text(directory, Path::new("index.json"))?)?;
     // An index may name an index.
     for _ in 0..3 {
         if manifest.config.is_some() {
             break;
         }
-        manifest = Manifest::read(&text(folder, &blob(manifest.ours()?)?)?)?;
+        manifest = Manifest::read(&text(directory, &blob(manifest.ours()?)?)?)?;
     }
     let config =
         manifest.config.as_ref().ok_or_else(|| ImageError("The manifest names no configuration".to_owned()))?;
-    let configuration = Configuration::read(&text(folder, &blob(config)?)?)?;
-    let layers = manifest.layers.iter().map(|layer| inside(folder, &blob(layer)?));
+    let configuration = Configuration::read(&text(directory, &blob(config)?)?)?;
+    let layers = manifest.layers.iter().map(|layer| inside(directory, &blob(layer)?));
     Ok((configuration, layers.collect::<Result<_, _>>()?))
 }
 
 /// A file of the directory; a link in it may lead to another one in there, and nowhere else.
-fn inside(folder: &Path, file: &Path) -> Result<PathBuf, ImageError> {
-    let found = folder.join(file).canonicalize().map_err(|error| ImageError::at(file.display(), error))?;
-    let folder = folder.canonicalize().map_err(|error| ImageError::at(folder.display(), error))?;
-    if !found.starts_with(&folder) || !found.is_file() {
+fn inside(directory: &Path, file: &Path) -> Result<PathBuf, ImageError> {
+    let found = directory.join(file).canonicalize().map_err(|error| ImageError::at(file.display(), error))?;
+    let directory = directory.canonicalize().map_err(|error| ImageError::at(directory.display(), error))?;
+    if !found.starts_with(&directory) || !found.is_file() {
         return Err(ImageError(format!("'{}' is no file of the image", file.display())));
     }
     Ok(found)
 }
 
-fn text(folder: &Path, file: &Path) -> Result<Vec<u8>, ImageError> {
-    let path = inside(folder, file)?;
+fn text(directory: &Path, file: &Path) -> Result<Vec<u8>, ImageError> {
+    let path = inside(directory, file)?;
     let at = |error: std::io::Error| ImageError::at(path.display(), error);
     if fs::metadata(&path).map_err(at)?.len() > TEXT_MAX {
         return Err(ImageError(format!("'{}' has more than {TEXT_MAX} bytes", file.display())));

@@ -58,9 +58,9 @@ impl Store {
     /// What the system refuses.
     pub fn open(root: &Path) -> Result<Store, ImageError> {
         for part in ["images", "layers", "staging", "locks"] {
-            let folder = root.join(part);
+            let directory = root.join(part);
             // Images may need a login: the store is not readable for other users.
-            ::store::create_private(&folder).map_err(|error| ImageError::at(folder.display(), error))?;
+            ::store::create_private(&directory).map_err(|error| ImageError::at(directory.display(), error))?;
         }
         Ok(Store { root: root.to_owned() })
     }
@@ -114,8 +114,8 @@ impl Store {
     pub(super) fn add_layer(&self, digest: &str, file: &Path, staging: &Path) -> Result<String, ImageError> {
         let hex = hex_of(digest).ok_or_else(|| ImageError(format!("'{digest}' is no digest of a layer")))?;
         let id = hex[..ID_DIGITS].to_owned();
-        let folder = self.root.join("layers").join(&id);
-        if folder.join("rootfs").is_dir() {
+        let directory = self.root.join("layers").join(&id);
+        if directory.join("rootfs").is_dir() {
             return Ok(id);
         }
         let half = staging.join("layer");
@@ -129,8 +129,8 @@ impl Store {
         }
         copy::note_marks(&root).map_err(at)?;
         // A process that was quicker with the same layer has brought the same files.
-        match fs::rename(&half, &folder) {
-            Err(error) if !folder.join("rootfs").is_dir() => Err(ImageError::at(folder.display(), error)),
+        match fs::rename(&half, &directory) {
+            Err(error) if !directory.join("rootfs").is_dir() => Err(ImageError::at(directory.display(), error)),
             _ => Ok(id),
         }
     }

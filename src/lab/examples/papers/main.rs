@@ -86,11 +86,11 @@ impl Shelf {
 
 /// Runs a scenario in the laboratory's world, or with `replay` as a replay of a framework's policies alone.
 fn rows(name: &str, file: &Path, text: &str) -> Result<Vec<Row>, Failed> {
-    let folder = Path::new("lab/papers");
+    let directory = Path::new("lab/papers");
     let table: toml::Table = toml::from_str(text)?;
     match table.get("replay").and_then(toml::Value::as_str) {
-        Some("training") => Training::rows(text, folder),
-        Some("streams") => Streams::rows(text, folder),
+        Some("training") => Training::rows(text, directory),
+        Some("streams") => Streams::rows(text, directory),
         Some(other) => Err(format!("'{other}' is no replay: training or streams").into()),
         None => {
             let campaign = Campaign::new(text, file, &Path::new("lab-results").join(name), None, Catalog::default())?;

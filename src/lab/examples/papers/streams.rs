@@ -83,11 +83,11 @@ struct Sums {
 
 impl Streams {
     /// Runs it.
-    pub fn rows(text: &str, folder: &Path) -> Result<Vec<Row>, Failed> {
+    pub fn rows(text: &str, directory: &Path) -> Result<Vec<Row>, Failed> {
         let scenario: Streams = toml::from_str(text)?;
         let mut rows = Vec::new();
         for times in &scenario.times {
-            let profiles = read(&folder.join(&scenario.profiles), *times)?;
+            let profiles = read(&directory.join(&scenario.profiles), *times)?;
             rows.extend(scenario.queries.iter().map(|burst| scenario.row(*times, *burst, &profiles)));
         }
         Ok(rows)
@@ -246,8 +246,9 @@ impl Group {
 }
 
 /// All profiles of a directory, with the kinds at the ends of their names.
-fn read(folder: &Path, times: f64) -> Result<Vec<(String, Vec<Point>)>, Failed> {
-    let mut files: Vec<_> = std::fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<Result<_, Failed>>()?;
+fn read(directory: &Path, times: f64) -> Result<Vec<(String, Vec<Point>)>, Failed> {
+    let mut files: Vec<_> =
+        std::fs::read_dir(directory)?.map(|entry| Ok(entry?.path())).collect::<Result<_, Failed>>()?;
     files.retain(|file| file.extension().is_some_and(|extension| extension == "json"));
     files.sort();
     let mut profiles = Vec::new();
@@ -257,7 +258,7 @@ fn read(folder: &Path, times: f64) -> Result<Vec<(String, Vec<Point>)>, Failed> 
         profiles.push((profile.kind.name().to_owned(), points.collect()));
     }
     match profiles.is_empty() {
-        true => Err(format!("{} has no profiles", folder.display()).into()),
+        true => Err(format!("{} has no profiles", directory.display()).into()),
         false => Ok(profiles),
     }
 }

@@ -43,9 +43,9 @@ pub struct Training {
 
 impl Training {
     /// Runs it.
-    pub fn rows(text: &str, folder: &Path) -> Result<Vec<Row>, Failed> {
+    pub fn rows(text: &str, directory: &Path) -> Result<Vec<Row>, Failed> {
         let scenario: Training = toml::from_str(text)?;
-        let recorded = read(&folder.join(&scenario.curves))?;
+        let recorded = read(&directory.join(&scenario.curves))?;
         Ok(scenario.load.iter().map(|load| scenario.row(*load, &recorded)).collect())
     }
 

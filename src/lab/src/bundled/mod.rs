@@ -43,7 +43,7 @@ pub struct Part<'a> {
     /// Its jobs. Their fields are right, but what a task needs and how long it takes may be missing.
     pub jobs: &'a [JobKind],
     /// Where files that it names are looked for.
-    pub(crate) folder: &'a Path,
+    pub(crate) directory: &'a Path,
     /// The files that were asked for: results of a run are of what they hold, too.
     pub(crate) files: &'a RefCell<BTreeSet<PathBuf>>,
 }
@@ -51,7 +51,7 @@ pub struct Part<'a> {
 impl Part<'_> {
     /// The file or directory that a scenario names; it counts as read.
     pub fn file(&self, name: &str) -> PathBuf {
-        let file = self.folder.join(name);
+        let file = self.directory.join(name);
         self.files.borrow_mut().insert(file.clone());
         file
     }

@@ -153,7 +153,8 @@ fn agents_and_master(world: &mut World<Checker>, agents: usize, snapshot: &Snaps
 /// Reservations and volumes are the same on the agents' disks, for the agents, and for the master.
 fn reservations(world: &mut World<Checker>, agents: usize, snapshot: &Snapshot) -> Doubt {
     for n in 0..agents {
-        let folders: BTreeSet<String> = world.agent_volumes(n).map(|folder| id_of(folder).to_owned()).collect();
+        let directories: BTreeSet<String> =
+            world.agent_volumes(n).map(|directory| id_of(directory).to_owned()).collect();
         let Some(view) = world.agent_view(n) else { continue };
         let known = view.id.as_ref().and_then(|id| snapshot.agents.values().find(|agent| agent.id == *id));
         let Some(known) = known else { return Err(format!("the master does not know agent {n}")) };
@@ -163,8 +164,8 @@ fn reservations(world: &mut World<Checker>, agents: usize, snapshot: &Snapshot) 
         }
         let ids = own.iter().filter_map(|volume| volume.disk()?.persistence_id());
         let ids: BTreeSet<String> = ids.map(str::to_owned).collect();
-        if ids != folders {
-            return Err(format!("agent {n} says that it has the volumes {ids:?}, and has {folders:?}"));
+        if ids != directories {
+            return Err(format!("agent {n} says that it has the volumes {ids:?}, and has {directories:?}"));
         }
     }
     Ok(())

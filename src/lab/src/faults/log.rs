@@ -158,8 +158,8 @@ impl fmt::Display for Note<'_> {
             }
             Note::OperatorCalls { call, .. } => write!(f, "operator > {}", call.r#type().as_str_name()),
             Note::OperatorAnswered { done, .. } => write!(f, "operator < {}", if *done { "done" } else { "refused" }),
-            Note::VolumeMade { agent, folder } => write!(f, "agent {agent}    makes {folder}"),
-            Note::VolumeGone { agent, folder } => write!(f, "agent {agent}    destroys {folder}"),
+            Note::VolumeMade { agent, directory } => write!(f, "agent {agent}    makes {directory}"),
+            Note::VolumeGone { agent, directory } => write!(f, "agent {agent}    destroys {directory}"),
             Note::VolumeUsed { framework, task, id, data, .. } => {
                 let seen = if data.is_some() { "uses" } else { "does not see" };
                 write!(f, "exec       {framework}/{task} {seen} {id}")

@@ -117,7 +117,7 @@ const SABOTAGES: [(Sabotage, &str); 40] = [
     (Sabotage::Early, "are acknowledged"),
     (Sabotage::Endings, "the end of a task is its end"),
     (Sabotage::Flags, "reservations are kept: agent"),
-    (Sabotage::Folders, "no volume is lost: nobody wanted"),
+    (Sabotage::Directories, "no volume is lost: nobody wanted"),
     (Sabotage::FullDisks, "are acknowledged"),
     (Sabotage::GivesUp, "a master does not give up"),
     (Sabotage::Groups, "a part was started"),

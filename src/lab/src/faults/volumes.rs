@@ -58,8 +58,8 @@ impl Volumes {
                 }
                 None
             }
-            Note::VolumeMade { agent, folder } => self.made(*agent, folder),
-            Note::VolumeGone { folder, .. } => self.gone(folder, is_kept),
+            Note::VolumeMade { agent, directory } => self.made(*agent, directory),
+            Note::VolumeGone { directory, .. } => self.gone(directory, is_kept),
             Note::VolumeUsed { agent, framework, task, id, shared, data } => {
                 let task = ((*framework).to_owned(), (*task).to_owned());
                 let alone = !*shared && is_kept(framework);
@@ -76,29 +76,35 @@ impl Volumes {
         }
     }
 
-    fn made(&mut self, agent: u32, folder: &str) -> Fault {
-        let Some(volume) = self.0.get_mut(id_of(folder)) else {
-            return Some(("volumes are made on request", format!("{folder} of agent {agent} is of nobody")));
+    fn made(&mut self, agent: u32, directory: &str) -> Fault {
+        let Some(volume) = self.0.get_mut(id_of(directory)) else {
+            return Some(("volumes are made on request", format!("{directory} of agent {agent} is of nobody")));
         };
         if let Some((other, place)) = &volume.place {
-            return Some(("a volume is made once", format!("{folder} of agent {agent} is {place} of agent {other}")));
+            return Some((
+                "a volume is made once",
+                format!("{directory} of agent {agent} is {place} of agent {other}"),
+            ));
         }
         if volume.gone {
-            return Some(("a volume is made once", format!("{folder} of agent {agent} was destroyed, and is there")));
+            return Some((
+                "a volume is made once",
+                format!("{directory} of agent {agent} was destroyed, and is there"),
+            ));
         }
-        volume.place = Some((agent, folder.to_owned()));
+        volume.place = Some((agent, directory.to_owned()));
         None
     }
 
-    fn gone(&mut self, folder: &str, is_kept: &dyn Fn(&str) -> bool) -> Fault {
-        let volume = self.0.get_mut(id_of(folder))?;
+    fn gone(&mut self, directory: &str, is_kept: &dyn Fn(&str) -> bool) -> Fault {
+        let volume = self.0.get_mut(id_of(directory))?;
         (volume.place, volume.gone) = (None, true);
         if !volume.unwanted {
-            return Some(("no volume is lost", format!("nobody wanted the end of {folder}")));
+            return Some(("no volume is lost", format!("nobody wanted the end of {directory}")));
         }
         // Of frameworks without checkpointing a task may run on after its master has given it up.
         let user = volume.users.iter().find(|(framework, _)| is_kept(framework))?;
-        Some(("no volume is lost", format!("{folder} goes, and task {} of {} uses it", user.1, user.0)))
+        Some(("no volume is lost", format!("{directory} goes, and task {} of {} uses it", user.1, user.0)))
     }
 
     fn used(&mut self, agent: u32, task: TaskName, id: &str, alone: bool, data: Option<&BTreeSet<String>>) -> Fault {
@@ -124,8 +130,8 @@ impl Volumes {
 }
 
 /// The id of the volume in a directory.
-pub(super) fn id_of(folder: &str) -> &str {
-    folder.rsplit_once('/').map_or(folder, |(_, id)| id)
+pub(super) fn id_of(directory: &str) -> &str {
+    directory.rsplit_once('/').map_or(directory, |(_, id)| id)
 }
 
 /// The id of a volume of an operation.

@@ -26,10 +26,10 @@ const LONGEST: Duration = Duration::from_secs(86_400);
 /// # Errors
 /// The first item that is impossible, with file, line and rule.
 pub fn check(text: &str, file: &Path, pace: Pace, own: bool, catalog: Catalog) -> Result<Vec<String>, ScenarioError> {
-    let (mut points, folder) = (points(text, file)?, file.parent().unwrap_or(Path::new(".")));
+    let (mut points, directory) = (points(text, file)?, file.parent().unwrap_or(Path::new(".")));
     for point in &mut points {
         point.scenario.catalog = catalog;
-        one(&point.scenario, pace, own, folder).map_err(|broken| broken.at(file, text))?;
+        one(&point.scenario, pace, own, directory).map_err(|broken| broken.at(file, text))?;
     }
     let mut warnings: Vec<String> = points.iter().flat_map(|point| left_out(&point.scenario, pace, own)).collect();
     warnings.sort();
@@ -37,7 +37,7 @@ pub fn check(text: &str, file: &Path, pace: Pace, own: bool, catalog: Catalog) -
     Ok(warnings)
 }
 
-fn one(scenario: &Scenario, pace: Pace, own: bool, folder: &Path) -> Result<(), Broken> {
+fn one(scenario: &Scenario, pace: Pace, own: bool, directory: &Path) -> Result<(), Broken> {
     let frameworks: u64 = scenario.frameworks.iter().map(|framework| u64::from(framework.count)).sum();
     if frameworks > MOST_FRAMEWORKS {
         return Err(Broken::new("frameworks", format!("a live run has {MOST_FRAMEWORKS} frameworks at most")));
@@ -58,10 +58,10 @@ fn one(scenario: &Scenario, pace: Pace, own: bool, folder: &Path) -> Result<(), 
             return Err(Broken::new(format!("frameworks.{n}.bundled"), instead));
         }
     }
-    if own { of_own(scenario, folder) } else { of_another(scenario) }
+    if own { of_own(scenario, directory) } else { of_another(scenario) }
 }
 
-fn of_own(scenario: &Scenario, folder: &Path) -> Result<(), Broken> {
+fn of_own(scenario: &Scenario, directory: &Path) -> Result<(), Broken> {
     let agents: u64 = scenario.agents.iter().map(|group| u64::from(group.count)).sum();
     if agents > MOST_AGENTS {
         return Err(Broken::new(
@@ -69,7 +69,7 @@ fn of_own(scenario: &Scenario, folder: &Path) -> Result<(), Broken> {
             format!("a cluster that is started for a live run has {MOST_AGENTS} agents at most, not {agents}"),
         ));
     }
-    let tasks = tasks_at_once(scenario, &all_kinds(scenario, folder)?);
+    let tasks = tasks_at_once(scenario, &all_kinds(scenario, directory)?);
     if tasks > MOST_TASKS {
         let rule = format!("a live run has room for {MOST_TASKS} tasks at once at most, and here is room for {tasks}");
         return Err(Broken::new("agents", rule));

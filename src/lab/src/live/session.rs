@@ -29,7 +29,7 @@ pub struct Setting<'a> {
     /// The seed of arrivals, sizes and times.
     pub seed: u64,
     /// Where traces are.
-    pub folder: &'a Path,
+    pub directory: &'a Path,
     /// All that the cluster's agents have.
     pub total: Quantities,
     /// At which pace.
@@ -68,7 +68,7 @@ impl Session {
     /// A trace that cannot be used.
     pub fn new(setting: Setting<'_>) -> Result<(Session, Vec<Player>), ScenarioError> {
         let root = Seed::root(setting.seed);
-        let Prepared { setup, frameworks } = prepare(setting.scenario, root, setting.folder)?;
+        let Prepared { setup, frameworks } = prepare(setting.scenario, root, setting.directory)?;
         let books = Rc::new(RefCell::new(Recorder::new(frameworks.len(), STRIPS, setting.total.clone())));
         let model = &setup.model;
         let mishaps = Mishaps { failures: model.failures, stragglers: model.stragglers, straggling: model.straggling };

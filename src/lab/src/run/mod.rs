@@ -30,11 +30,11 @@ pub(crate) const STRIPS: usize = 20_000;
 pub fn run(
     scenario: &Scenario,
     seed: u64,
-    folder: &Path,
+    directory: &Path,
     progress: &mut dyn FnMut(f64) -> bool,
 ) -> Result<Outcome, ScenarioError> {
     let root = Seed::root(seed);
-    let Prepared { setup, frameworks } = prepare(scenario, root, folder)?;
+    let Prepared { setup, frameworks } = prepare(scenario, root, directory)?;
     let total = total_of(&setup);
     let recorder = Recorder::new(frameworks.len(), STRIPS, total.clone());
     let mut timeline = Timeline::new(scenario, frameworks, total);

@@ -242,8 +242,8 @@ fn sweeps_make_points() {
 
 #[test]
 fn every_published_experiment_can_be_run() {
-    let folder = Path::new("../../lab/papers");
-    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let directory = Path::new("../../lab/papers");
+    let files = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
     let mut count = 0;
     for file in files.filter(|file| file.extension().is_some_and(|extension| extension == "toml")) {
         let text = std::fs::read_to_string(&file).unwrap();

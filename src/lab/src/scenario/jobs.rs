@@ -152,18 +152,18 @@ fn trace_key(kind: &JobKind) -> Option<TraceKey> {
 }
 
 impl Traces {
-    /// Reads every trace that the scenarios name, relative to `folder`, before anything runs.
+    /// Reads every trace that the scenarios name, relative to `directory`, before anything runs.
     ///
     /// # Errors
     /// A trace that cannot be read, or an invalid row.
-    pub fn read<'a>(scenarios: impl Iterator<Item = &'a Scenario>, folder: &Path) -> Result<Traces, ScenarioError> {
+    pub fn read<'a>(scenarios: impl Iterator<Item = &'a Scenario>, directory: &Path) -> Result<Traces, ScenarioError> {
         let mut traces = Traces::default();
         let kinds = scenarios.flat_map(|scenario| &scenario.frameworks).flat_map(|framework| &framework.jobs);
         for kind in kinds {
             let Some(key) = trace_key(kind) else { continue };
             // The points of a sweep mostly have the same ones.
             if let Entry::Vacant(place) = traces.largest.entry(key) {
-                let file = folder.join(&place.key().0);
+                let file = directory.join(&place.key().0);
                 place.insert(trace::largest(&trace::read(&file, kind)?));
                 traces.files.insert(file);
             }
@@ -183,13 +183,13 @@ impl Traces {
 }
 
 impl Arrivals {
-    /// The arrivals of this kind; traces are read relative to `folder`.
+    /// The arrivals of this kind; traces are read relative to `directory`.
     ///
     /// # Errors
     /// A trace that cannot be read, or an invalid row.
-    pub fn new(kind: &JobKind, seed: Seed, folder: &Path) -> Result<Arrivals, ScenarioError> {
+    pub fn new(kind: &JobKind, seed: Seed, directory: &Path) -> Result<Arrivals, ScenarioError> {
         let rows = match &kind.trace {
-            Some(file) => trace::read(&folder.join(file), kind)?,
+            Some(file) => trace::read(&directory.join(file), kind)?,
             None => Vec::new(),
         };
         let once = if kind.at.is_some() { kind.count.unwrap_or(1) } else { kind.count.unwrap_or(MOST_JOBS) };

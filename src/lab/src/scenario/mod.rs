@@ -43,8 +43,8 @@ impl Scenario {
     /// `traces` are those that it names.
     #[must_use]
     pub fn warnings(&self, text: &str, file: &Path, traces: &Traces) -> Vec<ScenarioError> {
-        let folder = file.parent().unwrap_or(Path::new("."));
-        warnings::warnings(self, folder, traces).into_iter().map(|doubt| doubt.at(file, text)).collect()
+        let directory = file.parent().unwrap_or(Path::new("."));
+        warnings::warnings(self, directory, traces).into_iter().map(|doubt| doubt.at(file, text)).collect()
     }
 
     /// The same, whose frameworks can be those of a catalog. Whether they are right is for [`check_bundled`] to say.

@@ -63,10 +63,10 @@ pub struct PreparedJobs {
 /// # Errors
 /// The first invalid field, with file, line and rule.
 pub fn check_bundled(scenario: &Scenario, text: &str, file: &Path) -> Result<BTreeSet<PathBuf>, ScenarioError> {
-    let folder = file.parent().unwrap_or(Path::new("."));
+    let directory = file.parent().unwrap_or(Path::new("."));
     let files = RefCell::default();
     for (n, part) in scenario.frameworks.iter().enumerate() {
-        ready(scenario, part, folder, &files)
+        ready(scenario, part, directory, &files)
             .map_err(|broken| broken.below(&format!("frameworks.{n}")).at(file, text))
             .map(drop)?;
     }
@@ -77,40 +77,40 @@ pub fn check_bundled(scenario: &Scenario, text: &str, file: &Path) -> Result<BTr
 fn ready(
     scenario: &Scenario,
     part: &Framework,
-    folder: &Path,
+    directory: &Path,
     files: &RefCell<BTreeSet<PathBuf>>,
 ) -> Result<Option<Rc<dyn Ready>>, Broken> {
     let Some(name) = &part.bundled else { return Ok(None) };
-    let said = Part { options: &part.options, jobs: &part.jobs, folder, files };
+    let said = Part { options: &part.options, jobs: &part.jobs, directory, files };
     Ok(Some(Rc::from(scenario.catalog.find(name)?.read(said)?)))
 }
 
 /// The jobs of all frameworks, by kind.
-pub(crate) fn all_kinds(scenario: &Scenario, folder: &Path) -> Result<Vec<JobKind>, Broken> {
+pub(crate) fn all_kinds(scenario: &Scenario, directory: &Path) -> Result<Vec<JobKind>, Broken> {
     let mut all = Vec::new();
     for part in &scenario.frameworks {
-        all.extend(kinds_of(scenario, part, folder)?.into_iter().map(|kind| kind.jobs));
+        all.extend(kinds_of(scenario, part, directory)?.into_iter().map(|kind| kind.jobs));
     }
     Ok(all)
 }
 
 /// The jobs of one framework, by kind, with what a bundled one fills in.
-pub(crate) fn kinds_of(scenario: &Scenario, part: &Framework, folder: &Path) -> Result<Vec<Kind>, Broken> {
-    let ready = ready(scenario, part, folder, &RefCell::default())?;
+pub(crate) fn kinds_of(scenario: &Scenario, part: &Framework, directory: &Path) -> Result<Vec<Kind>, Broken> {
+    let ready = ready(scenario, part, directory, &RefCell::default())?;
     Ok(ready.map_or_else(|| Kind::each(part.jobs.iter()), |ready| ready.kinds()))
 }
 
-/// Builds a world from a scenario. `folder` has the traces and other files that it names.
+/// Builds a world from a scenario. `directory` has the traces and other files that it names.
 ///
 /// # Errors
 /// A trace that cannot be used, or a bundled framework whose files have changed since the check.
-pub fn prepare(scenario: &Scenario, seed: Seed, folder: &Path) -> Result<Prepared, ScenarioError> {
+pub fn prepare(scenario: &Scenario, seed: Seed, directory: &Path) -> Result<Prepared, ScenarioError> {
     // Checked when the scenario was read.
     let master = master_config(scenario).unwrap_or_default();
     let agents = scenario.agents.iter().flat_map(agents_of).collect();
     let (mut specs, mut frameworks) = (Vec::new(), Vec::new());
     for part in &scenario.frameworks {
-        let ready = ready(scenario, part, folder, &RefCell::default()).map_err(|broken| broken.at(folder, ""))?;
+        let ready = ready(scenario, part, directory, &RefCell::default()).map_err(|broken| broken.at(directory, ""))?;
         for n in 0..part.count {
             let name = if part.count == 1 { part.name.clone() } else { format!("{}-{n}", part.name) };
             let branch = seed.child("frameworks").child(&name);
@@ -120,7 +120,7 @@ pub fn prepare(scenario: &Scenario, seed: Seed, folder: &Path) -> Result<Prepare
                 seed: branch.child("conduct"),
             };
             frameworks.push(PreparedFramework {
-                arrivals: arrivals_of(part, ready.as_deref(), branch, folder)?,
+                arrivals: arrivals_of(part, ready.as_deref(), branch, directory)?,
                 role: part.role.clone(),
                 inbox: Rc::clone(&desk.inbox),
                 diary: desk.diary.clone(),
@@ -155,11 +155,11 @@ fn arrivals_of(
     part: &Framework,
     ready: Option<&dyn Ready>,
     branch: Seed,
-    folder: &Path,
+    directory: &Path,
 ) -> Result<Vec<PreparedJobs>, ScenarioError> {
     let kinds = ready.map_or_else(|| Kind::each(part.jobs.iter()), Ready::kinds);
     let prepared = |Kind { of, jobs }: &Kind| {
-        let arrivals = Arrivals::new(jobs, branch.nth("jobs", *of), folder)?;
+        let arrivals = Arrivals::new(jobs, branch.nth("jobs", *of), directory)?;
         Ok(PreparedJobs { name: jobs.name.clone(), chain: jobs.chain.map(|span| span.0), arrivals })
     };
     kinds.iter().map(prepared).collect()

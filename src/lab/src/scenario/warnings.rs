@@ -18,11 +18,11 @@ const MOST_NAMED: usize = 3;
 
 /// Kinds of jobs whose tasks no agent has room for, or whose role may never have enough; also those that only a trace
 /// or the file of a bundled framework names. One for each kind of the scenario.
-pub(super) fn warnings(scenario: &Scenario, folder: &Path, traces: &Traces) -> Vec<Broken> {
+pub(super) fn warnings(scenario: &Scenario, directory: &Path, traces: &Traces) -> Vec<Broken> {
     let mut all = Vec::new();
     for (n, framework) in scenario.frameworks.iter().enumerate() {
         // They could be read when the scenario was checked.
-        let kinds = kinds_of(scenario, framework, folder).unwrap_or_default();
+        let kinds = kinds_of(scenario, framework, directory).unwrap_or_default();
         let mut told = BTreeSet::new();
         for Kind { of, jobs } in &kinds {
             let own = jobs.needs.as_deref().and_then(|text| parse_quantities(text).ok());
@@ -99,9 +99,9 @@ mod tests {
         needs = 'NEEDS'
     ";
 
-    fn warnings_in(text: &str, folder: &Path) -> Vec<String> {
+    fn warnings_in(text: &str, directory: &Path) -> Vec<String> {
         let scenario = Scenario::read(text, Path::new("x.toml")).unwrap();
-        let traces = Traces::read(std::iter::once(&scenario), folder).unwrap();
+        let traces = Traces::read(std::iter::once(&scenario), directory).unwrap();
         scenario.warnings(text, Path::new("x.toml"), &traces).iter().map(ToString::to_string).collect()
     }
 
@@ -130,13 +130,13 @@ mod tests {
 
     #[test]
     fn tasks_of_traces_are_looked_at_where_the_scenario_does_not_say_what_they_need() {
-        let folder = std::env::temp_dir().join(format!("tepui-warnings-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
+        let directory = std::env::temp_dir().join(format!("tepui-warnings-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
         let rows = "submit_s,tasks,cpus,mem_mb,duration_s\n0,1,4,1000,1\n1,9,5,100,1\n2,1,5,600,1\n3,1,6,400,1\n";
-        std::fs::write(folder.join("jobs.csv"), rows).unwrap();
+        std::fs::write(directory.join("jobs.csv"), rows).unwrap();
         let of_trace = |rest: &str| {
             let text = BASE.replace("at = '0s'\n        time = '1s'\n        needs = 'NEEDS'", rest);
-            warnings_in(&text, &folder)
+            warnings_in(&text, &directory)
         };
         assert_eq!(
             of_trace("trace = 'jobs.csv'"),
@@ -144,6 +144,6 @@ mod tests {
               cpus(a):8;mem:500): these tasks never run, and wait to the end"]
         );
         assert_eq!(of_trace("trace = 'jobs.csv'\nneeds = 'cpus:1'"), [""; 0]);
-        std::fs::remove_dir_all(folder).unwrap();
+        std::fs::remove_dir_all(directory).unwrap();
     }
 }

@@ -571,9 +571,9 @@ impl<O: Observer> World<O> {
         #[cfg(test)]
         match self.sabotage {
             Some(super::Sabotage::Volumes) => host.volumes.values_mut().for_each(BTreeSet::clear),
-            Some(super::Sabotage::Folders) => {
+            Some(super::Sabotage::Directories) => {
                 let gone = std::mem::take(&mut host.volumes);
-                let notes = gone.keys().map(|folder| Note::VolumeGone { agent, folder });
+                let notes = gone.keys().map(|directory| Note::VolumeGone { agent, directory });
                 notes.for_each(|note| self.observer.noted(&note, self.now));
             }
             _ => {}

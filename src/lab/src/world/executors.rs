@@ -145,9 +145,9 @@ impl<O: Observer> World<O> {
         }
         let executor = self.agents[agent as usize].containers.get(container).copied();
         let Some(entry) = executor.and_then(|executor| self.executors.get_mut(executor as usize)) else { return };
-        entry
-            .volumes
-            .retain(|link| !vanish.iter().any(|other| (&other.seen, &other.folder) == (&link.seen, &link.folder)));
+        entry.volumes.retain(|link| {
+            !vanish.iter().any(|other| (&other.seen, &other.directory) == (&link.seen, &link.directory))
+        });
         entry.volumes.extend(appear);
     }
 
@@ -386,8 +386,9 @@ impl<O: Observer> World<O> {
         for resource in &task.resources {
             let Some(disk) = &resource.disk else { continue };
             let (Some(persistence), Some(volume)) = (&disk.persistence, &disk.volume) else { continue };
-            let folder = entry.volumes.iter().find(|link| link.seen == volume.container_path).map(|link| &link.folder);
-            let data = folder.and_then(|folder| self.agents[agent as usize].volumes.get_mut(folder));
+            let directory =
+                entry.volumes.iter().find(|link| link.seen == volume.container_path).map(|link| &link.directory);
+            let data = directory.and_then(|directory| self.agents[agent as usize].volumes.get_mut(directory));
             let note = Note::VolumeUsed {
                 agent,
                 framework,

@@ -61,9 +61,9 @@ pub enum Note<'a> {
     /// An operator's call was answered.
     OperatorAnswered { request: u64, done: bool },
     /// A persistent volume's directory is created on an agent's disk.
-    VolumeMade { agent: u32, folder: &'a str },
+    VolumeMade { agent: u32, directory: &'a str },
     /// A persistent volume's directory is deleted with its content.
-    VolumeGone { agent: u32, folder: &'a str },
+    VolumeGone { agent: u32, directory: &'a str },
     /// A starting task reads a volume of its own. The content names the tasks that have written there; `None` if the
     /// directory is missing.
     VolumeUsed {

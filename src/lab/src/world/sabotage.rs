@@ -42,7 +42,7 @@ pub(crate) enum Sabotage {
     /// Agents leave what is reserved by their flags out when they register again.
     Flags,
     /// Volumes go with their agent's process.
-    Folders,
+    Directories,
     /// Agents behave as if refused writes had succeeded.
     FullDisks,
     /// A master gives up when agents are not there at once after its start.
@@ -143,14 +143,14 @@ impl<O: Observer> World<O> {
     }
 
     /// The directories of volumes that are deleted from and created on an agent's disk.
-    pub(super) fn spoil_folders(&mut self, agent: u32, gone: &[&str], new: &mut Vec<String>) {
+    pub(super) fn spoil_directories(&mut self, agent: u32, gone: &[&str], new: &mut Vec<String>) {
         match self.sabotage {
             Some(Sabotage::Doubles) => {
                 let other = (agent + 1) % self.agents.len() as u32;
-                let notes = new.iter().map(|folder| Note::VolumeMade { agent: other, folder });
+                let notes = new.iter().map(|directory| Note::VolumeMade { agent: other, directory });
                 notes.for_each(|note| self.observer.noted(&note, self.now));
             }
-            Some(Sabotage::Remade) => new.extend(gone.iter().map(|folder| (*folder).to_owned())),
+            Some(Sabotage::Remade) => new.extend(gone.iter().map(|directory| (*directory).to_owned())),
             Some(Sabotage::Strangers) => new.push("/w/volumes/roles/a/stranger".to_owned()),
             _ => {}
         }

@@ -50,8 +50,8 @@ impl<O: Observer> World<O> {
     /// Why a container cannot see volumes of its: one was refused by the disk, and is not there yet.
     pub(super) fn missing_volume(&self, agent: u32, links: &[VolumeLink]) -> Option<String> {
         let waiting = &self.agents[agent as usize].volume_changes;
-        let waits = |link: &&VolumeLink| waiting.iter().any(|change| change.new.contains(&link.folder));
-        links.iter().find(waits).map(|link| format!("The volume's directory '{}' is missing", link.folder))
+        let waits = |link: &&VolumeLink| waiting.iter().any(|change| change.new.contains(&link.directory));
+        links.iter().find(waits).map(|link| format!("The volume's directory '{}' is missing", link.directory))
     }
 
     fn make_volumes(&mut self, agent: u32, VolumeChange { change, gone, new }: VolumeChange) {
@@ -59,18 +59,18 @@ impl<O: Observer> World<O> {
         let mut new = new;
         #[cfg(test)]
         {
-            let folders: Vec<&str> = gone.iter().map(|volume| volume.path.as_str()).collect();
-            self.spoil_folders(agent, &folders, &mut new);
+            let directories: Vec<&str> = gone.iter().map(|volume| volume.path.as_str()).collect();
+            self.spoil_directories(agent, &directories, &mut new);
         }
         let volumes = &mut self.agents[agent as usize].volumes;
-        for folder in gone.iter().map(|volume| volume.path.as_str()) {
-            if volumes.remove(folder).is_some() {
-                self.observer.noted(&Note::VolumeGone { agent, folder }, self.now);
+        for directory in gone.iter().map(|volume| volume.path.as_str()) {
+            if volumes.remove(directory).is_some() {
+                self.observer.noted(&Note::VolumeGone { agent, directory }, self.now);
             }
         }
-        for folder in new {
-            if let Entry::Vacant(place) = volumes.entry(folder) {
-                self.observer.noted(&Note::VolumeMade { agent, folder: place.key() }, self.now);
+        for directory in new {
+            if let Entry::Vacant(place) = volumes.entry(directory) {
+                self.observer.noted(&Note::VolumeMade { agent, directory: place.key() }, self.now);
                 place.insert(BTreeSet::new());
             }
         }

@@ -27,8 +27,9 @@ mod scenarios {
 
     #[test]
     fn scenarios_come_out_as_written() {
-        let folder = "tests/scenarios";
-        let mut files: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        let directory = "tests/scenarios";
+        let mut files: Vec<PathBuf> =
+            std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
         files.sort();
         assert!(!files.is_empty());
         let mut wrong = Vec::new();

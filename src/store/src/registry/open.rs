@@ -20,7 +20,7 @@ use super::loss::{Found, Loss};
 use super::place::Place;
 use crate::create::{Access, create_directories, create_new, make_private};
 use crate::error::StoreError;
-use crate::replace::{folder_of, sync_folder};
+use crate::replace::{directory_of, sync_directory};
 
 /// How much of the file is kept in memory, in bytes: it is read once, at start.
 const CACHE_BYTES: usize = 4 << 20;
@@ -82,8 +82,8 @@ enum Use {
 
 /// Opens the registry at `path`, or makes a new one. `accept` is the [number](Loss::number) of a loss that is accepted.
 pub(super) fn open(path: &Path, accept: Option<u64>) -> Result<FileRegistry, StoreError> {
-    let (folder, confirmations) = (folder_of(path), path_of(path));
-    create_directories(folder, Access::All).map_err(StoreError::io("create the directory", folder))?;
+    let (directory, confirmations) = (directory_of(path), path_of(path));
+    create_directories(directory, Access::All).map_err(StoreError::io("create the directory", directory))?;
     for file in [path, &confirmations] {
         make_private(file).map_err(StoreError::io("take the access of others away from", file))?;
     }
@@ -179,7 +179,7 @@ fn create(path: &Path, number: u64, opening: Opening) -> Result<FileRegistry, St
     let readable = Readable { database, place, commit: None, content: Content::default() };
     readable.write(&new, number)?;
     fs::rename(&new, path).map_err(StoreError::io("rename", &new))?;
-    sync_folder(folder_of(path))?;
+    sync_directory(directory_of(path))?;
     let commit = Commit { number, content: readable.content };
     readable.confirm(path, &commit, opening)
 }

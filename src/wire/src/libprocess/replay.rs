@@ -66,15 +66,15 @@ mod tests {
 
     #[test]
     fn corpus() {
-        let folder = Path::new("../../fuzz/corpus/libprocess");
+        let directory = Path::new("../../fuzz/corpus/libprocess");
         let mut count = 0;
-        for entry in std::fs::read_dir(folder).unwrap() {
+        for entry in std::fs::read_dir(directory).unwrap() {
             let input = std::fs::read(entry.unwrap().path()).unwrap();
             same_however_cut(&input, 1);
             same_however_cut(&input, 7);
             count += 1;
         }
-        assert!(count >= 10, "{} holds only {count} files", folder.display());
+        assert!(count >= 10, "{} holds only {count} files", directory.display());
     }
 
     fn part() -> impl Strategy<Value = Vec<u8>> {

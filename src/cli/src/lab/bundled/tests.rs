@@ -10,27 +10,27 @@ use ::lab::scenario::{Scenario, check_bundled};
 use super::CATALOG;
 
 /// Where the examples are.
-fn folder() -> PathBuf {
+fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../lab/examples")
 }
 
 fn example(name: &str) -> String {
-    std::fs::read_to_string(folder().join(name)).unwrap()
+    std::fs::read_to_string(directory().join(name)).unwrap()
 }
 
 /// A scenario as if it stood among the examples.
 fn outcome(text: &str, seed: u64) -> Outcome {
-    let file = folder().join("test.toml");
+    let file = directory().join("test.toml");
     let scenario = Scenario::read(text, &file).unwrap().with(CATALOG);
     check_bundled(&scenario, text, &file).unwrap();
-    run(&scenario, seed, &folder(), &mut |_| true).unwrap()
+    run(&scenario, seed, &directory(), &mut |_| true).unwrap()
 }
 
 fn refused(text: &str) -> String {
-    let file = folder().join("test.toml");
+    let file = directory().join("test.toml");
     let scenario = Scenario::read(text, &file).unwrap().with(CATALOG);
     let why = check_bundled(&scenario, text, &file).unwrap_err().to_string();
-    why.replace(&format!("{}/", folder().display()), "")
+    why.replace(&format!("{}/", directory().display()), "")
 }
 
 fn own(framework: &FrameworkOutcome, name: &str) -> f64 {

@@ -78,7 +78,7 @@ impl PlaceArgs {
         &self,
         scenario: &Scenario,
         seed: u64,
-        folder: &Path,
+        directory: &Path,
         speed: f64,
         look: &mut dyn FnMut(&Glance<'_>) -> bool,
     ) -> Result<Played> {
@@ -90,13 +90,13 @@ impl PlaceArgs {
         match &self.master {
             Some(address) => crate::block_on(async {
                 let place = cluster::join(self.master(address.clone())).await?;
-                play::play(scenario, seed, folder, &place, pace, look).await
+                play::play(scenario, seed, directory, &place, pace, look).await
             }),
             None => {
                 let own = cluster::start(scenario, pace).context("cannot start a cluster")?;
                 let result = crate::block_on(async {
                     let place = cluster::ready(scenario, self.master(own.master())).await?;
-                    play::play(scenario, seed, folder, &place, pace, look).await
+                    play::play(scenario, seed, directory, &place, pace, look).await
                 });
                 own.stop(false)?;
                 result
@@ -109,13 +109,13 @@ impl PlaceArgs {
         &self,
         scenario: &Scenario,
         seed: u64,
-        folder: &Path,
+        directory: &Path,
         speed: f64,
         told: &mut dyn FnMut(f64) -> bool,
     ) -> Result<Outcome, CampaignError> {
         let all = scenario.duration.0.as_secs_f64();
         let played = self
-            .play(scenario, seed, folder, speed, &mut |glance| told(glance.now.as_secs_f64() / all))
+            .play(scenario, seed, directory, speed, &mut |glance| told(glance.now.as_secs_f64() / all))
             .map_err(|error| CampaignError::Run(error.into()))?;
         played.warn();
         Ok(played.outcome)

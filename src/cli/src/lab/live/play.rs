@@ -132,18 +132,18 @@ impl Member {
 pub(super) async fn play(
     scenario: &Scenario,
     seed: u64,
-    folder: &Path,
+    directory: &Path,
     place: &Place,
     pace: Pace,
     look: &mut dyn FnMut(&Glance<'_>) -> bool,
 ) -> Result<Played> {
-    LocalSet::new().run_until(on_stage(scenario, seed, folder, place, pace, look)).await
+    LocalSet::new().run_until(on_stage(scenario, seed, directory, place, pace, look)).await
 }
 
 async fn on_stage(
     scenario: &Scenario,
     seed: u64,
-    folder: &Path,
+    directory: &Path,
     place: &Place,
     pace: Pace,
     look: &mut dyn FnMut(&Glance<'_>) -> bool,
@@ -151,7 +151,7 @@ async fn on_stage(
     let began = now();
     let clock = move || pace.told(began.elapsed());
     let setting =
-        Setting { scenario, seed, folder, total: place.total.clone(), pace, user: user(), clock: Rc::new(clock) };
+        Setting { scenario, seed, directory, total: place.total.clone(), pace, user: user(), clock: Rc::new(clock) };
     let (mut session, players) = Session::new(setting)?;
     // What arrives with the first moment is there when the frameworks subscribe, as in a world.
     session.step(Duration::ZERO);

@@ -22,13 +22,13 @@ pub(crate) enum Way {
 }
 
 impl Way {
-    /// How a container's root is made of layers, the lowest one first, in its directory `folder`: by mounts, or else by
-    /// copying.
+    /// How a container's root is made of layers, the lowest one first, in its directory `directory`: by mounts, or else
+    /// by copying.
     ///
     /// # Errors
     /// The backend supports one layer only.
-    pub(crate) fn of(backend: Backend, layers: &[PathBuf], folder: &Path) -> anyhow::Result<Way> {
-        let target = folder.join("rootfs");
+    pub(crate) fn of(backend: Backend, layers: &[PathBuf], directory: &Path) -> anyhow::Result<Way> {
+        let target = directory.join("rootfs");
         let mount = match backend {
             Backend::Bind => {
                 let [layer] = layers else {
@@ -41,11 +41,11 @@ impl Way {
             }
             // They may have been unpacked where nothing else could be done.
             Backend::Overlay if layers.iter().any(|layer| needs_copy(layer)) => None,
-            Backend::Overlay => overlay(layers, folder).map(|options| Mount::Overlay { target, options }),
+            Backend::Overlay => overlay(layers, directory).map(|options| Mount::Overlay { target, options }),
             // Whiteouts are in the overlay's form.
             Backend::Aufs => match layers.iter().any(|layer| has_marks(layer).unwrap_or(true)) {
                 true => None,
-                false => aufs(layers, folder).map(|options| Mount::Aufs { target, options }),
+                false => aufs(layers, directory).map(|options| Mount::Aufs { target, options }),
             },
             Backend::Copy => None,
         };
@@ -54,35 +54,35 @@ impl Way {
 }
 
 /// The options of an overlay mount; none if they would be too long.
-fn overlay(layers: &[PathBuf], folder: &Path) -> Option<String> {
-    let (lower, folder) = names(layers, folder, &[])?;
-    let options = format!("lowerdir={},upperdir={folder}/upper,workdir={folder}/work", lower.join(":"));
+fn overlay(layers: &[PathBuf], directory: &Path) -> Option<String> {
+    let (lower, directory) = names(layers, directory, &[])?;
+    let options = format!("lowerdir={},upperdir={directory}/upper,workdir={directory}/work", lower.join(":"));
     (options.len() <= OPTIONS_MAX).then_some(options)
 }
 
 /// The same of an aufs mount. The file with inode numbers is in no branch.
-fn aufs(layers: &[PathBuf], folder: &Path) -> Option<String> {
-    let (lower, folder) = names(layers, folder, &['='])?;
-    let options = format!("br:{folder}/upper=rw:{}=ro,xino={folder}/work/xino", lower.join("=ro:"));
+fn aufs(layers: &[PathBuf], directory: &Path) -> Option<String> {
+    let (lower, directory) = names(layers, directory, &['='])?;
+    let options = format!("br:{directory}/upper=rw:{}=ro,xino={directory}/work/xino", lower.join("=ro:"));
     (options.len() <= OPTIONS_MAX).then_some(options)
 }
 
 /// The layers, the highest one first, and the directory, if their names can be mount options.
-fn names(layers: &[PathBuf], folder: &Path, more: &[char]) -> Option<(Vec<String>, String)> {
+fn names(layers: &[PathBuf], directory: &Path, more: &[char]) -> Option<(Vec<String>, String)> {
     let lower: Vec<String> = layers.iter().rev().map(|layer| layer.to_string_lossy().into_owned()).collect();
-    let folder = folder.to_string_lossy().into_owned();
-    let plain = lower.iter().chain([&folder]).all(|path| !path.contains([':', ',', '\\']) && !path.contains(more));
-    (plain && !lower.is_empty()).then_some((lower, folder))
+    let directory = directory.to_string_lossy().into_owned();
+    let plain = lower.iter().chain([&directory]).all(|path| !path.contains([':', ',', '\\']) && !path.contains(more));
+    (plain && !lower.is_empty()).then_some((lower, directory))
 }
 
 /// Whether a layer has a directory, or else a file, at this path, without a link on the way.
-pub(crate) fn has(layer: &Path, path: &str, is_folder: bool) -> bool {
+pub(crate) fn has(layer: &Path, path: &str, is_directory: bool) -> bool {
     let mut sofar = layer.to_owned();
     let mut parts = path.split('/').filter(|part| !part.is_empty()).peekable();
     while let Some(part) = parts.next() {
         sofar.push(part);
         let is_last = parts.peek().is_none();
-        let fits = |found: std::fs::Metadata| if is_last && !is_folder { found.is_file() } else { found.is_dir() };
+        let fits = |found: std::fs::Metadata| if is_last && !is_directory { found.is_file() } else { found.is_dir() };
         if part == ".." || !sofar.symlink_metadata().is_ok_and(fits) {
             return false;
         }
@@ -112,11 +112,11 @@ mod tests {
     #[test]
     fn each_backend_has_its_way() {
         let place = tempfile::tempdir().unwrap();
-        let folder = Path::new("/c");
+        let directory = Path::new("/c");
         let layers = ["1", "2"].map(|name| place.path().join(name));
         layers.iter().for_each(|layer| std::fs::create_dir(layer).unwrap());
         let [lower, upper] = [0, 1].map(|number: usize| layers[number].display().to_string());
-        let of = |backend, layers: &[PathBuf]| Way::of(backend, layers, folder);
+        let of = |backend, layers: &[PathBuf]| Way::of(backend, layers, directory);
         let target = PathBuf::from("/c/rootfs");
         let options = format!("lowerdir={upper}:{lower},upperdir=/c/upper,workdir=/c/work");
         let overlay = Way::Mounted(Mount::Overlay { target: target.clone(), options });

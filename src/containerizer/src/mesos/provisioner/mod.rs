@@ -209,31 +209,31 @@ impl Provisioner {
         fetcher::image::Name::parse(name).ok().and_then(found).unwrap_or(false)
     }
 
-    fn folder(&self, container: &ContainerName) -> PathBuf {
+    fn directory(&self, container: &ContainerName) -> PathBuf {
         let mut parts = container.as_str().split('.');
         let root = self.0.roots.join(parts.next().unwrap_or_default());
-        parts.fold(root, |folder, id| folder.join("containers").join(id))
+        parts.fold(root, |directory, id| directory.join("containers").join(id))
     }
 
     fn make(&self, container: &ContainerName, image: &Image) -> anyhow::Result<()> {
-        let folder = self.folder(container);
+        let directory = self.directory(container);
         let layers = self.layers(image)?;
-        let root = folder.join("rootfs");
+        let root = directory.join("rootfs");
         // Others may not look into what may have set-user-id programs.
-        store::create_private(&folder)?;
+        store::create_private(&directory)?;
         for part in ["rootfs", "upper", "work", "dev/pts", "dev/shm"] {
-            store::create_directories(&folder.join(part), Access::All)?;
+            store::create_directories(&directory.join(part), Access::All)?;
         }
         // Written before the layers are used: garbage collection reads it.
-        store::write_file(&folder.join(NOTE), &serde_json::to_vec(image)?, Access::Owner)?;
-        make_devices(&folder)?;
-        let (written, lower): (_, &[PathBuf]) = match Way::of(self.0.backend, &layers, &folder)? {
+        store::write_file(&directory.join(NOTE), &serde_json::to_vec(image)?, Access::Owner)?;
+        make_devices(&directory)?;
+        let (written, lower): (_, &[PathBuf]) = match Way::of(self.0.backend, &layers, &directory)? {
             Way::Single(layer) => return backend::check_points(&layer, &self.0.sandbox),
             Way::Copied => {
                 fetcher::image::copy_layers(&layers, &root)?;
                 (root.clone(), &[])
             }
-            Way::Mounted(_) => (folder.join("upper"), &layers),
+            Way::Mounted(_) => (directory.join("upper"), &layers),
         };
         // An overlay shows the mode of the upper directory as that of the root.
         fs::set_permissions(&written, fs::Permissions::from_mode(0o755))?;
@@ -266,19 +266,19 @@ impl Provisioner {
 
     /// Makes an image the container's volume of this number.
     fn make_volume(&self, container: &ContainerName, number: usize, image: &Image) -> anyhow::Result<()> {
-        let folder = self.volume_folder(container, number);
+        let directory = self.volume_directory(container, number);
         let layers = self.layers(image)?;
-        store::create_private(&self.folder(container))?;
+        store::create_private(&self.directory(container))?;
         for part in ["rootfs", "upper", "work"] {
-            store::create_directories(&folder.join(part), Access::All)?;
+            store::create_directories(&directory.join(part), Access::All)?;
         }
-        store::write_file(&folder.join(NOTE), &serde_json::to_vec(image)?, Access::Owner)?;
-        let written = match Way::of(self.0.backend, &layers, &folder)? {
+        store::write_file(&directory.join(NOTE), &serde_json::to_vec(image)?, Access::Owner)?;
+        let written = match Way::of(self.0.backend, &layers, &directory)? {
             Way::Single(_) => return Ok(()),
-            Way::Mounted(_) => folder.join("upper"),
+            Way::Mounted(_) => directory.join("upper"),
             Way::Copied => {
-                fetcher::image::copy_layers(&layers, &folder.join("rootfs"))?;
-                folder.join("rootfs")
+                fetcher::image::copy_layers(&layers, &directory.join("rootfs"))?;
+                directory.join("rootfs")
             }
         };
         Ok(fs::set_permissions(written, fs::Permissions::from_mode(0o755))?)
@@ -289,19 +289,19 @@ impl Provisioner {
     /// # Errors
     /// If it has not been made.
     pub(crate) fn volume(&self, container: &ContainerName, number: usize) -> anyhow::Result<Shown> {
-        let folder = self.volume_folder(container, number);
-        let image = fs::read(folder.join(NOTE)).context("The volume's image has not been made ready")?;
+        let directory = self.volume_directory(container, number);
+        let image = fs::read(directory.join(NOTE)).context("The volume's image has not been made ready")?;
         let layers = self.layers(&serde_json::from_slice(&image)?)?;
-        let path = folder.join("rootfs");
-        Ok(match Way::of(self.0.backend, &layers, &folder)? {
+        let path = directory.join("rootfs");
+        Ok(match Way::of(self.0.backend, &layers, &directory)? {
             Way::Mounted(mount) => Shown { mount: Some(mount), path, is_fixed: false },
             Way::Copied => Shown { mount: None, path, is_fixed: false },
             Way::Single(layer) => Shown { mount: None, path: layer, is_fixed: true },
         })
     }
 
-    fn volume_folder(&self, container: &ContainerName, number: usize) -> PathBuf {
-        self.folder(container).join("volumes").join(number.to_string())
+    fn volume_directory(&self, container: &ContainerName, number: usize) -> PathBuf {
+        self.directory(container).join("volumes").join(number.to_string())
     }
 
     fn layers(&self, image: &Image) -> anyhow::Result<Vec<PathBuf>> {
@@ -311,18 +311,18 @@ impl Provisioner {
 
     /// The root that was made for a container, if it has one of its own.
     pub(crate) fn root_of(&self, container: &ContainerName) -> anyhow::Result<Option<Root>> {
-        let folder = self.folder(container);
-        let Ok(text) = fs::read(folder.join(NOTE)) else { return Ok(None) };
+        let directory = self.directory(container);
+        let Ok(text) = fs::read(directory.join(NOTE)) else { return Ok(None) };
         let image: Image = serde_json::from_slice(&text).context("The note about the container's image is damaged")?;
         let layers = self.layers(&image)?;
-        let path = folder.join("rootfs");
+        let path = directory.join("rootfs");
         let mut mounts = Vec::new();
-        let way = Way::of(self.0.backend, &layers, &folder)?;
+        let way = Way::of(self.0.backend, &layers, &directory)?;
         let is_fixed = matches!(way, Way::Single(_));
         let (written, lower) = match way {
             Way::Mounted(mount) => {
                 mounts.push(mount);
-                (folder.join("upper"), layers)
+                (directory.join("upper"), layers)
             }
             // Only a mount can become the root.
             Way::Copied => {
@@ -339,7 +339,7 @@ impl Provisioner {
         if !is_fixed || backend::has(&written, "sys", true) {
             mounts.push(bind(Path::new("/sys"), &at("sys"), true));
         }
-        mounts.push(bind(&folder.join("dev"), &at("dev"), false));
+        mounts.push(bind(&directory.join("dev"), &at("dev"), false));
         for device in DEVICES {
             mounts.push(bind(&Path::new("/dev").join(device), &at("dev").join(device), false));
         }
@@ -368,7 +368,7 @@ impl Provisioner {
     /// Whether the container, or the outermost one around it, sees an image's root; the host's path of what that one
     /// sees as its sandbox.
     pub(crate) fn has_root(&self, container: &ContainerName) -> bool {
-        self.folder(container).join(NOTE).exists()
+        self.directory(container).join(NOTE).exists()
     }
 
     /// Where a container with a root of its own finds its sandbox.
@@ -378,10 +378,10 @@ impl Provisioner {
 
     /// Deletes what was made for a container and those inside it.
     pub(crate) fn remove(&self, container: &ContainerName) {
-        let folder = self.folder(container);
-        match fs::remove_dir_all(&folder) {
+        let directory = self.directory(container);
+        match fs::remove_dir_all(&directory) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                tracing::warn!(%container, "cannot delete '{}': {error}", folder.display());
+                tracing::warn!(%container, "cannot delete '{}': {error}", directory.display());
             }
             _ => {}
         }
@@ -449,24 +449,24 @@ impl Root {
     ///
     /// # Errors
     /// What the system refuses, or a path that leads out.
-    pub(crate) fn point(&self, path: &Path, is_folder: bool) -> anyhow::Result<Place> {
+    pub(crate) fn point(&self, path: &Path, is_directory: bool) -> anyhow::Result<Place> {
         let inside = path.strip_prefix("/").unwrap_or(path);
         let plain = inside.components().all(|part| matches!(part, std::path::Component::Normal(_)));
         anyhow::ensure!(plain && inside.iter().next().is_some(), "Nothing can be mounted at '{}'", path.display());
         if self.is_fixed {
-            let there = backend::has(&self.written, &inside.to_string_lossy(), is_folder);
+            let there = backend::has(&self.written, &inside.to_string_lossy(), is_directory);
             anyhow::ensure!(there, "The image has no '{}', and nothing can be made in it", path.display());
             return Ok(Place { base: self.path.clone(), inside: inside.to_owned() });
         }
         let parts: Vec<_> = inside.iter().collect();
-        let folders = if is_folder { parts.len() } else { parts.len() - 1 };
+        let directories = if is_directory { parts.len() } else { parts.len() - 1 };
         let mut sofar = PathBuf::new();
-        for part in &parts[..folders] {
+        for part in &parts[..directories] {
             sofar.push(part);
             mount_point(&self.written, &self.lower, &sofar.to_string_lossy(), 0o755)?;
         }
         let file = self.written.join(inside);
-        if !is_folder && !file.symlink_metadata().is_ok_and(|found| found.is_file()) {
+        if !is_directory && !file.symlink_metadata().is_ok_and(|found| found.is_file()) {
             // A link of that name would lead the mount elsewhere.
             let _ = fs::remove_file(&file);
             store::write_file(&file, b"", Access::All).with_context(|| format!("'{}'", path.display()))?;
@@ -533,12 +533,12 @@ fn bind(source: &Path, target: &Path, read_only: bool) -> Mount {
 }
 
 /// What a container finds in its `/dev`.
-fn make_devices(folder: &Path) -> anyhow::Result<()> {
+fn make_devices(directory: &Path) -> anyhow::Result<()> {
     for device in DEVICES {
-        store::write_file(&folder.join("dev").join(device), b"", Access::All)?;
+        store::write_file(&directory.join("dev").join(device), b"", Access::All)?;
     }
     for (name, target) in LINKS {
-        std::os::unix::fs::symlink(target, folder.join("dev").join(name))?;
+        std::os::unix::fs::symlink(target, directory.join("dev").join(name))?;
     }
     Ok(())
 }
@@ -560,8 +560,8 @@ fn mount_point(written: &Path, lower: &[PathBuf], point: &str, mode: u32) -> any
 }
 
 /// The layers of all containers with roots.
-fn layers_below(folder: &Path, used: &mut BTreeSet<String>) {
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+fn layers_below(directory: &Path, used: &mut BTreeSet<String>) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let path = entry.path();
         if let Ok(text) = fs::read(path.join(NOTE))
             && let Ok(image) = serde_json::from_slice::<Image>(&text)

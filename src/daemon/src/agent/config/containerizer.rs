@@ -201,11 +201,11 @@ mod tests {
         std::fs::write(&file, "").unwrap();
         let read = |value: &str| secrets(Some(value)).map_err(|error| error.to_string());
         assert_eq!(read(""), Ok(SecretResolver::None));
-        for bad in ["kept", "/no/such/folder", &file.to_string_lossy()] {
+        for bad in ["kept", "/no/such/directory", &file.to_string_lossy()] {
             assert!(read(bad).unwrap_err().contains("not the absolute path"), "{bad}");
         }
-        let folder = place.path().to_string_lossy().into_owned();
-        assert_eq!(read(&folder), Ok(SecretResolver::Directory(place.path().to_owned())));
+        let directory = place.path().to_string_lossy().into_owned();
+        assert_eq!(read(&directory), Ok(SecretResolver::Directory(place.path().to_owned())));
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
         assert_eq!(read(&file.to_string_lossy()), Ok(SecretResolver::Program(file)));
     }

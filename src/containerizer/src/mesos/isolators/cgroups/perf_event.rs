@@ -129,8 +129,8 @@ impl PerfEvent {
     /// What `perf` writes about these groups; without any, about a program that does nothing.
     fn run(&self, events: &[String], groups: &[String], duration: Duration) -> anyhow::Result<String> {
         let inner = &self.0;
-        if let Some(folder) = inner.file.parent() {
-            store::create_private(folder).with_context(|| format!("'{}'", folder.display()))?;
+        if let Some(directory) = inner.file.parent() {
+            store::create_private(directory).with_context(|| format!("'{}'", directory.display()))?;
         }
         let program = credential_helpers::look_up("perf", &external_program::path())
             .context("there is no such program in PATH")?;

@@ -95,25 +95,25 @@ impl Wanted<'_> {
             crate::volumes::ready(link, self.user)?;
             let source = match &link.prepare {
                 // A sandbox may lie in a directory of a user, who may replace any part of it by a link.
-                Prepare::Make { .. } => Place::without_links(&link.folder),
-                Prepare::Give | Prepare::Leave => Place::trusted(&link.folder),
+                Prepare::Make { .. } => Place::without_links(&link.directory),
+                Prepare::Give | Prepare::Leave => Place::trusted(&link.directory),
             };
             let target = self.point(&link.seen, true)?;
             isolation.mounts.push(Mount::Bind { source, target, read_only: false });
         }
         for (number, volume) in asked.iter().enumerate() {
-            let (source, is_folder, fixed) = match &volume.image {
+            let (source, is_directory, fixed) = match &volume.image {
                 Some(_) => {
                     let shown = self.isolator.images.volume(self.container, number)?;
                     isolation.mounts.extend(shown.mount);
                     (Place::trusted(shown.path), true, shown.is_fixed)
                 }
                 None => {
-                    let (source, is_folder) = self.source(volume)?;
-                    (source, is_folder, false)
+                    let (source, is_directory) = self.source(volume)?;
+                    (source, is_directory, false)
                 }
             };
-            let target = self.point(&volume.container_path, is_folder)?;
+            let target = self.point(&volume.container_path, is_directory)?;
             let read_only = fixed || volume.mode() == mesos::volume::Mode::Ro;
             isolation.mounts.push(Mount::Bind { source, target, read_only });
         }
@@ -156,12 +156,12 @@ impl Wanted<'_> {
 
     /// Where a volume is seen: in the sandbox, where the place is made; in a root of its own, where it is made too; or
     /// anywhere else, where it must be.
-    fn point(&self, seen: &str, is_folder: bool) -> anyhow::Result<Place> {
+    fn point(&self, seen: &str, is_directory: bool) -> anyhow::Result<Place> {
         let path = Path::new(seen);
         let path = match self.view.root() {
             Some(root) => match path.strip_prefix(self.view.sandbox(self.spec)) {
                 Ok(inside) => inside,
-                Err(_) if path.is_absolute() => return root.point(path, is_folder),
+                Err(_) if path.is_absolute() => return root.point(path, is_directory),
                 Err(_) => path,
             },
             None => path,
@@ -169,13 +169,13 @@ impl Wanted<'_> {
         if path.is_absolute() {
             let found = std::fs::metadata(path).with_context(|| format!("Nothing can be mounted at '{seen}'"))?;
             anyhow::ensure!(
-                found.is_dir() == is_folder,
+                found.is_dir() == is_directory,
                 "A directory and a file cannot be mounted on each other ('{seen}')"
             );
             return Ok(Place::trusted(path));
         }
         let sandbox = Path::new(&self.spec.sandbox);
-        match is_folder {
+        match is_directory {
             true => containers::make_inside(sandbox, path)?,
             false => containers::make_file_inside(sandbox, path)?,
         }

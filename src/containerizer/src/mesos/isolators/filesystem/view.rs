@@ -72,8 +72,8 @@ impl View {
         process.working_dir = Some(sandbox.into());
         if let Some(root) = &self.root {
             root.add_variables(&mut environment);
-            if let Some(folder) = root.working_dir() {
-                process.working_dir = Some(folder.into());
+            if let Some(directory) = root.working_dir() {
+                process.working_dir = Some(directory.into());
             }
             if spec.program.is_empty() {
                 let (file, argv) = root.program(&spec.argv)?;

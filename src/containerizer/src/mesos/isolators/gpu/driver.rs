@@ -63,8 +63,8 @@ pub(crate) fn add(root: &Root, isolation: &mut Isolation) -> anyhow::Result<()> 
 /// The driver's files below `host`: what each is called in the container, and where it is.
 fn files(host: &Path) -> BTreeMap<PathBuf, PathBuf> {
     let mut found = BTreeMap::new();
-    let mut look = |folders: &[&str], target: &str, is_one: fn(&str) -> bool| {
-        for entry in folders.iter().flat_map(|folder| fs::read_dir(host.join(folder))).flatten().flatten() {
+    let mut look = |directories: &[&str], target: &str, is_one: fn(&str) -> bool| {
+        for entry in directories.iter().flat_map(|directory| fs::read_dir(host.join(directory))).flatten().flatten() {
             let name = entry.file_name();
             // A link is what it leads to: what it is called is how programs find it.
             let file = entry.path().canonicalize().ok().filter(|file| file.is_file());
@@ -102,7 +102,7 @@ mod tests {
         }
         std::os::unix::fs::symlink("libcuda.so.550.1", libraries.join("libcuda.so.1")).unwrap();
         std::os::unix::fs::symlink("nowhere", libraries.join("libcuda.so")).unwrap();
-        fs::create_dir(libraries.join("libnvidia-folder.so")).unwrap();
+        fs::create_dir(libraries.join("libnvidia-directory.so")).unwrap();
         fs::write(host.path().join("usr/bin/nvidia-smi"), "").unwrap();
         fs::write(host.path().join("usr/bin/sh"), "").unwrap();
         let found = files(host.path());

@@ -311,12 +311,12 @@ mod tests {
     use super::*;
 
     fn gpus(name: &str, given: &[u32], shared: &[u32]) -> (Result<Gpus, (&'static str, String)>, PathBuf) {
-        let folder = std::env::temp_dir().join(format!("tepui-gpus-{name}-{}", std::process::id()));
-        fs::create_dir_all(folder.join("dev")).unwrap();
+        let directory = std::env::temp_dir().join(format!("tepui-gpus-{name}-{}", std::process::id()));
+        fs::create_dir_all(directory.join("dev")).unwrap();
         for index in 0..4 {
-            fs::write(folder.join(format!("dev/nvidia{index}")), "").unwrap();
+            fs::write(directory.join(format!("dev/nvidia{index}")), "").unwrap();
         }
-        (Gpus::new(folder.join("dev"), folder.join("notes"), given.to_vec(), shared.to_vec()), folder)
+        (Gpus::new(directory.join("dev"), directory.join("notes"), given.to_vec(), shared.to_vec()), directory)
     }
 
     fn scalar(name: &str, value: f64) -> Vec<mesos::Resource> {
@@ -334,7 +334,7 @@ mod tests {
 
     #[test]
     fn whole_devices() {
-        let (gpus, folder) = gpus("whole", &[], &[3]);
+        let (gpus, directory) = gpus("whole", &[], &[3]);
         let gpus = gpus.unwrap();
         assert_eq!(gpus.count(), (3, 1));
         let give = |id: &str, count: f64| gpus.give(&container(id), &scalar("gpus", count));
@@ -345,32 +345,32 @@ mod tests {
         assert_eq!(seen(&give("b", 0.0).unwrap()), "CUDA_VISIBLE_DEVICES= NVIDIA_VISIBLE_DEVICES=void ");
         assert_eq!(give("b", 1.0).unwrap().whole, [2]);
         // The next agent knows.
-        let again = Gpus::new(folder.join("dev"), folder.join("notes"), Vec::new(), vec![3]).unwrap();
+        let again = Gpus::new(directory.join("dev"), directory.join("notes"), Vec::new(), vec![3]).unwrap();
         assert!(again.give(&container("c"), &scalar("gpus", 1.0)).is_err());
         again.clean(&["b".to_owned()].into());
         assert_eq!(again.give(&container("c"), &scalar("gpus", 1.0)).unwrap().whole, [0]);
-        fs::remove_dir_all(folder).unwrap();
+        fs::remove_dir_all(directory).unwrap();
     }
 
     #[test]
     fn what_docker_is_told() {
-        let (gpus, folder) = gpus("docker", &[], &[]);
+        let (gpus, directory) = gpus("docker", &[], &[]);
         let gpus = gpus.unwrap();
         let give = |id: &str, count: f64| gpus.give_docker(&container(id), &scalar("gpus", count));
         assert_eq!(give("none", 0.0).unwrap(), None);
         assert!(give("a", 1.0).unwrap_err().to_string().ends_with("nvidia0' is no device"));
-        let path = folder.join("dev/nvidia0");
+        let path = directory.join("dev/nvidia0");
         fs::remove_file(&path).unwrap();
         std::os::unix::fs::symlink("/dev/null", &path).unwrap();
         let told: serde_json::Value = serde_json::from_str(&give("a", 1.0).unwrap().unwrap()).unwrap();
         assert_eq!(told["devices"], serde_json::json!([path]));
         assert_eq!(told["variables"][1], serde_json::json!(["NVIDIA_VISIBLE_DEVICES", "0"]));
-        fs::remove_dir_all(folder).unwrap();
+        fs::remove_dir_all(directory).unwrap();
     }
 
     #[test]
     fn parts_of_devices() {
-        let (gpus, folder) = gpus("parts", &[], &[2, 3]);
+        let (gpus, directory) = gpus("parts", &[], &[2, 3]);
         let gpus = gpus.unwrap();
         let give = |id: &str, part: f64| gpus.give(&container(id), &scalar(SHARE, part));
         let first = give("a", 0.5).unwrap();
@@ -382,17 +382,17 @@ mod tests {
         gpus.take_back("b");
         assert_eq!(give("d", 0.6).unwrap().share, Some((3, 600)));
         assert!(give("e", 1.5).is_err());
-        fs::remove_dir_all(folder).unwrap();
+        fs::remove_dir_all(directory).unwrap();
     }
 
     #[test]
     fn flags_that_do_not_fit() {
-        let (missing, folder) = gpus("flags", &[7], &[]);
+        let (missing, directory) = gpus("flags", &[7], &[]);
         assert!(missing.unwrap_err().1.contains("nvidia7"));
         assert!(gpus("flags", &[1], &[1]).0.unwrap_err().1.contains("cannot be shared"));
         let (plain, _) = gpus("flags", &[1], &[]);
         // A file is no device.
         assert!(plain.unwrap().devices(&Held { whole: vec![1], share: None }).is_err());
-        fs::remove_dir_all(folder).unwrap();
+        fs::remove_dir_all(directory).unwrap();
     }
 }

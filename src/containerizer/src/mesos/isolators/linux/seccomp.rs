@@ -104,8 +104,8 @@ impl Seccomp {
     /// That one.
     pub(crate) fn new(config: &Isolation) -> Result<Seccomp, Refused> {
         let (profiles, default) = (config.seccomp_profiles.clone(), config.seccomp_default.clone());
-        if let (Some(folder), Some(name)) = (&profiles, &default) {
-            read(folder, name, u64::MAX)
+        if let (Some(directory), Some(name)) = (&profiles, &default) {
+            read(directory, name, u64::MAX)
                 .map_err(|error| Refused::new("seccomp_profile_name", format!("'{name}' cannot be used: {error:#}")))?;
         }
         Ok(Seccomp { profiles, default })
@@ -124,16 +124,16 @@ impl Seccomp {
             return Ok(Filters::new());
         }
         let Some(name) = named.or(self.default.as_deref()) else { return Ok(Filters::new()) };
-        let folder = self.profiles.as_deref().context("Seccomp profiles need --seccomp_config_dir")?;
-        read(folder, name, capabilities).with_context(|| format!("The seccomp profile '{name}' cannot be used"))
+        let directory = self.profiles.as_deref().context("Seccomp profiles need --seccomp_config_dir")?;
+        read(directory, name, capabilities).with_context(|| format!("The seccomp profile '{name}' cannot be used"))
     }
 }
 
 /// Reads a profile by its name in the directory of profiles.
-fn read(folder: &Path, name: &str, capabilities: u64) -> anyhow::Result<Filters> {
+fn read(directory: &Path, name: &str, capabilities: u64) -> anyhow::Result<Filters> {
     let inside = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
-    anyhow::ensure!(inside && !name.is_empty(), "it is no name of a file below '{}'", folder.display());
-    let path = folder.join(name);
+    anyhow::ensure!(inside && !name.is_empty(), "it is no name of a file below '{}'", directory.display());
+    let path = directory.join(name);
     let size = std::fs::metadata(&path).with_context(|| format!("'{}'", path.display()))?.len();
     anyhow::ensure!(size <= PROFILE_MAX, "it has {size} bytes; at most {PROFILE_MAX} are read");
     let text = std::fs::read(&path).with_context(|| format!("'{}'", path.display()))?;

@@ -21,14 +21,14 @@ const PORTMAP: &str = "portmap";
 ///
 /// # Errors
 /// There is no such network, or it cannot map ports as requested.
-pub(crate) fn find(folder: &Path, info: &NetworkInfo, plugins: &Plugins) -> anyhow::Result<Vec<Value>> {
+pub(crate) fn find(directory: &Path, info: &NetworkInfo, plugins: &Plugins) -> anyhow::Result<Vec<Value>> {
     let name = info.name();
-    let entries = fs::read_dir(folder).with_context(|| format!("'{}' cannot be read", folder.display()))?;
+    let entries = fs::read_dir(directory).with_context(|| format!("'{}' cannot be read", directory.display()))?;
     let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).filter(|path| path.is_file()).collect();
     paths.sort();
     let read = |path: &std::path::PathBuf| serde_json::from_slice::<Value>(&fs::read(path).ok()?).ok();
     let found = paths.iter().filter_map(read).find(|config| config["name"] == name);
-    let found = found.with_context(|| format!("There is no network '{name}' in '{}'", folder.display()))?;
+    let found = found.with_context(|| format!("There is no network '{name}' in '{}'", directory.display()))?;
     of(&found, info, |plugin| plugins.has(plugin))
 }
 

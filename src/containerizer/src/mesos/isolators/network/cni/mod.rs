@@ -60,7 +60,7 @@ struct Attachment {
 /// A container's namespace.
 struct Connected {
     namespace: File,
-    folder: PathBuf,
+    directory: PathBuf,
     hostname: String,
 }
 
@@ -98,7 +98,7 @@ impl Isolator for Cni {
     fn status(&self, container: &ContainerName, _: Option<&Group>) -> Option<Input> {
         let info =
             |attachment: &Attachment| NetworkInfo { name: Some(attachment.name.clone()), ..NetworkInfo::default() };
-        let noted = attachments(&self.folder(container)).into_iter();
+        let noted = attachments(&self.directory(container)).into_iter();
         let networks: Vec<_> = noted.map(|(_, attachment)| known(info(&attachment), &attachment)).collect();
         let container = container.clone();
         (!networks.is_empty()).then_some(Input::ContainerNetworks { container, networks })
@@ -106,12 +106,12 @@ impl Isolator for Cni {
 
     /// Undoes the work of plugins. Failures are logged.
     fn cleanup(&self, container: &ContainerName) {
-        let folder = self.folder(container);
-        if !folder.exists() {
+        let directory = self.directory(container);
+        if !directory.exists() {
             return;
         }
-        let namespace = folder.join("ns");
-        for (_, attachment) in attachments(&folder).into_iter().rev() {
+        let namespace = directory.join("ns");
+        for (_, attachment) in attachments(&directory).into_iter().rev() {
             for config in attachment.plugins.iter().rev() {
                 let call = plugin::Call { verb: Verb::Del, container, namespace: &namespace, attachment: &attachment };
                 if let Err(error) = self.plugins.run(&call, config) {
@@ -122,7 +122,7 @@ impl Isolator for Cni {
         if let Err(error) = containers::remove_network(&namespace) {
             tracing::warn!(%container, "cannot remove '{}': {error}", namespace.display());
         }
-        crate::delete(&folder);
+        crate::delete(&directory);
     }
 }
 
@@ -150,9 +150,9 @@ impl Cni {
     }
 
     fn try_connect(&self, container: &ContainerName, spec: &ContainerSpec) -> anyhow::Result<Vec<NetworkInfo>> {
-        let folder = self.folder(container);
-        store::create_private(&folder).with_context(|| format!("'{}'", folder.display()))?;
-        let namespace = folder.join("ns");
+        let directory = self.directory(container);
+        store::create_private(&directory).with_context(|| format!("'{}'", directory.display()))?;
+        let namespace = directory.join("ns");
         containers::make_network(&namespace).context("A network namespace cannot be made")?;
         let mut networks = Vec::new();
         let mut resolver = None;
@@ -162,7 +162,7 @@ impl Cni {
             let (interface, name) = (format!("eth{index}"), info.name().to_owned());
             let mut attachment = Attachment { interface, plugins, result: None, name, addresses: Vec::new() };
             // Before anything is done: what is half connected is disconnected by the note.
-            note(&folder, index, &attachment)?;
+            note(&directory, index, &attachment)?;
             for config in attachment.plugins.clone() {
                 let call = plugin::Call { verb: Verb::Add, container, namespace: &namespace, attachment: &attachment };
                 let result = self.plugins.run(&call, &config);
@@ -172,18 +172,18 @@ impl Cni {
             attachment.addresses = config::addresses(&result);
             let default = || config::resolver(&self.dns.of_cni(&attachment.name)?);
             resolver = resolver.or_else(|| config::resolver(&result)).or_else(default);
-            note(&folder, index, &attachment)?;
+            note(&directory, index, &attachment)?;
             networks.push(known(info.clone(), &attachment));
         }
         let own = spec.container.as_ref().and_then(|container| container.hostname.clone());
         let hostname = own.unwrap_or_else(|| container.id().chars().take(HOSTNAME_MAX).collect());
-        self.write_files(&folder, &hostname, &networks, resolver)?;
+        self.write_files(&directory, &hostname, &networks, resolver)?;
         Ok(networks)
     }
 
     fn write_files(
         &self,
-        folder: &Path,
+        directory: &Path,
         hostname: &str,
         networks: &[NetworkInfo],
         resolver: Option<String>,
@@ -194,7 +194,7 @@ impl Cni {
         }
         let resolver = resolver.unwrap_or_else(|| fs::read_to_string("/etc/resolv.conf").unwrap_or_default());
         for (file, text) in FILES.into_iter().zip([hosts, format!("{hostname}\n"), resolver]) {
-            let path = folder.join(file);
+            let path = directory.join(file);
             store::write_file(&path, text.as_bytes(), Access::All).with_context(|| format!("'{}'", path.display()))?;
             // The task's user reads it, through a mount; the umask may have been against it.
             fs::set_permissions(&path, fs::Permissions::from_mode(0o644))?;
@@ -207,16 +207,16 @@ impl Cni {
     /// # Errors
     /// If it cannot be opened.
     fn open(&self, container: &ContainerName) -> anyhow::Result<Option<Connected>> {
-        let folder = self.folder(container);
-        if !folder.join("ns").exists() {
+        let directory = self.directory(container);
+        if !directory.join("ns").exists() {
             return Ok(None);
         }
-        let namespace = File::open(folder.join("ns")).context("The container's network cannot be entered")?;
-        let hostname = fs::read_to_string(folder.join("hostname"))?.trim_end().to_owned();
-        Ok(Some(Connected { namespace, folder, hostname }))
+        let namespace = File::open(directory.join("ns")).context("The container's network cannot be entered")?;
+        let hostname = fs::read_to_string(directory.join("hostname"))?.trim_end().to_owned();
+        Ok(Some(Connected { namespace, directory, hostname }))
     }
 
-    fn folder(&self, container: &ContainerName) -> PathBuf {
+    fn directory(&self, container: &ContainerName) -> PathBuf {
         self.root.join(container.as_str())
     }
 }
@@ -241,15 +241,15 @@ fn known(mut info: NetworkInfo, attachment: &Attachment) -> NetworkInfo {
     info
 }
 
-fn note(folder: &Path, index: usize, attachment: &Attachment) -> anyhow::Result<()> {
-    let path = folder.join(format!("{index}.json"));
+fn note(directory: &Path, index: usize, attachment: &Attachment) -> anyhow::Result<()> {
+    let path = directory.join(format!("{index}.json"));
     store::write_file(&path, &serde_json::to_vec(attachment)?, Access::Owner)
         .with_context(|| format!("'{}'", path.display()))
 }
 
-fn attachments(folder: &Path) -> Vec<(usize, Attachment)> {
+fn attachments(directory: &Path) -> Vec<(usize, Attachment)> {
     let read = |index: usize| {
-        let text = fs::read(folder.join(format!("{index}.json"))).ok()?;
+        let text = fs::read(directory.join(format!("{index}.json"))).ok()?;
         Some((index, serde_json::from_slice(&text).ok()?))
     };
     (0..).map_while(read).collect()
@@ -265,7 +265,7 @@ impl Connected {
                 None => Place::trusted(Path::new("/").join(inside)),
             };
             if view.root().is_some() || target.base.exists() {
-                let source = Place::trusted(self.folder.join(file));
+                let source = Place::trusted(self.directory.join(file));
                 isolation.mounts.push(Mount::Bind { source, target, read_only: false });
             }
         }

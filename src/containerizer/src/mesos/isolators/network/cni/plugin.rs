@@ -45,8 +45,8 @@ impl Plugins {
     }
 
     fn find(&self, name: &str) -> Option<PathBuf> {
-        let folders = self.path.split(':').filter(|folder| !folder.is_empty() && !name.contains('/'));
-        folders.map(|folder| Path::new(folder).join(name)).find(|path| path.is_file())
+        let directories = self.path.split(':').filter(|directory| !directory.is_empty() && !name.contains('/'));
+        directories.map(|directory| Path::new(directory).join(name)).find(|path| path.is_file())
     }
 
     /// Calls a plugin for an interface. Returns its result, if it gives one. Blocks.
@@ -117,10 +117,10 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         static COUNT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
         let number = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let folder = std::env::temp_dir().join(format!("tepui-cni-{}-{number}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        std::fs::write(folder.join("p"), format!("#!/bin/sh\n{script}\n")).unwrap();
-        std::fs::set_permissions(folder.join("p"), std::fs::Permissions::from_mode(0o755)).unwrap();
+        let directory = std::env::temp_dir().join(format!("tepui-cni-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        std::fs::write(directory.join("p"), format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(directory.join("p"), std::fs::Permissions::from_mode(0o755)).unwrap();
         let attachment = Attachment {
             interface: "eth0".into(),
             plugins: Vec::new(),
@@ -131,8 +131,8 @@ mod tests {
         let container = ContainerName::top(&base::ContainerId::new("c1").unwrap());
         let call =
             Call { verb: Verb::Add, container: &container, namespace: Path::new("/ns"), attachment: &attachment };
-        let told = Plugins::new(&format!("/none:{}", folder.display())).run(&call, &json!({"type": "p"}));
-        std::fs::remove_dir_all(&folder).unwrap();
+        let told = Plugins::new(&format!("/none:{}", directory.display())).run(&call, &json!({"type": "p"}));
+        std::fs::remove_dir_all(&directory).unwrap();
         told.map_err(|error| format!("{error:#}"))
     }
 

@@ -18,7 +18,7 @@ use crate::User;
 
 /// An operation on a directory failed.
 #[derive(Debug, thiserror::Error)]
-pub enum FolderError {
+pub enum DirectoryError {
     /// The path is absolute, or leads upwards.
     #[error("The path '{}' leads out of the sandbox", .0.display())]
     Outside(PathBuf),
@@ -37,31 +37,31 @@ pub enum FolderError {
     },
 }
 
-fn failed(step: &'static str, path: &Path) -> impl Fn(Errno) -> FolderError {
+fn failed(step: &'static str, path: &Path) -> impl Fn(Errno) -> DirectoryError {
     let path = path.to_owned();
-    move |errno| FolderError::Step { step, path: path.clone(), source: errno.into() }
+    move |errno| DirectoryError::Step { step, path: path.clone(), source: errno.into() }
 }
 
-const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::RDONLY).union(OFlags::CLOEXEC);
+const DIR: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::RDONLY).union(OFlags::CLOEXEC);
 
 /// A directory to find names in, not to read: cheaper to open.
-const PLACE: OFlags = FOLDER.union(OFlags::PATH);
+const PLACE: OFlags = DIR.union(OFlags::PATH);
 
 /// Changes the owner of an existing directory, not of its content.
 ///
 /// # Errors
 /// It is not a directory, or the system refuses. A symbolic link is not a directory.
-pub fn give_folder(path: &Path, owner: &User) -> Result<(), FolderError> {
-    let folder = rustix::fs::open(path, FOLDER, Mode::empty()).map_err(failed("open the directory", path))?;
+pub fn give_directory(path: &Path, owner: &User) -> Result<(), DirectoryError> {
+    let directory = rustix::fs::open(path, DIR, Mode::empty()).map_err(failed("open the directory", path))?;
     let (uid, gid) = (Uid::from_raw(owner.uid), Gid::from_raw(owner.gid));
-    rustix::fs::fchown(&folder, Some(uid), Some(gid)).map_err(failed("change the owner of", path))
+    rustix::fs::fchown(&directory, Some(uid), Some(gid)).map_err(failed("change the owner of", path))
 }
 
 /// Creates the directory `relative` inside `sandbox` unless it exists, for the sandbox's owner.
 ///
 /// # Errors
 /// The path leads out of the sandbox, or the system refuses.
-pub fn make_inside(sandbox: &Path, relative: &Path) -> Result<(), FolderError> {
+pub fn make_inside(sandbox: &Path, relative: &Path) -> Result<(), DirectoryError> {
     if relative.components().all(is_inside) && std::fs::metadata(sandbox.join(relative)).is_ok_and(|m| m.is_dir()) {
         return Ok(());
     }
@@ -73,12 +73,12 @@ pub fn make_inside(sandbox: &Path, relative: &Path) -> Result<(), FolderError> {
 ///
 /// # Errors
 /// The path leads out of the sandbox, the name is taken, or the system refuses.
-pub fn link_inside(sandbox: &Path, seen: &Path, target: &Path) -> Result<(), FolderError> {
-    let (folder, name) = split(sandbox, seen, true)?;
-    match rustix::fs::symlinkat(target, &folder, name) {
+pub fn link_inside(sandbox: &Path, seen: &Path, target: &Path) -> Result<(), DirectoryError> {
+    let (directory, name) = split(sandbox, seen, true)?;
+    match rustix::fs::symlinkat(target, &directory, name) {
         Ok(()) => Ok(()),
-        Err(Errno::EXIST) if leads_to(&folder, name, target) => Ok(()),
-        Err(Errno::EXIST) => Err(FolderError::Taken(seen.to_owned())),
+        Err(Errno::EXIST) if leads_to(&directory, name, target) => Ok(()),
+        Err(Errno::EXIST) => Err(DirectoryError::Taken(seen.to_owned())),
         Err(errno) => Err(failed("link", seen)(errno)),
     }
 }
@@ -87,15 +87,15 @@ pub fn link_inside(sandbox: &Path, seen: &Path, target: &Path) -> Result<(), Fol
 ///
 /// # Errors
 /// If the path leads out of the sandbox, or the system refuses.
-pub fn make_file_inside(sandbox: &Path, seen: &Path) -> Result<(), FolderError> {
-    let (folder, name) = split(sandbox, seen, true)?;
+pub fn make_file_inside(sandbox: &Path, seen: &Path) -> Result<(), DirectoryError> {
+    let (directory, name) = split(sandbox, seen, true)?;
     let flags = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::WRONLY | OFlags::CLOEXEC;
-    let made = match rustix::fs::openat(&folder, name, flags, Mode::from_raw_mode(0o644)) {
+    let made = match rustix::fs::openat(&directory, name, flags, Mode::from_raw_mode(0o644)) {
         Ok(made) => made,
         Err(Errno::EXIST) => return Ok(()),
         Err(errno) => return Err(failed("create", seen)(errno)),
     };
-    let owner = rustix::fs::fstat(&folder).map_err(failed("look at", seen))?;
+    let owner = rustix::fs::fstat(&directory).map_err(failed("look at", seen))?;
     let (uid, gid) = (Uid::from_raw(owner.st_uid), Gid::from_raw(owner.st_gid));
     rustix::fs::fchown(&made, Some(uid), Some(gid)).map_err(failed("change the owner of", seen))
 }
@@ -104,23 +104,23 @@ pub fn make_file_inside(sandbox: &Path, seen: &Path) -> Result<(), FolderError> 
 ///
 /// # Errors
 /// If the path leads out of the sandbox, or the system refuses.
-pub fn unlink_inside(sandbox: &Path, seen: &Path, target: &Path) -> Result<(), FolderError> {
-    let (folder, name) = match split(sandbox, seen, false) {
+pub fn unlink_inside(sandbox: &Path, seen: &Path, target: &Path) -> Result<(), DirectoryError> {
+    let (directory, name) = match split(sandbox, seen, false) {
         Ok(found) => found,
-        Err(FolderError::Step { source, .. }) if source.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(DirectoryError::Step { source, .. }) if source.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error),
     };
-    if !leads_to(&folder, name, target) {
+    if !leads_to(&directory, name, target) {
         return Ok(());
     }
-    match rustix::fs::unlinkat(&folder, name, AtFlags::empty()) {
+    match rustix::fs::unlinkat(&directory, name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => Ok(()),
         Err(errno) => Err(failed("unlink", seen)(errno)),
     }
 }
 
-fn leads_to(folder: &OwnedFd, name: &OsStr, target: &Path) -> bool {
-    rustix::fs::readlinkat(folder, name, Vec::new())
+fn leads_to(directory: &OwnedFd, name: &OsStr, target: &Path) -> bool {
+    rustix::fs::readlinkat(directory, name, Vec::new())
         .is_ok_and(|found| found.to_bytes() == target.as_os_str().as_bytes())
 }
 
@@ -129,14 +129,14 @@ fn is_inside(part: Component<'_>) -> bool {
 }
 
 /// The open parent directory of `seen`, and the name in it.
-fn split<'a>(sandbox: &Path, seen: &'a Path, make: bool) -> Result<(OwnedFd, &'a OsStr), FolderError> {
-    let outside = || FolderError::Outside(seen.to_owned());
+fn split<'a>(sandbox: &Path, seen: &'a Path, make: bool) -> Result<(OwnedFd, &'a OsStr), DirectoryError> {
+    let outside = || DirectoryError::Outside(seen.to_owned());
     if !seen.components().all(is_inside) {
         return Err(outside());
     }
     let name = seen.file_name().ok_or_else(outside)?;
-    let folder = open_inside(sandbox, seen.parent().unwrap_or(Path::new("")), make)?;
-    Ok((folder, name))
+    let directory = open_inside(sandbox, seen.parent().unwrap_or(Path::new("")), make)?;
+    Ok((directory, name))
 }
 
 /// Deletes a file, or a directory with its content. A link is deleted, not its target; and no link is followed in a
@@ -148,8 +148,8 @@ pub fn remove(path: &Path) -> io::Result<()> {
     let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
-    let folder = open_folder(above, false)?;
-    let inside = descriptor(folder.as_raw_fd()).join(name);
+    let directory = open_directory(above, false)?;
+    let inside = descriptor(directory.as_raw_fd()).join(name);
     match std::fs::symlink_metadata(&inside)?.is_dir() {
         true => std::fs::remove_dir_all(&inside),
         false => std::fs::remove_file(&inside),
@@ -158,11 +158,11 @@ pub fn remove(path: &Path) -> io::Result<()> {
 
 /// Opens the directory `path`. A link is followed only in a directory of this user: in directories of other users it
 /// may lead anywhere at any time. Missing directories are created with the usual mode if `make`.
-pub(crate) fn open_folder(path: &Path, make: bool) -> Result<OwnedFd, Errno> {
+pub(crate) fn open_directory(path: &Path, make: bool) -> Result<OwnedFd, Errno> {
     match rustix::fs::openat2(CWD, path, PLACE, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
         Err(Errno::NOENT) if make => {
             let (Some(above), Some(name)) = (path.parent(), path.file_name()) else { return Err(Errno::NOENT) };
-            make_in(&open_folder(above, true)?, name)
+            make_in(&open_directory(above, true)?, name)
         }
         // There is a link on the way, or the kernel cannot tell.
         Err(Errno::LOOP | Errno::NOTDIR | Errno::NOSYS | Errno::PERM | Errno::AGAIN) => walk(path, make),
@@ -170,74 +170,74 @@ pub(crate) fn open_folder(path: &Path, make: bool) -> Result<OwnedFd, Errno> {
     }
 }
 
-/// Opens the directory `path` as `open_folder` does, and creates it. As a rule its last two names are new: that is
+/// Opens the directory `path` as `open_directory` does, and creates it. As a rule its last two names are new: that is
 /// tried first, because a failed lookup of a long path costs as much as a successful one.
-pub(crate) fn make_folder(path: &Path) -> Result<OwnedFd, Errno> {
+pub(crate) fn make_directory(path: &Path) -> Result<OwnedFd, Errno> {
     let last = |path: &Path| path.file_name().map(OsStr::to_owned);
     if let (Some(name), Some(above)) = (last(path), path.parent())
         && let (Some(outer), Some(base)) = (last(above), above.parent())
         && let Ok(base) = rustix::fs::openat2(CWD, base, PLACE, Mode::empty(), ResolveFlags::NO_SYMLINKS)
-        && let Ok(folder) = make_in(&base, &outer).and_then(|outer| make_in(&outer, &name))
+        && let Ok(directory) = make_in(&base, &outer).and_then(|outer| make_in(&outer, &name))
     {
-        return Ok(folder);
+        return Ok(directory);
     }
-    open_folder(path, true)
+    open_directory(path, true)
 }
 
 /// Opens a directory name by name.
 fn walk(path: &Path, make: bool) -> Result<OwnedFd, Errno> {
     let us = rustix::process::geteuid().as_raw();
     let start = if path.is_absolute() { "/" } else { "." };
-    let mut folder = rustix::fs::open(start, PLACE, Mode::empty())?;
+    let mut directory = rustix::fs::open(start, PLACE, Mode::empty())?;
     for part in path.components() {
         let name = match part {
             Component::RootDir | Component::CurDir | Component::Prefix(_) => continue,
             Component::ParentDir => OsStr::new(".."),
             Component::Normal(name) => name,
         };
-        let ours = rustix::fs::fstat(&folder)?.st_uid == us;
+        let ours = rustix::fs::fstat(&directory)?.st_uid == us;
         let flags = if ours { PLACE.difference(OFlags::NOFOLLOW) } else { PLACE };
-        folder = match rustix::fs::openat(&folder, name, flags, Mode::empty()) {
-            Err(Errno::NOENT) if make => make_in(&folder, name)?,
+        directory = match rustix::fs::openat(&directory, name, flags, Mode::empty()) {
+            Err(Errno::NOENT) if make => make_in(&directory, name)?,
             outcome => outcome?,
         };
     }
-    Ok(folder)
+    Ok(directory)
 }
 
-fn make_in(folder: &OwnedFd, name: &OsStr) -> Result<OwnedFd, Errno> {
-    match rustix::fs::mkdirat(folder, name, Mode::from_raw_mode(0o777)) {
-        Ok(()) | Err(Errno::EXIST) => rustix::fs::openat(folder, name, PLACE, Mode::empty()),
+fn make_in(directory: &OwnedFd, name: &OsStr) -> Result<OwnedFd, Errno> {
+    match rustix::fs::mkdirat(directory, name, Mode::from_raw_mode(0o777)) {
+        Ok(()) | Err(Errno::EXIST) => rustix::fs::openat(directory, name, PLACE, Mode::empty()),
         Err(errno) => Err(errno),
     }
 }
 
 /// Opens a directory inside `sandbox`, name by name; missing ones are created for the sandbox's owner if `make`.
-fn open_inside(sandbox: &Path, relative: &Path, make: bool) -> Result<OwnedFd, FolderError> {
-    let mut folder = open_folder(sandbox, false).map_err(failed("open the directory", sandbox))?;
-    let owner = rustix::fs::fstat(&folder).map_err(failed("look at", sandbox))?;
+fn open_inside(sandbox: &Path, relative: &Path, make: bool) -> Result<OwnedFd, DirectoryError> {
+    let mut directory = open_directory(sandbox, false).map_err(failed("open the directory", sandbox))?;
+    let owner = rustix::fs::fstat(&directory).map_err(failed("look at", sandbox))?;
     let (uid, gid) = (Uid::from_raw(owner.st_uid), Gid::from_raw(owner.st_gid));
     for part in relative.components() {
         let name = match part {
             Component::Normal(name) => name,
             Component::CurDir => continue,
-            _ => return Err(FolderError::Outside(relative.to_owned())),
+            _ => return Err(DirectoryError::Outside(relative.to_owned())),
         };
-        let open = |folder: &OwnedFd| rustix::fs::openat(folder, name, FOLDER, Mode::empty());
-        folder = match open(&folder) {
+        let open = |directory: &OwnedFd| rustix::fs::openat(directory, name, DIR, Mode::empty());
+        directory = match open(&directory) {
             Err(Errno::NOENT) if make => {
-                match rustix::fs::mkdirat(&folder, name, Mode::from_raw_mode(0o755)) {
+                match rustix::fs::mkdirat(&directory, name, Mode::from_raw_mode(0o755)) {
                     Ok(()) | Err(Errno::EXIST) => {}
                     Err(errno) => return Err(failed("create the directory", relative)(errno)),
                 }
-                let made = open(&folder).map_err(failed("open the directory", relative))?;
+                let made = open(&directory).map_err(failed("open the directory", relative))?;
                 rustix::fs::fchown(&made, Some(uid), Some(gid)).map_err(failed("change the owner of", relative))?;
                 made
             }
             outcome => outcome.map_err(failed("open the directory", relative))?,
         };
     }
-    Ok(folder)
+    Ok(directory)
 }
 
 /// A file or directory at `relative` below `root`, as a path descriptor: nothing is read, no pipe blocks, and later
@@ -317,8 +317,8 @@ pub fn disk_usage(path: &Path) -> u64 {
     let Ok(own) = std::fs::symlink_metadata(path) else { return 0 };
     let mut bytes = own.blocks() * BLOCK;
     let mut open = vec![path.to_owned()];
-    while let Some(folder) = open.pop() {
-        for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+    while let Some(directory) = open.pop() {
+        for entry in std::fs::read_dir(&directory).into_iter().flatten().flatten() {
             let Ok(metadata) = entry.metadata() else { continue };
             if metadata.dev() != own.dev() {
                 continue;
@@ -337,20 +337,20 @@ mod tests {
     use super::*;
     use std::fs;
 
-    fn folder(name: &str) -> PathBuf {
-        let path = std::env::temp_dir().join(format!("tepui-folders-{}-{name}", std::process::id()));
+    fn directory(name: &str) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("tepui-directories-{}-{name}", std::process::id()));
         fs::create_dir_all(&path).unwrap();
         path
     }
 
     #[test]
     fn links_come_and_go() {
-        let sandbox = folder("links");
+        let sandbox = directory("links");
         let seen = Path::new("./a/b/data");
         link_inside(&sandbox, seen, Path::new("/target")).unwrap();
         link_inside(&sandbox, seen, Path::new("/target")).unwrap();
         assert_eq!(fs::read_link(sandbox.join("a/b/data")).unwrap(), Path::new("/target"));
-        assert!(matches!(link_inside(&sandbox, seen, Path::new("/other")), Err(FolderError::Taken(_))));
+        assert!(matches!(link_inside(&sandbox, seen, Path::new("/other")), Err(DirectoryError::Taken(_))));
         unlink_inside(&sandbox, seen, Path::new("/other")).unwrap();
         assert!(sandbox.join("a/b/data").symlink_metadata().is_ok());
         unlink_inside(&sandbox, seen, Path::new("/target")).unwrap();
@@ -361,10 +361,10 @@ mod tests {
 
     #[test]
     fn no_way_out() {
-        let (sandbox, outside) = (folder("inside"), folder("outside"));
+        let (sandbox, outside) = (directory("inside"), directory("outside"));
         for bad in ["../x", "/x", "a/../../x", ""] {
             let error = link_inside(&sandbox, Path::new(bad), Path::new("/t")).unwrap_err();
-            assert!(matches!(error, FolderError::Outside(_)), "{bad}: {error}");
+            assert!(matches!(error, DirectoryError::Outside(_)), "{bad}: {error}");
         }
         std::os::unix::fs::symlink(&outside, sandbox.join("trap")).unwrap();
         assert!(link_inside(&sandbox, Path::new("trap/x"), Path::new("/t")).is_err());
@@ -380,7 +380,7 @@ mod tests {
 
     #[test]
     fn only_what_is_there_is_deleted() {
-        let base = folder("deleted");
+        let base = directory("deleted");
         let (sandbox, outside) = (base.join("sandbox"), base.join("outside"));
         for path in [sandbox.join("containers/a/deep"), outside.join("a"), outside.join("b")] {
             fs::create_dir_all(path).unwrap();
@@ -405,7 +405,7 @@ mod tests {
 
     #[test]
     fn disk_usage_counts_files_and_not_what_links_lead_to() {
-        let (sandbox, outside) = (folder("full"), folder("elsewhere"));
+        let (sandbox, outside) = (directory("full"), directory("elsewhere"));
         let empty = disk_usage(&sandbox);
         fs::create_dir(sandbox.join("sub")).unwrap();
         fs::write(sandbox.join("sub/file"), vec![1; 1 << 20]).unwrap();

@@ -6,7 +6,7 @@ use super::paths;
 
 /// A directory below the work directory and below its `meta` directory.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Folder {
+pub(crate) enum Directory {
     /// An older run of an executor.
     Run(FrameworkId, ExecutorId, String),
     /// An executor with its runs.
@@ -19,15 +19,15 @@ pub(crate) enum Folder {
     Agent(String),
 }
 
-impl Folder {
+impl Directory {
     /// Path relative to the work directory and to its `meta` directory.
     pub(crate) fn path(&self, agent: &AgentId) -> String {
         match self {
-            Folder::Run(framework, executor, run) => paths::run(agent, framework, executor, run),
-            Folder::Executor(framework, executor) => paths::executor(agent, framework, executor),
-            Folder::Framework(framework) => paths::framework(agent, framework),
-            Folder::Sandbox(path) => path.clone(),
-            Folder::Agent(id) => format!("slaves/{id}"),
+            Directory::Run(framework, executor, run) => paths::run(agent, framework, executor, run),
+            Directory::Executor(framework, executor) => paths::executor(agent, framework, executor),
+            Directory::Framework(framework) => paths::framework(agent, framework),
+            Directory::Sandbox(path) => path.clone(),
+            Directory::Agent(id) => format!("slaves/{id}"),
         }
     }
 }
