@@ -9,11 +9,11 @@ use std::time::Duration;
 use containers::cgroups::Device;
 use resources::Ranges;
 
-pub use crate::container_logger::{Rule, rules};
 pub use crate::default_dns::{DefaultDns, Dns, DnsEntry};
-pub use crate::mesos::isolators::is_perf_event;
-pub use crate::mesos::isolators::linux::capabilities::bits as capability_bits;
-pub use crate::mesos::isolators::list::isolators;
+
+/// Names of one isolator: the others come with `filesystem/linux`, as with Mesos.
+pub(crate) const FILESYSTEM: [&str; 5] =
+    ["filesystem/linux", "volume/host_path", "volume/image", "volume/secret", "docker/runtime"];
 
 /// A setting that this host cannot give.
 #[derive(Debug, thiserror::Error)]
@@ -103,7 +103,7 @@ impl Isolation {
 
     /// Whether volumes are mounts, not links.
     pub fn mounts(&self) -> bool {
-        self.has(&crate::mesos::isolators::list::FILESYSTEM)
+        self.has(&FILESYSTEM)
     }
 }
 
@@ -253,6 +253,17 @@ pub struct Fetcher {
     pub hadoop_home: String,
     /// `--fetcher_stall_timeout`
     pub stall: Duration,
+}
+
+/// How one of the two files is rotated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// The file.
+    pub name: &'static str,
+    /// The most bytes that it may have.
+    pub most: u64,
+    /// How many older parts are kept.
+    pub keep: u32,
 }
 
 /// The logger that rotates.

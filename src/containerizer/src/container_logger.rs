@@ -12,7 +12,7 @@ use base::lock;
 use tokio::sync::Semaphore;
 
 use crate::composing::ComposingContainerizer;
-use crate::config::Logger;
+use crate::config::{Logger, Rule};
 
 /// How often the files are looked at.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -25,17 +25,6 @@ const KEEP: u32 = 9;
 const KEEP_MAX: u32 = 1000;
 /// How many containers' files are rotated at the same time.
 const AT_ONCE: usize = 32;
-
-/// How one of the two files is rotated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rule {
-    /// The file.
-    pub name: &'static str,
-    /// The most bytes that it may have.
-    pub most: u64,
-    /// How many older parts are kept.
-    pub keep: u32,
-}
 
 /// How `stdout` and `stderr` of a container are rotated.
 pub(crate) type Rules = [Rule; 2];

@@ -32,10 +32,14 @@ use std::path::Path;
 pub use crate::fetcher::Fetcher;
 pub use composing::{ComposingContainerizer, Connect, Holding, Holdings, Report, Used};
 pub use config::{Config, Refused};
+pub use container_logger::rules as rotation_rules;
 pub use deleter::Deleter;
 pub use host::{Host, Links};
 pub use io_switchboard::{Client, Io};
 pub use mesos::isolators::gpu::nvidia::Gpus;
+pub use mesos::isolators::is_perf_event;
+pub use mesos::isolators::linux::capabilities::bits as capability_bits;
+pub use mesos::isolators::list::isolators;
 pub use mesos::isolators::{DiskUse, GroupUse};
 pub use mesos::provisioner::Provisioner;
 

@@ -165,7 +165,8 @@ fn measure(text: &str) {
 /// Seeds of the fault campaign, on one thread.
 fn faults(seeds: u64) {
     let start = Instant::now();
-    let summary = lab::faults::campaign(1, seeds, 1, 10, &|| true);
+    let summary =
+        lab::faults::campaign(&lab::faults::Settings { first: 1, seeds, threads: 1, most: 10, defect: None }, &|| true);
     println!("{} seeds, {} events, {:.1} s", summary.seeds, summary.events, start.elapsed().as_secs_f64());
     assert!(summary.broken.is_empty(), "{:?}", summary.broken);
 }

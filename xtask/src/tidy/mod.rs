@@ -1,8 +1,9 @@
 //! `cargo xtask tidy`: the house rules that neither the compiler nor clippy can hold.
 //!
-//! `layers` reads the Cargo.toml files, `edges` compares them with the sources, `sources` reads the Rust files,
-//! `links` the documentation. All breaches are shown at once.
+//! `layers` reads the Cargo.toml files, `edges` compares them with the sources, `circles` follows imports between
+//! files, `sources` reads the Rust files, `links` the documentation. All breaches are shown at once.
 
+mod circles;
 mod edges;
 mod layers;
 mod links;
@@ -32,6 +33,7 @@ fn breaches() -> Result<Vec<String>> {
     let root = crate::root();
     let mut breaches = layers::check(&root)?;
     breaches.extend(edges::check(&root)?);
+    breaches.extend(circles::check(&root)?);
     breaches.extend(sources::check(&root)?);
     breaches.extend(links::check(&root)?);
     Ok(breaches)

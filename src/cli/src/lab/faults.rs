@@ -4,9 +4,11 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::available_parallelism;
 
-use ::lab::faults::{Finding, LEGEND, Plan, Summary, campaign, examine, play};
+use ::lab::faults::{Defect, Finding, LEGEND, Plan, Settings, Summary, campaign, examine, play};
 use anyhow::Result;
 use indicatif::{ProgressBar, ProgressStyle};
+use serde::Deserialize as _;
+use serde::de::IntoDeserializer as _;
 
 use super::interruptible;
 use crate::say::say;
@@ -28,9 +30,17 @@ pub struct Args {
     /// How many seeds at once; one for each processor if not given
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
-    /// Print what came out as JSON
+    /// Give the masters, agents or schedulers a deliberate defect, such as lost-tasks, which the rules must detect
+    #[arg(long, value_name = "DEFECT", value_parser = defect)]
+    defect: Option<Defect>,
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
+}
+
+/// Reads a defect by its name; the error lists all names.
+fn defect(name: &str) -> Result<Defect, serde::de::value::Error> {
+    Defect::deserialize(name.into_deserializer())
 }
 
 /// A campaign ends after so many seeds that break a rule.
@@ -40,8 +50,8 @@ const LINES: (usize, usize) = (30, 170);
 
 pub fn run(args: &Args) -> Result<ExitCode> {
     match args.seed {
-        Some(seed) if args.whole => Ok(whole(seed)),
-        Some(seed) => one(seed, args.json),
+        Some(seed) if args.whole => Ok(whole(seed, args.defect)),
+        Some(seed) => one(seed, args.defect, args.json),
         None => many(args),
     }
 }
@@ -58,7 +68,8 @@ fn many(args: &Args) -> Result<ExitCode> {
         bar.inc(1);
         !interrupted.load(Ordering::Relaxed)
     };
-    let summary = interruptible(&interrupted, || campaign(args.from, args.seeds, threads, MOST, &played));
+    let settings = Settings { first: args.from, seeds: args.seeds, threads, most: MOST, defect: args.defect };
+    let summary = interruptible(&interrupted, || campaign(&settings, &played));
     bar.finish_and_clear();
     if args.json {
         say!("{}", serde_json::to_string(&summary)?);
@@ -70,7 +81,7 @@ fn many(args: &Args) -> Result<ExitCode> {
         return Ok(if interrupted.into_inner() { ExitCode::from(130) } else { ExitCode::SUCCESS });
     };
     if !args.json {
-        show(*seed, examine(*seed).as_ref());
+        show(*seed, examine(*seed, args.defect).as_ref());
     }
     Ok(ExitCode::FAILURE)
 }
@@ -94,8 +105,8 @@ fn print(summary: &Summary, from: u64) {
     }
 }
 
-fn one(seed: u64, json: bool) -> Result<ExitCode> {
-    let finding = examine(seed);
+fn one(seed: u64, defect: Option<Defect>, json: bool) -> Result<ExitCode> {
+    let finding = examine(seed, defect);
     let Some(found) = &finding else {
         if json {
             say!("{}", serde_json::json!({ "seed": seed, "broken": null }));
@@ -120,8 +131,8 @@ fn one(seed: u64, json: bool) -> Result<ExitCode> {
 }
 
 /// A seed as it is, from its first event to its last.
-fn whole(seed: u64) -> ExitCode {
-    let played = play(&Plan::draw(seed), true);
+fn whole(seed: u64, defect: Option<Defect>) -> ExitCode {
+    let played = play(&Plan::draw(seed).with_defect(defect), true);
     say!("{LEGEND}");
     played.log.iter().for_each(|line| say!("{line}"));
     if played.broken.is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
@@ -147,4 +158,22 @@ fn show(seed: u64, finding: Option<&Finding>) {
         log[log.len() - last..].iter().for_each(|line| say!("{line}"));
     }
     say!("\nBROKEN: {}\nto see it again: tepui lab faults --seed {seed}", found.broken);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_defect_is_rejected_with_the_names_of_all() {
+        assert_eq!(defect("lost-tasks").unwrap(), Defect::LostTasks);
+        let error = defect("LostTasks").unwrap_err().to_string();
+        assert!(error.contains("`lost-tasks`") && error.contains("`double-offers`"), "{error}");
+    }
+
+    #[test]
+    fn a_deliberate_defect_is_found() {
+        let settings = Settings { first: 1, seeds: 20, threads: 1, most: 1, defect: Some(Defect::SameFrameworkIds) };
+        assert!(campaign(&settings, &|| true).broken[0].1.contains("ids are given once: framework"));
+    }
 }

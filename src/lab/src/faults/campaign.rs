@@ -7,6 +7,7 @@ use super::checker::Broken;
 use super::plan::Plan;
 use super::run::play;
 use super::shrink::shrink;
+use crate::world::Defect;
 
 /// What a campaign has seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
@@ -42,9 +43,24 @@ impl Summary {
     }
 }
 
-/// Runs `seeds` seeds from `first` on `threads` threads, until `most` of them have broken a rule. `progress` is called
-/// after each seed, on any thread; returning `false` ends the campaign.
-pub fn campaign(first: u64, seeds: u64, threads: usize, most: usize, progress: &(dyn Fn() -> bool + Sync)) -> Summary {
+/// Which seeds a campaign runs, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// The first seed.
+    pub first: u64,
+    /// Number of seeds.
+    pub seeds: u64,
+    /// Number of threads.
+    pub threads: usize,
+    /// The campaign ends after this many seeds that break a rule.
+    pub most: usize,
+    /// The deliberate defect of every plan.
+    pub defect: Option<Defect>,
+}
+
+/// Runs a campaign. `progress` is called after each seed, on any thread; returning `false` ends the campaign.
+pub fn campaign(settings: &Settings, progress: &(dyn Fn() -> bool + Sync)) -> Summary {
+    let Settings { first, seeds, threads, most, defect } = *settings;
     let next = AtomicU64::new(0);
     let total = Mutex::new(Summary::default());
     let broken = AtomicU64::new(0);
@@ -55,7 +71,7 @@ pub fn campaign(first: u64, seeds: u64, threads: usize, most: usize, progress: &
             if at >= seeds {
                 break;
             }
-            let plan = Plan::draw(first.wrapping_add(at));
+            let plan = Plan::draw(first.wrapping_add(at)).with_defect(defect);
             let played = play(&plan, false);
             mine.add(Summary {
                 seeds: 1,
@@ -101,8 +117,8 @@ pub struct Finding {
 }
 
 /// Looks closely at a seed: none if it breaks no rule.
-pub fn examine(seed: u64) -> Option<Finding> {
-    let plan = Plan::draw(seed);
+pub fn examine(seed: u64, defect: Option<Defect>) -> Option<Finding> {
+    let plan = Plan::draw(seed).with_defect(defect);
     let rule = play(&plan, false).broken?.rule;
     let small = shrink(&plan, rule);
     let played = play(&small, true);

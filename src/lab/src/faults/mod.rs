@@ -21,7 +21,7 @@ mod volume_slots;
 mod volumes;
 mod worker;
 
-pub use campaign::{Finding, Summary, campaign, examine};
+pub use campaign::{Finding, Settings, Summary, campaign, examine};
 pub use checker::Broken;
 pub use fault::{Fault, Kind};
 pub use log::LEGEND;
@@ -30,5 +30,9 @@ pub use plan::{AgentPlan, FrameworkPlan, Plan};
 pub use run::{Played, play};
 pub use shrink::shrink;
 
+pub use crate::world::Defect;
+
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod uuids;

@@ -12,7 +12,7 @@ use super::refusals;
 use super::rng::FaultRng;
 use crate::dist::Dist;
 use crate::seeds::Seed;
-use crate::world::{AgentSpec, Model};
+use crate::world::{AgentSpec, Defect, Model};
 
 /// The roles that frameworks have.
 const ROLES: [&str; 4] = ["a", "b", "b/c", "*"];
@@ -42,6 +42,8 @@ pub struct Plan {
     pub faults: Vec<Fault>,
     /// Whether timeouts are short.
     pub impatient: bool,
+    /// A deliberate defect, which the rules must detect.
+    pub defect: Option<Defect>,
 }
 
 /// An agent of a plan.
@@ -146,7 +148,13 @@ impl Plan {
             frameworks,
             latency,
             faults,
+            defect: None,
         }
+    }
+
+    /// The plan with a deliberate defect.
+    pub fn with_defect(self, defect: Option<Defect>) -> Plan {
+        Plan { defect, ..self }
     }
 
     /// Whether a disk refuses writes.

@@ -58,6 +58,7 @@ pub fn play(plan: &Plan, keep_log: bool) -> Played {
 /// The same, after `prepare` has done something to the world.
 pub(super) fn play_with(plan: &Plan, keep_log: bool, prepare: impl FnOnce(&mut World<Checker>)) -> Played {
     let mut play = Play { world: world(plan, keep_log), books: Invariants::new(plan) };
+    play.world.set_defect(plan.defect);
     prepare(&mut play.world);
     if let Err(broken) = play.run(plan) {
         let checker = play.world.observer();

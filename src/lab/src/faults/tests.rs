@@ -1,15 +1,17 @@
 //! Campaigns break no rule for some seeds, are deterministic, and detect deliberate defects.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::rc::Rc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::run::play_with;
 use super::shrink::shrink_by;
+use super::uuids::Uuids;
 use super::*;
-use crate::world::uuids::Uuids;
-use crate::world::{DiskError, Process, Sabotage};
+use crate::world::{DiskError, Process};
 
 /// Seeds that are run by default. `cargo xtask test` runs many more with the release binary.
 const SEEDS: u64 = 12;
@@ -21,14 +23,14 @@ fn number(name: &str) -> Option<u64> {
 #[test]
 fn no_seed_breaks_a_rule() {
     let (first, seeds) = (number("FAULTS_FROM").unwrap_or(1), number("FAULTS_SEEDS").unwrap_or(SEEDS));
-    let summary = campaign(first, seeds, 2, 20, &|| true);
+    let summary = campaign(&Settings { first, seeds, threads: 2, most: 20, defect: None }, &|| true);
     println!("{summary:?}");
     if let Some(seed) = number("FAULTS_LOG") {
         println!("{:#?}\n{}", Plan::draw(seed), play(&Plan::draw(seed), true).log.join("\n"));
     }
     if number("FAULTS_SEEDS").is_none()
         && let Some((seed, _)) = summary.broken.first()
-        && let Some(finding) = examine(*seed)
+        && let Some(finding) = examine(*seed, None)
     {
         println!("{}\n{:#?}", finding.log.join("\n"), finding.plan);
     }
@@ -44,11 +46,14 @@ fn a_quarter_of_all_seeds_has_disks_that_refuse() {
 
 #[test]
 fn every_uuid_on_every_wire_is_one() {
-    let found = std::rc::Rc::default();
+    let found: Rc<RefCell<Uuids>> = Rc::default();
     for seed in 1..=8 {
-        play_with(&Plan::draw(seed), false, |world| world.uuids = Some(std::rc::Rc::clone(&found)));
+        let seen = Rc::clone(&found);
+        play_with(&Plan::draw(seed), false, |world| {
+            world.set_trace(Box::new(move |event| seen.borrow_mut().look(&format!("{event:?}"))));
+        });
     }
-    let found: std::cell::Ref<'_, Uuids> = found.borrow();
+    let found = found.borrow();
     assert!(found.wrong.is_empty(), "{} in all: {:?}", found.wrong.len(), found.wrong.first());
     for field in ["uuid", "operation_uuid", "resource_version_uuid", "status_uuid", "status_update_uuid"] {
         assert!(found.seen.contains_key(field), "no {field} in {:?}", found.seen);
@@ -103,51 +108,51 @@ fn seeds_reach_far_and_are_the_same_twice() {
     assert!(missing.is_empty(), "no seed has {missing:?}");
 }
 
-/// In so many plans a sabotage must show as what it is.
+/// In so many plans a defect must show as what it is.
 const PLANS: u64 = 300;
 /// The deliberate defects, and the text of the rule that detects each.
-const SABOTAGES: [(Sabotage, &str); 40] = [
-    (Sabotage::Acknowledgements, "tasks to do"),
-    (Sabotage::Agents, "ids are given once: agent"),
-    (Sabotage::Books, "all books agree"),
-    (Sabotage::Checkpoints, "was safe, and is not told"),
-    (Sabotage::Damage, "what an agent wrote lets it start"),
-    (Sabotage::Deposed, "only the master that leads is obeyed"),
-    (Sabotage::Doubles, "a volume is made once"),
-    (Sabotage::Early, "are acknowledged"),
-    (Sabotage::Endings, "the end of a task is its end"),
-    (Sabotage::Flags, "reservations are kept: agent"),
-    (Sabotage::Directories, "no volume is lost: nobody wanted"),
-    (Sabotage::FullDisks, "are acknowledged"),
-    (Sabotage::GivesUp, "a master does not give up"),
-    (Sabotage::Groups, "a part was started"),
-    (Sabotage::Ids, "ids are given once: framework"),
-    (Sabotage::Journals, "was safe, and is not told"),
-    (Sabotage::Launches, "no task is started twice"),
-    (Sabotage::Limits, "quota limits are kept"),
-    (Sabotage::Lingering, "a volume is used by one task at a time"),
-    (Sabotage::Links, "a task sees its volumes"),
-    (Sabotage::Offers, "an offer is made once"),
+const DEFECTS: [(Defect, &str); 40] = [
+    (Defect::LostAcknowledgements, "tasks to do"),
+    (Defect::SameAgentIds, "ids are given once: agent"),
+    (Defect::UncountedUse, "all books agree"),
+    (Defect::LostUpdateStreams, "was safe, and is not told"),
+    (Defect::DamagedCheckpoints, "what an agent wrote lets it start"),
+    (Defect::DeposedMasterObeyed, "only the master that leads is obeyed"),
+    (Defect::VolumesOnTwoAgents, "a volume is made once"),
+    (Defect::EarlySentinel, "are acknowledged"),
+    (Defect::RunningAfterEnd, "the end of a task is its end"),
+    (Defect::LostFlagReservations, "reservations are kept: agent"),
+    (Defect::LostVolumes, "no volume is lost: nobody wanted"),
+    (Defect::IgnoredRefusals, "are acknowledged"),
+    (Defect::MasterGivesUp, "a master does not give up"),
+    (Defect::SplitGroups, "a part was started"),
+    (Defect::SameFrameworkIds, "ids are given once: framework"),
+    (Defect::LostJournal, "was safe, and is not told"),
+    (Defect::DoubleLaunches, "no task is started twice"),
+    (Defect::IgnoredQuota, "quota limits are kept"),
+    (Defect::LingeringTasks, "a volume is used by one task at a time"),
+    (Defect::HiddenVolumes, "a task sees its volumes"),
+    (Defect::DoubleOffers, "an offer is made once"),
     // Frameworks ask for the reservations again at each offer, without end.
-    (Sabotage::Operations, "the world comes to rest"),
-    (Sabotage::Owners, "updates go to their owners"),
-    (Sabotage::Receipts, "tasks to do"),
-    (Sabotage::Refusals, "a good call is taken"),
-    (Sabotage::Registry, "what operators were told is done stays done"),
-    (Sabotage::Remade, "a volume is made once"),
-    (Sabotage::Room, "nothing is given away twice"),
-    (Sabotage::Saves, "a task is launched once"),
-    (Sabotage::Shutdowns, "knows"),
-    (Sabotage::Snatches, "reservations are kept: a stranger"),
-    (Sabotage::Strangers, "volumes are made on request"),
-    (Sabotage::Tasks, "tasks to do"),
-    (Sabotage::Times, "a framework is kept"),
-    (Sabotage::Unhealed, "for one that refuses"),
-    (Sabotage::Untold, "nothing begins on a disk that refuses"),
-    (Sabotage::Unwritten, "what operators were told is done stays done"),
-    (Sabotage::Updates, "no update is lost or overtaken"),
-    (Sabotage::Volumes, "a volume keeps its data"),
-    (Sabotage::Lingering, "no volume is lost"),
+    (Defect::LostOperations, "the world comes to rest"),
+    (Defect::MisroutedUpdates, "updates go to their owners"),
+    (Defect::RepeatedUpdates, "tasks to do"),
+    (Defect::RefusedCalls, "a good call is taken"),
+    (Defect::LostQuota, "what operators were told is done stays done"),
+    (Defect::VolumesMadeAgain, "a volume is made once"),
+    (Defect::FewerCpus, "nothing is given away twice"),
+    (Defect::LostSchedulerState, "a task is launched once"),
+    (Defect::LostShutdowns, "knows"),
+    (Defect::IgnoredReservations, "reservations are kept: a stranger"),
+    (Defect::UnrequestedVolumes, "volumes are made on request"),
+    (Defect::LostTasks, "tasks to do"),
+    (Defect::LostFailoverTimeouts, "a framework is kept"),
+    (Defect::UnreportedDiskRepairs, "for one that refuses"),
+    (Defect::UnreportedDiskErrors, "nothing begins on a disk that refuses"),
+    (Defect::IgnoredRegistryRefusals, "what operators were told is done stays done"),
+    (Defect::UndeliveredUpdates, "no update is lost or overtaken"),
+    (Defect::EmptiedVolumes, "a volume keeps its data"),
+    (Defect::LingeringTasks, "no volume is lost"),
 ];
 
 #[test]
@@ -189,38 +194,42 @@ fn what_is_broken_on_purpose_is_found() {
             sets.is_some_and(|sets| plan.faults.iter().any(|fault| ends(fault) && fault.at > sets.at))
         })
     };
-    let fit = |sabotage, plan: &Plan| match sabotage {
-        Sabotage::Deposed => deposes(plan),
-        Sabotage::Shutdowns => quits(plan),
-        Sabotage::Early => true,
-        Sabotage::Journals => ends_unheard(plan),
-        Sabotage::FullDisks | Sabotage::Unhealed | Sabotage::Untold => calm(plan) && plan.refuses_writes(),
-        Sabotage::Unwritten => forgets(plan),
-        Sabotage::Groups => calm(plan) && plan.frameworks.iter().any(|framework| framework.groups > 0),
-        Sabotage::Lingering | Sabotage::Operations => {
+    let fit = |defect, plan: &Plan| match defect {
+        Defect::DeposedMasterObeyed => deposes(plan),
+        Defect::LostShutdowns => quits(plan),
+        Defect::EarlySentinel => true,
+        Defect::LostJournal => ends_unheard(plan),
+        Defect::IgnoredRefusals | Defect::UnreportedDiskRepairs | Defect::UnreportedDiskErrors => {
+            calm(plan) && plan.refuses_writes()
+        }
+        Defect::IgnoredRegistryRefusals => forgets(plan),
+        Defect::SplitGroups => calm(plan) && plan.frameworks.iter().any(|framework| framework.groups > 0),
+        Defect::LingeringTasks | Defect::LostOperations => {
             calm(plan) && plan.frameworks.iter().any(|framework| framework.volumes > 0)
         }
         _ => calm(plan),
     };
     let (next, unnoticed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || {
-        while let Some((sabotage, rule)) = SABOTAGES.get(next.fetch_add(1, Ordering::Relaxed)).copied() {
+        while let Some((defect, rule)) = DEFECTS.get(next.fetch_add(1, Ordering::Relaxed)).copied() {
             // A single one, to work on its rule.
-            if std::env::var("FAULTS_SABOTAGE").is_ok_and(|name| name != format!("{sabotage:?}")) {
+            if std::env::var("FAULTS_DEFECT").is_ok_and(|name| name != format!("{defect:?}")) {
                 continue;
             }
             let mut seen = BTreeSet::new();
             // Few seeds have what it takes.
-            let is_rare = matches!(sabotage, Sabotage::FullDisks | Sabotage::Journals | Sabotage::Unwritten);
+            let is_rare =
+                matches!(defect, Defect::IgnoredRefusals | Defect::LostJournal | Defect::IgnoredRegistryRefusals);
             let plans = if is_rare { 10 * PLANS } else { PLANS };
-            let found = (1..=plans).map(Plan::draw).filter(|plan| fit(sabotage, plan)).find_map(|plan| {
-                let broken = play_with(&plan, false, |world| world.sabotage = Some(sabotage)).broken?.to_string();
+            let found = (1..=plans).map(Plan::draw).filter(|plan| fit(defect, plan)).find_map(|plan| {
+                let seed = plan.seed;
+                let broken = play(&plan.with_defect(Some(defect)), false).broken?.to_string();
                 seen.insert(broken.clone());
-                broken.contains(rule).then(|| format!("seed {}: {broken}", plan.seed))
+                broken.contains(rule).then(|| format!("seed {seed}: {broken}"))
             });
-            println!("{sabotage:?}: {found:?} {seen:?}");
+            println!("{defect:?}: {found:?} {seen:?}");
             if found.is_none() {
-                unnoticed.lock().unwrap().push((sabotage, seen));
+                unnoticed.lock().unwrap().push((defect, seen));
             }
         }
     };

@@ -291,10 +291,7 @@ impl<O: Observer> World<O> {
         let host = &self.agents[agent as usize];
         if host.life == life && epoch.is_none_or(|epoch| self.reaches(agent, epoch)) {
             self.note_stray(agent, &input);
-            #[cfg(test)]
-            let mut input = input;
-            #[cfg(test)]
-            self.spoil_order(agent, &mut input);
+            let input = self.spoiled_order(agent, input);
             self.agent_takes(agent, input);
         }
     }
@@ -360,8 +357,7 @@ impl<O: Observer> World<O> {
                 }
                 _ => {}
             }
-            #[cfg(test)]
-            if super::sabotage::is_kept_from_agent(self.sabotage, &input) {
+            if super::defect::is_kept_from_agent(self.defect, &input) {
                 continue;
             }
             let dropped = Dropped::by(&input, core);
@@ -496,10 +492,7 @@ impl<O: Observer> World<O> {
     }
 
     /// Sends an agent's libprocess message.
-    pub(super) fn send_to_master(&mut self, agent: u32, message: Message, ready: Time) {
-        #[cfg(test)]
-        let mut message = message;
-        #[cfg(test)]
+    pub(super) fn send_to_master(&mut self, agent: u32, mut message: Message, ready: Time) {
         self.spoil_report(&mut message);
         if self.master.core.is_none() {
             return;
@@ -561,17 +554,15 @@ impl<O: Observer> World<O> {
             return;
         }
         let broken: Vec<Persist> = host.writer.broken().into_iter().flat_map(|batch| batch.persist).collect();
-        #[cfg(test)]
-        if self.sabotage == Some(super::Sabotage::Journals) {
+        if self.defect == Some(super::Defect::LostJournal) {
             host.keeper.disk().lose_journal();
         }
         host.keeper.stop(broken, durable, self.now);
         host.volume_changes.clear();
         host.volume_waits.reset();
-        #[cfg(test)]
-        match self.sabotage {
-            Some(super::Sabotage::Volumes) => host.volumes.values_mut().for_each(BTreeSet::clear),
-            Some(super::Sabotage::Directories) => {
+        match self.defect {
+            Some(super::Defect::EmptiedVolumes) => host.volumes.values_mut().for_each(BTreeSet::clear),
+            Some(super::Defect::LostVolumes) => {
                 let gone = std::mem::take(&mut host.volumes);
                 let notes = gone.keys().map(|directory| Note::VolumeGone { agent, directory });
                 notes.for_each(|note| self.observer.noted(&note, self.now));

@@ -107,18 +107,12 @@ impl<O: Observer> World<O> {
         keeper.disk().refuses(now);
         let changes = match keeper.refused.take() {
             Some(changes) => changes,
-            None => {
-                let entries = host.writer.take_entries();
-                #[cfg(test)]
-                let entries = super::sabotage::spoiled_entries(self.sabotage, entries);
-                entries
-            }
+            None => super::defect::spoiled_entries(self.defect, host.writer.take_entries()),
         };
         if changes.is_empty() {
             return true;
         }
-        #[cfg(test)]
-        if self.sabotage == Some(super::Sabotage::FullDisks) && keeper.disk().refuses(now).is_some() {
+        if self.defect == Some(super::Defect::IgnoredRefusals) && keeper.disk().refuses(now).is_some() {
             return true;
         }
         let outcome = keeper.checkpoints.write(&changes);

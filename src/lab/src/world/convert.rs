@@ -232,16 +232,49 @@ fn plain_resource(resource: new::Resource) -> old::Resource {
 mod tests {
     use super::*;
 
-    /// Every field of these messages that has a value at all, from its name.
-    #[test]
-    fn moved_field_by_field_is_as_encoded_and_decoded() {
-        let resource = |name: &str| old::Resource {
+    fn resource(name: &str) -> old::Resource {
+        old::Resource {
             name: name.into(),
             scalar: Some(old::value::Scalar { value: 2.5 }),
             role: Some("*".into()),
             allocation_info: Some(old::resource::AllocationInfo { role: Some("dev".into()) }),
             ..old::Resource::default()
-        };
+        }
+    }
+
+    /// A status with a value in every field that agents set.
+    fn status() -> old::TaskStatus {
+        old::TaskStatus {
+            task_id: old::TaskId { value: "t1".into() },
+            state: old::TaskState::TaskRunning as i32,
+            message: Some("well".to_owned()),
+            source: Some(2),
+            reason: Some(3),
+            data: Some(vec![1, 2]),
+            slave_id: Some(old::SlaveId { value: "s1".into() }),
+            executor_id: Some(old::ExecutorId { value: "e".into() }),
+            timestamp: Some(1.5),
+            uuid: Some(vec![7; 16]),
+            healthy: Some(true),
+            container_status: Some(old::ContainerStatus {
+                container_id: Some(old::ContainerId { value: "c".to_owned(), parent: None }),
+                network_infos: vec![old::NetworkInfo {
+                    ip_addresses: vec![old::network_info::IpAddress {
+                        ip_address: Some("10.0.0.1".to_owned()),
+                        ..old::network_info::IpAddress::default()
+                    }],
+                    ..old::NetworkInfo::default()
+                }],
+                executor_pid: Some(7),
+                ..old::ContainerStatus::default()
+            }),
+            labels: Some(old::Labels { labels: vec![old::Label { key: "k".to_owned(), value: None }] }),
+            ..old::TaskStatus::default()
+        }
+    }
+
+    #[test]
+    fn events_are_converted_as_through_their_binary_form() {
         let reserved = old::Resource {
             reservations: vec![old::resource::ReservationInfo {
                 role: Some("dev".to_owned()),
@@ -268,40 +301,17 @@ mod tests {
             allocation_info: Some(old::resource::AllocationInfo { role: Some("dev".into()) }),
             ..old::Offer::default()
         }];
-        let status = old::TaskStatus {
-            task_id: old::TaskId { value: "t1".into() },
-            state: old::TaskState::TaskRunning as i32,
-            message: Some("well".to_owned()),
-            source: Some(2),
-            reason: Some(3),
-            data: Some(vec![1, 2]),
-            slave_id: Some(old::SlaveId { value: "s1".into() }),
-            executor_id: Some(old::ExecutorId { value: "e".into() }),
-            timestamp: Some(1.5),
-            uuid: Some(vec![7; 16]),
-            healthy: Some(true),
-            container_status: Some(old::ContainerStatus {
-                container_id: Some(old::ContainerId { value: "c".to_owned(), parent: None }),
-                network_infos: vec![old::NetworkInfo {
-                    ip_addresses: vec![old::network_info::IpAddress {
-                        ip_address: Some("10.0.0.1".to_owned()),
-                        ..old::network_info::IpAddress::default()
-                    }],
-                    ..old::NetworkInfo::default()
-                }],
-                executor_pid: Some(7),
-                ..old::ContainerStatus::default()
-            }),
-            labels: Some(old::Labels { labels: vec![old::Label { key: "k".to_owned(), value: None }] }),
-            ..old::TaskStatus::default()
-        };
         let events = [
             v0::Event { r#type: Some(3), offers: Some(v0::event::Offers { offers }), ..v0::Event::default() },
-            v0::Event { r#type: Some(5), update: Some(v0::event::Update { status }), ..v0::Event::default() },
+            v0::Event { r#type: Some(5), update: Some(v0::event::Update { status: status() }), ..v0::Event::default() },
         ];
         for one in events {
             assert_eq!(event(one.clone()), evolve(&one));
         }
+    }
+
+    #[test]
+    fn calls_are_converted_as_through_their_binary_form() {
         let ids = || vec![new::OfferId { value: "o1".into() }];
         let filters = Some(new::Filters { refuse_seconds: Some(5.0) });
         let command = new::CommandInfo {

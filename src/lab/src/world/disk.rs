@@ -131,7 +131,6 @@ impl Disk {
     }
 
     /// The journal is gone.
-    #[cfg(test)]
     pub fn lose_journal(&mut self) {
         self.journal = None;
     }

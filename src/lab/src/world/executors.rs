@@ -113,9 +113,6 @@ impl<O: Observer> World<O> {
             subscribed: false,
             lost_at: self.now,
             tasks: Vec::new(),
-            #[cfg(not(test))]
-            volumes: spec.volumes.clone(),
-            #[cfg(test)]
             volumes: self.spoiled_links(spec.volumes.clone()),
             updates: Vec::new(),
             calls: Lane::default(),
@@ -135,7 +132,6 @@ impl<O: Observer> World<O> {
         appear: Vec<VolumeLink>,
         vanish: &[VolumeLink],
     ) {
-        #[cfg(test)]
         let appear = self.spoiled_links(appear);
         let refused = self.agent_disk_refuses(agent).filter(|_| !appear.is_empty());
         let refused = refused.map(|error| format!("its volumes cannot be shown: {error}"));
@@ -331,15 +327,13 @@ impl<O: Observer> World<O> {
             }
             event::Type::Launch => {
                 if let Some(launch) = said.launch {
-                    #[cfg(test)]
-                    if self.spoils(super::Sabotage::Launches) {
+                    if self.spoils(super::Defect::DoubleLaunches) {
                         self.run_task(executor, launch.task.clone());
                     }
                     self.run_task(executor, launch.task);
                 }
             }
             event::Type::LaunchGroup => {
-                #[cfg(test)]
                 let said = self.spoiled_group(executor, said);
                 for task in said.launch_group.into_iter().flat_map(|group| group.task_group.tasks) {
                     self.run_task(executor, task);
@@ -416,8 +410,7 @@ impl<O: Observer> World<O> {
         }
         let framework = entry.framework.clone();
         for id in ended {
-            #[cfg(test)]
-            if self.sabotage == Some(super::Sabotage::Lingering) {
+            if self.defect == Some(super::Defect::LingeringTasks) {
                 self.make_update(executor, &id, state);
                 continue;
             }

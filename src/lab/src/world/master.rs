@@ -67,9 +67,8 @@ enum Stuck {
 pub(super) struct Waiting {
     pub who: u32,
     pub connection: u64,
-    /// The call, for a master that answers wrongly.
-    #[cfg(test)]
-    pub call: Box<protos::mesos::scheduler::Call>,
+    /// The call, if the master has a [`Defect`](super::Defect).
+    pub call: Option<Box<protos::mesos::scheduler::Call>>,
 }
 
 impl MasterHost {
@@ -173,12 +172,10 @@ impl<O: Observer> World<O> {
         };
         let seed = self.seed.nth("master", life as usize).number();
         let config = self.master.config.clone();
-        #[cfg(test)]
         let config = self.spoiled_config(config);
         let MasterHost { registry, written, .. } = &mut self.master;
         written.drain(..).for_each(|op| op.apply(registry));
         let shown = self.master.clock.show(self.now);
-        #[cfg(test)]
         if let Some(recording) = &mut self.recording {
             recording.begin(&info, &self.master.registry, seed, shown);
         }
@@ -261,23 +258,19 @@ impl<O: Observer> World<O> {
         }
         let (now, shown) = (self.now, self.master.clock.show(self.now));
         self.master.planned = false;
-        #[cfg(test)]
         self.spoil_master();
         let mut out = std::mem::take(&mut self.master.out);
         let mut inbox = std::mem::take(&mut self.master.inbox);
         let Some(core) = &mut self.master.core else { return };
         let inputs = u32::try_from(inbox.len()).unwrap_or(u32::MAX);
         for input in inbox.drain(..) {
-            #[cfg(test)]
             self.recording.iter_mut().for_each(|recording| recording.input(&input));
             core.handle(input, shown, &mut out);
         }
         core.end_batch(shown, &mut out);
-        #[cfg(test)]
         self.recording.iter_mut().for_each(|recording| recording.end_batch(shown, &out));
         out.log.clear();
         self.master.inbox = inbox;
-        #[cfg(test)]
         self.spoil_master();
         self.batches += 1;
         let ready = now + self.model.master_cost * inputs;
@@ -328,7 +321,6 @@ impl<O: Observer> World<O> {
         }
         for batch in self.master.writer.done() {
             let persist = batch.persist;
-            #[cfg(test)]
             let persist = self.spoiled_registry(persist);
             self.master.written.extend(persist);
             for output in batch.outputs {
@@ -348,8 +340,7 @@ impl<O: Observer> World<O> {
         if !self.master.writer.writes() {
             return false;
         }
-        #[cfg(test)]
-        if self.sabotage == Some(super::Sabotage::Unwritten) {
+        if self.defect == Some(super::Defect::IgnoredRegistryRefusals) {
             self.master.writer.take_entries();
             return false;
         }
@@ -406,11 +397,11 @@ impl<O: Observer> World<O> {
                     return self.observer.noted(&Note::OperatorAnswered { request, done }, self.now);
                 }
                 let waiting = self.master.requests.remove(&request);
-                #[cfg(test)]
                 if let Some(waiting) = &waiting
+                    && let Some(call) = &waiting.call
                     && let Some(error) = self.spoiled_answer()
                 {
-                    return self.refuse_call(waiting.who, waiting.connection, &error, &waiting.call, ready);
+                    return self.refuse_call(waiting.who, waiting.connection, &error, call, ready);
                 }
                 debug_assert!(waiting.is_none() || answer.is_ok(), "a call carried out: {answer:?}");
             }
@@ -439,7 +430,6 @@ impl<O: Observer> World<O> {
     fn master_sends(&mut self, to: &Pid, from: Sender, message: Outgoing, ready: Time) {
         let Some(agent) = agents::number(to) else { return };
         let delay = self.latency();
-        #[cfg(test)]
         if self.spoils_order(&message) {
             return;
         }

@@ -7,6 +7,7 @@ mod agents;
 mod checkpoints;
 mod clock;
 mod convert;
+mod defect;
 mod deposed;
 mod digest;
 mod disk;
@@ -20,13 +21,8 @@ mod model;
 mod network;
 mod note;
 mod queue;
-#[cfg(test)]
-pub(crate) mod recording;
-#[cfg(test)]
-mod sabotage;
+mod recording;
 mod schedulers;
-#[cfg(test)]
-pub(crate) mod uuids;
 mod view;
 mod volumes;
 mod writer;
@@ -43,6 +39,7 @@ use crate::dist::Dist;
 use crate::seeds::{Rng, Seed};
 use agents::AgentHost;
 pub use agents::AgentSpec;
+pub use defect::Defect;
 use deposed::Deposed;
 use digest::Digest;
 pub use disk::{DiskError, Refusal};
@@ -55,8 +52,7 @@ use master::MasterHost;
 pub use model::{Fidelity, Model};
 pub use note::Note;
 use queue::Queue;
-#[cfg(test)]
-pub(crate) use sabotage::Sabotage;
+use recording::Recording;
 use schedulers::SchedulerHost;
 
 /// When every world begins: late enough that no timestamp is negative.
@@ -64,6 +60,9 @@ pub const BEGIN: Time = Time::from_secs(1_000_000_000);
 
 /// Longer than any world lasts.
 const NEVER: Duration = Duration::from_secs(100 * 365 * 86_400);
+
+/// Receives events of a world, as their `Debug` writes them.
+pub type Trace = Box<dyn FnMut(&dyn std::fmt::Debug)>;
 
 /// Observer of a world: it sees the messages between schedulers and the master, and changes nothing.
 pub trait Observer {
@@ -135,14 +134,11 @@ pub struct World<O> {
     wanted: Vec<sdk::Output>,
     /// Memory for what an agent's batch leads to; empty between batches.
     agent_out: agent::Outbox,
-    #[cfg(test)]
-    pub(crate) sabotage: Option<Sabotage>,
-    /// Where the UUIDs of all messages are noted.
-    #[cfg(test)]
-    pub(crate) uuids: Option<std::rc::Rc<std::cell::RefCell<uuids::Uuids>>>,
+    defect: Option<Defect>,
+    /// Receives every event before it happens.
+    trace: Option<Trace>,
     /// Where the master's inputs are recorded.
-    #[cfg(test)]
-    pub(crate) recording: Option<recording::Recording>,
+    recording: Option<Recording>,
     observer: O,
 }
 
@@ -172,11 +168,8 @@ impl<O: Observer> World<O> {
             digest: Digest::default(),
             wanted: Vec::new(),
             agent_out: agent::Outbox::default(),
-            #[cfg(test)]
-            sabotage: None,
-            #[cfg(test)]
-            uuids: None,
-            #[cfg(test)]
+            defect: None,
+            trace: None,
             recording: None,
             observer,
             model: setup.model,
@@ -260,10 +253,14 @@ impl<O: Observer> World<O> {
         self.happen(event);
     }
 
+    /// Passes every event to `trace` before it happens.
+    pub fn set_trace(&mut self, trace: Trace) {
+        self.trace = Some(trace);
+    }
+
     fn happen(&mut self, event: Event) {
-        #[cfg(test)]
-        if let Some(uuids) = &self.uuids {
-            uuids.borrow_mut().look(&format!("{event:?}"));
+        if let Some(trace) = &mut self.trace {
+            trace(&event);
         }
         match event.master() {
             Some(life) if self.is_deposed(life) => self.as_deposed(|world| world.happen_here(event)),

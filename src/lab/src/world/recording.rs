@@ -1,4 +1,4 @@
-//! Recording of a world's master in the format of the live one, for tests of the replay.
+//! Records the inputs of a world's master in the format of `tepui master --record`.
 
 use base::Time;
 use master::record::{Head, MAGIC, Recorder, outcome};
@@ -6,11 +6,13 @@ use master::{Input, Outbox};
 use protos::mesos::MasterInfo;
 use protos::mesos::internal::Registry;
 
+use super::{Observer, World};
+
 /// A recording in memory.
 #[derive(Default)]
-pub(crate) struct Recording {
+pub(super) struct Recording {
     recorder: Recorder,
-    pub bytes: Vec<u8>,
+    bytes: Vec<u8>,
 }
 
 impl Recording {
@@ -32,5 +34,17 @@ impl Recording {
     fn frame(&mut self, frame: &[u8]) {
         self.bytes.extend((frame.len() as u32).to_le_bytes());
         self.bytes.extend_from_slice(frame);
+    }
+}
+
+impl<O: Observer> World<O> {
+    /// Records the inputs of every master that starts from now on; each one begins the recording anew.
+    pub fn record(&mut self) {
+        self.recording = Some(Recording::default());
+    }
+
+    /// Ends the recording and returns it, as [`replay`](crate::replay::replay) reads it.
+    pub fn take_recording(&mut self) -> Option<Vec<u8>> {
+        self.recording.take().map(|recording| recording.bytes)
     }
 }

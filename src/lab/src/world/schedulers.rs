@@ -170,13 +170,8 @@ impl<O: Observer> World<O> {
                 self.session_input(who, sdk::Input::Disconnected("the master closed the stream".to_owned()));
             }
             _ if host.broken => {}
-            ToScheduler::Event(event) => {
-                #[cfg(test)]
-                let mut event = event;
-                #[cfg(test)]
+            ToScheduler::Event(mut event) => {
                 let noticed = self.spoil_event(who, connection, &mut event);
-                #[cfg(not(test))]
-                let noticed = true;
                 self.digest.event(who, self.now.as_nanos(), &event);
                 let event = convert::event(Arc::unwrap_or_clone(event));
                 if noticed {
@@ -231,8 +226,7 @@ impl<O: Observer> World<O> {
 
     /// Makes changes durable at once.
     fn save(&mut self, who: u32, changes: Vec<sdk::state::Change>) {
-        #[cfg(test)]
-        if self.sabotage == Some(super::Sabotage::Saves) {
+        if self.defect == Some(super::Defect::LostSchedulerState) {
             return;
         }
         let disk = &mut self.schedulers[who as usize].disk;
@@ -260,13 +254,11 @@ impl<O: Observer> World<O> {
             return self.queue.push(now + delay, event);
         }
         self.master.streams.insert(connection, who);
-        #[cfg(test)]
-        let call = &self.spoiled_subscription(call);
         let input = Input::Subscribe {
             request: RequestId(request),
             stream: StreamId(connection),
             stream_text: text,
-            call: Box::new(protos::evolve::devolve(call)),
+            call: Box::new(protos::evolve::devolve(&*self.spoiled_subscription(call))),
             principal: None,
         };
         let host = &mut self.schedulers[who as usize];
@@ -283,8 +275,7 @@ impl<O: Observer> World<O> {
             return self.as_deposed(|world| world.send_call(who, call));
         }
         self.observer.called(who as usize, &call, self.now);
-        #[cfg(test)]
-        if self.sabotage == Some(super::Sabotage::Acknowledgements) && call.acknowledge.is_some() {
+        if self.defect == Some(super::Defect::LostAcknowledgements) && call.acknowledge.is_some() {
             return;
         }
         let (request, delay) = (self.name(), self.latency());
@@ -301,12 +292,7 @@ impl<O: Observer> World<O> {
         }
         let Some(at) = host.calls.send(now, now + delay) else { return };
         let over = Some(Over::Scheduler(who, host.calls.epoch()));
-        let waiting = Waiting {
-            who,
-            connection,
-            #[cfg(test)]
-            call: old.clone(),
-        };
+        let waiting = Waiting { who, connection, call: self.defect.map(|_| old.clone()) };
         self.master.requests.insert(request, waiting);
         let input = Input::SchedulerCall {
             request: RequestId(request),

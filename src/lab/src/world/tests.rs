@@ -159,9 +159,9 @@ fn crashes_and_partitions_lose_no_task() {
 #[test]
 fn a_recorded_master_does_the_same_again_and_other_policies_something_else() {
     let mut world = hello(Fidelity::Full, 4);
-    world.recording = Some(recording::Recording::default());
+    world.record();
     world.run_until(world.now() + Duration::from_secs(200));
-    let bytes = world.recording.take().unwrap().bytes;
+    let bytes = world.take_recording().unwrap();
     let config = |_: &[(String, String)]| Ok(::master::Config::default());
     let none = |_: &str| Err("no policies were set".to_owned());
     let play = |bytes: &[u8], other| crate::replay::replay(&mut &*bytes, &config, &none, other);

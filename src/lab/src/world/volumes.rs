@@ -54,14 +54,8 @@ impl<O: Observer> World<O> {
         links.iter().find(waits).map(|link| format!("The volume's directory '{}' is missing", link.directory))
     }
 
-    fn make_volumes(&mut self, agent: u32, VolumeChange { change, gone, new }: VolumeChange) {
-        #[cfg(test)]
-        let mut new = new;
-        #[cfg(test)]
-        {
-            let directories: Vec<&str> = gone.iter().map(|volume| volume.path.as_str()).collect();
-            self.spoil_directories(agent, &directories, &mut new);
-        }
+    fn make_volumes(&mut self, agent: u32, VolumeChange { change, gone, mut new }: VolumeChange) {
+        self.spoil_directories(agent, &gone, &mut new);
         let volumes = &mut self.agents[agent as usize].volumes;
         for directory in gone.iter().map(|volume| volume.path.as_str()) {
             if volumes.remove(directory).is_some() {

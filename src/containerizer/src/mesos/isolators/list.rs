@@ -20,7 +20,7 @@ use super::namespaces::{ipc::Ipc, pid::Pid};
 use super::network::{cni::Cni, ports::Ports};
 use super::posix::rlimits::Rlimits;
 use super::{Isolator, filesystem, linux, namespaces, network};
-use crate::config::{Config, Isolation};
+use crate::config::{Config, FILESYSTEM, Isolation};
 use crate::fetcher::Fetcher;
 use crate::mesos::provisioner::Provisioner;
 
@@ -87,10 +87,6 @@ const WATCHES: [(When, Make); 2] = [
         Ok(Arc::new(Ports::new(&setup.config.isolation.ports, &setup.parts.resources)))
     }),
 ];
-
-/// Names of one isolator: the others come with filesystem/linux, as with Mesos.
-pub(crate) const FILESYSTEM: [&str; 5] =
-    ["filesystem/linux", "volume/host_path", "volume/image", "volume/secret", "docker/runtime"];
 
 /// Makes the isolators that are in force.
 ///

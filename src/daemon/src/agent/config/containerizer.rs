@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use containerizer::config::{Config, Docker, Fetcher, ImageGc, Logger, Provisioner, SecretResolver, rules};
+use containerizer::config::{Config, Docker, Fetcher, ImageGc, Logger, Provisioner, SecretResolver};
 use protos::mesos::internal::ImageGcConfig;
 
 use super::super::oversubscription::{Parameters, modules};
@@ -69,7 +69,8 @@ fn logger(name: Option<&str>, given: Option<&Json>) -> Result<Option<Logger>, Fl
     let nothing = Parameters::new();
     let parameters = modules.get(LOGROTATE).unwrap_or(&nothing);
     let given = |name: &str| parameters.get(name).map(String::as_str);
-    let rules = rules(given).map_err(|why| refused("modules", format!("{LOGROTATE}: {why}")))?;
+    let rules =
+        containerizer::rotation_rules(given).map_err(|why| refused("modules", format!("{LOGROTATE}: {why}")))?;
     let prefix = given("environment_variable_prefix").unwrap_or(PREFIX).to_owned();
     Ok(Some(Logger { rules, prefix }))
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use containerizer::config::{self, Cgroups, Isolation};
+use containerizer::config::{Cgroups, Disk, Isolation};
 
 use super::{isolators, refused};
 use crate::flags::agent::IsolationFlags;
@@ -40,7 +40,7 @@ fn unknown(name: &str) -> String {
     if ELSEWHERE.contains(&name) {
         return format!("the isolator '{name}' is not supported by this version of tepui");
     }
-    let linux: Vec<&str> = config::isolators().into_iter().filter(|name| !PLAIN.contains(name)).collect();
+    let linux: Vec<&str> = containerizer::isolators().into_iter().filter(|name| !PLAIN.contains(name)).collect();
     match nearest(name, linux.iter().copied().chain(PLAIN)) {
         Some(nearest) => format!("there is no isolator '{name}', did you mean '{nearest}'?"),
         None => {
@@ -66,7 +66,7 @@ pub(super) fn read(flags: &AgentFlags) -> Result<Isolation, FlagError> {
     }
     let mut needs_linux = None;
     for name in own.isolators.iter().filter(|name| !PLAIN.contains(&name.as_str())) {
-        if !config::isolators().contains(name.as_str()) {
+        if !containerizer::isolators().contains(name.as_str()) {
             return Err(refused("isolation", unknown(name)));
         }
         needs_linux = Some(name);
@@ -126,8 +126,7 @@ fn read_settings(own: &mut Isolation, flags: &AgentFlags) -> Result<(), FlagErro
     own.cni = isolators::cni(network, own)?;
     (own.gpus, own.shared_gpus) = isolators::gpus(flags, own)?;
     own.ports = isolators::ports(network, own)?;
-    own.disk =
-        config::Disk { interval: flags.container_disk_watch_interval, enforce: flags.enforce_container_disk_quota };
+    own.disk = Disk { interval: flags.container_disk_watch_interval, enforce: flags.enforce_container_disk_quota };
     Ok(())
 }
 

@@ -4,7 +4,8 @@
 
 use std::path::PathBuf;
 
-use containerizer::config::{Cni, Isolation, NetCls, Perf, PortRange, Ports, capability_bits, is_perf_event};
+use containerizer::config::{Cni, Isolation, NetCls, Perf, PortRange, Ports};
+use containerizer::{capability_bits, is_perf_event};
 use containers::cgroups::Device;
 use protos::json::Value;
 use protos::mesos::CapabilityInfo;
