@@ -1,38 +1,18 @@
 //! Scripted scenarios: each file in `scenarios/` is a list of inputs, each followed by what the agent does.
 //!
-//! An input is a line of words; indented lines below it are the expected outputs. With the environment variable
-//! `UPDATE_SCENARIOS=1` the files are written anew, with what the agent does now.
+//! An input is a line of words; indented lines below it are the expected outputs. The crate
+//! `scenarios` compares the files, or writes them anew.
 
 mod support;
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::path::Path;
 
 use agent::{Agent, Outbox, Recovered};
 use support::Stage;
 
 #[test]
 fn the_agent_does_what_the_scenarios_say() {
-    let directory = Path::new("tests/scenarios");
-    let mut files: Vec<_> = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.sort();
-    assert!(files.len() >= 15, "only {} scenarios", files.len());
-    let update = std::env::var_os("UPDATE_SCENARIOS").is_some();
-    let mut failed = Vec::new();
-    for file in files {
-        let expected = fs::read_to_string(&file).unwrap();
-        let actual = play(&expected);
-        if actual == expected {
-            continue;
-        }
-        if update {
-            fs::write(&file, &actual).unwrap();
-        } else {
-            failed.push(format!("{}\n{}", file.display(), difference(&expected, &actual)));
-        }
-    }
-    assert!(failed.is_empty(), "{}", failed.join("\n"));
+    scenarios::check("tests/scenarios", 15, play);
 }
 
 /// The kinds of checkpoints that hold messages or numbers.
@@ -146,20 +126,4 @@ fn play(script: &str) -> String {
         }
     }
     text
-}
-
-/// The first lines in which two texts differ.
-fn difference(expected: &str, actual: &str) -> String {
-    let (mut expected, mut actual) = (expected.lines(), actual.lines());
-    let mut number = 0;
-    loop {
-        number += 1;
-        match (expected.next(), actual.next()) {
-            (None, None) => return String::new(),
-            (a, b) if a != b => {
-                return format!("  line {number}\n  expected: {}\n  actual:   {}", a.unwrap_or("-"), b.unwrap_or("-"));
-            }
-            _ => {}
-        }
-    }
 }

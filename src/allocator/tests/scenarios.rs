@@ -1,7 +1,7 @@
 //! Scripted scenarios: `scenarios/*.txt`, one file a rule, each a list of commands with what they lead to.
 //!
 //! A line that starts with `=` is what the command above it answered; `#` starts a comment.
-//! `TEPUI_REGENERATE=1 cargo test -p allocator --test scenarios` writes the answers anew (then read the difference).
+//! `UPDATE_SCENARIOS=1 cargo test -p allocator --test scenarios` writes the answers anew (then read the difference).
 //! Every step is also checked against the naive allocator (`support/world.rs`).
 //!
 //! ```text
@@ -35,7 +35,6 @@ mod support;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::path::Path;
 use std::time::Duration;
 
 use allocator::{
@@ -420,30 +419,6 @@ fn play(script: &str) -> String {
 }
 
 #[test]
-fn scenarios_say_what_they_said() {
-    let directory = Path::new("tests/scenarios");
-    let mut files: Vec<_> = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.sort();
-    assert!(files.len() >= 10, "the scenarios are not there");
-    let mut wrong = Vec::new();
-    for file in files {
-        let script = std::fs::read_to_string(&file).unwrap();
-        let played = play(&script);
-        if played == script {
-            continue;
-        }
-        if std::env::var_os("TEPUI_REGENERATE").is_some() {
-            std::fs::write(&file, played).unwrap();
-        } else {
-            wrong.push(format!("{}:\n{}", file.display(), difference(&script, &played)));
-        }
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-}
-
-/// The first line in which two texts differ, with its neighbours.
-fn difference(expected: &str, got: &str) -> String {
-    let at = expected.lines().zip(got.lines()).take_while(|(a, b)| a == b).count();
-    let from = |text: &str| text.lines().skip(at.saturating_sub(3)).take(6).collect::<Vec<_>>().join("\n");
-    format!("line {}: expected\n{}\ngot\n{}", at + 1, from(expected), from(got))
+fn the_allocator_does_what_the_scenarios_say() {
+    scenarios::check("tests/scenarios", 10, play);
 }

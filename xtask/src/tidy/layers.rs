@@ -13,6 +13,7 @@ use toml::{Table, Value};
 /// A new crate gets its line here, above all crates that it knows.
 const MAY_KNOW: &[(&str, &[&str])] = &[
     ("stdio", &[]),
+    ("scenarios", &[]),
     ("base", &[]),
     ("cores", &["base"]),
     ("protos", &["base"]),

@@ -41,6 +41,7 @@ const NAMELESS_MODES: &[&str] = &[
 
 /// Where they may be called all the same.
 const MODES_EXCEPTED: &[(&str, &str)] = &[
+    ("src/scenarios/", "writes into a checkout, for tests"),
     ("src/store/src/create.rs", "it is the place"),
     ("src/containers/src/cgroups/", "the kernel names the modes of control groups"),
     ("src/containerizer/src/mesos/isolators/linux/resctrl.rs", "the kernel names the modes of its groups"),
