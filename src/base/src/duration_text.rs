@@ -1,4 +1,4 @@
-//! The text form of durations in flags and environments: `15secs`, `1.5mins` (wire/json.md 4).
+//! The text form of durations in flags and environments: `15secs`, `1.5mins` (docs/mesos/json.md).
 //!
 //! Negative durations, which Mesos can print, do not occur here.
 

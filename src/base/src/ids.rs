@@ -1,6 +1,6 @@
 //! The ids of the field, each a type of its own.
 //!
-//! A value of these types is safe in a path: the checks of wire/disk.md are made on the way in.
+//! A value of these types is safe in a path: the checks of docs/mesos/disk.md are made on the way in.
 //! It does not make up ids; the cores do.
 
 use std::borrow::Borrow;

@@ -27,7 +27,7 @@ use crate::firewall::Firewall;
 use crate::flags::{Flags, LoggingFlags, Part};
 use crate::host;
 
-/// The Mesos release whose wire this is: clients and agents compare it (client-quirks 2.12).
+/// The Mesos release whose wire this is: clients and agents compare it (docs/mesos/clients.md).
 pub const MESOS_VERSION: &str = "1.11.0";
 
 /// What every endpoint may use.
@@ -140,8 +140,8 @@ impl Common {
     }
 }
 
-/// Whether a request is a GET. Most endpoints that only read answer any method, as Mesos's do (client-quirks 2.19); a
-/// few do not.
+/// Whether a request is a GET. Most endpoints that only read answer any method, as Mesos's do (docs/mesos/clients.md);
+/// a few do not.
 pub fn gets(request: &Request) -> bool {
     request.method == Method::GET || request.method == Method::HEAD
 }

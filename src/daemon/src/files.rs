@@ -1,4 +1,4 @@
-//! Reads sandboxes and logs through virtual paths (wire/disk.md 8), for `/files/*`, LIST_FILES and READ_FILE.
+//! Reads sandboxes and logs through virtual paths (docs/mesos/endpoints.md), for `/files/*`, LIST_FILES and READ_FILE.
 //!
 //! HTTP is elsewhere. Nothing outside an attached directory can be reached.
 
@@ -237,7 +237,7 @@ impl Found {
     }
 }
 
-/// The path of a pod's task that is named by its name alone (mesos-features.md EXE-48).
+/// The path of a pod's task that is named by its name alone (EXE-48).
 fn task_of_a_pod(path: &str) -> Option<String> {
     let (executor, task) = path.split_once("/tasks/")?;
     executor.contains("/executors/").then(|| format!("{executor}/runs/latest/tasks/{task}"))

@@ -1,8 +1,8 @@
 //! Writes the big v1 answers (GET_STATE and its parts) straight from entities, in either encoding, without building a
 //! response message first.
 //!
-//! In JSON, lists are written even when they are empty, and names are v0's with `agent` for `slave` (wire/json.md 1.6).
-//! It does not know what is listed.
+//! In JSON, lists are written even when they are empty, and names are v0's with `agent` for `slave`
+//! (docs/mesos/json.md). It does not know what is listed.
 
 use prost::Message;
 use prost::encoding::{WireType, encode_key, encode_varint};

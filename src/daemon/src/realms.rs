@@ -1,4 +1,4 @@
-//! HTTP authentication: users and passwords (HTTP Basic) in the protected realms (wire/http.md 2.1).
+//! HTTP authentication: users and passwords (HTTP Basic) in the protected realms (docs/mesos/security.md).
 //!
 //! It assigns the endpoints of both daemons to realms; each daemon's handler assigns its own.
 

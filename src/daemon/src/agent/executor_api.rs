@@ -1,4 +1,4 @@
-//! `POST /api/v1/executor`: the checks of wire/http.md 8.1 that need no state, in Mesos's order, then the core.
+//! `POST /api/v1/executor`: the checks of docs/mesos/executors.md that need no state, in Mesos's order, then the core.
 //!
 //! It does not know executors.
 

@@ -1,4 +1,4 @@
-//! `/metrics/snapshot` of the agent (mesos-features A.4).
+//! `/metrics/snapshot` of the agent (docs/mesos/metrics.md).
 //!
 //! Gauges are computed from a snapshot, counters are the core's.
 

@@ -1,4 +1,4 @@
-//! `POST /api/v1`: the operator API of the agent (wire/http.md 7).
+//! `POST /api/v1`: the operator API of the agent (docs/mesos/agent-api.md).
 //!
 //! Calls that read are answered from a snapshot; calls about containers go to the core.
 

@@ -154,7 +154,7 @@ fn link_volumes(
     volumes::show(sandbox, appear, user.as_ref())
 }
 
-/// Shows a sandbox under its three names (wire/disk.md 8). Containers inside others are reached through those.
+/// Shows a sandbox under its three names (docs/mesos/endpoints.md). Containers inside others are reached through those.
 pub(super) fn attach(files: &Files, container: &ContainerName, sandbox: &str) {
     if container.parent().is_some() {
         return;

@@ -1,4 +1,5 @@
-//! Checks that a call to the agent has the parts that its type needs (wire/http.md 7.2 and 8.1).
+//! Checks that a call to the agent has the parts that its type needs (docs/mesos/agent-api.md and
+//! docs/mesos/executors.md).
 //!
 //! The core checks their content.
 

@@ -278,7 +278,7 @@ impl Parse for f64 {
     }
 }
 
-/// What a flag's text must look like (mesos-features FLG-01 to FLG-04).
+/// What a flag's text must look like (FLG-01 to FLG-04).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// `true`, `false`, `1`, `0`; `--name` and `--no-name` are enough.

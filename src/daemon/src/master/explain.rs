@@ -5,7 +5,7 @@ use base::AgentId;
 use master::KeptFrom;
 use serde_json::{Map, Value, json};
 
-/// `/allocator/offer_constraints_debug` (mesos-features.md SCH-114).
+/// `/allocator/offer_constraints_debug` (SCH-114).
 pub(super) fn constraints(frameworks: &[KeptFrom]) -> Value {
     let excluded = |kept: &KeptFrom| -> Map<String, Value> {
         let ids = |agents: &[AgentId]| agents.iter().map(|agent| json!(agent.as_str())).collect::<Vec<Value>>();

@@ -247,13 +247,13 @@ fn routes() -> Table<Route> {
         .fold(routes, |routes, endpoint| routes.add("master", endpoint.path(), Route::Legacy(*endpoint)))
 }
 
-/// Whether only the leading master can answer (client-quirks 2.8).
+/// Whether only the leading master can answer (docs/mesos/clients.md).
 fn is_leaders(route: Route) -> bool {
     let own = [Route::Metrics, Route::Prometheus, Route::Registry, Route::OfferConstraints];
     !matches!(route, Route::Shared(_)) && !own.contains(&route)
 }
 
-/// Who is asked for a name where (wire/http.md 2.1).
+/// Who is asked for a name where (docs/mesos/security.md).
 fn realm(route: Route) -> Realm {
     match route {
         Route::Shared(shared) => Realm::of(shared),

@@ -1,4 +1,4 @@
-//! `/metrics/snapshot` of the master (mesos-features A.1 to A.3).
+//! `/metrics/snapshot` of the master (docs/mesos/metrics.md).
 //!
 //! Gauges are computed from a snapshot, counters are the core's.
 

@@ -1,4 +1,4 @@
-//! `POST /api/v1`: the operator API of the master (wire/http.md 6).
+//! `POST /api/v1`: the operator API of the master (docs/mesos/operator-api.md).
 //!
 //! Calls that read are answered from a snapshot, off the reactor's thread; calls that change something go to the core.
 

@@ -1,4 +1,5 @@
-//! `POST /api/v1/scheduler`: the checks of wire/http.md 5.1 that need no state, in Mesos's order, then the core.
+//! `POST /api/v1/scheduler`: the checks of docs/mesos/scheduler-api.md that need no state, in Mesos's order, then the
+//! core.
 //!
 //! It does not know frameworks.
 

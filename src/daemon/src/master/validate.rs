@@ -1,4 +1,4 @@
-//! Checks that an operator call has the parts that its type needs (wire/http.md 6).
+//! Checks that an operator call has the parts that its type needs (docs/mesos/operator-api.md).
 //!
 //! The core checks their content.
 

@@ -1,5 +1,4 @@
-//! `--whitelist`: a file of the hostnames whose agents may be offered, read again every few seconds (mesos-features.md
-//! ALL-72).
+//! `--whitelist`: a file of the hostnames whose agents may be offered, read again every few seconds (ALL-72).
 //!
 //! It reports changes to the core.
 

@@ -27,7 +27,7 @@ use crate::flags::agent::NodeFlags;
 use crate::flags::{AgentFlags, FlagError, Json, json};
 use crate::host;
 
-/// Interval of heartbeats on executors' streams (mesos-features.md EXE-07).
+/// Interval of heartbeats on executors' streams (EXE-07).
 const EXECUTOR_HEARTBEAT: Duration = Duration::from_secs(30 * 60);
 /// The shortest pause between attempts to register.
 const LEAST_BACKOFF: Duration = Duration::from_millis(1);

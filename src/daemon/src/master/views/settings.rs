@@ -1,5 +1,4 @@
-//! Settings of operators: quotas, and the maintenance schedule with its state (mesos-features.md OPM-35, OPM-36,
-//! OPM-41).
+//! Settings of operators: quotas, and the maintenance schedule with its state (OPM-35, OPM-36, OPM-41).
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What a principal may view of the cluster (mesos-features.md OPM-06): everything else is left out.
+//! What a principal may view of the cluster (OPM-06): everything else is left out.
 //!
 //! Most may view everything, and share the documents.
 
