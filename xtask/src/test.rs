@@ -18,7 +18,10 @@ pub(crate) fn run(install: bool) -> Result<()> {
     steps.run("house rules", tidy::run);
     let python = steps.run("programs that the tests need", || machine::prepare(install));
     steps.run("lints", || {
-        steps::run(&mut cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"]))
+        steps::run(&mut cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"]))?;
+        // Master, agent and commands alone.
+        let alone = ["clippy", "--package", "tepui", "--package", "cli", "--no-default-features", "--quiet"];
+        steps::run(cargo(&alone).args(["--", "-D", "warnings"]))
     });
     steps.run("release binary", release_binary);
     steps.run("fault campaign", || {

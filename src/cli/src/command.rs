@@ -7,7 +7,13 @@ use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::{daemons, demo, execute, framework, job, lab, read, task};
+#[cfg(not(feature = "lab"))]
+use crate::absent;
+#[cfg(feature = "video")]
+use crate::demo;
+#[cfg(feature = "lab")]
+use crate::lab;
+use crate::{daemons, execute, framework, job, read, task};
 
 /// A two-level, resource-offer cluster manager that speaks every wire of Apache Mesos 1.11.
 #[derive(Debug, Parser)]
@@ -49,10 +55,18 @@ enum Command {
     #[command(subcommand)]
     Job(job::Command),
     /// Run clusters under virtual time: scenarios, sweeps, comparisons
+    #[cfg(feature = "lab")]
     #[command(subcommand)]
     Lab(lab::LabCommand),
+    #[cfg(not(feature = "lab"))]
+    #[command(hide = true, disable_help_flag = true)]
+    Lab(absent::Args),
     /// Start a small cluster, run real work on it, and show how it is shared
+    #[cfg(feature = "video")]
     Demo(demo::Args),
+    #[cfg(not(feature = "video"))]
+    #[command(hide = true, disable_help_flag = true)]
+    Demo(absent::Args),
     /// Print a completion script for a shell
     Completions {
         /// Which shell
@@ -86,8 +100,14 @@ impl Cli {
             Command::Explain(args) => read::explain::run(&args),
             Command::Framework(command) => command.run(),
             Command::Job(command) => command.run(),
+            #[cfg(feature = "lab")]
             Command::Lab(command) => command.run(),
+            #[cfg(not(feature = "lab"))]
+            Command::Lab(_) => absent::run("lab", "lab"),
+            #[cfg(feature = "video")]
             Command::Demo(args) => demo::run(args),
+            #[cfg(not(feature = "video"))]
+            Command::Demo(_) => absent::run("demo", "video"),
             Command::Completions { shell } => {
                 // Into memory first: what writes the script panics where it cannot.
                 let mut script = Vec::new();

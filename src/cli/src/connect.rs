@@ -59,6 +59,7 @@ impl MasterArgs {
     ///
     /// # Errors
     /// As [`call`](MasterArgs::call).
+    #[cfg(feature = "lab")]
     pub async fn order(&self, call: &serde_json::Value) -> Result<()> {
         self.reply(&Question { path: "/api/v1", call: Some(call.to_string()) }).await.map(|_| ())
     }

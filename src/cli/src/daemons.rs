@@ -1,4 +1,4 @@
-//! The commands that run daemons, and the embedded cluster that other commands start.
+//! The commands that run daemons: `tepui master`, `tepui agent`, `tepui local`.
 //!
 //! What a daemon does is in the crate `daemon`; here is only how the command line reaches it.
 
@@ -7,14 +7,11 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::process::ExitCode;
-use std::sync::mpsc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use daemon::flags::Part;
 use daemon::local::LocalOptions;
-use tokio::sync::oneshot;
 
 use crate::connect::MasterArgs;
 
@@ -108,112 +105,8 @@ fn introduce(master: SocketAddr, agents: usize, work_dir: &Path) -> Result<()> {
     .map(|_| ())
 }
 
-/// What an embedded cluster is to be like.
-#[derive(Debug, Default)]
-pub struct ClusterOptions {
-    /// How many agents.
-    pub agents: usize,
-    /// What each agent offers, as in `--resources`.
-    pub resources: String,
-    /// Other flags of the master, by their names.
-    pub master_flags: Vec<(String, String)>,
-    /// Other flags of each agent, if they have any; they come after `resources`.
-    pub agent_flags: Vec<Vec<(String, String)>>,
-    /// The text of a file for the master's `--policies`.
-    pub policies: Option<String>,
-}
-
-/// A cluster in this process; it ends when this is dropped.
-pub trait Cluster {
-    /// Where its master listens, as `host:port`.
-    fn master(&self) -> String;
-
-    /// The directory of its state and the sandboxes.
-    fn work_dir(&self) -> PathBuf;
-
-    /// Ends the cluster, and removes its directory unless `keep`.
-    fn stop(self: Box<Self>, keep: bool) -> Result<()>;
-}
-
-/// Starts a cluster in this process, with its master on a free port.
-///
-/// # Errors
-/// No free port, or no place for the work directory.
-pub fn start_cluster(options: &ClusterOptions) -> Result<Box<dyn Cluster>> {
-    let work_dir = temporary_directory()?;
-    let mut master_flags = options.master_flags.clone();
-    if let Some(text) = &options.policies {
-        let file = work_dir.join("policies.json");
-        store::write_file(&file, text.as_bytes(), store::Access::Owner)
-            .with_context(|| format!("cannot write {}", file.display()))?;
-        master_flags.push(("policies".to_owned(), file.to_string_lossy().into_owned()));
-    }
-    let options = LocalOptions {
-        agents: options.agents,
-        port: 0,
-        resources: Some(options.resources.clone()),
-        work_dir: work_dir.clone(),
-        master_flags,
-        agent_flags: options.agent_flags.clone(),
-    };
-    let (started, seen) = mpsc::channel();
-    let (stop, stopped) = oneshot::channel();
-    let thread = std::thread::Builder::new()
-        .name("cluster".into())
-        .spawn(move || serve(&options, &started, stopped))
-        .context("cannot start a thread for the cluster")?;
-    let master = seen.recv().context("the cluster has ended at once")??;
-    Ok(Box::new(Embedded { master, work_dir, stop, thread }))
-}
-
-/// The embedded cluster's own thread, with a reactor of its own.
-fn serve(
-    options: &LocalOptions,
-    started: &mpsc::Sender<Result<SocketAddr>>,
-    stopped: oneshot::Receiver<()>,
-) -> Result<()> {
-    daemon::process::runtime()?.block_on(async {
-        match daemon::local::start(options).await {
-            Ok(cluster) => {
-                // Whoever asked waits for this.
-                let _ = started.send(Ok(cluster.master));
-                let _ = stopped.await;
-                cluster.stop().await
-            }
-            Err(error) => {
-                let _ = started.send(Err(error));
-                Ok(())
-            }
-        }
-    })
-}
-
-struct Embedded {
-    master: SocketAddr,
-    work_dir: PathBuf,
-    stop: oneshot::Sender<()>,
-    thread: JoinHandle<Result<()>>,
-}
-
-impl Cluster for Embedded {
-    fn master(&self) -> String {
-        self.master.to_string()
-    }
-
-    fn work_dir(&self) -> PathBuf {
-        self.work_dir.clone()
-    }
-
-    fn stop(self: Box<Self>, keep: bool) -> Result<()> {
-        // A cluster that has ended on its own has closed its end.
-        let _ = self.stop.send(());
-        self.thread.join().map_err(|_| anyhow!("the cluster's thread has failed"))??;
-        if keep { Ok(()) } else { remove(&self.work_dir) }
-    }
-}
-
 /// A directory of this process, for a cluster that is not kept.
-fn temporary_directory() -> Result<PathBuf> {
+pub(crate) fn temporary_directory() -> Result<PathBuf> {
     let base = std::env::temp_dir();
     let name = |attempt: u32| base.join(format!("tepui-{}-{attempt}", std::process::id()));
     for attempt in 0..100 {
@@ -229,6 +122,6 @@ fn temporary_directory() -> Result<PathBuf> {
     bail!("cannot make a directory in '{}': all names are taken", base.display())
 }
 
-fn remove(directory: &Path) -> Result<()> {
+pub(crate) fn remove(directory: &Path) -> Result<()> {
     std::fs::remove_dir_all(directory).with_context(|| format!("cannot remove the directory '{}'", directory.display()))
 }

@@ -5,14 +5,20 @@
 //! master and agent.
 #![forbid(unsafe_code)]
 
+#[cfg(not(feature = "lab"))]
+mod absent;
 pub mod command;
 mod connect;
 mod daemons;
+#[cfg(feature = "video")]
 mod demo;
+#[cfg(feature = "video")]
+mod embedded;
 mod execute;
 mod framework;
 mod interrupt;
 mod job;
+#[cfg(feature = "lab")]
 mod lab;
 mod read;
 mod say;

@@ -4,6 +4,7 @@
 //! files, `sources` reads the Rust files, `links` the documentation. All breaches are shown at once.
 
 mod circles;
+mod deny;
 mod edges;
 mod layers;
 mod links;
@@ -33,6 +34,7 @@ fn breaches() -> Result<Vec<String>> {
     let root = crate::root();
     let mut breaches = layers::check(&root)?;
     breaches.extend(edges::check(&root)?);
+    breaches.extend(deny::check(&root)?);
     breaches.extend(circles::check(&root)?);
     breaches.extend(sources::check(&root)?);
     breaches.extend(links::check(&root)?);

@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use crate::connect::MasterArgs;
-use crate::daemons::{self, ClusterOptions};
+use crate::daemons;
+use crate::embedded::{ClusterOptions, start_cluster};
 use crate::interrupt::Interrupt;
 use frame::Story;
 use work::{Frameworks, Sharing};
@@ -82,7 +83,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         return result;
     }
     let options = ClusterOptions { agents: AGENTS, resources: args.resources.clone(), ..ClusterOptions::default() };
-    let cluster = daemons::start_cluster(&options).context("cannot start a cluster")?;
+    let cluster = start_cluster(&options).context("cannot start a cluster")?;
     stdio::err!("started a master on {} and {AGENTS} agents in {}", cluster.master(), cluster.work_dir().display());
     let directory = cluster.work_dir();
     let result = crate::block_on(on(&cluster.master(), &directory.join("demo"), AGENTS, &args));

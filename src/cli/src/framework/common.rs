@@ -2,7 +2,7 @@
 //!
 //! It knows no framework: a command flattens [`FrameworkArgs`] into its own flags.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -70,16 +70,6 @@ impl FrameworkArgs {
         Ok(options)
     }
 
-    /// This machine's address on the way to the master: nothing is sent to find it out.
-    pub fn own_address(&self) -> IpAddr {
-        let route = || {
-            let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
-            socket.connect(first_host(&self.master))?;
-            socket.local_addr()
-        };
-        route().map_or(Ipv4Addr::LOCALHOST.into(), |address| address.ip())
-    }
-
     fn framework(&self, name: &str) -> Result<FrameworkInfo> {
         let failover = if self.state_dir.is_some() { LONG_FAILOVER } else { SHORT_FAILOVER };
         Ok(FrameworkInfo {
@@ -106,15 +96,6 @@ impl FrameworkArgs {
     }
 }
 
-/// The first `host:port` of `--master`; of a ZooKeeper URL, that of a server of ZooKeeper.
-fn first_host(master: &str) -> &str {
-    let servers = match master.strip_prefix("zk://") {
-        Some(rest) => rest.rsplit_once('@').map_or(rest, |(_, servers)| servers).split('/').next().unwrap_or_default(),
-        None => master,
-    };
-    servers.split(',').next().unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -138,25 +119,13 @@ mod tests {
         assert_eq!(plain.settings.framework.roles, ["*"]);
         assert_eq!(plain.settings.framework.failover_timeout, Some(60.0));
         assert!(plain.state.is_none() && plain.credential.is_none());
+        assert!(options(&["--master=zk://u:p@a:2181,b:2181/mesos"]).is_ok());
         let words = ["--name=n", "--role=a/b", "--user=u", "--failover-timeout=2hrs", "--encoding=json", "-mh:1,i:2"];
         let other = options(&words).unwrap();
         assert_eq!(other.settings.framework.name, "n");
         assert_eq!(other.settings.framework.user, "u");
         assert_eq!(other.settings.framework.failover_timeout, Some(7200.0));
         assert_eq!(other.encoding, Encoding::Json);
-    }
-
-    #[test]
-    fn the_first_host_is_found_in_every_form() {
-        for (master, host) in [
-            ("h:5050", "h:5050"),
-            ("h:1,i:2", "h:1"),
-            ("zk://a:2181,b:2181/mesos", "a:2181"),
-            ("zk://u:p@s/w@a:2181,b:2181/mesos/x", "a:2181"),
-        ] {
-            assert_eq!(first_host(master), host, "{master}");
-        }
-        assert!(options(&["--master=zk://u:p@a:2181,b:2181/mesos"]).is_ok());
     }
 
     #[test]

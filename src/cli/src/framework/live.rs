@@ -3,7 +3,7 @@
 //! A framework implements [`Live`].
 
 use std::io::IsTerminal;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use anyhow::{Result, bail};
 use serde::Serialize;
 
 use super::common::FrameworkArgs;
-use super::screen::{EVERY, Shown, View};
+use super::view::{EVERY, Shown, View};
 use crate::interrupt::Interrupt;
 
 /// Flags of every command that runs a framework with workers.
@@ -35,8 +35,27 @@ pub(super) struct LiveArgs {
 impl LiveArgs {
     /// This machine's address as workers see it.
     pub(super) fn address(&self, framework: &FrameworkArgs) -> IpAddr {
-        self.worker_address.unwrap_or_else(|| framework.own_address())
+        self.worker_address.unwrap_or_else(|| own_address(&framework.master))
     }
+}
+
+/// This machine's address on the route to the master; finding it sends nothing.
+fn own_address(master: &str) -> IpAddr {
+    let route = || {
+        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+        socket.connect(first_host(master))?;
+        socket.local_addr()
+    };
+    route().map_or(Ipv4Addr::LOCALHOST.into(), |address: SocketAddr| address.ip())
+}
+
+/// The first `host:port` of `--master`; of a ZooKeeper URL, that of a server of ZooKeeper.
+fn first_host(master: &str) -> &str {
+    let servers = match master.strip_prefix("zk://") {
+        Some(rest) => rest.rsplit_once('@').map_or(rest, |(_, servers)| servers).split('/').next().unwrap_or_default(),
+        None => master,
+    };
+    servers.split(',').next().unwrap_or_default()
 }
 
 /// A framework that runs in this process.
@@ -112,6 +131,23 @@ async fn watch<L: Live>(service: &mut L, interrupt: &Interrupt, view: &mut View,
         }
         if interrupt.wanted() {
             return Ok(true);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_host_is_found_in_every_form() {
+        for (master, host) in [
+            ("h:5050", "h:5050"),
+            ("h:1,i:2", "h:1"),
+            ("zk://a:2181,b:2181/mesos", "a:2181"),
+            ("zk://u:p@s/w@a:2181,b:2181/mesos/x", "a:2181"),
+        ] {
+            assert_eq!(first_host(master), host, "{master}");
         }
     }
 }

@@ -2,33 +2,49 @@
 
 mod binpack;
 pub(crate) mod common;
+#[cfg(feature = "quality")]
 mod live;
 mod mpi;
+#[cfg(feature = "quality")]
 mod quality;
 mod screen;
 mod state;
+#[cfg(feature = "video")]
 mod video;
+#[cfg(feature = "quality")]
+mod view;
 
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Subcommand;
 
+#[cfg(not(feature = "video"))]
+use crate::absent;
+
 /// One command for each framework that comes with tepui.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run jobs: batch tasks, arrays, services and gangs, packed onto the cluster by a policy (see: tepui job)
     Binpack(Box<binpack::Args>),
-    /// Train models that share cores by the quality which these bring (SLAQ)
+    /// Train models that share cores by predicted quality (SLAQ)
+    #[cfg(feature = "quality")]
     Quality(Box<quality::Args>),
+    #[cfg(not(feature = "quality"))]
+    #[command(hide = true, disable_help_flag = true)]
+    Quality(absent::Args),
     /// Run one rank of a gang as a part of an MPI program: the command of each of its tasks
     Mpi(mpi::Args),
     /// What mpirun starts its daemons on other ranks by
     #[command(hide = true)]
     MpiShell(mpi::ShellArgs),
     /// Answer queries on videos that share cores by quality and lag (VideoStorm)
+    #[cfg(feature = "video")]
     Video(Box<video::Args>),
-    /// Show what a stopped framework has kept for its next start
+    #[cfg(not(feature = "video"))]
+    #[command(hide = true, disable_help_flag = true)]
+    Video(absent::Args),
+    /// Show the saved state of a stopped framework
     State(state::Args),
 }
 
@@ -40,11 +56,17 @@ impl Command {
     pub fn run(self) -> Result<ExitCode> {
         match self {
             Command::Binpack(args) => binpack::run(&args),
+            #[cfg(feature = "quality")]
             Command::Quality(args) => quality::run(*args),
+            #[cfg(not(feature = "quality"))]
+            Command::Quality(_) => absent::run("framework quality", "quality"),
             Command::Mpi(args) => mpi::run(&args),
             Command::MpiShell(args) => mpi::shell(&args),
             Command::State(args) => state::run(&args),
+            #[cfg(feature = "video")]
             Command::Video(args) => video::run(*args),
+            #[cfg(not(feature = "video"))]
+            Command::Video(_) => absent::run("framework video", "video"),
         }
     }
 }

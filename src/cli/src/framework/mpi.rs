@@ -6,11 +6,13 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::say::say;
 use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal};
 
 /// How long the other ranks may take until they listen.
 const READY: Duration = Duration::from_secs(120);
@@ -179,13 +181,13 @@ fn answer(stream: TcpStream, token: &str) -> Result<()> {
         return Ok(());
     }
     let command = String::from_utf8(command)?;
-    let child = Command::new("/bin/sh").args(["-c", &command]).stdin(Stdio::null()).spawn()?;
+    let child = Command::new("/bin/sh").args(["-c", &command]).stdin(Stdio::null()).process_group(0).spawn()?;
     let code = watch(child, &stream)?;
     writeln!(stream, "{code}")?;
     Ok(())
 }
 
-/// Waits for the child's end, and kills it when the requester disconnects.
+/// Waits for the child's end, and kills its process group when the requester disconnects.
 fn watch(mut running: Child, stream: &TcpStream) -> Result<i32> {
     let mut peer = stream.try_clone()?;
     peer.set_read_timeout(Some(Duration::from_millis(200)))?;
@@ -198,7 +200,10 @@ fn watch(mut running: Child, stream: &TcpStream) -> Result<i32> {
             Err(error) if matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) => {}
             Ok(1..) => {}
             Ok(0) | Err(_) => {
-                running.kill()?;
+                // The child has not been reaped, so its group still has this id.
+                if let Some(group) = i32::try_from(running.id()).ok().and_then(Pid::from_raw) {
+                    rustix::process::kill_process_group(group, Signal::KILL)?;
+                }
                 return Ok(running.wait()?.code().unwrap_or(255));
             }
         }
@@ -262,11 +267,31 @@ mod tests {
         serving.join().unwrap();
     }
 
+    #[expect(clippy::disallowed_methods, reason = "how long processes take is real time")]
     #[test]
-    fn a_command_ends_with_its_connection() {
+    fn a_command_and_its_children_end_with_its_connection() {
         let (gang, serving) = rank(1);
-        drop(gang.ask(1, "sleep 1000").unwrap());
+        let file = std::env::temp_dir().join(format!("tepui-mpi-{}", std::process::id()));
+        let mut reader =
+            gang.ask(1, &format!("sleep 1000 & echo $! > {0}.new; mv {0}.new {0}; wait", file.display())).unwrap();
+        let began = Instant::now();
+        let patient = || assert!(began.elapsed() < Duration::from_secs(60), "too slow");
+        let child = loop {
+            match std::fs::read_to_string(&file) {
+                Ok(text) => break text.trim().to_owned(),
+                Err(_) => patient(),
+            }
+        };
+        std::fs::remove_file(&file).unwrap();
+        reader.get_mut().shutdown(std::net::Shutdown::Both).unwrap();
         serving.join().unwrap();
+        let is_there = || {
+            let stat = std::fs::read_to_string(format!("/proc/{child}/stat"));
+            stat.is_ok_and(|stat| !stat.contains(") Z "))
+        };
+        while is_there() {
+            patient();
+        }
     }
 
     #[test]

@@ -121,6 +121,7 @@ impl Amounts {
     }
 
     /// Every resource that is an amount.
+    #[cfg(feature = "lab")]
     pub(crate) fn scalars(&self) -> impl Iterator<Item = (&str, f64)> {
         self.0.iter().filter_map(|(name, value)| Some((name.as_str(), value.as_f64()?)))
     }

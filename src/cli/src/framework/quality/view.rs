@@ -2,7 +2,7 @@
 
 use quality::scheduler::{JobStatus, State, Status};
 
-use crate::framework::screen::{News, Shown};
+use crate::framework::view::{News, Shown};
 use crate::read::table::{percent, table};
 
 impl Shown for Status {

@@ -3,7 +3,7 @@
 use video::core::{QueryStatus, State, Status};
 use video::schedule::Policy;
 
-use crate::framework::screen::{News, Shown};
+use crate::framework::view::{News, Shown};
 use crate::read::table::table;
 
 impl Shown for Status {

@@ -10,7 +10,8 @@ use resources::{Amount, Name, Quantities, Role, parse_text};
 use serde_json::{Value, json};
 
 use crate::connect::MasterArgs;
-use crate::daemons::{Cluster, ClusterOptions, READY, start_cluster};
+use crate::daemons::READY;
+use crate::embedded::{Cluster, ClusterOptions, start_cluster};
 use crate::read::model::{Agents, Frameworks};
 
 /// Where a scenario is played.
