@@ -134,7 +134,7 @@ const SUBSCRIBE_TIMEOUT: Duration = Duration::from_secs(30);
 /// What Mesos uses, for a master that does not say.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
 
-/// A master's message about a removed framework (wire facts http.md 5).
+/// A master's message about a removed framework (docs/mesos/scheduler-api.md).
 const REMOVED: &str = "Framework has been removed";
 
 /// A scheduler with all that it needs except a connection.

@@ -1,4 +1,4 @@
-//! Operations on the agent's own resources: reservations and volumes (wire/libprocess.md 12).
+//! Operations on the agent's own resources: reservations and volumes (docs/mesos/libprocess.md).
 //!
 //! An operation is carried out, written down and reported in one step; the report is repeated until it is
 //! acknowledged.

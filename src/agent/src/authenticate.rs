@@ -1,4 +1,4 @@
-//! Authentication of an agent with a credential before it registers: CRAM-MD5 (wire/libprocess.md 6).
+//! Authentication of an agent with a credential before it registers: CRAM-MD5 (docs/mesos/libprocess.md).
 //!
 //! Each attempt is a process of its own, `crammd5-authenticatee(n)`. `detected.rs` continues after it.
 

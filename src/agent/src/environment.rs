@@ -1,4 +1,4 @@
-//! The environment of executors (wire/libprocess.md 14).
+//! The environment of executors (docs/mesos/libprocess.md).
 
 use std::time::Duration;
 

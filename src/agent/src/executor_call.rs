@@ -1,5 +1,5 @@
-//! The calls of the v1 executor API but SUBSCRIBE: UPDATE, MESSAGE, HEARTBEAT (wire/http.md 8.1, rows 7 to 15), and
-//! what v0 executors send instead of them; and the way from a framework to its executor.
+//! The calls of the v1 executor API but SUBSCRIBE: UPDATE, MESSAGE, HEARTBEAT (docs/mesos/executors.md, rows 7 to 15),
+//! and what v0 executors send instead of them; and the way from a framework to its executor.
 
 use base::Time;
 use cores::{RequestId, StreamId};

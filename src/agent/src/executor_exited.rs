@@ -76,7 +76,7 @@ impl Agent {
         }
     }
 
-    /// A running container could not be given what its new tasks hold: it is ended (mesos-features.md AGT-42).
+    /// A running container could not be given what its new tasks hold: it is ended (AGT-42).
     pub(crate) fn container_update_failed(&mut self, container: &ContainerName, why: &str, out: &mut Outbox) {
         let message = format!("Failed to update the container: {why}");
         self.preempt(container, Reason::ContainerUpdateFailed, message, out);

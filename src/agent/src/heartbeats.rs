@@ -1,5 +1,5 @@
 //! HEARTBEAT events to executors that have an event stream, so that what stands between keeps idle streams open
-//! (mesos-features.md EXE-07).
+//! (EXE-07).
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The executor that the agent makes up for a task with a command (mesos-features.md EXE-20).
+//! The executor that the agent makes up for a task with a command (EXE-20).
 
 use protos::mesos as pb;
 

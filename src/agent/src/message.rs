@@ -1,4 +1,4 @@
-//! The libprocess messages that an agent takes and sends (wire/libprocess.md 4).
+//! The libprocess messages that an agent takes and sends (docs/mesos/libprocess.md).
 //!
 //! It knows their names and their encoding; what they do is in the file of each one.
 

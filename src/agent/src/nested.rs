@@ -1,5 +1,5 @@
 //! Containers inside the executors' ones, sessions in them, and containers by themselves: what the default executor and
-//! operators ask the agent for (wire/http.md 7.2).
+//! operators ask the agent for (docs/mesos/agent-api.md.2).
 //!
 //! Wait, kill, remove and what is reported; launching is `nested_launch.rs`. Their tasks are the executor's business.
 

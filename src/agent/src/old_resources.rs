@@ -1,4 +1,4 @@
-//! Resources in the form of before reservation refinement, which old masters read (wire/libprocess.md 8.1).
+//! Resources in the form of before reservation refinement, which old masters read (docs/mesos/libprocess.md).
 
 use protos::mesos as pb;
 use resources::{Format, resource_from_proto, resource_to_proto};

@@ -1,4 +1,4 @@
-//! Whether an agent may keep its id with changed flags (mesos-features.md AGT-26).
+//! Whether an agent may keep its id with changed flags (AGT-26).
 
 use protos::mesos::{self as pb, value::Type};
 use resources::Resources;

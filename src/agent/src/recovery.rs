@@ -1,4 +1,4 @@
-//! Taking up what an earlier agent left: its id, reservations, executors and updates (wire/disk.md 5).
+//! Taking up what an earlier agent left: its id, reservations, executors and updates (docs/mesos/disk.md).
 //!
 //! Until the executors have reported back, or their time is over, the agent does not register.
 

@@ -134,7 +134,7 @@ impl Agent {
             }
         }
         if let Some(why) = tasks.iter().find_map(|task| self.cannot_limit(task)) {
-            // An unexpected reason, but the one of Mesos (mesos-features.md AGT-41).
+            // An unexpected reason, but the one of Mesos (AGT-41).
             return Err(LaunchError::new(Reason::GcError, why));
         }
         let unknown = |resource: &&pb::Resource| !self.has_checkpointed(resource);

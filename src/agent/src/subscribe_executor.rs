@@ -1,4 +1,4 @@
-//! SUBSCRIBE of the v1 executor API (wire/http.md 8).
+//! SUBSCRIBE of the v1 executor API (docs/mesos/executors.md).
 //!
 //! The other calls are in `executor_call`.
 

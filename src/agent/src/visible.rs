@@ -1,4 +1,4 @@
-//! The parts of an agent that a principal may view, and the authorization of calls about containers (mesos-features.md
+//! The parts of an agent that a principal may view, and the authorization of calls about containers (
 //! 10.3).
 //!
 //! It describes the objects of decisions; the authorizer decides.

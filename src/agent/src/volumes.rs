@@ -1,4 +1,4 @@
-//! Where persistent volumes are (mesos-features.md RES-42, RES-47).
+//! Where persistent volumes are (RES-42, RES-47).
 //!
 //! It names directories; the shell creates, deletes and links them.
 

@@ -1,4 +1,4 @@
-//! The first part of a run: unsatisfied guarantees are served before shares count (mesos-features.md ALL-32); and the
+//! The first part of a run: unsatisfied guarantees are served before shares count (ALL-32); and the
 //! clients that need not be considered, because limits leave them nothing.
 
 use std::collections::BTreeMap;

@@ -2,7 +2,7 @@
 //! guarantees.
 //!
 //! Guaranteed amounts are withheld in the whole cluster, not on particular agents: a client that gets unreserved,
-//! non-revocable resources must leave as much free, anywhere, as all guarantees lack (mesos-features.md ALL-31). A
+//! non-revocable resources must leave as much free, anywhere, as all guarantees lack (ALL-31). A
 //! [`Ledger`] is the state of that during one visit to an agent; the visit's result is allocated afterwards.
 
 use std::ops::ControlFlow;

@@ -1,5 +1,5 @@
 //! Maintenance: agents that will be unavailable, and inverse offers to the frameworks that hold resources there
-//! (mesos-features.md 5.11).
+//! (docs/mesos/allocator.md).
 //!
 //! An inverse offer asks a framework to vacate an agent. Each framework has at most one outstanding for each agent; its
 //! answer is kept for the operator, and the filter of the answer determines when it is asked again. Only agents on

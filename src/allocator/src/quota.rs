@@ -1,4 +1,4 @@
-//! Quota: guarantee and limit of a role with all roles below it (mesos-features.md 5.4, 12.3).
+//! Quota: guarantee and limit of a role with all roles below it (docs/mesos/roles.md).
 //!
 //! A role consumes its reservations and those below it, allocated or not, and what its frameworks hold beside them.
 //! This file has the quotas and what they amount to; the master checks whether a quota may be set.

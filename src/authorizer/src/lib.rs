@@ -1,4 +1,4 @@
-//! The access control lists of `--acls` (mesos-features.md 10.3).
+//! The access control lists of `--acls` (docs/mesos/security.md).
 //!
 //! [`Acls::parse`] reads them, [`Authorizer::approves`] decides. Flags, requests, and the effects of actions are
 //! elsewhere: a caller asks before it performs an action, and names its object.

@@ -1,4 +1,4 @@
-//! Properties, against the rule as it is written in mesos-features.md:
+//! Properties, against the rule as it is written in docs/mesos/security.md:
 //!
 //! - [`Authorizer::approves`] follows SEC-21 and SEC-22, with rules of several values split;
 //! - a [`Verdict`] other than `Depends` holds for every object;

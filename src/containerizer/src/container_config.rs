@@ -1,4 +1,4 @@
-//! The files `config` and `launch_info` of a running container, in Mesos's formats (wire/disk.md 6): for an
+//! The files `config` and `launch_info` of a running container, in Mesos's formats (docs/mesos/disk.md): for an
 //! administrator's tools and for the agent's next start.
 //!
 //! They are written and read in `runtime_dir.rs`. The values of secrets that were resolved are in neither of them.

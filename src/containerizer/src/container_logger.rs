@@ -1,4 +1,4 @@
-//! The container logger: rotates the `stdout` and `stderr` of running containers (mesos-features.md AGT-71).
+//! The container logger: rotates the `stdout` and `stderr` of running containers (AGT-71).
 //!
 //! Mesos runs a process beside each container for that. Here the agent checks the files once a second; while it is
 //! stopped they grow.

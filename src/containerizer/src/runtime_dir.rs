@@ -1,4 +1,4 @@
-//! The files below `<runtime_dir>/containers` (wire/disk.md 6): for the agent's next start and for administrators'
+//! The files below `<runtime_dir>/containers` (docs/mesos/disk.md): for the agent's next start and for administrators'
 //! tools. They also say which control groups are this agent's.
 //!
 //! Executors' own containers are in the agent's checkpoints, too; nested and standalone containers are only here.

@@ -1,5 +1,5 @@
 //! Secrets: values, references that `--secret_resolver` resolves, and the files from which containers read secrets
-//! (mesos-features.md AGT-98).
+//! (AGT-98).
 //!
 //! A user who may start containers may reference any secret: nothing is authorized here.
 

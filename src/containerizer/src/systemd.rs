@@ -1,5 +1,5 @@
 //! The slice of systemd in which executors outlive the agent's unit, whatever its `KillMode` is
-//! (`--systemd_enable_support`, `--systemd_runtime_directory`; mesos-features.md AGT-83).
+//! (`--systemd_enable_support`, `--systemd_runtime_directory`; AGT-83).
 //!
 //! On a host whose init is not systemd this does nothing, without a message.
 

@@ -1,6 +1,6 @@
 //! Creates sandboxes: the working directories of containers.
 //!
-//! It does not decide where sandboxes are (wire/disk.md 2), and removes none.
+//! It does not decide where sandboxes are (docs/mesos/disk.md), and removes none.
 
 use std::io;
 use std::os::fd::OwnedFd;

@@ -1,4 +1,4 @@
-//! A master's place in the group: a node that goes with its session (wire facts zookeeper.md 2 and 3).
+//! A master's place in the group: a node that goes with its session (docs/mesos/zookeeper.md).
 
 use zookeeper_client::{Acl, Acls, AuthId, Client, CreateMode, Error, Permission};
 

@@ -1,4 +1,4 @@
-//! Finds the leading master through ZooKeeper, as Mesos does (wire facts zookeeper.md): the member of a group with the
+//! Finds the leading master through ZooKeeper, as Mesos does (docs/mesos/zookeeper.md): the member of a group with the
 //! smallest number leads.
 //!
 //! A master is a candidate, and may keep entries beside the candidates; all other processes only watch. The crate does

@@ -1,4 +1,4 @@
-//! The environment variables by which the agent configures an executor (wire/libprocess.md 14).
+//! The environment variables by which the agent configures an executor (docs/mesos/libprocess.md).
 //!
 //! `link.rs` connects.
 
@@ -62,7 +62,7 @@ pub(crate) type Lookup<'a> = &'a dyn Fn(&'static str) -> Option<OsString>;
 pub(crate) const TOKEN: &str = "MESOS_EXECUTOR_AUTHENTICATION_TOKEN";
 
 impl Settings {
-    /// Reads the variables of wire/libprocess.md 14.
+    /// Reads the variables of docs/mesos/libprocess.md.
     pub(crate) fn read(lookup: Lookup<'_>) -> Result<Settings, SettingsError> {
         let framework_id = required(lookup, "MESOS_FRAMEWORK_ID")?;
         let executor_id = required(lookup, "MESOS_EXECUTOR_ID")?;

@@ -1,4 +1,4 @@
-//! How long a task that has been asked to end may take: kill policies and their override (mesos-features 2.2, 2.5).
+//! How long a task that has been asked to end may take: kill policies and their override (docs/mesos/executors.md).
 //!
 //! No processes here; times come in as values.
 

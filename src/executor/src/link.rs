@@ -1,4 +1,4 @@
-//! An executor's link to its agent: the subscription, the calls, and finding the agent again (wire/http.md 10).
+//! An executor's link to its agent: the subscription, the calls, and finding the agent again (docs/mesos/executors.md).
 //!
 //! An executor that is born with a line to its agent is subscribed from the start: events come and calls go over it as
 //! RecordIO, without HTTP. Else, and when the line is lost, it has two connections, as every Mesos executor has: one

@@ -66,7 +66,7 @@ fn words(text: Option<&OsStr>) -> Vec<OsString> {
     words
 }
 
-/// As [`program`]; a command without a program is that of the image (mesos-features.md AGT-103).
+/// As [`program`]; a command without a program is that of the image (AGT-103).
 fn program_or(command: &Command, entrypoint: &[OsString], cmd: &[OsString]) -> Result<Program, TaskError> {
     if command.value.is_some() || command.shell() || entrypoint.is_empty() && cmd.is_empty() {
         return program(command);

@@ -1,4 +1,4 @@
-//! RecordIO, reading only: `<decimal length>\n<bytes>`, repeated (wire/http.md 4).
+//! RecordIO, reading only: `<decimal length>\n<bytes>`, repeated (docs/mesos/transport.md).
 //!
 //! It does not look into the records.
 

@@ -1,4 +1,4 @@
-//! The fetcher: downloads a task's URIs into its sandbox before the task starts (mesos-features.md 8.6).
+//! The fetcher: downloads a task's URIs into its sandbox before the task starts (docs/mesos/fetcher.md).
 //!
 //! It is a process of its own, started by the agent in the sandbox and as the task's user, who must be able to read the
 //! sources and owns the results. It blocks, does not depend on the agent, and does not manage its cache: the

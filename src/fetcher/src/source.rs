@@ -73,7 +73,7 @@ impl Source {
 /// Whether a URI can be one of a task: what would be refused later is refused before anything is fetched.
 ///
 /// # Errors
-/// The first rule that it breaks (mesos-features.md AGT-62).
+/// The first rule that it breaks (AGT-62).
 pub fn check(uri: &Uri) -> Result<(), SourceError> {
     for (character, words) in [('\\', "a backslash"), ('\'', "a single quote"), ('\0', "a NUL character")] {
         if uri.value.contains(character) {

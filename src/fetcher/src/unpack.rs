@@ -1,4 +1,4 @@
-//! Unpacks archives, which their names identify (mesos-features.md AGT-63).
+//! Unpacks archives, which their names identify (AGT-63).
 //!
 //! Nothing of an archive is written outside its target directory.
 

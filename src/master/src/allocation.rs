@@ -28,7 +28,7 @@ pub(crate) struct Allocation {
     hold: Option<Hold>,
 }
 
-/// Nothing is offered until so many agents are registered, or until that instant (mesos-features.md ALL-80).
+/// Nothing is offered until so many agents are registered, or until that instant (ALL-80).
 struct Hold {
     agents: usize,
     until: Time,

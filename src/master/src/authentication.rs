@@ -1,4 +1,5 @@
-//! Principals of libprocess clients that have authenticated by CRAM-MD5, and what they may do (wire/libprocess.md 6).
+//! Principals of libprocess clients that have authenticated by CRAM-MD5, and what they may do
+//! (docs/mesos/libprocess.md).
 //!
 //! It has no secrets: `authenticator.rs` runs the protocol, and the shell reports the result.
 

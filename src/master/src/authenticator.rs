@@ -1,5 +1,5 @@
-//! The master's side of CRAM-MD5 (wire/libprocess.md 6): a state machine beside the core, so that no secret is in the
-//! core's inputs, nor in recordings of them.
+//! The master's side of CRAM-MD5 (docs/mesos/libprocess.md): a state machine beside the core, so that no secret is in
+//! the core's inputs, nor in recordings of them.
 //!
 //! It does not depend on agents and frameworks; [`Authenticator::handle`] returns the messages to send and the results.
 
@@ -143,22 +143,36 @@ impl AuthMessage {
     }
 }
 
+/// Why a peer may not authenticate a process.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ClientInvalid {
+    /// A name is longer than the limit.
+    #[error("a name is too long")]
+    TooLong,
+    /// The text is no pid.
+    #[error("'{0}' is no process")]
+    NoProcess(String),
+    /// The process is at another IP address than the peer.
+    #[error("{0} is at another IP address")]
+    Elsewhere(Pid),
+}
+
 /// The process that a peer authenticates. It must have the peer's IP address: a new conversation voids an earlier
 /// authentication, so another machine must not start one. The ports may differ: mesos-go's older driver authenticates
 /// through a socket of its own.
 ///
 /// # Errors
 /// There is no such process, or its IP address differs.
-pub fn client_of(from: &Pid, wanted: &m::AuthenticateMessage) -> Result<Pid, String> {
+pub fn client_of(from: &Pid, wanted: &m::AuthenticateMessage) -> Result<Pid, ClientInvalid> {
     if wanted.pid.len() > NAME_MAX || from.id().len() > NAME_MAX {
-        return Err("a name is too long".to_owned());
+        return Err(ClientInvalid::TooLong);
     }
     let client = Pid::parse_lenient(&wanted.pid);
     if client.is_empty() {
-        return Err(format!("'{}' is no process", wanted.pid));
+        return Err(ClientInvalid::NoProcess(wanted.pid.clone()));
     }
     if client.address().ip() != from.address().ip() {
-        return Err(format!("{client} is at another IP address"));
+        return Err(ClientInvalid::Elsewhere(client));
     }
     Ok(client)
 }
@@ -430,16 +444,16 @@ mod tests {
     }
 
     #[test]
-    fn nobody_begins_for_others() {
+    fn a_process_at_another_address_is_rejected() {
         let asked = |by: &str, wanted: &str| client_of(&pid(by), &m::AuthenticateMessage { pid: wanted.to_owned() });
         let client = "slave(1)@10.0.0.2:5051";
         assert_eq!(asked(PEER, client), Ok(pid(client)));
         assert_eq!(asked(client, client), Ok(pid(client)));
         assert_eq!(asked("sasl_authenticatee(1)@10.0.0.2:5052", client), Ok(pid(client)));
         for elsewhere in ["crammd5-authenticatee(1)@10.0.0.9:5051", "crammd5-authenticatee(1)@10.0.0.9:5052"] {
-            assert_eq!(asked(elsewhere, client), Err(format!("{client} is at another IP address")));
+            assert_eq!(asked(elsewhere, client), Err(ClientInvalid::Elsewhere(pid(client))));
         }
-        assert_eq!(asked(PEER, "slave"), Err("'slave' is no process".to_owned()));
+        assert_eq!(asked(PEER, "slave"), Err(ClientInvalid::NoProcess("slave".to_owned())));
         let long = format!("{}@10.0.0.2:5051", "x".repeat(NAME_MAX));
         assert!(asked(&long, client).is_ok() && asked(PEER, &long).is_err());
         assert!(asked(&format!("x{long}"), client).is_err());

@@ -1,4 +1,4 @@
-//! Authorization (mesos-features.md 10.3): the objects of each action, and the messages of refusals.
+//! Authorization (docs/mesos/security.md): the objects of each action, and the messages of refusals.
 //!
 //! The lists are in the crate `authorizer`; without them each check reads one pointer.
 

@@ -13,7 +13,7 @@ use resources::{Amount, Name, Quantities};
 
 use crate::throttle::RateLimits;
 
-/// The settings of a master core. The defaults are Mesos's (mesos-features.md B.1).
+/// The settings of a master core. The defaults are Mesos's (docs/mesos/flags.md).
 #[derive(Clone, Debug)]
 pub struct Config {
     /// `--agent_ping_timeout`: how long a pong may take, and the interval of pings.

@@ -1,4 +1,4 @@
-//! What has been counted since the master started: the names of mesos-features.md A.1, without `master/`.
+//! What has been counted since the master started: the names of docs/mesos/metrics.md, without `master/`.
 //!
 //! It computes no gauges; those are read off a snapshot.
 

@@ -1,4 +1,4 @@
-//! Events for frameworks, each in the form of the framework's connection (wire/http.md 5.8).
+//! Events for frameworks, each in the form of the framework's connection (docs/mesos/scheduler-api.md).
 //!
 //! It decides nothing; an event for a framework without a connection is dropped here.
 

@@ -5,10 +5,24 @@ use std::sync::Arc;
 
 use allocator::Explanation;
 use base::{AgentId, FrameworkId};
-use resources::Role;
+use resources::{Role, RoleError};
 
 use crate::master::Master;
 use crate::state::Framework;
+
+/// Why a question about offers has no answer. `Display` is the whole text of the response, so no variant has a source.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ExplainError {
+    /// The role is invalid.
+    #[error("Invalid role '{0}': {1}")]
+    Role(String, RoleError),
+    /// There is no such framework.
+    #[error("No framework has the id or the name '{0}'")]
+    Unknown(String),
+    /// Several frameworks have the name.
+    #[error("Several frameworks have the name '{0}'; use an id")]
+    Ambiguous(String),
+}
 
 /// What a framework excludes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,10 +44,10 @@ impl Master {
     ///
     /// # Errors
     /// What is wrong with the question.
-    pub fn explain(&self, framework: &str, role: Option<&str>) -> Result<Vec<Explanation>, String> {
+    pub fn explain(&self, framework: &str, role: Option<&str>) -> Result<Vec<Explanation>, ExplainError> {
         let id = self.framework_named(framework)?;
         let roles: Vec<Role> = match role {
-            Some(role) => vec![Role::parse(role).map_err(|why| format!("Invalid role '{role}': {why}"))?],
+            Some(role) => vec![Role::parse(role).map_err(|why| ExplainError::Role(role.to_owned(), why))?],
             None => self.allocation.allocator().framework_roles(&id).into_keys().take(MOST_ROLES).collect(),
         };
         Ok(roles.iter().map(|role| self.allocation.allocator().explain(&id, role, self.now)).collect())
@@ -49,15 +63,15 @@ impl Master {
         self.frameworks.values().map(kept).collect()
     }
 
-    fn framework_named(&self, text: &str) -> Result<FrameworkId, String> {
+    fn framework_named(&self, text: &str) -> Result<FrameworkId, ExplainError> {
         if let Some(known) = self.framework_by_id(text).and_then(|key| self.framework(key)) {
             return Ok(known.id.clone());
         }
         let mut named = self.frameworks.values().filter(|framework| framework.info.name == text);
         match (named.next(), named.next()) {
             (Some(only), None) => Ok(only.id.clone()),
-            (None, _) => Err(format!("No framework has the id or the name '{text}'")),
-            (Some(_), Some(_)) => Err(format!("Several frameworks have the name '{text}'; use an id")),
+            (None, _) => Err(ExplainError::Unknown(text.to_owned())),
+            (Some(_), Some(_)) => Err(ExplainError::Ambiguous(text.to_owned())),
         }
     }
 }

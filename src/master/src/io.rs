@@ -45,7 +45,7 @@ pub enum Input {
         /// The process that was linked.
         pid: Pid,
     },
-    /// A SUBSCRIBE call by HTTP that passed the checks of wire/http.md 5.1 up to row 13 and 5.2.
+    /// A SUBSCRIBE call by HTTP that passed the checks of docs/mesos/scheduler-api.md up to row 13 and 5.2.
     /// It is answered by [`Output::OpenStream`], and all else goes through that stream.
     Subscribe {
         /// The request to answer.
@@ -59,7 +59,7 @@ pub enum Input {
         /// The authenticated principal, if there is one.
         principal: Option<Arc<str>>,
     },
-    /// Any other scheduler call by HTTP that passed the checks of wire/http.md 5.1 up to row 12 and 5.2.
+    /// Any other scheduler call by HTTP that passed the checks of docs/mesos/scheduler-api.md up to row 12 and 5.2.
     /// It is answered by [`Output::Respond`] or [`Output::Refuse`].
     SchedulerCall {
         /// The request to answer.
@@ -81,7 +81,7 @@ pub enum Input {
     OperatorCall {
         /// The request to answer.
         request: RequestId,
-        /// The call, valid by wire/http.md 6.
+        /// The call, valid by docs/mesos/operator-api.md.
         call: Box<master::Call>,
         /// The authenticated principal, if there is one.
         principal: Option<Arc<str>>,

@@ -44,12 +44,12 @@ mod tracked;
 mod validate;
 pub mod views;
 
-pub use authenticator::{AuthInput, AuthMessage, AuthOutput, Authenticator, client_of};
+pub use authenticator::{AuthInput, AuthMessage, AuthOutput, Authenticator, ClientInvalid, client_of};
 pub use calls::{validate_call, validate_principal};
 pub use config::Config;
 pub use cores::{RequestId, StreamId};
 pub use counters::{Counter, Counters};
-pub use explain::KeptFrom;
+pub use explain::{ExplainError, KeptFrom};
 pub use io::{Answer, CallError, Done, ErrorKind, Input, Outbox, Output, Sender};
 pub use master::Master;
 pub use message::{DecodeError, Message, Outgoing};
@@ -61,6 +61,7 @@ pub use state::{
 };
 pub use table::{Chunk, Table};
 pub use throttle::{RateLimit, RateLimits};
+pub use validate::{CommandInvalid, ContainerInvalid, SecretInvalid, VolumeInvalid};
 pub use validate::{command as validate_command, container as validate_container};
 
 /// Interval of heartbeats on a stream, also stated in SUBSCRIBED.

@@ -44,7 +44,7 @@ pub struct Master {
     pub(crate) weights: Tracked<BTreeMap<String, f64>>,
     /// Roles with a nonempty quota.
     pub(crate) quotas: Tracked<Arc<BTreeMap<Role, Quota>>>,
-    /// Roles whose quotas were emptied since this master started: they are listed still (mesos-features.md OPM-41).
+    /// Roles whose quotas were emptied since this master started: they are listed still (OPM-41).
     pub(crate) emptied_quotas: Tracked<Arc<BTreeSet<Role>>>,
     pub(crate) maintenance: Tracked<Maintenance>,
 

@@ -18,7 +18,7 @@ pub struct DecodeError {
 
 macro_rules! incoming {
     ($($(#[$doc:meta])* $variant:ident($kind:ty) = $name:literal,)*) => {
-        /// A message for the process `master` (wire/libprocess.md 4), or a pong for a `slave-observer(n)`.
+        /// A message for the process `master` (docs/mesos/libprocess.md), or a pong for a `slave-observer(n)`.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Message {
             $($(#[$doc])* $variant(Box<$kind>),)*

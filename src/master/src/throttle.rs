@@ -1,4 +1,4 @@
-//! How many messages of drivers are dealt with in a second: `--rate_limits` (mesos-features.md SEC-60).
+//! How many messages of drivers are dealt with in a second: `--rate_limits` (SEC-60).
 //!
 //! Messages of a framework that has subscribed pass the gate of its principal, one after the other. Those of agents,
 //! calls by HTTP and first subscriptions pass none.

@@ -1,4 +1,4 @@
-//! Framed messages: a length of four bytes, little endian, and then that many bytes of protobuf (wire/disk.md 4).
+//! Framed messages: a length of four bytes, little endian, and then that many bytes of protobuf (docs/mesos/disk.md).
 
 use prost::Message;
 

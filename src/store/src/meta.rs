@@ -1,4 +1,4 @@
-//! Reads an agent's meta directory (wire/disk.md 3) into memory.
+//! Reads an agent's meta directory (docs/mesos/disk.md) into memory.
 //!
 //! It reads what a recovery needs: of earlier agents, of older runs and of executors that ended long ago only the
 //! names, so that an agent with a long history starts as quickly as a new one. It decodes nothing; unknown names, such

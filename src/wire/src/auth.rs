@@ -1,4 +1,4 @@
-//! HTTP Basic authentication (wire facts http.md 2). It keeps no passwords.
+//! HTTP Basic authentication (docs/mesos/security.md). It keeps no passwords.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;

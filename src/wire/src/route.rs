@@ -1,4 +1,4 @@
-//! Which process and endpoint a path names (wire facts http.md 1.1). It knows no endpoints of its own.
+//! Which process and endpoint a path names (docs/mesos/transport.md). It knows no endpoints of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -38,8 +38,24 @@ pub(super) fn check(root: &Path) -> Result<Vec<String>> {
         let Ok(text) = std::fs::read(&path) else { continue };
         let text = String::from_utf8(text).with_context(|| format!("{} is not UTF-8", path.display()))?;
         breaches.extend(unknown_codes(&file, &text, &codes, &areas));
+        breaches.extend(unknown_pages(&file, &text, &|path| root.join(path).exists()));
     }
     Ok(breaches)
+}
+
+/// Pages that the comments of a source name, and that exist neither from the root of the checkout nor beside the source
+/// or one of its directories.
+fn unknown_pages(file: &Path, text: &str, exists: &dyn Fn(&Path) -> bool) -> Vec<String> {
+    let mut breaches = Vec::new();
+    for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| line.trim_start().starts_with("//")) {
+        let words = line.split(|c: char| !(c.is_ascii_alphanumeric() || "_-./".contains(c)));
+        for page in words.map(|word| word.trim_end_matches('.')).filter(|word| word.ends_with(".md")) {
+            if !file.ancestors().any(|directory| exists(&directory.join(page))) {
+                breaches.push(format!("{}:{number}: '{page}': there is no such page", file.display()));
+            }
+        }
+    }
+    breaches
 }
 
 /// Links of one page to files that are not there, or to anchors that their page does not have.
@@ -173,5 +189,13 @@ mod tests {
         let unknown = |text: &str| unknown_codes(Path::new("a.rs"), text, &codes, &areas).len();
         assert_eq!(unknown("// AGT-91, UTF-8 and XAGT-92"), 0);
         assert_eq!(unknown("// (AGT-92)"), 1);
+    }
+
+    #[test]
+    fn pages_in_comments_exist() {
+        let exists = |path: &Path| ["docs/a.md", "src/x/README.md"].iter().any(|known| Path::new(known) == path);
+        let found = |text: &str| unknown_pages(Path::new("src/x/src/y.rs"), text, &exists).len();
+        assert_eq!(found("//! As in docs/a.md, and in README.md.\nlet b = \"b.md\";"), 0);
+        assert_eq!(found("    // wire/http.md 5.2\n/// docs/b.md"), 2);
     }
 }

@@ -15,7 +15,7 @@ use super::reader::chain;
 use crate::executor::{Ending, Environment, EnvironmentError, Executor, Input, Output, Session};
 use crate::v1::executor::{Call, Event};
 
-/// Where every agent takes its executors' calls (wire facts http.md 8.3).
+/// Where every agent takes its executors' calls (docs/mesos/executors.md).
 const PATH: &str = "/slave(1)/api/v1/executor";
 
 /// Why an executor cannot begin.

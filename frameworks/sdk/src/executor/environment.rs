@@ -1,4 +1,4 @@
-//! Environment variables by which an agent configures an executor (wire facts libprocess.md 14).
+//! Environment variables by which an agent configures an executor (docs/mesos/libprocess.md).
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! The protocol between an executor and its agent, without I/O.
 //!
 //! Inputs and the time come in, outputs come out. Updates are kept until the agent acknowledges them, tasks until it
-//! has acknowledged their first update; every new subscription lists both (wire facts http.md 8).
+//! has acknowledged their first update; every new subscription lists both (docs/mesos/executors.md).
 
 use std::time::Duration;
 
@@ -62,7 +62,7 @@ enum State {
 
 /// How long the last updates may take to be confirmed after the executor stopped.
 const FAREWELL: Duration = Duration::from_secs(5);
-/// Interval of heartbeats of an idle executor (wire facts http.md 10).
+/// Interval of heartbeats of an idle executor (docs/mesos/executors.md).
 const HEARTBEAT: Duration = Duration::from_secs(30 * 60);
 /// Timeout of the first subscription, unless the agent sets one.
 const FIRST_TIMEOUT: Duration = Duration::from_secs(60);

@@ -1,4 +1,4 @@
-//! The agent's checkpoints: their paths below the meta directory, and their encoding (wire/disk.md 3 and 4).
+//! The agent's checkpoints: their paths below the meta directory, and their encoding (docs/mesos/disk.md).
 //!
 //! Nothing here accesses a disk: entries leave through the outbox, and a [`Tree`] is the input.
 

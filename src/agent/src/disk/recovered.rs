@@ -1,4 +1,4 @@
-//! What an earlier agent has left on disk, taken out of a [`Tree`] (wire/disk.md 5).
+//! What an earlier agent has left on disk, taken out of a [`Tree`] (docs/mesos/disk.md).
 //!
 //! Missing files are tolerated at each level, as a crash between two writes leaves them. Damaged ones are an
 //! error if the agent is strict, else they are counted and skipped. What is skipped is listed with its effect.

@@ -1,5 +1,5 @@
 //! Oversubscription: allocated but unused resources may be offered as revocable, and their executors are ended when the
-//! machine gets too busy (mesos-features.md AGT-130, AGT-131).
+//! machine gets too busy (AGT-130, AGT-131).
 //!
 //! A [`ResourceEstimator`] decides how much is offered, a [`QosController`] which executors are ended. Both depend on
 //! measurements only: they have no clock and do no I/O.

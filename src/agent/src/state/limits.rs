@@ -1,4 +1,4 @@
-//! How much a container may use beyond what it holds (mesos-features.md AGT-44).
+//! How much a container may use beyond what it holds (AGT-44).
 //!
 //! Setting the limits is the shell's.
 

@@ -3,7 +3,7 @@
 use base::{AgentId, ExecutorId, FrameworkId, Time};
 use protos::mesos::{self as pb, TaskState, framework_info::capability::Type, internal::StatusUpdate};
 
-/// Whether a task in this state has ended (mesos-features.md TSK-02).
+/// Whether a task in this state has ended (TSK-02).
 pub fn is_terminal(state: i32) -> bool {
     use TaskState::*;
     matches!(

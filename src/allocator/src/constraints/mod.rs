@@ -1,4 +1,4 @@
-//! Offer constraints: conditions on the attributes of agents that a framework is offered in a role (mesos-features.md
+//! Offer constraints: conditions on the attributes of agents that a framework is offered in a role (
 //! 1.6).
 //!
 //! An agent qualifies if all constraints of at least one group hold. A role without an entry accepts every agent. This

@@ -1,5 +1,5 @@
 //! A lottery: a permutation drawn for each visit, in which the chance to come next is proportional to the weight (Mesos
-//! 1.11's random sorter; mesos-features.md ALL-26).
+//! 1.11's random sorter; ALL-26).
 
 use super::{Candidate, Sorter, Visit};
 use crate::rng::Rng;

@@ -1,4 +1,4 @@
-//! The Docker containerizer (mesos-features.md AGT-85 to AGT-87): selects Docker's containers, configures their
+//! The Docker containerizer (AGT-85 to AGT-87): selects Docker's containers, configures their
 //! executors, and cleans up.
 //!
 //! Executors run the tasks' containers (see crate `executor`) and outlive the agent. An executor in a container is

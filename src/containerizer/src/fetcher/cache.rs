@@ -1,5 +1,5 @@
 //! The fetcher's cache: which file has which URI of which user, how many fetches use it, and which is evicted when it
-//! is full (mesos-features.md AGT-65).
+//! is full (AGT-65).
 //!
 //! It counts and deletes; the fetcher's processes write and read the files.
 

@@ -31,7 +31,7 @@ pub struct CpuStatistics {
 
 impl Group {
     /// The part of the processors when they are short: `cpus` in thousandths; `per_cpu` is 1024, or 10 for revocable
-    /// processors of low priority (mesos-features.md AGT-91).
+    /// processors of low priority (AGT-91).
     ///
     /// # Errors
     /// What the system refuses.

@@ -67,7 +67,7 @@ fn numbers(text: &str) -> Option<(u64, u64)> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Device(pub String);
 
-/// What every container may use (mesos-features.md AGT-93).
+/// What every container may use (AGT-93).
 const USUAL: [&str; 13] = [
     "c *:* m",
     "b *:* m",

@@ -29,7 +29,7 @@ const STREAM_LIMIT: usize = 4 << 20;
 /// The encoding of a RecordIO stream's records.
 const MESSAGE_CONTENT_TYPE: HeaderName = HeaderName::from_static("message-content-type");
 
-/// A stream of records, with the headers that name what it is and what its records are (http.md 7.3).
+/// A stream of records, with the headers that name what it is and what its records are (docs/mesos/agent-api.md).
 fn open(media: &Media) -> (Arc<StreamHandle>, Response) {
     let records = media.response.media_type();
     let (client, response) =

@@ -1,4 +1,4 @@
-//! A master among others: it waits until it leads, and ends when it does not lead any more (wire facts zookeeper.md 3).
+//! A master among others: it waits until it leads, and ends when it does not lead any more (docs/mesos/zookeeper.md).
 //!
 //! Who leads is found by the crate `detector`; what a master does that leads is no matter of this file.
 

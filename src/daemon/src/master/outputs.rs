@@ -11,7 +11,7 @@ use allocator::policies::Policies;
 use authorizer::Authorizer;
 use base::{Pid, Time, lock};
 use cores::Core;
-use master::{Answer, Input, KeptFrom, Master, Outbox, Output, RegistryOp, Sender, Snapshot};
+use master::{Answer, ExplainError, Input, KeptFrom, Master, Outbox, Output, RegistryOp, Sender, Snapshot};
 use wire::libprocess::Network;
 
 use super::record::Recording;
@@ -65,7 +65,7 @@ impl Live {
     ///
     /// # Errors
     /// What is wrong with the question.
-    pub(super) fn explain(&mut self, framework: &str, role: Option<&str>) -> Result<Vec<Explanation>, String> {
+    pub(super) fn explain(&mut self, framework: &str, role: Option<&str>) -> Result<Vec<Explanation>, ExplainError> {
         self.core.explain(framework, role)
     }
 

@@ -88,7 +88,7 @@ pub(super) async fn answer(handler: &Handler, request: &Request, own: Own, mut c
             let role = asked("role");
             match handler.driver.read(move |live: &mut Live| live.explain(&framework, role.as_deref())).await {
                 Ok(explanations) => reply("EXPLAIN", "explain", explain::document(&explanations)),
-                Err(why) => Response::bad_request(why),
+                Err(why) => Response::bad_request(why.to_string()),
             }
         }
         Own::UpdatePolicies => {

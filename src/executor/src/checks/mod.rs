@@ -1,4 +1,4 @@
-//! Health checks, which may end a task, and checks, which only report (mesos-features 2.6).
+//! Health checks, which may end a task, and checks, which only report (docs/mesos/executors.md).
 //!
 //! A [`Checks`] belongs to one task: it probes on time and returns its findings. Executors report to the agent and end
 //! the task. COMMAND probes are processes beside the executor, or inside the task's container.

@@ -1,5 +1,5 @@
 //! A check's command in a session: a container inside the task's, for tasks of pods that see other files than their
-//! executor does (mesos-features.md EXE-84).
+//! executor does (EXE-84).
 //!
 //! A process of its own asks the agent for it, waits for its end, has it removed, and ends with its exit code.
 

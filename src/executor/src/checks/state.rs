@@ -1,4 +1,4 @@
-//! What the outcomes of probes mean: the rules of mesos-features EXE-82 and EXE-85, without probes or clocks.
+//! What the outcomes of probes mean: the rules of EXE-82 and EXE-85, without probes or clocks.
 
 use std::time::{Duration, Instant};
 

@@ -29,7 +29,7 @@ const PROBES: Token = 8;
 /// How long the agent may take to acknowledge the last update, once it is there to do so.
 const ACKNOWLEDGE_LIMIT: Duration = Duration::from_secs(60);
 /// A SHUTDOWN's grace period is shorter than the agent's by the time that Mesos needs to detect the end, and one second
-/// to report it (mesos-features EXE-24).
+/// to report it (EXE-24).
 const SHUTDOWN_MARGIN: Duration = Duration::from_secs(2);
 /// The label with the address of a Docker container.
 const ADDRESS_LABEL: &str = "Docker.NetworkSettings.IPAddress";

@@ -1,4 +1,4 @@
-//! The command executor: one task that is a command, run as a process beside it (mesos-features 2.2).
+//! The command executor: one task that is a command, run as a process beside it (docs/mesos/executors.md).
 //!
 //! The agent starts it in the task's sandbox, as the task's user, and ends what is left when it exits.
 

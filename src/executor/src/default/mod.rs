@@ -1,4 +1,4 @@
-//! The default executor: groups of tasks, each task a container nested in the executor's (mesos-features 2.3).
+//! The default executor: groups of tasks, each task a container nested in the executor's (docs/mesos/executors.md).
 //!
 //! The agent starts the containers, asked over its API; only the probes of checks are processes of the executor's own.
 

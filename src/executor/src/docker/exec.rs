@@ -1,4 +1,4 @@
-//! Runs a command inside a running container, as `docker exec` does (mesos-features.md EXE-84).
+//! Runs a command inside a running container, as `docker exec` does (EXE-84).
 //!
 //! A process of its own runs it and exits with its exit code. When the process is not needed any more, the command is
 //! killed; Docker would let it run.

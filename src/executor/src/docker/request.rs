@@ -1,4 +1,4 @@
-//! Converts a task to the request that creates its container, like the options of `docker run` (mesos-features.md
+//! Converts a task to the request that creates its container, like the options of `docker run` (
 //! AGT-85).
 
 use std::path::{Component, Path, PathBuf};

@@ -1,5 +1,5 @@
 //! Which way containers' roots are made of layers on this host: on top of each other (overlay, aufs), one layer as it
-//! is (bind), or copied (mesos-features.md AGT-122).
+//! is (bind), or copied (AGT-122).
 //!
 //! What a file system can do is tried where the store and the roots are. Nothing is mounted here.
 

@@ -1,4 +1,4 @@
-//! Container images: fetched into a store, as layers for the root of a container (mesos-features.md 8.10).
+//! Container images: fetched into a store, as layers for the root of a container (docs/mesos/containerizer.md).
 //!
 //! Images are Docker's and OCI's, from archives, directories or registries. The fetcher of images runs as a process of
 //! its own, as root: the layers' files have many owners. It does not mount.

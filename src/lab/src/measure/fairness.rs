@@ -1,4 +1,4 @@
-//! Fairness of a window of a run: the three measures of unfairness of papers.md 2.1, and Jain's index.
+//! Fairness of a window of a run: the three measures of unfairness of docs/papers/saha.md, and Jain's index.
 //!
 //! S is a framework's mean dominant share in use, F its mean fair share: what water-filling over the current demand
 //! would give it. Only instants count at which at least two frameworks want more than there is.

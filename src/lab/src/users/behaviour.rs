@@ -1,6 +1,6 @@
 //! How a framework treats offers: placement, think time, holding and refusal.
 //!
-//! The presets have the documented timings of real frameworks (papers.md 2.1).
+//! The presets have the documented timings of real frameworks (docs/papers/saha.md).
 
 use std::time::Duration;
 

@@ -2,8 +2,8 @@
 //! and running tasks, and releases tasks to their frameworks one by one, as many as there is room for.
 //!
 //! Shares are dominant shares: of the released tasks (`running`, DS in the paper) and of the waiting tasks (`waiting`,
-//! DDS). The policies have the paper's names; how the third one combines both shares is tepui's choice (papers.md 2.3).
-//! Its caller asks what to release and when.
+//! DDS). The policies have the paper's names; how the third one combines both shares is tepui's choice
+//! (docs/papers/tromino.md). Its caller asks what to release and when.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! An agent's connection breaks (mesos-features.md TSK-70, HA-42).
+//! An agent's connection breaks (TSK-70, HA-42).
 
 use protos::mesos::TaskState;
 use protos::mesos::task_status::Reason;

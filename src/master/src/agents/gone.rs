@@ -1,4 +1,4 @@
-//! An operator marks an agent gone: it will not reregister (mesos-features.md TSK-74).
+//! An operator marks an agent gone: it will not reregister (TSK-74).
 
 use base::AgentId;
 use protos::mesos::internal::ShutdownMessage;

@@ -1,4 +1,4 @@
-//! Pings (wire/libprocess.md 9).
+//! Pings (docs/mesos/libprocess.md).
 
 use protos::mesos::internal::PingSlaveMessage;
 

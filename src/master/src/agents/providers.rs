@@ -1,5 +1,5 @@
 //! The resource providers of an agent: what it reports of them, and how that changes its resources and operations
-//! (wire/libprocess.md 8.3 and 12).
+//! (docs/mesos/libprocess.md).
 
 use std::collections::{BTreeMap, BTreeSet};
 

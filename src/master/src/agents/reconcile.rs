@@ -1,4 +1,4 @@
-//! A registered agent reregisters: its lists are compared with the master's (wire/libprocess.md 8.3).
+//! A registered agent reregisters: its lists are compared with the master's (docs/mesos/libprocess.md).
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! An agent becomes unreachable (mesos-features.md TSK-71).
+//! An agent becomes unreachable (TSK-71).
 
 use base::AgentId;
 use protos::mesos::task_status::Reason;

@@ -1,4 +1,4 @@
-//! ACCEPT: a framework uses offers (mesos-features.md 1.4).
+//! ACCEPT: a framework uses offers (docs/mesos/scheduler-api.md).
 //!
 //! The operations are in files of their own: `launch.rs`, `launch_group.rs`, `operations.rs`.
 

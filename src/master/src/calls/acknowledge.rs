@@ -1,4 +1,4 @@
-//! ACKNOWLEDGE: a framework has taken an update (wire/libprocess.md 11.1).
+//! ACKNOWLEDGE: a framework has taken an update (docs/mesos/libprocess.md).
 
 use protos::mesos::TaskState;
 use protos::mesos::internal::StatusUpdateAcknowledgementMessage;

@@ -1,4 +1,4 @@
-//! ACKNOWLEDGE_OPERATION_STATUS: a framework has taken an operation's status (wire/libprocess.md 12.1).
+//! ACKNOWLEDGE_OPERATION_STATUS: a framework has taken an operation's status (docs/mesos/libprocess.md).
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Checks that a scheduler call has the form of its type (wire/http.md 5.2). It needs no state.
+//! Checks that a scheduler call has the form of its type (docs/mesos/scheduler-api.md). It needs no state.
 
 use protos::mesos::scheduler::{Call, OfferConstraints, call::Type};
 use protos::mesos::{FrameworkId, FrameworkInfo};

@@ -1,4 +1,4 @@
-//! KILL: a task is to end (mesos-features.md SCH-58).
+//! KILL: a task is to end (SCH-58).
 
 use base::TaskId;
 use protos::mesos::internal::KillTaskMessage;

@@ -52,7 +52,7 @@ impl Master {
         }
     }
 
-    /// Rows 13 to 18 of wire/http.md 5.1.
+    /// Rows 13 to 18 of docs/mesos/scheduler-api.md.
     fn check_call(
         &self,
         call: &Call,

@@ -1,4 +1,4 @@
-//! What frameworks may leave out of tasks is filled in before they are checked (mesos-features.md SCH-75).
+//! What frameworks may leave out of tasks is filled in before they are checked (SCH-75).
 
 use protos::mesos::health_check::Type;
 use protos::mesos::{ExecutorInfo, HealthCheck, Resource, TaskInfo, resource::AllocationInfo};

@@ -1,6 +1,6 @@
 //! ACCEPT's operations on resources: RESERVE, UNRESERVE, CREATE, DESTROY, GROW_VOLUME, SHRINK_VOLUME.
 //!
-//! They are applied at once, and sent to the agent (mesos-features.md SCH-79). CREATE_DISK and DESTROY_DISK need a
+//! They are applied at once, and sent to the agent (SCH-79). CREATE_DISK and DESTROY_DISK need a
 //! resource provider's answer, and are rejected.
 
 use protos::mesos::offer::{Operation, operation::Type};

@@ -1,4 +1,4 @@
-//! RECONCILE: what state are these tasks in? (wire/libprocess.md 11.2 and 11.3)
+//! RECONCILE: what state are these tasks in? (docs/mesos/libprocess.md)
 
 use protos::mesos::TaskState;
 use protos::mesos::scheduler::call::{Reconcile, reconcile};

@@ -1,4 +1,4 @@
-//! RECONCILE_OPERATIONS: what state are these operations in? (wire/libprocess.md 12.1)
+//! RECONCILE_OPERATIONS: what state are these operations in? (docs/mesos/libprocess.md)
 
 use protos::mesos::internal::{ReconcileOperationsMessage, reconcile_operations_message};
 use protos::mesos::scheduler::call::{ReconcileOperations, reconcile_operations};

@@ -1,4 +1,4 @@
-//! UPDATE_FRAMEWORK: a framework changes its info, suppressed roles or offer constraints (mesos-features.md SCH-66).
+//! UPDATE_FRAMEWORK: a framework changes its info, suppressed roles or offer constraints (SCH-66).
 
 use protos::mesos::FrameworkInfo;
 use protos::mesos::scheduler::call::UpdateFramework;

@@ -1,4 +1,4 @@
-//! A framework is removed: torn down, its failover timeout over, or by an operator (mesos-features.md SCH-45).
+//! A framework is removed: torn down, its failover timeout over, or by an operator (SCH-45).
 
 use protos::mesos::TaskState;
 use protos::mesos::internal::ShutdownFrameworkMessage;

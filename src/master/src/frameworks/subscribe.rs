@@ -1,4 +1,4 @@
-//! SUBSCRIBE, by HTTP (wire/http.md 5.3) and by message (wire/libprocess.md 7.1).
+//! SUBSCRIBE, by HTTP (docs/mesos/scheduler-api.md) and by message (docs/mesos/libprocess.md).
 //!
 //! It does not check the call's form; the shell has done so.
 
@@ -126,7 +126,7 @@ impl Master {
         }
     }
 
-    /// The checks of the table of wire/http.md 5.3, in its order. Compiles the constraints.
+    /// The checks of the table of docs/mesos/scheduler-api.md, in its order. Compiles the constraints.
     fn check_subscription(&self, subscription: &mut Subscription) -> Result<(), String> {
         let known = subscription.id().and_then(|id| self.framework_by_id(id));
         let info = &subscription.info;

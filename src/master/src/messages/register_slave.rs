@@ -1,4 +1,4 @@
-//! RegisterSlaveMessage: an agent without an id (wire/libprocess.md 8.2).
+//! RegisterSlaveMessage: an agent without an id (docs/mesos/libprocess.md).
 
 use base::Pid;
 use protos::mesos;
@@ -50,8 +50,8 @@ impl Master {
         self.admit_new(arrival, out);
     }
 
-    /// Whether an agent with a valid message may register, by the checks of wire/libprocess.md 8.2 in their order. One
-    /// on a machine that is down is shut down, others are ignored.
+    /// Whether an agent with a valid message may register, by the checks of docs/mesos/libprocess.md in their order.
+    /// One on a machine that is down is shut down, others are ignored.
     pub(crate) fn may_be_here(
         &mut self,
         from: &Pid,

@@ -1,4 +1,4 @@
-//! ReregisterSlaveMessage: an agent with an id (wire/libprocess.md 8.2 and 8.3).
+//! ReregisterSlaveMessage: an agent with an id (docs/mesos/libprocess.md).
 
 use base::{AgentId, Pid};
 use protos::mesos::internal::{RegisterSlaveMessage, ReregisterSlaveMessage, ShutdownMessage};

@@ -1,4 +1,4 @@
-//! mesos.scheduler.Call: what a v0 driver sends (wire/libprocess.md 7.2).
+//! mesos.scheduler.Call: what a v0 driver sends (docs/mesos/libprocess.md).
 
 use base::Pid;
 use protos::mesos::{self, scheduler};

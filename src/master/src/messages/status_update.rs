@@ -1,4 +1,4 @@
-//! StatusUpdateMessage: an agent reports a task's state (wire/libprocess.md 11.1).
+//! StatusUpdateMessage: an agent reports a task's state (docs/mesos/libprocess.md).
 
 use base::Pid;
 use protos::mesos::internal::StatusUpdateMessage;
@@ -51,7 +51,7 @@ impl Master {
     }
 }
 
-/// Copies fields of the outer message into the status (wire/libprocess.md 11.1).
+/// Copies fields of the outer message into the status (docs/mesos/libprocess.md).
 fn fill(update: &mut protos::mesos::internal::StatusUpdate) {
     let status = &mut update.status;
     if status.uuid.is_none() {

@@ -1,4 +1,4 @@
-//! UpdateOperationStatusMessage: an agent reports an operation's state (wire/libprocess.md 12).
+//! UpdateOperationStatusMessage: an agent reports an operation's state (docs/mesos/libprocess.md).
 
 use protos::mesos::internal::{AcknowledgeOperationStatusMessage, UpdateOperationStatusMessage};
 use protos::mesos::{self, OperationState};

@@ -1,4 +1,4 @@
-//! UpdateSlaveMessage: an agent's resource version, oversubscribed resources, providers (wire/libprocess.md 8.3).
+//! UpdateSlaveMessage: an agent's resource version, oversubscribed resources, providers (docs/mesos/libprocess.md).
 
 use protos::mesos;
 use protos::mesos::internal::{ReconcileOperationsMessage, UpdateSlaveMessage, reconcile_operations_message};

@@ -1,4 +1,4 @@
-//! Inverse offers: frameworks are asked to leave agents whose machines are scheduled for maintenance (mesos-features.md
+//! Inverse offers: frameworks are asked to leave agents whose machines are scheduled for maintenance (
 //! 5.11).
 //!
 //! They take nothing and give nothing; what a framework answers is kept for the operator to see.

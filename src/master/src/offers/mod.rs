@@ -22,7 +22,7 @@ use crate::master::Master;
 use crate::state::{Agent, AgentKey, Framework, FrameworkKey, Offer, OfferKey};
 use crate::timers::Timer;
 
-/// An agent's ephemeral ports are not for frameworks to see (mesos-features.md SCH-91).
+/// An agent's ephemeral ports are not for frameworks to see (SCH-91).
 const HIDDEN: &str = "ephemeral_ports";
 
 impl Master {
@@ -172,7 +172,7 @@ impl Master {
     }
 }
 
-/// An offer as its framework sees it (wire/http.md 5.8).
+/// An offer as its framework sees it (docs/mesos/scheduler-api.md).
 pub(crate) fn offer_to_proto(id: mesos::OfferId, offer: &Offer, agent: &Agent, framework: &Framework) -> mesos::Offer {
     let format = match framework.capabilities.reservation_refinement {
         true => Format::PostRefinement,

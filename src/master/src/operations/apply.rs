@@ -1,5 +1,5 @@
 //! Applies an allowed operation whose resources exist: in the master's tables at once, and on the agent by message
-//! (mesos-features.md SCH-79, RES-51).
+//! (SCH-79, RES-51).
 //!
 //! The allocator has been notified already.
 

@@ -1,4 +1,4 @@
-//! The rules of each kind of operation (mesos-features.md SCH-79, RES-31 to RES-44).
+//! The rules of each kind of operation (SCH-79, RES-31 to RES-44).
 //!
 //! Whether the resources are there is not looked at.
 

@@ -20,7 +20,7 @@ pub(crate) fn agent_text(agent: &Agent) -> String {
     format!("{} at {} ({})", agent.id, agent.pid, agent.info.hostname)
 }
 
-/// Whether nothing more happens to an operation in that state (mesos-features.md TSK-60).
+/// Whether nothing more happens to an operation in that state (TSK-60).
 pub(crate) fn is_final(state: OperationState) -> bool {
     use OperationState as S;
     matches!(

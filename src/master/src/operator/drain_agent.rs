@@ -1,4 +1,4 @@
-//! DRAIN_AGENT: an agent's tasks are killed and no new ones come (mesos-features.md MNT-06).
+//! DRAIN_AGENT: an agent's tasks are killed and no new ones come (MNT-06).
 
 use protos::mesos::internal::DrainSlaveMessage;
 use protos::mesos::master::call::DrainAgent;

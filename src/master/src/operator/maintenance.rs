@@ -1,4 +1,4 @@
-//! UPDATE_MAINTENANCE_SCHEDULE, START_MAINTENANCE and STOP_MAINTENANCE, and the legacy endpoints (mesos-features.md
+//! UPDATE_MAINTENANCE_SCHEDULE, START_MAINTENANCE and STOP_MAINTENANCE, and the legacy endpoints (
 //! 12.1).
 //!
 //! Machines change their mode by these calls alone; windows that begin or end change nothing.

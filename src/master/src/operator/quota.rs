@@ -1,4 +1,4 @@
-//! UPDATE_QUOTA, SET_QUOTA and REMOVE_QUOTA, and the legacy endpoint (mesos-features.md 12.3): the checks against the
+//! UPDATE_QUOTA, SET_QUOTA and REMOVE_QUOTA, and the legacy endpoint (docs/mesos/roles.md): the checks against the
 //! cluster, and the change.
 //!
 //! The allocator applies a quota to offers.

@@ -1,5 +1,5 @@
 //! RESERVE_RESOURCES, UNRESERVE_RESOURCES, CREATE_VOLUMES, DESTROY_VOLUMES, GROW_VOLUME, SHRINK_VOLUME, and the legacy
-//! endpoints (mesos-features.md OPM-29 to OPM-34).
+//! endpoints (OPM-29 to OPM-34).
 //!
 //! Resources that are only offered are taken back for it, as few offers as it needs; resources that are used are not.
 

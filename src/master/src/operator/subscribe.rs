@@ -1,4 +1,4 @@
-//! SUBSCRIBE of the operator API: the subscribed operators (mesos-features.md 3.3).
+//! SUBSCRIBE of the operator API: the subscribed operators (docs/mesos/operator-api.md).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! UPDATE_WEIGHTS: how much roles count in fair sharing (mesos-features.md MNT-20).
+//! UPDATE_WEIGHTS: how much roles count in fair sharing (MNT-20).
 
 use authorizer::Action;
 use protos::mesos::WeightInfo;

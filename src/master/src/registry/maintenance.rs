@@ -1,4 +1,4 @@
-//! The maintenance schedule and the machines' modes in the registry (mesos-features.md 12.1).
+//! The maintenance schedule and the machines' modes in the registry (docs/mesos/maintenance.md).
 //!
 //! It checks nothing: `operator/maintenance.rs` has.
 

@@ -1,4 +1,4 @@
-//! What survives a master: operations on the registry, and the registry read back (mesos-features.md 9.2).
+//! What survives a master: operations on the registry, and the registry read back (docs/mesos/high-availability.md).
 //!
 //! It writes nothing; the shell stores the registry that [`RegistryOp::apply`] changes.
 

@@ -1,4 +1,4 @@
-//! Quotas in the registry (mesos-features.md MNT-31, HA-27).
+//! Quotas in the registry (MNT-31, HA-27).
 //!
 //! It checks nothing: `operator/update_quota.rs` has.
 

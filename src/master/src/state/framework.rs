@@ -32,7 +32,7 @@ pub enum Connection {
     Driver(Pid),
 }
 
-/// What has been counted for one framework (mesos-features.md A.1, "per framework").
+/// What has been counted for one framework (docs/mesos/metrics.md, "per framework").
 #[derive(Clone, Debug, Default)]
 pub struct FrameworkCounts {
     /// Messages of its driver, without HTTP calls.

@@ -1,4 +1,4 @@
-//! Machines under maintenance, and the schedule (mesos-features.md 12.1).
+//! Machines under maintenance, and the schedule (docs/mesos/maintenance.md).
 //!
 //! It does not decide what a mode means for the agents of a machine; `operator/maintenance.rs` does.
 

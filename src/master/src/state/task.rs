@@ -97,7 +97,7 @@ fn executor_of(task: &mesos::Task) -> &Text {
     task.executor_id.as_ref().map_or(&task.task_id.value, |id| &id.value)
 }
 
-/// Whether a task in that state does nothing any more (mesos-features.md TSK-02).
+/// Whether a task in that state does nothing any more (TSK-02).
 pub(crate) fn is_terminal(state: TaskState) -> bool {
     use TaskState as S;
     match state {

@@ -1,4 +1,4 @@
-//! A status changes what the master knows of a task (mesos-features.md TSK-05 to TSK-07, TSK-36).
+//! A status changes what the master knows of a task (TSK-05 to TSK-07, TSK-36).
 
 use protos::mesos::TaskState;
 use protos::mesos::internal::StatusUpdate;

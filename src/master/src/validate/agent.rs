@@ -1,4 +1,4 @@
-//! Whether an agent's registration can be taken (wire/libprocess.md 8.2). What cannot is ignored, not answered.
+//! Whether an agent's registration can be taken (docs/mesos/libprocess.md). What cannot is ignored, not answered.
 
 use base::{AgentId, ExecutorId, FrameworkId, TaskId};
 use protos::mesos::internal::{RegisterSlaveMessage, ReregisterSlaveMessage};
@@ -102,7 +102,8 @@ pub(crate) fn agent_fits(
     Ok(())
 }
 
-/// `1.0.0-dev` is older than 1.0.0. Components that are left out are 0 (wire/json.md 4). None for what is no version.
+/// `1.0.0-dev` is older than 1.0.0. Components that are left out are 0 (docs/mesos/json.md). None for what is no
+/// version.
 fn is_before_1_0(version: &str) -> Option<bool> {
     let (core, build) = version.split_once('+').unwrap_or((version, "x"));
     let (core, prerelease) = core.split_once('-').map_or((core, None), |(core, rest)| (core, Some(rest)));

@@ -1,4 +1,4 @@
-//! Checks and health checks (mesos-features.md EXE-81).
+//! Checks and health checks (EXE-81).
 
 use protos::mesos::{CheckInfo, HealthCheck, check_info, health_check};
 
@@ -23,7 +23,7 @@ fn shell(info: &protos::mesos::CommandInfo) -> Result<(), String> {
         let what = if info.shell() { "Shell command is not specified" } else { "Executable path is not specified" };
         return Err(what.to_owned());
     }
-    command::command(info)
+    command::command(info).map_err(|why| why.to_string())
 }
 
 pub(crate) fn health_check(check: &HealthCheck) -> Result<(), String> {

@@ -1,61 +1,95 @@
-//! Commands: their environment (mesos-features.md TSK-16).
+//! Commands: their environment (TSK-16).
 
 use protos::mesos::environment::{Variable, variable};
 use protos::mesos::{CommandInfo, Secret, secret};
 
+/// Why a command is invalid. `Display` is the whole text of the wire, so no variant has a source.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CommandInvalid {
+    /// A name has a null byte.
+    #[error("Environment variable names must not contain null bytes")]
+    NullInName,
+    /// A variable of type SECRET has no secret.
+    #[error("Environment variable '{0}' of type 'SECRET' must have a secret set")]
+    NoSecret(String),
+    /// A variable of type SECRET has a value.
+    #[error("Environment variable '{0}' of type 'SECRET' must not have a value set")]
+    SecretWithValue(String),
+    /// A variable's secret is invalid.
+    #[error("Environment variable '{0}' specifies an invalid secret: {1}")]
+    Secret(String, SecretInvalid),
+    /// A variable of type VALUE has no value.
+    #[error("Environment variable '{0}' of type 'VALUE' must have a value set")]
+    NoValue(String),
+    /// A variable of type VALUE has a secret.
+    #[error("Environment variable '{0}' of type 'VALUE' must not have a secret set")]
+    ValueWithSecret(String),
+    /// A value has a null byte.
+    #[error("Environment variable '{0}' has a value that contains null bytes")]
+    NullInValue(String),
+    /// The type is unknown.
+    #[error("Environment variable of type 'UNKNOWN' is not allowed")]
+    UnknownType,
+}
+
+/// Why a secret is invalid: it must have the field that its type names, and no other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SecretInvalid {
+    /// The field of its type is missing.
+    #[error("Secret of type {0} must have the '{1}' field set")]
+    Missing(&'static str, &'static str),
+    /// It has the field of another type.
+    #[error("Secret of type {0} must not have the '{1}' field set")]
+    Other(&'static str, &'static str),
+    /// The type is unknown.
+    #[error("Secret of type UNKNOWN is not allowed")]
+    UnknownType,
+}
+
 /// Checks a command's variables.
 ///
 /// # Errors
-/// The rule that one of them breaks.
-pub fn command(info: &CommandInfo) -> Result<(), String> {
+/// The first rule that one of them breaks.
+pub fn command(info: &CommandInfo) -> Result<(), CommandInvalid> {
     info.environment.iter().flat_map(|environment| &environment.variables).try_for_each(self::variable)
 }
 
-fn variable(variable: &Variable) -> Result<(), String> {
-    let name = &variable.name;
+fn variable(variable: &Variable) -> Result<(), CommandInvalid> {
+    let name = &*variable.name;
     if name.contains('\0') {
-        return Err("Environment variable names must not contain null bytes".to_owned());
+        return Err(CommandInvalid::NullInName);
     }
     let kind = variable.r#type.map_or(Ok(variable::Type::Value), variable::Type::try_from);
     match kind.unwrap_or(variable::Type::Unknown) {
         variable::Type::Secret => {
-            let secret = variable
-                .secret
-                .as_ref()
-                .ok_or_else(|| format!("Environment variable '{name}' of type 'SECRET' must have a secret set"))?;
+            let secret = variable.secret.as_ref().ok_or_else(|| CommandInvalid::NoSecret(name.into()))?;
             if variable.value.is_some() {
-                return Err(format!("Environment variable '{name}' of type 'SECRET' must not have a value set"));
+                return Err(CommandInvalid::SecretWithValue(name.into()));
             }
-            self::secret(secret)
-                .map_err(|why| format!("Environment variable '{name}' specifies an invalid secret: {why}"))
+            self::secret(secret).map_err(|why| CommandInvalid::Secret(name.into(), why))
         }
         variable::Type::Value => match (&variable.value, &variable.secret) {
-            (None, _) => Err(format!("Environment variable '{name}' of type 'VALUE' must have a value set")),
-            (_, Some(_)) => Err(format!("Environment variable '{name}' of type 'VALUE' must not have a secret set")),
-            (Some(value), None) if value.contains('\0') => {
-                Err(format!("Environment variable '{name}' has a value that contains null bytes"))
-            }
+            (None, _) => Err(CommandInvalid::NoValue(name.into())),
+            (_, Some(_)) => Err(CommandInvalid::ValueWithSecret(name.into())),
+            (Some(value), None) if value.contains('\0') => Err(CommandInvalid::NullInValue(name.into())),
             (Some(_), None) => Ok(()),
         },
-        variable::Type::Unknown => Err("Environment variable of type 'UNKNOWN' is not allowed".to_owned()),
+        variable::Type::Unknown => Err(CommandInvalid::UnknownType),
     }
 }
 
-/// Exactly the field that its type names.
-pub(crate) fn secret(secret: &Secret) -> Result<(), String> {
-    match (secret.r#type(), &secret.reference, &secret.value) {
-        (secret::Type::Reference, Some(_), None) | (secret::Type::Value, None, Some(_)) => Ok(()),
-        (secret::Type::Reference, None, _) => {
-            Err("Secret of type REFERENCE must have the 'reference' field set".to_owned())
-        }
-        (secret::Type::Reference, Some(_), Some(_)) => {
-            Err("Secret of type REFERENCE must not have the 'value' field set".to_owned())
-        }
-        (secret::Type::Value, _, None) => Err("Secret of type VALUE must have the 'value' field set".to_owned()),
-        (secret::Type::Value, Some(_), Some(_)) => {
-            Err("Secret of type VALUE must not have the 'reference' field set".to_owned())
-        }
-        (secret::Type::Unknown, _, _) => Err("Secret of type UNKNOWN is not allowed".to_owned()),
+/// Checks that a secret has exactly the field that its type names.
+pub(crate) fn secret(secret: &Secret) -> Result<(), SecretInvalid> {
+    let (own, other, names) = match secret.r#type() {
+        secret::Type::Reference => (secret.reference.is_some(), secret.value.is_some(), ["reference", "value"]),
+        secret::Type::Value => (secret.value.is_some(), secret.reference.is_some(), ["value", "reference"]),
+        secret::Type::Unknown => return Err(SecretInvalid::UnknownType),
+    };
+    let kind = secret.r#type().as_str_name();
+    match (own, other) {
+        (false, _) => Err(SecretInvalid::Missing(kind, names[0])),
+        (true, true) => Err(SecretInvalid::Other(kind, names[1])),
+        (true, false) => Ok(()),
     }
 }
 
@@ -65,7 +99,7 @@ mod tests {
     use protos::mesos::Environment;
     use protos::mesos::secret::{Reference, Type, Value};
 
-    fn of(kind: Option<variable::Type>, value: Option<&str>, secret: Option<Secret>) -> Result<(), String> {
+    fn of(kind: Option<variable::Type>, value: Option<&str>, secret: Option<Secret>) -> Result<(), CommandInvalid> {
         let (name, value) = ("A".to_owned(), value.map(str::to_owned));
         let variable = Variable { name, r#type: kind.map(|kind| kind as i32), value, secret };
         command(&CommandInfo { environment: Some(Environment { variables: vec![variable] }), ..CommandInfo::default() })
@@ -100,10 +134,10 @@ mod tests {
                     .to_owned(),
             ),
         ] {
-            assert_eq!(given, Err(words));
+            assert_eq!(given.unwrap_err().to_string(), words);
         }
         let name = Variable { name: "A\0".to_owned(), value: Some(String::new()), ..Variable::default() };
-        assert_eq!(self::variable(&name), Err("Environment variable names must not contain null bytes".to_owned()));
+        assert_eq!(self::variable(&name), Err(CommandInvalid::NullInName));
     }
 
     #[test]
@@ -115,7 +149,7 @@ mod tests {
             (Type::Value, true, true, "Secret of type VALUE must not have the 'reference' field set"),
             (Type::Unknown, false, true, "Secret of type UNKNOWN is not allowed"),
         ] {
-            assert_eq!(secret(&secret_of(kind, reference, value)), Err(words.to_owned()));
+            assert_eq!(secret(&secret_of(kind, reference, value)).unwrap_err().to_string(), words);
         }
     }
 }

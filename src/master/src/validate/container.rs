@@ -1,49 +1,79 @@
-//! Containers: their volumes and what type they are (mesos-features.md TSK-17).
+//! Containers: their volumes and what type they are (TSK-17).
 
 use protos::mesos::volume::source::Type;
 use protos::mesos::{ContainerInfo, Volume, container_info};
 
-use super::command::secret;
+use super::command::{SecretInvalid, secret};
+
+/// Why a container is invalid. `Display` is the whole text of the wire, so no variant has a source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ContainerInvalid {
+    /// A volume is invalid.
+    #[error("Invalid volume: {0}")]
+    Volume(VolumeInvalid),
+    /// A container of type DOCKER has no DockerInfo.
+    #[error("DockerInfo 'docker' is not set for DOCKER typed ContainerInfo")]
+    NoDocker,
+    /// A parameter would change the name by which the agent finds the container.
+    #[error("Parameter in DockerInfo must not be 'name'")]
+    DockerName,
+}
+
+/// Why a volume is invalid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum VolumeInvalid {
+    /// It has no source, or several.
+    #[error("Exactly one of 'host_path', 'image' and 'source' must be set")]
+    Sources,
+    /// Its source has no field of its type.
+    #[error("'source.{0}' is not set for {1} volume")]
+    Missing(&'static str, &'static str),
+    /// Its secret is invalid.
+    #[error(transparent)]
+    Secret(SecretInvalid),
+    /// The type of its source is unknown.
+    #[error("'source.type' is unknown")]
+    UnknownType,
+}
 
 /// Checks a container's volumes, and the fields that its type needs.
 ///
 /// # Errors
-/// The rule that it breaks.
-pub fn container(info: &ContainerInfo) -> Result<(), String> {
-    info.volumes.iter().try_for_each(volume).map_err(|why| format!("Invalid volume: {why}"))?;
+/// The first rule that it breaks.
+pub fn container(info: &ContainerInfo) -> Result<(), ContainerInvalid> {
+    info.volumes.iter().try_for_each(volume).map_err(ContainerInvalid::Volume)?;
     if info.r#type() == container_info::Type::Docker {
-        let docker = info.docker.as_ref().ok_or("DockerInfo 'docker' is not set for DOCKER typed ContainerInfo")?;
+        let docker = info.docker.as_ref().ok_or(ContainerInvalid::NoDocker)?;
         if docker.parameters.iter().any(|parameter| parameter.key == "name") {
-            return Err("Parameter in DockerInfo must not be 'name'".to_owned());
+            return Err(ContainerInvalid::DockerName);
         }
     }
     Ok(())
 }
 
-fn volume(volume: &Volume) -> Result<(), String> {
+fn volume(volume: &Volume) -> Result<(), VolumeInvalid> {
     let given = [volume.host_path.is_some(), volume.image.is_some(), volume.source.is_some()];
     if given.iter().filter(|given| **given).count() != 1 {
-        return Err("Exactly one of 'host_path', 'image' and 'source' must be set".to_owned());
+        return Err(VolumeInvalid::Sources);
     }
     let Some(source) = &volume.source else { return Ok(()) };
-    let expect = |there: bool, field: &str, kind: &str| match there {
-        true => Ok(()),
-        false => Err(format!("'source.{field}' is not set for {kind} volume")),
-    };
-    match source.r#type() {
-        Type::DockerVolume => expect(source.docker_volume.is_some(), "docker_volume", "DOCKER_VOLUME"),
-        Type::HostPath => expect(source.host_path.is_some(), "host_path", "HOST_PATH"),
-        Type::SandboxPath => expect(source.sandbox_path.is_some(), "sandbox_path", "SANDBOX_PATH"),
+    let kind = source.r#type();
+    let missing = |field| VolumeInvalid::Missing(field, kind.as_str_name());
+    let (is_there, field) = match kind {
+        Type::DockerVolume => (source.docker_volume.is_some(), "docker_volume"),
+        Type::HostPath => (source.host_path.is_some(), "host_path"),
+        Type::SandboxPath => (source.sandbox_path.is_some(), "sandbox_path"),
         Type::Secret => {
-            let value = source.secret.as_ref().ok_or("'source.secret' is not set for SECRET volume")?;
-            secret(value)
+            let value = source.secret.as_ref().ok_or_else(|| missing("secret"))?;
+            return secret(value).map_err(VolumeInvalid::Secret);
         }
         Type::CsiVolume => {
-            let csi = source.csi_volume.as_ref().ok_or("'source.csi_volume' is not set for CSI_VOLUME volume")?;
-            expect(csi.static_provisioning.is_some(), "csi_volume.static_provisioning", "CSI_VOLUME")
+            let csi = source.csi_volume.as_ref().ok_or_else(|| missing("csi_volume"))?;
+            (csi.static_provisioning.is_some(), "csi_volume.static_provisioning")
         }
-        Type::Unknown => Err("'source.type' is unknown".to_owned()),
-    }
+        Type::Unknown => return Err(VolumeInvalid::UnknownType),
+    };
+    if is_there { Ok(()) } else { Err(missing(field)) }
 }
 
 #[cfg(test)]
@@ -93,7 +123,7 @@ mod tests {
             (with(Some(of(Type::Unknown))), "'source.type' is unknown"),
             (with(Some(secret(Secret::default()))), "Secret of type UNKNOWN is not allowed"),
         ] {
-            assert_eq!(volume(&bad), Err(words.to_owned()), "{bad:?}");
+            assert_eq!(volume(&bad).unwrap_err().to_string(), words, "{bad:?}");
         }
     }
 
@@ -106,7 +136,7 @@ mod tests {
         };
         let of = |docker| container(&ContainerInfo { r#type: kind, docker, ..ContainerInfo::default() });
         assert_eq!(of(named("label")), Ok(()));
-        assert_eq!(of(named("name")), Err("Parameter in DockerInfo must not be 'name'".to_owned()));
-        assert_eq!(of(None), Err("DockerInfo 'docker' is not set for DOCKER typed ContainerInfo".to_owned()));
+        assert_eq!(of(named("name")), Err(ContainerInvalid::DockerName));
+        assert_eq!(of(None), Err(ContainerInvalid::NoDocker));
     }
 }

@@ -1,4 +1,4 @@
-//! Whether an executor is what it should be (mesos-features.md TSK-20).
+//! Whether an executor is what it should be (TSK-20).
 
 use base::ExecutorId;
 use protos::mesos::ExecutorInfo;

@@ -1,4 +1,4 @@
-//! Rules of a `FrameworkInfo` (wire/http.md 5.3, mesos-features.md SCH-36 to SCH-39).
+//! Rules of a `FrameworkInfo` (docs/mesos/scheduler-api.md, SCH-36 to SCH-39).
 //!
 //! Other frameworks are not considered.
 

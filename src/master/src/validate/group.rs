@@ -1,4 +1,4 @@
-//! Whether a task group may be launched (mesos-features.md TSK-23).
+//! Whether a task group may be launched (TSK-23).
 
 use std::collections::BTreeSet;
 
@@ -142,7 +142,7 @@ fn disjoint(needs: &[Resources]) -> Result<(), String> {
     Ok(())
 }
 
-/// A default executor needs some room for itself (mesos-features.md EXE-40).
+/// A default executor needs some room for itself (EXE-40).
 fn minimum(executor: &executor::Checked) -> Result<(), String> {
     let (id, resources) = (&executor.id, &executor.resources);
     let (cpus, mem) = (Amount::from_thousandths(10), Amount::from_units(32));

@@ -1,4 +1,4 @@
-//! Rules of maintenance schedules and lists of machines (mesos-features.md MNT-02).
+//! Rules of maintenance schedules and lists of machines (MNT-02).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;

@@ -14,8 +14,8 @@ pub(crate) mod sizes;
 mod task;
 
 pub(crate) use agent::{agent_fits, registration, reregistration, resource_version};
-pub use command::command;
-pub use container::container;
+pub use command::{CommandInvalid, SecretInvalid, command};
+pub use container::{ContainerInvalid, VolumeInvalid, container};
 pub(crate) use framework_info::{failover_timeout, framework_info, roles_of, subscription_update};
 pub(crate) use group::{Group, GroupNeeds, group};
 pub(crate) use maintenance::{machine_text, machines, schedule};

@@ -1,4 +1,4 @@
-//! Offer constraints as a framework sends them, made ready for use (mesos-features.md SCH-110 to SCH-113).
+//! Offer constraints as a framework sends them, made ready for use (SCH-110 to SCH-113).
 //!
 //! It does not hold agents against them; the allocator does.
 

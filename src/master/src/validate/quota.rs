@@ -1,4 +1,4 @@
-//! Rules of a quota (mesos-features.md MNT-30, MNT-32) that depend on the request alone.
+//! Rules of a quota (MNT-30, MNT-32) that depend on the request alone.
 //!
 //! `operator/quota/` checks it against the cluster and other guarantees.
 

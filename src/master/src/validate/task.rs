@@ -1,4 +1,4 @@
-//! Whether a task may be launched: the rules of mesos-features.md 7.2, in their order.
+//! Whether a task may be launched: the rules of docs/mesos/tasks.md, in their order.
 
 use std::borrow::Cow;
 
@@ -133,14 +133,14 @@ pub(crate) fn identity(task: &TaskInfo, in_use: Option<&'static str>) -> Result<
     }
 }
 
-/// One allocation role, no name both revocable and not, no volume twice (mesos-features.md RES-24).
+/// One allocation role, no name both revocable and not, no volume twice (RES-24).
 pub(crate) fn one_kind(resources: &Resources) -> Result<(), String> {
     resources.single_allocation_role().map_err(|why| why.to_string())?;
     resources.check_revocable_mix().map_err(|why| why.to_string())?;
     resources.check_unique_persistence_ids().map_err(|why| why.to_string())
 }
 
-/// Only of cpus and mem, of what is asked for, and not below it (mesos-features.md TSK-18).
+/// Only of cpus and mem, of what is asked for, and not below it (TSK-18).
 fn limits(agent: &Agent, task: &TaskInfo, resources: &Resources) -> Result<(), String> {
     if task.limits.is_empty() {
         return Ok(());

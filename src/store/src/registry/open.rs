@@ -228,7 +228,7 @@ fn examine(file: File) -> Result<(Database, Option<Commit>, Content), redb::Erro
 /// Makes the storage engine verify the checksums of all pages. It does so in files that it has not closed, and trusts
 /// the others: it panics where a page of such a file is damaged.
 ///
-/// The file begins with a magic number and a byte of flags (redb, docs/design.md, "Database header").
+/// The file begins with a magic number and a byte of flags (redb's design document, "Database header").
 fn mark_as_not_closed(file: &File) -> Result<(), redb::Error> {
     const MAGIC: &[u8; 9] = b"redb\x1a\x0a\xa9\x0d\x0a";
     const RECOVERY_REQUIRED: u8 = 2;

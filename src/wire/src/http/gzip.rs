@@ -1,4 +1,4 @@
-//! gzip in both directions (wire facts http.md 1.1, 1.3). It does not decide which bodies are streams.
+//! gzip in both directions (docs/mesos/transport.md). It does not decide which bodies are streams.
 
 use std::io::{self, Read, Write};
 

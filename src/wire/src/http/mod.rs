@@ -1,6 +1,6 @@
 //! The HTTP server: requests in, responses out, on the port that libprocess messages arrive at, too.
 //!
-//! hyper speaks HTTP; this module adds what Mesos's clients rely on beyond it (wire facts http.md 1): the texts of
+//! hyper speaks HTTP; this module adds what Mesos's clients rely on beyond it (docs/mesos/transport.md): the texts of
 //! errors, gzip both ways, streams whose reader's end is noticed at once, silence on malformed requests.
 //!
 //! It differs from Mesos 1.11 in six points. Idle connections are closed at a limit of their number and after timeouts.

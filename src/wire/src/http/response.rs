@@ -1,4 +1,4 @@
-//! Responses with the headers and texts of Mesos (wire facts http.md 1.2). It decides nothing.
+//! Responses with the headers and texts of Mesos (docs/mesos/transport.md). It decides nothing.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! The request bytes of a message, exactly as libprocess writes them (wire facts libprocess.md 1.2).
+//! The request bytes of a message, exactly as libprocess writes them (docs/mesos/libprocess.md).
 
 use std::io::Write;
 

@@ -1,4 +1,4 @@
-//! libprocess messages between processes (wire facts libprocess.md 1): received on the HTTP port, sent over
+//! libprocess messages between processes (docs/mesos/libprocess.md): received on the HTTP port, sent over
 //! connections of our own.
 //!
 //! A message is an HTTP POST to `/<process>/<name>` that names its sender. There is no reply channel: to answer, one

@@ -1,4 +1,4 @@
-//! The checks of an agent's `/api/v1` (http.md 7.1 rows 3-17), the only endpoint that knows `application/recordio`.
+//! The checks of an agent's `/api/v1` (docs/mesos/agent-api.md), the only endpoint that knows `application/recordio`.
 
 use super::call::require_post;
 use super::{CallTexts, DecodeFailure, Encoding, accepts};

@@ -1,4 +1,5 @@
-//! The checks that all v1 calls go through before they are looked at: http.md 5.1 rows 5-10 and 12, 8.1 rows 3-4, 6.
+//! The checks that all v1 calls go through before they are looked at: docs/mesos/scheduler-api.md,
+//! docs/mesos/executors.md.
 
 use super::Encoding;
 use crate::http::{Method, Request, Response, StatusCode, last_value};

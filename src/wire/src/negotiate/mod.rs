@@ -1,4 +1,4 @@
-//! Content negotiation of the v1 APIs (wire facts http.md 3): which encoding a call is in, which one its answer has.
+//! Content negotiation of the v1 APIs (docs/mesos/transport.md): which encoding a call is in, which one its answer has.
 //!
 //! The checks stand in Mesos's order and answer with Mesos's words. Decoding itself is handed in: this module knows
 //! neither JSON nor protobuf nor any call.

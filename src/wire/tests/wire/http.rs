@@ -1,4 +1,4 @@
-//! Requests and responses: wire facts http.md 1.1 to 1.4.
+//! Requests and responses: docs/mesos/transport.md.
 
 use std::io::{Read, Write};
 use std::sync::atomic::Ordering;

@@ -1,4 +1,4 @@
-//! Received libprocess messages: wire facts libprocess.md 1.3.
+//! Received libprocess messages: docs/mesos/libprocess.md.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! Sent messages, links and exited events: wire facts libprocess.md 1.2, 1.4, 1.5.
+//! Sent messages, links and exited events: docs/mesos/libprocess.md.
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! RecordIO streams: wire facts http.md 1.4 and 4.
+//! RecordIO streams: docs/mesos/transport.md.
 
 use wire::Limits;
 use wire::http::stream::{Record, StreamEnd};

@@ -1,4 +1,4 @@
-//! The provisioner's backends: how the layers of an image become a root or a volume (mesos-features.md AGT-122).
+//! The provisioner's backends: how the layers of an image become a root or a volume (AGT-122).
 //!
 //! Mounts are only described here; a container's first process makes them.
 

@@ -1,4 +1,4 @@
-//! Garbage collection of images when their disk is almost full (`--image_gc_config`, mesos-features.md AGT-53).
+//! Garbage collection of images when their disk is almost full (`--image_gc_config`, AGT-53).
 //!
 //! `mod.rs` decides which images are deleted.
 

@@ -1,5 +1,5 @@
 //! The provisioner: it brings container images into the store before a container starts, and makes its root of them
-//! (mesos-features.md 8.10, AGT-103).
+//! (docs/mesos/containerizer.mdGT-103).
 //!
 //! The format of images and the store are in the crate `fetcher`; a container's first process mounts.
 

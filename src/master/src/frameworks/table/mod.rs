@@ -232,7 +232,7 @@ impl Frameworks {
         Some(framework.id.clone())
     }
 
-    /// Replaces a framework's info. Its user, its id and whether it checkpoints stay, silently (mesos-features.md
+    /// Replaces a framework's info. Its user, its id and whether it checkpoints stay, silently (
     /// SCH-28).
     pub(crate) fn replace_info(&mut self, key: FrameworkKey, subscription: Subscription) {
         let Some(framework) = self.row(key) else { return };

@@ -1,4 +1,4 @@
-//! `cgroups/...`: a container's control group, its limits and what it counts (mesos-features.md AGT-91 to AGT-93).
+//! `cgroups/...`: a container's control group, its limits and what it counts (AGT-91 to AGT-93).
 //!
 //! `cgroups/cpuset`, `cgroups/hugetlb` and `cgroups/net_prio` only give a container a group of its own, which the list
 //! of controllers does: they have no file.

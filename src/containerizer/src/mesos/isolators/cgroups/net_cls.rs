@@ -1,4 +1,4 @@
-//! `cgroups/net_cls`: handles by which traffic control distinguishes the packets of containers (mesos-features.md
+//! `cgroups/net_cls`: handles by which traffic control distinguishes the packets of containers (
 //! AGT-93).
 //!
 //! Rules for traffic are the operator's. A handle is `primary << 16 | secondary`. After a restart of the agent the

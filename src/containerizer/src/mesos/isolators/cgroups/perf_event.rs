@@ -1,4 +1,4 @@
-//! `cgroups/perf_event`: hardware and kernel events of containers (`--perf_events`, mesos-features.md AGT-93), which
+//! `cgroups/perf_event`: hardware and kernel events of containers (`--perf_events`, AGT-93), which
 //! the program `perf` counts for a while in each interval.
 //!
 //! It counts for containers with a control group of their own; what is inside another one's group is counted there.

@@ -1,4 +1,4 @@
-//! The pressure counters of `cgroups/mem`: how often a container was short of memory (mesos-features.md AGT-92).
+//! The pressure counters of `cgroups/mem`: how often a container was short of memory (AGT-92).
 //!
 //! The kernel counts for a process that has asked for it, at the cost of some system calls for each container. So a
 //! container is counted from the first request for its statistics on: most tasks have ended before.

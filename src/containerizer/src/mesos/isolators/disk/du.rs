@@ -1,4 +1,4 @@
-//! `disk/du`: how much disk executors' containers use (mesos-features.md AGT-101).
+//! `disk/du`: how much disk executors' containers use (AGT-101).
 //!
 //! Sandboxes are measured one after the other on a thread that may block. With `--enforce_container_disk_quota` a
 //! container that uses too much is reported and ended.

@@ -1,5 +1,5 @@
 //! `filesystem/linux`, and `volume/...` and `docker/runtime` with it: the root and the volumes of a container
-//! (mesos-features.md AGT-95 to AGT-98).
+//! (AGT-95 to AGT-98).
 //!
 //! Mount points are made here; the container's first process mounts. Paths that the task's user owns are walked without
 //! following links.

@@ -1,4 +1,4 @@
-//! The host's GPU driver in containers with an image that has the label `com.nvidia.volumes.needed` (mesos-features.md
+//! The host's GPU driver in containers with an image that has the label `com.nvidia.volumes.needed` (
 //! AGT-108).
 //!
 //! The driver's programs and libraries must fit the kernel's module, so images do not have them. Each is mounted below

@@ -1,5 +1,5 @@
 //! `gpu/nvidia`: GPUs as devices with identities: their assignment, the access to devices, and CUDA's variables
-//! (mesos-features.md AGT-108). Mesos has no shares of a GPU.
+//! (AGT-108). Mesos has no shares of a GPU.
 //!
 //! `gpus` are whole devices. `gpu_share` are parts of devices that are kept for sharing (`--gpu_share_devices`): a
 //! container has its share of one device, and CUDA's multi-process service limits it to that part of the processors.

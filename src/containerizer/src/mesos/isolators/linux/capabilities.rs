@@ -1,4 +1,4 @@
-//! `linux/capabilities`: what a container's root may do (capabilities(7), mesos-features.md AGT-105).
+//! `linux/capabilities`: what a container's root may do (capabilities(7), AGT-105).
 
 use agent::ContainerSpec;
 use containers::isolation;

@@ -1,4 +1,4 @@
-//! `linux/nnp`: programs of a container cannot get more rights than it has (PR_SET_NO_NEW_PRIVS, mesos-features.md
+//! `linux/nnp`: programs of a container cannot get more rights than it has (PR_SET_NO_NEW_PRIVS,
 //! AGT-106).
 
 use crate::mesos::isolators::{Container, Isolator, Launch};

@@ -1,4 +1,4 @@
-//! `linux/seccomp`: seccomp profiles in Docker's JSON, turned into the kernel's filters (mesos-features.md AGT-106).
+//! `linux/seccomp`: seccomp profiles in Docker's JSON, turned into the kernel's filters (AGT-106).
 //!
 //! A profile gives each system call an action. The compiler knows filters with one action beside the default, so a
 //! profile becomes a few of them: the kernel runs all and takes the strictest answer, of equals the newest.

@@ -1,4 +1,4 @@
-//! `network/ports`: which ports containers on the host's network listen on (mesos-features.md AGT-111).
+//! `network/ports`: which ports containers on the host's network listen on (AGT-111).
 //!
 //! Nothing keeps a process from listening on a port that its container does not hold; a thread that may block looks for
 //! such ports at intervals. They are logged, and with `--enforce_container_ports` the container is ended. Only TCP is

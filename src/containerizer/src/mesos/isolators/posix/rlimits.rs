@@ -1,4 +1,4 @@
-//! `posix/rlimits`: the resource limits that a container asks for (setrlimit(2), mesos-features.md AGT-107).
+//! `posix/rlimits`: the resource limits that a container asks for (setrlimit(2), AGT-107).
 
 use agent::ContainerSpec;
 use containers::{Rlimit, RlimitKind};

@@ -1,4 +1,4 @@
-//! `network/cni`: containers in network namespaces of their own, which plugins connect (mesos-features.md AGT-109).
+//! `network/cni`: containers in network namespaces of their own, which plugins connect (AGT-109).
 //!
 //! A namespace is made and connected before its container starts, and found again by the files below `--runtime_dir`.
 //! `config.rs` reads the networks, `plugin.rs` runs the plugins.
