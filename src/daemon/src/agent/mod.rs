@@ -46,6 +46,7 @@ use crate::files::Files;
 use crate::firewall::Firewall;
 use crate::flags::{AgentFlags, FlagError, Flags, LoggingFlags, Part};
 use crate::streams::Streams;
+use crate::webui::Webui;
 use executor_connections::ExecutorConnections;
 use handler::Handler;
 use keeper::Keeper;
@@ -159,6 +160,7 @@ pub async fn start(mut given: Flags, log_level: Arc<LogLevel>) -> anyhow::Result
         flags: given,
         connections,
         files: Files::default(),
+        webui: Webui::of(Part::Agent, None),
         firewall,
         log_level,
         strict_peers: strict_peers(),
