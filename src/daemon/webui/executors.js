@@ -179,8 +179,8 @@ export function TaskPage({ state, segments: [framework, id] }) {
   const { holder, task } = found;
   const { container, directory } = placeOf(holder, task);
   const mayRun = holder.runs && !hasEnded(task.state);
-  return html`<${Heading} title=${task.id} above=${html`${above}
-    / <a href=${pathOf(holder)}>${holder.executor.id}</a>`}>
+  const place = html`${above}<span> / </span><a href=${pathOf(holder)}>${holder.executor.id}</a>`;
+  return html`<${Heading} title=${task.id} above=${place}>
       ${task.state ? html`<${State} state=${task.state} />` : html`<${Badge} kind="pending">queued<//>`}
       ${mayRun && html`<${Kill} container=${container} what=${task.id} />`}<//>
     <${Section} title="About"><${Facts} facts=${[

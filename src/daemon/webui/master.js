@@ -63,7 +63,7 @@ function Pages() {
   const store = useStore();
   const name = useClusterName();
   return html`<${Shell} pages=${PAGES} title=${name} notice=${html`<${Notice} store=${store} />`}
-    searchLabel="Search agents, frameworks, tasks" />`;
+    searchLabel="Search agents, frameworks, tasks" isEmpty=${!store.ready} />`;
 }
 
 function Master() {

@@ -62,7 +62,7 @@ const COLUMNS = [
   {
     name: "frameworks",
     title: "Frameworks",
-    width: "7rem",
+    width: "8rem",
     numeric: true,
     minor: true,
     value: (role) => role.frameworks.length,

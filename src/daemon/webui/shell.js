@@ -2,7 +2,7 @@
 // It is given the pages and knows none of them.
 
 import { html, render, useEffect, useRef, useState } from "./vendor/preact-htm.js";
-import { call, credentials, logIn, logOut, user, whenUnauthorized } from "./api.js";
+import { call, credentials, logIn, logOut, read, user, whenUnauthorized } from "./api.js";
 import { useRoute } from "./route.js";
 import { DialogHost } from "./dialog.js";
 
@@ -52,12 +52,17 @@ function LogIn({ accepted }) {
     }
     logIn(name, password);
     try {
-      await call("GET_VERSION");
-      accepted();
+      // One endpoint of each realm, either of which may be the protected one.
+      await Promise.all([call("GET_VERSION"), read("/system/stats.json")]);
     } catch (failure) {
-      setError(failure.status === 401 ? "The principal or the password is wrong." : failure.message);
       if (failure.status === 401) logOut();
+      // Refused to this user is accepted as a log-in.
+      if (failure.status !== 403) {
+        setError(failure.status === 401 ? "The principal or the password is wrong." : failure.message);
+        return;
+      }
     }
+    accepted();
   };
   return html`<main class="login"><form onSubmit=${submit}>
     <h1><img src="assets/icon.svg" alt="" /> tepui</h1>
@@ -74,13 +79,17 @@ const isCurrent = (item, first) => (item.route ?? item.title.toLowerCase()) === 
 
 /**
  * The frame around a page. `pages` are `{title, route, page}`; a page that is not in the navigation is `hidden` and may
- * name the route of its `parent`. `title` and `notice` are above the content.
+ * name the route of its `parent`. `title` and `notice` are above the content, which is left out while there is none:
+ * `isEmpty`.
  */
-export function Shell({ pages, title, notice, searchLabel }) {
+export function Shell({ pages, title, notice, searchLabel, isEmpty = false }) {
   const { segments, query } = useRoute();
   const found = pages.find((item) => isCurrent(item, segments[0]));
   const main = useRef();
   useEffect(() => scrollTo(0, 0), [segments.join("/")]);
+  const content = found
+    ? html`<${found.page} key=${segments.join("/")} segments=${segments.slice(1)} query=${query} />`
+    : html`<h1>There is no such page</h1><p><a href="#/">Overview</a></p>`;
   const name = user();
   const leave = () => {
     logOut();
@@ -116,11 +125,7 @@ export function Shell({ pages, title, notice, searchLabel }) {
     </nav>
     <main id="main" tabindex="-1" ref=${main}>
       ${notice}
-      ${
-        found
-          ? html`<${found.page} key=${segments.join("/")} segments=${segments.slice(1)} query=${query} />`
-          : html`<h1>There is no such page</h1><p><a href="#/">Overview</a></p>`
-      }
+      ${!isEmpty && content}
     </main>
     <${DialogHost} />`;
 }

@@ -143,7 +143,7 @@ function TaskPage({ framework, id }) {
   const store = useStore();
   const task = store.task(framework, id);
   const name = store.frameworkName(framework);
-  const above = html`<a href="#/tasks">Tasks</a> / <a href=${link("frameworks", framework)}>${name}</a>`;
+  const above = html`<a href="#/tasks">Tasks</a><span> / </span><a href=${link("frameworks", framework)}>${name}</a>`;
   if (!task) {
     return html`<${Heading} title=${id} above=${above} />
       <${Empty}>${
