@@ -69,6 +69,13 @@ impl Browser {
         self.runtime.block_on(self.client.refresh()).unwrap();
     }
 
+    /// Opens an address in a new tab, which comes into view instead of the others.
+    pub fn open_tab(&self, url: &str) {
+        let tab = self.runtime.block_on(self.client.new_window(true)).unwrap().handle;
+        self.runtime.block_on(self.client.switch_to_window(tab)).unwrap();
+        self.open(url);
+    }
+
     pub fn url(&self) -> String {
         self.runtime.block_on(self.client.current_url()).unwrap().to_string()
     }

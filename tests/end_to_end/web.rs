@@ -115,6 +115,17 @@ fn pages_fit_small_and_large_screens_and_are_accessible() {
     }
 }
 
+/// A browser opens six connections to a server, and each page in view holds one for its event stream.
+#[test]
+fn pages_out_of_view_leave_their_connections_to_others() {
+    let cluster = Cluster::start("web-tabs", 1, "cpus:2;mem:256;disk:256");
+    let browser = Browser::start();
+    for _ in 0..8 {
+        browser.open_tab(&format!("http://{}/#/agents", cluster.master));
+        browser.shows(&["Agents", "active"]);
+    }
+}
+
 #[test]
 fn agents_are_drained_tasks_killed_and_frameworks_torn_down_after_a_confirmation() {
     let cluster = Cluster::start("web-changes", 1, "cpus:2;mem:256;disk:256");

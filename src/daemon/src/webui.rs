@@ -54,6 +54,7 @@ const FILES: &[(&str, &[u8])] = files![
     "theme.js",
     "ui.js",
     "vendor/preact-htm.js",
+    "visible.js",
 ];
 
 /// Where the program's files may come from and what its page may do: nothing but this origin, and no inline script.

@@ -4,6 +4,7 @@
 import { CallError, call, subscribe } from "./api.js";
 import { hasEnded } from "./format.js";
 import { agentOf, frameworkOf, statusOf, taskOf } from "./model.js";
+import { visible, whenHidden } from "./visible.js";
 
 /** Ended tasks that are kept; the master itself forgets the oldest. */
 const ENDED_MAX = 100_000;
@@ -12,6 +13,8 @@ const RENDER_EVERY = 200;
 /** Shortest time between two calls for the same answer. Slow answers are asked for less often. */
 const CALL_EVERY = 2000;
 const RECONNECT_EVERY = 2000;
+/** How long an answer is kept that no page shows. */
+const ANSWER_KEPT = 60_000;
 
 /** The key of a task in the map of tasks. */
 const taskKey = (framework, task) => `${framework}/${task}`;
@@ -33,26 +36,36 @@ export class Store {
   #scheduled = false;
   #pause = RENDER_EVERY;
   #answers = new Map();
-  #stop = new AbortController();
+  #stopped = false;
+  /** Ends the current event stream. */
+  #leave = () => {};
 
-  /** Follows the event stream, and subscribes again when it ends. */
+  /** Follows the event stream while the page is in view, and subscribes again when the stream ends. */
   async run() {
-    for (const { signal } = this.#stop; !signal.aborted;) {
+    while (!this.#stopped) {
+      await visible();
+      const connection = new AbortController();
+      this.#leave = () => connection.abort();
+      const forget = whenHidden(this.#leave);
+      let failure;
       try {
-        await subscribe((event) => this.#apply(event), signal);
+        await subscribe((event) => this.#apply(event), connection.signal);
       } catch (error) {
-        if (signal.aborted) return;
-        this.error = error instanceof CallError ? error : new CallError(0, String(error));
-        this.#changed();
-        // Only a new user, or another master, changes these answers.
-        if ([307, 401, 403].includes(error.status)) return;
+        failure = error;
       }
+      forget();
+      if (connection.signal.aborted || this.#stopped) continue;
+      this.error = failure instanceof CallError ? failure : new CallError(0, String(failure));
+      this.#changed();
+      // Only another user changes these answers.
+      if (failure.status === 401 || failure.status === 403) return;
       await new Promise((resume) => setTimeout(resume, RECONNECT_EVERY));
     }
   }
 
   stop() {
-    this.#stop.abort();
+    this.#stopped = true;
+    this.#leave();
   }
 
   /** Calls `listener` after changes; returns a function that ends this. */
@@ -69,10 +82,19 @@ export class Store {
   answer(type, body) {
     const key = type + JSON.stringify(body ?? null);
     let answer = this.#answers.get(key);
-    if (!answer) this.#answers.set(key, (answer = { key, type, body, version: -1, next: 0 }));
+    if (!answer) {
+      this.#forgetAnswers();
+      this.#answers.set(key, (answer = { type, body, version: -1, next: 0 }));
+    }
     answer.used = Date.now();
     this.#ask(answer);
     return answer;
+  }
+
+  /** Forgets answers that no page has shown for a while. */
+  #forgetAnswers() {
+    const kept = [...this.#answers].filter(([, { used }]) => used > Date.now() - ANSWER_KEPT);
+    this.#answers = new Map(kept);
   }
 
   /** Asks for all answers again, after a change that has no event. */
