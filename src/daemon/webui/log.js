@@ -98,7 +98,8 @@ export function Log({ path, title, missing = "The file does not exist, or not an
       <button type="button" onClick=${() => download(path).catch(failed)}>Download</button>
     </div>
     ${error && html`<p class="failure" role="alert">${error}</p>`}
-    <pre ref=${text} tabindex="0" role="log" aria-live="off" aria-label="Text of ${title}" onScroll=${scrolled}>${tail.text}</pre>
+    <pre ref=${text} tabindex="0" role="log" aria-live="off" aria-label="Text of ${title}"
+      onScroll=${scrolled}>${tail.text}</pre>
   </section>`;
 }
 

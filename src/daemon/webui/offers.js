@@ -11,7 +11,8 @@ const columns = (store) => [
     name: "id",
     title: "Offer",
     value: (offer) => offer.id.value,
-    cell: (offer) => html`<code>${offer.id.value}</code>`,
+    // What is before it is the same for all offers of a master.
+    cell: (offer) => html`<code title=${offer.id.value}>${offer.id.value.split("-").pop()}</code>`,
   },
   {
     name: "framework",
@@ -36,8 +37,8 @@ const columns = (store) => [
     title: "Agent",
     width: "18%",
     minor: true,
-    value: (offer) => offer.hostname,
-    cell: (offer) => html`<a href=${link("agents", offer.agent_id.value)}>${offer.hostname}</a>`,
+    value: (offer) => store.agentName(offer.agent_id.value),
+    cell: (offer) => html`<a href=${link("agents", offer.agent_id.value)}>${store.agentName(offer.agent_id.value)}</a>`,
   },
   {
     name: "resources",
@@ -62,7 +63,12 @@ export function OffersPage() {
   return html`<${Answer} answer=${answer}>${({ frameworks }) => {
     const all = frameworks.flatMap((framework) => framework.offers ?? []);
     const fits = (offer) =>
-      [offer.id.value, offer.hostname, offer.allocation_info?.role, store.frameworkName(offer.framework_id.value)]
+      [
+        offer.id.value,
+        store.agentName(offer.agent_id.value),
+        offer.allocation_info?.role,
+        store.frameworkName(offer.framework_id.value),
+      ]
         .join(" ")
         .toLowerCase()
         .includes(text.toLowerCase());

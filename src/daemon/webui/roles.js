@@ -1,7 +1,7 @@
 // Roles: shares, weights, quotas and what is allocated, as a list and for one role.
 
 import { html } from "./vendor/preact-htm.js";
-import { amounts, amountsText, count, number, percent, quantities } from "./format.js";
+import { amount, amounts, amountsText, count, number, percent, quantities } from "./format.js";
 import { link, setQuery, useRoute } from "./route.js";
 import { Table, shown } from "./table.js";
 import { Answer, Bar, Empty, Facts, Filter, Heading, Section, useAnswer, useStore } from "./ui.js";
@@ -154,7 +154,7 @@ function RolePage({ name }) {
           name: title,
           title,
           numeric: index > 0,
-          cell: (row) => (index === 0 ? row.name : number(row.values[index - 1])),
+          cell: (row) => (index === 0 ? row.name : amount(row.name, row.values[index - 1])),
         }))} />`
       }<//>
       <${Section} title="Frameworks" note=${count(role.frameworks.length)}>${
