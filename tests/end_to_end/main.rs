@@ -10,6 +10,7 @@ mod agent_faults;
 mod authentication;
 mod backends;
 mod binpack;
+mod browser;
 mod cleanup;
 mod connection;
 mod connections;
@@ -45,5 +46,6 @@ mod support;
 mod task_settings;
 mod uuids;
 mod video;
+mod web;
 #[path = "../../src/detector/tests/zookeeper/mod.rs"]
 mod zookeeper;

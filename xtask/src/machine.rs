@@ -48,6 +48,8 @@ const PACKAGES: &[Package] = &[
         why: "is what masters find each other by, in conformance cases; nothing starts it by itself",
         probe: &["test", "-e", "/usr/share/java/zookeeper.jar"],
     },
+    Package { name: "chromium", why: "shows the web page", probe: &["chromium", "--version"] },
+    Package { name: "chromium-driver", why: "drives that browser", probe: &["chromedriver", "--version"] },
     Package { name: "gcc", why: "compiles that extension module", probe: &["cc", "--version"] },
 ];
 

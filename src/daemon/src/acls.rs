@@ -100,7 +100,7 @@ impl Asker {
             Shared::Flags => self.must(Action::ViewFlags, None),
             Shared::LoggingToggle => self.must(Action::GetEndpoint, Some("/logging/toggle")),
             Shared::FilesDebug => self.must(Action::GetEndpoint, Some("/files/debug")),
-            Shared::Health | Shared::Version | Shared::Help | Shared::SystemStats => Ok(()),
+            Shared::Health | Shared::Version | Shared::Help | Shared::SystemStats | Shared::Webui(_) => Ok(()),
             // Each path separately.
             Shared::FilesBrowse | Shared::FilesRead | Shared::FilesDownload => Ok(()),
         }

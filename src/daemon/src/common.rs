@@ -1,4 +1,4 @@
-//! Endpoints that master and agent share: health, version, flags, files, load, log level, help.
+//! Endpoints that master and agent share: health, version, flags, files, load, log level, help, the web page.
 //!
 //! They do not depend on the cores.
 
@@ -26,6 +26,7 @@ use crate::files::Files;
 use crate::firewall::Firewall;
 use crate::flags::{Flags, LoggingFlags, Part};
 use crate::host;
+use crate::webui::Webui;
 
 /// The Mesos release whose wire this is: clients and agents compare it (docs/mesos/clients.md).
 pub const MESOS_VERSION: &str = "1.11.0";
@@ -43,6 +44,8 @@ pub struct Common {
     pub files: Files,
     /// Its connections: those of clients, and those to other processes.
     pub(crate) connections: Connections,
+    /// The page at `/`.
+    pub(crate) webui: Webui,
     /// Disabled endpoints.
     pub(crate) firewall: Firewall,
     /// How much is logged.
@@ -70,6 +73,8 @@ pub enum Shared {
     FilesRead,
     FilesDownload,
     FilesDebug,
+    /// The web page at `""`, or one of its directories.
+    Webui(&'static str),
 }
 
 /// Adds the shared endpoints to a daemon's routes.
@@ -85,6 +90,8 @@ pub fn add_routes<T>(table: Table<T>, process: &str, route: impl Fn(Shared) -> T
         .add("files", "/read", route(Shared::FilesRead))
         .add("files", "/download", route(Shared::FilesDownload))
         .add("files", "/debug", route(Shared::FilesDebug))
+        .add(process, "", route(Shared::Webui("")))
+        .add(process, "/assets", route(Shared::Webui("assets")))
 }
 
 impl Common {
@@ -106,8 +113,8 @@ impl Common {
         }
     }
 
-    /// Answers a shared endpoint.
-    pub async fn answer(self: &Arc<Self>, endpoint: Shared, request: &Request) -> Response {
+    /// Answers a shared endpoint. `rest` is what follows it in the path.
+    pub async fn answer(self: &Arc<Self>, endpoint: Shared, rest: &str, request: &Request) -> Response {
         let jsonp = request.query.get("jsonp");
         match endpoint {
             Shared::Health => Response::empty(StatusCode::OK),
@@ -120,6 +127,7 @@ impl Common {
             Shared::FilesRead => files::read(self, request).await,
             Shared::FilesDownload => files::download(self, request).await,
             Shared::FilesDebug => files::debug(self, jsonp),
+            Shared::Webui(directory) => self.webui.answer(directory, rest, request).await,
         }
     }
 

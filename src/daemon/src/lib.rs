@@ -29,4 +29,5 @@ mod prometheus;
 pub mod random;
 mod realms;
 mod streams;
+mod webui;
 mod zookeeper;

@@ -26,7 +26,7 @@ impl Realm {
     /// That of an endpoint that both daemons have.
     pub(crate) fn of(shared: Shared) -> Realm {
         match shared {
-            Shared::Health | Shared::Version | Shared::Help => Realm::Open,
+            Shared::Health | Shared::Version | Shared::Help | Shared::Webui(_) => Realm::Open,
             Shared::LoggingToggle => Realm::ReadWrite,
             Shared::Flags | Shared::SystemStats => Realm::ReadOnly,
             Shared::FilesBrowse | Shared::FilesRead | Shared::FilesDownload | Shared::FilesDebug => Realm::ReadOnly,

@@ -74,12 +74,12 @@ impl Handler {
         self.driver.read(Agent::snapshot).await
     }
 
-    async fn answer(&self, route: Route, request: &Request, asker: Asker) -> Response {
+    async fn answer(&self, route: Route, rest: &str, request: &Request, asker: Asker) -> Response {
         if let Err(refusal) = self.must(route, request, &asker).await {
             return *refusal;
         }
         match route {
-            Route::Shared(endpoint) => self.common.answer(endpoint, request).await,
+            Route::Shared(endpoint) => self.common.answer(endpoint, rest, request).await,
             Route::Executor => executor_api::answer(self, request).await,
             Route::Operator => operator_api::answer(self, request, asker).await,
             Route::Metrics => metrics::answer(self, request).await,
@@ -267,7 +267,7 @@ impl wire::http::Handler for Handler {
         if !matches!(request.body, Body::Stream(_)) {
             return tokio::select! {
                 biased;
-                answer = self.answer(*found.route, &request, asker) => answer,
+                answer = self.answer(*found.route, found.rest, &request, asker) => answer,
                 why = self.not_durable(*found.route) => Response::unavailable(format!(
                     "The agent cannot write its checkpoints: {why}. It shows only state that is durable"
                 )),

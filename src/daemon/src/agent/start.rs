@@ -37,6 +37,7 @@ use crate::firewall::Firewall;
 use crate::flags::{AgentFlags, FlagError, Flags, LoggingFlags, Part};
 use crate::realms::Realms;
 use crate::streams::Streams;
+use crate::webui::Webui;
 
 /// Starts an agent in the current runtime, which must be a single-threaded one for the best speed.
 ///
@@ -85,6 +86,7 @@ impl Setup {
             flags: given,
             connections,
             files: Files::default(),
+            webui: Webui::of(Part::Agent, None),
             firewall,
             log_level,
             strict_peers: strict_peers(),

@@ -5,6 +5,8 @@ use wire::http::Response;
 use crate::flags::Part;
 
 const SHARED: &[(&str, &str)] = &[
+    ("/", "the web page"),
+    ("/assets", "files of the web page"),
     ("/health", "200 while the daemon answers"),
     ("/version", "the version whose wire this is, and this build"),
     ("/flags", "the effective flags"),
@@ -20,6 +22,8 @@ const SHARED: &[(&str, &str)] = &[
 ];
 
 const MASTER: &[(&str, &str)] = &[
+    ("/app", "files of --webui_dir"),
+    ("/node_modules", "files of --webui_dir"),
     ("/api/v1", "operator API (POST)"),
     ("/api/v1/scheduler", "scheduler API (POST)"),
     ("/state", "everything: agents, frameworks, tasks"),

@@ -10,7 +10,7 @@ use super::spec::{Address, Bytes, Flag, Json, Kind, flags};
 use super::{FlagError, Flags};
 
 flags! {
-    /// The name and the place of the master.
+    /// The name and the place of the master, and its web page.
     IdentityFlags {
         /// Cluster name shown in UI/state
         cluster: Option<String>,
@@ -18,6 +18,8 @@ flags! {
         domain: Option<Json>,
         /// Listen port
         port: u64 = "5050",
+        /// Directory of another web page: index.html, app, assets, node_modules
+        webui_dir: Option<PathBuf>,
     }
 }
 
@@ -184,7 +186,6 @@ pub(super) const UNREAD: &[Flag] = &[
     Flag::unsupported("modules_dir", Kind::Path, None, "directory of module manifests; exclusive with modules"),
     Flag::unsupported("registry_strict", Kind::Bool, Some("false"), "true is rejected (disabled flag)"),
     Flag::of_loader("version", Kind::Bool, Some("false"), "print and exit"),
-    Flag::without_effect("webui_dir", Kind::Path, None, "static UI files", "there are no files of a web UI"),
 ];
 
 /// All flags of the master.

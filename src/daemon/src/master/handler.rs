@@ -131,7 +131,7 @@ impl Handler {
             return *refusal;
         }
         match route {
-            Route::Shared(endpoint) => self.common.answer(endpoint, request).await,
+            Route::Shared(endpoint) => self.common.answer(endpoint, rest, request).await,
             Route::Scheduler => scheduler_api::answer(self, request, principal).await,
             Route::Operator => operator_api::answer(self, request, asker).await,
             Route::Redirect if rest.is_empty() => self.redirect(),
@@ -229,6 +229,8 @@ impl Handler {
 /// What is where.
 fn routes() -> Table<Route> {
     let routes = common::add_routes(Table::new("master"), "master", Route::Shared)
+        .add("master", "/app", Route::Shared(Shared::Webui("app")))
+        .add("master", "/node_modules", Route::Shared(Shared::Webui("node_modules")))
         .add("master", "/api/v1", Route::Operator)
         .add("master", "/api/v1/scheduler", Route::Scheduler)
         .add("master", "/state", Route::State)
@@ -335,7 +337,9 @@ mod tests {
     fn who_is_asked_where() {
         let routes = routes();
         let of = |path: &str| routes.find(path).map(|found| realm(*found.route));
-        for path in ["/health", "/master/health", "/version", "/redirect", "/master/redirect", "/help"] {
+        for path in
+            ["/health", "/master/health", "/version", "/redirect", "/master/redirect", "/help", "/", "/assets/x"]
+        {
             assert_eq!(of(path), Some(Realm::Open), "{path}");
         }
         let read_only = [

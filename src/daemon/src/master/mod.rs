@@ -54,6 +54,7 @@ use crate::firewall::Firewall;
 use crate::flags::master::AllocationFlags;
 use crate::flags::{FlagError, Flags, LoggingFlags, MasterFlags, Part};
 use crate::streams::Streams;
+use crate::webui::Webui;
 use authentication::Authentication;
 use election::{Standby, Switch};
 use handler::Handler;
@@ -118,6 +119,7 @@ pub async fn start(mut given: Flags, log_level: Arc<LogLevel>) -> anyhow::Result
         part: Part::Master,
         logging: LoggingFlags::read(&given)?,
         flags: given,
+        webui: Webui::of(Part::Master, flags.identity.webui_dir.as_deref()),
         connections,
         files: Files::default(),
         firewall,
