@@ -34,6 +34,7 @@ mod perf;
 mod ports;
 mod process;
 mod pymesos;
+mod python;
 mod quality;
 mod registry;
 mod runtime_files;

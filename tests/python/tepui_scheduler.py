@@ -1,0 +1,86 @@
+"""Runs tasks through the package `tepui`: updates, kill, reconciliation, failover of the scheduler, operator calls.
+
+The argument is the master's address.
+"""
+
+import asyncio
+import sys
+from typing import Any
+
+import tepui
+
+RESOURCES = [tepui.scalar("cpus", 0.1), tepui.scalar("mem", 32)]
+FRAMEWORK = {"user": "root", "name": "python", "roles": ["*"], "failover_timeout": 60.0,
+             "capabilities": [{"type": "MULTI_ROLE"}]}
+
+
+def task(name: str, command: str) -> dict[str, Any]:
+    return {"name": name, "task_id": {"value": name}, "command": {"value": command}, "resources": RESOURCES}
+
+
+async def first(master: str) -> dict[str, Any]:
+    """Launch three short tasks and one long one until the three finished and the long one runs."""
+    states: dict[str, str] = {}
+    launched = False
+    async with tepui.Scheduler(master, FRAMEWORK) as scheduler:
+        async for event in scheduler.events():
+            if event["type"] == "OFFERS":
+                for offer in event["offers"]["offers"]:
+                    if launched:
+                        await scheduler.decline([offer], refuse_seconds=0.1)
+                        continue
+                    assert tepui.scalar_sum(offer["resources"], "cpus") >= 0.4
+                    launched = True
+                    tasks = [task(f"short-{i}", "true") for i in range(3)]
+                    await scheduler.launch(offer, [*tasks, task("long", "exec sleep 1000")])
+            elif event["type"] == "UPDATE":
+                status = event["update"]["status"]
+                states[status["task_id"]["value"]] = status["state"]
+            if list(states.values()).count("TASK_FINISHED") == 3 and states.get("long") == "TASK_RUNNING":
+                return scheduler.framework
+    raise AssertionError("the session ended")
+
+
+async def second(master: str, framework: dict[str, Any]) -> None:
+    """Subscribe with the first scheduler's framework id, reconcile, kill the long task, and tear down."""
+    reconciled = False
+    async with tepui.Scheduler(master, framework) as scheduler:
+        async for event in scheduler.events():
+            if event["type"] == "SUBSCRIBED":
+                await scheduler.reconcile(["long"])
+            elif event["type"] == "UPDATE" and event["update"]["status"]["task_id"]["value"] == "long":
+                status = event["update"]["status"]
+                if status.get("reason") == "REASON_RECONCILIATION" and not reconciled:
+                    assert status["state"] == "TASK_RUNNING", status
+                    reconciled = True
+                    await scheduler.kill("long", status["agent_id"]["value"])
+                elif status["state"] == "TASK_KILLED":
+                    assert reconciled
+                    break
+        await scheduler.teardown()
+        try:
+            await scheduler.revive()
+        except tepui.ClosedSession:
+            return
+    raise AssertionError("a call after the end of the session raises ClosedSession")
+
+
+async def main(master: str) -> None:
+    framework = await first(master)
+    async with tepui.Operator(master) as operator:
+        assert len((await operator.agents())["agents"]) == 2
+        known = (await operator.frameworks())["frameworks"]
+        assert framework["id"] in [entry["framework_info"]["id"] for entry in known]
+        await second(master, framework)
+        known = (await operator.frameworks()).get("frameworks", [])
+        assert framework["id"] not in [entry["framework_info"]["id"] for entry in known]
+        try:
+            await operator.call("NO_SUCH_CALL")
+        except tepui.CallError as error:
+            assert error.status == 400, error
+        else:
+            raise AssertionError("an unknown call is an error")
+    print("all is well")
+
+
+asyncio.run(asyncio.wait_for(main(sys.argv[1]), 60))
