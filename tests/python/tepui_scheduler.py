@@ -69,6 +69,14 @@ async def main(master: str) -> None:
     framework = await first(master)
     async with tepui.Operator(master) as operator:
         assert len((await operator.agents())["agents"]) == 2
+        await operator.update_weights({"python": 2.0})
+        assert {"role": "python", "weight": 2.0} in (await operator.weights())["weight_infos"]
+        limits = {"cpus": {"value": 2.0}}
+        await operator.update_quota([{"role": "python", "limits": limits}])
+        assert (await operator.quota())["status"]["configs"][0]["limits"] == limits
+        agent_id = (await operator.agents())["agents"][0]["agent_info"]["id"]["value"]
+        await operator.deactivate(agent_id)
+        await operator.reactivate(agent_id)
         known = (await operator.frameworks())["frameworks"]
         assert framework["id"] in [entry["framework_info"]["id"] for entry in known]
         await second(master, framework)

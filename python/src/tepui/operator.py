@@ -6,6 +6,7 @@ from typing import Any
 import httpx
 
 from .http import base_url, post
+from .resources import Resource
 
 
 class Operator:
@@ -15,7 +16,7 @@ class Operator:
         self._base = base_url(master)
         self._client = httpx.AsyncClient(auth=auth, timeout=30)
 
-    async def __aenter__(self) -> "Operator":
+    async def __aenter__(self) -> "Operator":  # noqa: PYI034 (typing.Self needs Python 3.11)
         return self
 
     async def __aexit__(
@@ -54,3 +55,63 @@ class Operator:
     async def teardown(self, framework_id: str) -> None:
         """End a framework and its tasks."""
         await self.call("TEARDOWN", {"framework_id": {"value": framework_id}})
+
+    async def quota(self) -> Any:
+        """Return the answer of GET_QUOTA."""
+        return await self.call("GET_QUOTA")
+
+    async def weights(self) -> Any:
+        """Return the answer of GET_WEIGHTS."""
+        return await self.call("GET_WEIGHTS")
+
+    async def maintenance_status(self) -> Any:
+        """Return the answer of GET_MAINTENANCE_STATUS."""
+        return await self.call("GET_MAINTENANCE_STATUS")
+
+    async def maintenance_schedule(self) -> Any:
+        """Return the answer of GET_MAINTENANCE_SCHEDULE."""
+        return await self.call("GET_MAINTENANCE_SCHEDULE")
+
+    async def update_quota(self, configs: list[dict[str, Any]]) -> None:
+        """Set the quota of roles. *configs* are QuotaConfigs."""
+        await self.call("UPDATE_QUOTA", {"quota_configs": configs})
+
+    async def update_weights(self, weights: dict[str, float]) -> None:
+        """Set the weights of roles."""
+        await self.call("UPDATE_WEIGHTS", {"weight_infos": [{"role": role, "weight": weight} for role, weight in weights.items()]})
+
+    async def reserve(self, agent_id: str, resources: list[Resource]) -> None:
+        """Reserve *resources*, which carry their reservations."""
+        await self.call("RESERVE_RESOURCES", {"agent_id": {"value": agent_id}, "resources": resources})
+
+    async def unreserve(self, agent_id: str, resources: list[Resource]) -> None:
+        """Unreserve *resources*."""
+        await self.call("UNRESERVE_RESOURCES", {"agent_id": {"value": agent_id}, "resources": resources})
+
+    async def create_volumes(self, agent_id: str, volumes: list[Resource]) -> None:
+        """Create persistent volumes."""
+        await self.call("CREATE_VOLUMES", {"agent_id": {"value": agent_id}, "volumes": volumes})
+
+    async def destroy_volumes(self, agent_id: str, volumes: list[Resource]) -> None:
+        """Destroy persistent volumes."""
+        await self.call("DESTROY_VOLUMES", {"agent_id": {"value": agent_id}, "volumes": volumes})
+
+    async def update_maintenance_schedule(self, schedule: dict[str, Any]) -> None:
+        """Replace the maintenance schedule."""
+        await self.call("UPDATE_MAINTENANCE_SCHEDULE", {"schedule": schedule})
+
+    async def drain(self, agent_id: str, *, mark_gone: bool = False) -> None:
+        """Drain an agent: kill its tasks and stop offers of it."""
+        await self.call("DRAIN_AGENT", {"agent_id": {"value": agent_id}, "mark_gone": mark_gone})
+
+    async def deactivate(self, agent_id: str) -> None:
+        """Stop offers of an agent."""
+        await self.call("DEACTIVATE_AGENT", {"agent_id": {"value": agent_id}})
+
+    async def reactivate(self, agent_id: str) -> None:
+        """End :meth:`drain` or :meth:`deactivate`."""
+        await self.call("REACTIVATE_AGENT", {"agent_id": {"value": agent_id}})
+
+    async def mark_gone(self, agent_id: str) -> None:
+        """Mark an agent as gone; it cannot register again."""
+        await self.call("MARK_AGENT_GONE", {"agent_id": {"value": agent_id}})

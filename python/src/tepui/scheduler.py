@@ -1,6 +1,7 @@
 """A scheduler's session with the leading master."""
 
 import asyncio
+import base64
 import json
 import random
 from collections.abc import AsyncIterator
@@ -48,7 +49,7 @@ class Scheduler:
         value: str | None = self.framework.get("id", {}).get("value")
         return value
 
-    async def __aenter__(self) -> "Scheduler":
+    async def __aenter__(self) -> "Scheduler":  # noqa: PYI034 (typing.Self needs Python 3.11)
         return self
 
     async def __aexit__(
@@ -169,6 +170,11 @@ class Scheduler:
     async def reconcile(self, task_ids: list[str] | None = None) -> None:
         """Request the state of the tasks, or of all tasks."""
         await self.call("RECONCILE", {"tasks": [{"task_id": {"value": task}} for task in task_ids or []]})
+
+    async def message(self, agent_id: str, executor_id: str, data: bytes) -> None:
+        """Send *data* to an executor."""
+        ids = {"agent_id": {"value": agent_id}, "executor_id": {"value": executor_id}}
+        await self.call("MESSAGE", ids | {"data": base64.b64encode(data).decode()})
 
     async def revive(self) -> None:
         """Remove the offer filters."""
