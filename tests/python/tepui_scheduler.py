@@ -69,6 +69,11 @@ async def main(master: str) -> None:
     framework = await first(master)
     async with tepui.Operator(master) as operator:
         assert len((await operator.agents())["agents"]) == 2
+        assert await operator.policies()
+        assert await operator.fairness()
+        async for event in operator.events():
+            assert event["type"] == "SUBSCRIBED"
+            break
         await operator.update_weights({"python": 2.0})
         assert {"role": "python", "weight": 2.0} in (await operator.weights())["weight_infos"]
         limits = {"cpus": {"value": 2.0}}

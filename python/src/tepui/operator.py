@@ -1,11 +1,15 @@
 """Operator calls of a master."""
 
+import json
+from collections.abc import AsyncIterator
 from types import TracebackType
 from typing import Any
 
 import httpx
 
-from .http import base_url, post
+from .errors import CallError
+from .http import JSON, base_url, post
+from .recordio import Decoder
 from .resources import Resource
 
 
@@ -29,7 +33,7 @@ class Operator:
         message: dict[str, Any] = {"type": kind}
         if body is not None:
             message[kind.lower()] = body
-        _, answer = await post(self._client, self._base, "/api/v1", message, {})
+        self._base, answer = await post(self._client, self._base, "/api/v1", message, {})
         return answer.get(kind.lower()) if answer else None
 
     async def state(self) -> Any:
@@ -115,3 +119,30 @@ class Operator:
     async def mark_gone(self, agent_id: str) -> None:
         """Mark an agent as gone; it cannot register again."""
         await self.call("MARK_AGENT_GONE", {"agent_id": {"value": agent_id}})
+
+    async def policies(self) -> Any:
+        """Return the answer of GET_POLICIES, a call of tepui's own."""
+        return await self.call("GET_POLICIES")
+
+    async def fairness(self) -> Any:
+        """Return the answer of GET_FAIRNESS, a call of tepui's own."""
+        return await self.call("GET_FAIRNESS")
+
+    async def events(self) -> AsyncIterator[dict[str, Any]]:
+        """Yield the master's events, the first of which holds its state, until the connection ends.
+
+        Heartbeats are not yielded. Raises :exc:`httpx.ReadTimeout` if the master is silent for 75 seconds.
+        """
+        await self.call("GET_HEALTH")  # Follows a redirect to the leading master.
+        async with self._client.stream(
+            "POST", self._base + "/api/v1", json={"type": "SUBSCRIBE"}, headers=JSON, timeout=75
+        ) as answer:
+            if answer.status_code != 200:
+                await answer.aread()
+                raise CallError(answer.status_code, answer.text)
+            decoder = Decoder()
+            async for data in answer.aiter_bytes():
+                for record in decoder.feed(data):
+                    event: dict[str, Any] = json.loads(record)
+                    if event["type"] != "HEARTBEAT":
+                        yield event
