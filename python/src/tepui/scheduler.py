@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import contextlib
 import json
 import random
 from collections.abc import AsyncIterator
@@ -79,7 +80,9 @@ class Scheduler:
                     if event["type"] != "HEARTBEAT":
                         yield event
                         if event["type"] == "UPDATE" and self._acknowledge and self._stream_id:
-                            await self.acknowledge(event["update"]["status"])
+                            # An update whose acknowledgement is lost comes again.
+                            with contextlib.suppress(TepuiError):
+                                await self.acknowledge(event["update"]["status"])
             except (httpx.TransportError, asyncio.TimeoutError):
                 pass
             except CallError as error:
