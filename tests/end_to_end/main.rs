@@ -35,6 +35,7 @@ mod perf;
 mod ports;
 mod process;
 mod pymesos;
+mod python;
 mod quality;
 mod registry;
 mod runtime_files;

@@ -34,4 +34,6 @@ $pip install --no-build-isolation "$build/http-parser-0.9.0"
 $pip install --no-build-isolation pymesos==0.3.15
 $pip install marathon==0.13.0
 unset PYTHONPATH
-"$directory/bin/python" -W ignore -c 'import http_parser.parser, pymesos, marathon'
+# Editable: a change of the package needs no new environment.
+$pip install --editable "$(dirname "$0")/../../python[test]"
+"$directory/bin/python" -W ignore -c 'import http_parser.parser, pymesos, marathon, tepui'
