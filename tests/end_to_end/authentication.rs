@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
+use std::process::Output;
 use std::sync::{Arc, Mutex};
 
 use crate::process::{Process, Stream, ToItsEnd};
@@ -163,6 +164,10 @@ fn frameworks_and_operators_say_who_they_are_by_http() {
     for words in [&task[..], &["agents"]] {
         assert!(!with(words, "wrong").status.success(), "{words:?}");
     }
+    let errors = |output: Output| String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(errors(with(&["agents"], "wrong")).contains("the secret is wrong"));
+    let without = errors(tepui().args(["agents", "--master", &address]).run());
+    assert!(without.contains("give --principal and --secret"), "{without}");
 }
 
 /// A message: its path, its sender and its body.

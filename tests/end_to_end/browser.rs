@@ -23,8 +23,7 @@ const AXE: &str = include_str!("../vendor/axe.min.js");
 pub struct Browser {
     runtime: Runtime,
     client: Client,
-    /// Ended last.
-    _driver: Process,
+    driver: Process,
 }
 
 impl Browser {
@@ -45,7 +44,7 @@ impl Browser {
         builder.capabilities(capabilities.as_object().unwrap().clone());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let client = runtime.block_on(builder.connect(&format!("http://127.0.0.1:{port}"))).unwrap();
-        Browser { runtime, client, _driver: driver }
+        Browser { runtime, client, driver }
     }
 
     /// Makes a call of the Chrome DevTools protocol.
@@ -161,6 +160,9 @@ impl Browser {
 impl Drop for Browser {
     fn drop(&mut self) {
         let _ = self.runtime.block_on(self.client.clone().close());
+        // It inherits an ignored SIGINT from a shell that runs the tests in the background, so that this does not end
+        // it.
+        self.driver.kill();
     }
 }
 

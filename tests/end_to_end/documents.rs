@@ -12,7 +12,7 @@ use crate::process::{Process, ToItsEnd};
 use crate::support::{Cluster, Daemon, Directory, binary, call, until, wait_for};
 
 /// Commands that are not run, by what they contain.
-const NOT_RUN: [(&str, &str); 9] = [
+const NOT_RUN: [(&str, &str); 13] = [
     ("cargo ", "builds the program, or runs this test"),
     ("tepui local ", "runs until it is interrupted; the cluster of this test is one"),
     ("tepui lab ", "takes minutes, and has tests of its own"),
@@ -22,6 +22,10 @@ const NOT_RUN: [(&str, &str); 9] = [
     ("--secret_resolver=", "is a flag without its command"),
     ("--master=host:5050", "names a host of the reader's"),
     ("--record=", "writes below /var/lib"),
+    ("tepui quota set ", "needs a cluster of 40 CPUs"),
+    ("tepui agents gone ", "removes the only agent"),
+    ("tepui agents drain ", "is for an agent of the reader's, and kills its tasks"),
+    ("tepui frameworks teardown ", "names a framework of the reader's"),
 ];
 
 /// Which commands may begin a line; a test must know what to do with each.

@@ -31,6 +31,7 @@ mod masters;
 mod mpi;
 mod networks;
 mod one_agent;
+mod operate;
 mod perf;
 mod ports;
 mod process;

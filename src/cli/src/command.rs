@@ -13,11 +13,11 @@ use crate::absent;
 use crate::demo;
 #[cfg(feature = "lab")]
 use crate::lab;
-use crate::{daemons, execute, framework, job, read, task};
+use crate::{daemons, execute, framework, job, operate, read, task};
 
 /// A two-level, resource-offer cluster manager that speaks every wire of Apache Mesos 1.11.
 #[derive(Debug, Parser)]
-#[command(name = "tepui", version, propagate_version = true, disable_help_subcommand = true)]
+#[command(name = "tepui", version, propagate_version = true)]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -40,12 +40,25 @@ enum Command {
     /// Look into running tasks: run a command inside one, show what they use
     #[command(subcommand)]
     Task(task::Command),
-    /// List the agents of a cluster
+    /// List the agents of a cluster; drain, deactivate, reactivate or remove one
     Agents(read::agents::Args),
-    /// List the frameworks of a cluster
+    /// List the frameworks of a cluster; end one
     Frameworks(read::frameworks::Args),
     /// List the offers that frameworks hold now
     Offers(read::offers::Args),
+    /// List the roles of a cluster with their weights and resources
+    Roles(read::roles::Args),
+    /// Show, set and remove the quota of roles
+    Quota(operate::quota::Args),
+    /// Show and set the weights of roles
+    Weights(operate::weights::Args),
+    /// Schedule machines for maintenance, take them down and bring them up
+    #[command(subcommand)]
+    Maintenance(operate::maintenance::Action),
+    /// Show and set the policies of holding and refusal
+    Policies(operate::policies::Args),
+    /// Show how shares compare with fair shares
+    Fairness(read::fairness::Args),
     /// Say why a framework has no offers, or few
     Explain(read::explain::Args),
     /// Run one of the frameworks that come with tepui
@@ -94,8 +107,16 @@ impl Cli {
             Command::Execute(args) => execute::run(*args),
             Command::Tasks(args) => read::tasks::run(&args),
             Command::Task(command) => command.run(),
+            Command::Agents(read::agents::Args { action: Some(action), .. }) => action.run(),
             Command::Agents(args) => read::agents::run(&args),
+            Command::Frameworks(read::frameworks::Args { action: Some(action), .. }) => action.run(),
             Command::Frameworks(args) => read::frameworks::run(&args),
+            Command::Roles(args) => read::roles::run(&args),
+            Command::Quota(args) => operate::quota::run(args),
+            Command::Weights(args) => operate::weights::run(args),
+            Command::Maintenance(action) => action.run(),
+            Command::Policies(args) => operate::policies::run(args),
+            Command::Fairness(args) => read::fairness::run(&args),
             Command::Offers(args) => read::offers::run(&args),
             Command::Explain(args) => read::explain::run(&args),
             Command::Framework(command) => command.run(),

@@ -59,7 +59,6 @@ impl MasterArgs {
     ///
     /// # Errors
     /// As [`call`](MasterArgs::call).
-    #[cfg(feature = "lab")]
     pub async fn order(&self, call: &serde_json::Value) -> Result<()> {
         self.reply(&Question { path: "/api/v1", call: Some(call.to_string()) }).await.map(|_| ())
     }
@@ -111,7 +110,13 @@ impl MasterArgs {
         match reply.status {
             StatusCode::OK => Ok(reply),
             StatusCode::BAD_REQUEST if question.call.is_some() => bail!("{}", reply.text().trim()),
-            StatusCode::UNAUTHORIZED => bail!("{address} wants to know who asks: give --principal and --secret"),
+            StatusCode::UNAUTHORIZED if self.principal.is_some() => {
+                bail!("{address} rejects --principal and --secret: the principal is unknown, or the secret is wrong")
+            }
+            StatusCode::UNAUTHORIZED => bail!("{address} authenticates clients: give --principal and --secret"),
+            StatusCode::NOT_FOUND if question.call.is_none() => {
+                bail!("{address} has no {path}: is it an agent? Name the master with --master or TEPUI_MASTER")
+            }
             status => bail!("{address} answered {path} with {status}: {}", reply.text().trim()),
         }
     }

@@ -20,6 +20,7 @@ mod interrupt;
 mod job;
 #[cfg(feature = "lab")]
 mod lab;
+mod operate;
 mod read;
 mod say;
 mod task;

@@ -10,10 +10,14 @@ use super::maintenance::Maintenance;
 use super::model::{Agent, Agents};
 use super::table::{table, used};
 use super::{ListArgs, print};
+use crate::operate::agents::Action;
 
 /// Flags of `tepui agents`.
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Args {
+    #[command(subcommand)]
+    pub action: Option<Action>,
     #[command(flatten)]
     list: ListArgs,
 }

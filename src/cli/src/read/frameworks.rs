@@ -8,10 +8,14 @@ use serde_json::Value;
 use super::model::{Agents, Framework, Frameworks};
 use super::table::{number, percent, table};
 use super::{ListArgs, print};
+use crate::operate::frameworks::Action;
 
 /// Flags of `tepui frameworks`.
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Args {
+    #[command(subcommand)]
+    pub action: Option<Action>,
     #[command(flatten)]
     list: ListArgs,
     /// Also those that have ended

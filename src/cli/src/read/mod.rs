@@ -4,10 +4,12 @@
 
 pub mod agents;
 pub mod explain;
+pub mod fairness;
 pub mod frameworks;
 mod maintenance;
 pub(crate) mod model;
 pub mod offers;
+pub mod roles;
 pub(crate) mod table;
 pub mod tasks;
 

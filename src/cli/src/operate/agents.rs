@@ -1,0 +1,147 @@
+//! `tepui agents drain|deactivate|reactivate|gone`.
+
+use std::io::IsTerminal;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::{Value, json};
+
+use super::{find, order};
+use crate::connect::MasterArgs;
+use crate::read::model::Agents;
+use crate::say::say;
+
+/// How often the state of a draining agent is read.
+const LOOK: Duration = Duration::from_millis(300);
+
+/// What to do with agents.
+#[derive(Debug, clap::Subcommand)]
+pub enum Action {
+    /// Kill the tasks of an agent and make no offers of it, until it is reactivated
+    Drain(Drain),
+    /// Make no more offers of an agent; its tasks continue
+    Deactivate(Named),
+    /// Make offers of a drained or deactivated agent again
+    Reactivate(Named),
+    /// Mark an agent as gone for good: its tasks are reported as TASK_GONE_BY_OPERATOR, and it cannot come back
+    Gone(Named),
+}
+
+/// An agent.
+#[derive(Debug, clap::Args)]
+pub struct Named {
+    /// The agent: its id, the end of its id such as S3, or its host name
+    agent: String,
+    #[command(flatten)]
+    master: MasterArgs,
+}
+
+/// Flags of `tepui agents drain`.
+#[derive(Debug, clap::Args)]
+pub struct Drain {
+    #[command(flatten)]
+    named: Named,
+    /// Longest time that a task gets to end, such as 30s; a task with a shorter kill policy keeps that
+    #[arg(long, value_name = "DURATION", value_parser = humantime_of)]
+    max_grace_period: Option<Duration>,
+    /// Mark the agent as gone when it is drained
+    #[arg(long)]
+    mark_gone: bool,
+    /// Wait until the agent is drained
+    #[arg(long, short)]
+    wait: bool,
+}
+
+fn humantime_of(text: &str) -> Result<Duration, String> {
+    base::parse_duration(text).map_err(|error| error.to_string())
+}
+
+impl Action {
+    /// Carries the action out.
+    ///
+    /// # Errors
+    /// No such agent, or the master rejects the call.
+    pub fn run(self) -> Result<ExitCode> {
+        crate::block_on(async {
+            match self {
+                Action::Drain(args) => drain(&args).await,
+                Action::Deactivate(named) => {
+                    let id = simple(&named, "DEACTIVATE_AGENT").await?;
+                    say!("{id} gets no more offers: `tepui agents reactivate {id}` ends that");
+                    Ok(())
+                }
+                Action::Reactivate(named) => {
+                    let id = simple(&named, "REACTIVATE_AGENT").await?;
+                    say!("{id} is active");
+                    Ok(())
+                }
+                Action::Gone(named) => {
+                    let id = simple(&named, "MARK_AGENT_GONE").await?;
+                    say!("{id} is gone");
+                    Ok(())
+                }
+            }
+        })?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl Named {
+    async fn id(&self) -> Result<String> {
+        let agents: Agents = self.master.read("/slaves").await?;
+        let mut all = agents.slaves;
+        all.extend(agents.recovered_slaves);
+        Ok(find::agent(&all, &self.agent)?.id.clone())
+    }
+}
+
+async fn simple(named: &Named, name: &str) -> Result<String> {
+    let id = named.id().await?;
+    order(&named.master, name, &json!({ "agent_id": { "value": id } })).await.with_context(|| format!("agent {id}"))?;
+    Ok(id)
+}
+
+async fn drain(args: &Drain) -> Result<()> {
+    let (master, id) = (&args.named.master, args.named.id().await?);
+    let mut body = json!({ "agent_id": { "value": id }, "mark_gone": args.mark_gone });
+    if let Some(grace) = args.max_grace_period {
+        body["max_grace_period"] = json!({ "seconds": grace.as_secs(), "nanos": grace.subsec_nanos() });
+    }
+    order(master, "DRAIN_AGENT", &body).await.with_context(|| format!("agent {id}"))?;
+    if !args.wait {
+        say!("{id} drains: `tepui agents` shows when it is drained");
+        return Ok(());
+    }
+    let bar = if std::io::stderr().is_terminal() { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
+    bar.set_style(ProgressStyle::with_template("{spinner} {msg} {elapsed}")?);
+    loop {
+        let agents: Agents = master.read("/slaves").await?;
+        match agents.slaves.iter().find(|agent| agent.id == id).map(|agent| agent.drain_info.state.as_str()) {
+            Some("DRAINED") => break,
+            Some("DRAINING") => {
+                let tasks = tasks_of(master, &id).await?;
+                bar.set_message(format!("{id} drains, {tasks} tasks left"));
+                bar.tick();
+            }
+            None if args.mark_gone => break,
+            None => bail!("agent {id} is not registered any more"),
+            Some(_) => bail!("agent {id} was reactivated"),
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+    bar.finish_and_clear();
+    say!("{id} is drained");
+    Ok(())
+}
+
+/// Number of tasks of an agent that have not ended.
+async fn tasks_of(master: &MasterArgs, id: &str) -> Result<usize> {
+    let document: Value = master.read("/state-summary").await?;
+    let agents = document["slaves"].as_array().into_iter().flatten();
+    let own = agents.filter(|agent| agent["id"] == id);
+    let count = |agent: &Value, state: &str| agent[state].as_u64().unwrap_or(0) as usize;
+    let states = ["TASK_STAGING", "TASK_STARTING", "TASK_RUNNING", "TASK_KILLING"];
+    Ok(own.map(|agent| states.iter().map(|state| count(agent, state)).sum::<usize>()).sum())
+}

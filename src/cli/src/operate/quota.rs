@@ -1,0 +1,147 @@
+//! `tepui quota`: guarantees and limits of roles.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, anyhow};
+use serde_json::{Map, Value, json};
+
+use super::{ask, order};
+use crate::connect::MasterArgs;
+use crate::read::print;
+use crate::read::table::{number, table};
+use crate::say::say;
+
+/// Flags of `tepui quota`.
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct Args {
+    #[command(subcommand)]
+    action: Option<Action>,
+    #[command(flatten)]
+    master: MasterArgs,
+    /// Print the master's answer as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What to do with quotas.
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Replace the quota of a role
+    Set {
+        /// The role
+        role: String,
+        /// Resources that the role is guaranteed, such as cpus:4;mem:8192
+        #[arg(long, value_name = "RESOURCES")]
+        guarantee: Option<String>,
+        /// Limit of the role's resources, such as cpus:16;mem:65536; resources without a limit are not named
+        #[arg(long, value_name = "RESOURCES", required_unless_present = "guarantee")]
+        limit: Option<String>,
+        /// Set the quota even if the cluster cannot meet all guarantees
+        #[arg(long)]
+        force: bool,
+        #[command(flatten)]
+        master: MasterArgs,
+    },
+    /// Remove the quota of a role
+    Remove {
+        /// The role
+        role: String,
+        #[command(flatten)]
+        master: MasterArgs,
+    },
+}
+
+/// Shows or changes quotas.
+///
+/// # Errors
+/// The master rejects the call, or resources cannot be read.
+pub fn run(args: Args) -> Result<ExitCode> {
+    match args.action {
+        None => {
+            let answer = crate::block_on(ask(&args.master, "GET_QUOTA"))?;
+            let configs = &answer["status"]["configs"];
+            if args.json {
+                return print(&serde_json::to_string_pretty(configs)?);
+            }
+            print(&show(configs))
+        }
+        Some(Action::Set { role, guarantee, limit, force, master }) => {
+            let config = json!({
+                "role": role,
+                "guarantees": quantities(guarantee.as_deref()).context("--guarantee")?,
+                "limits": quantities(limit.as_deref()).context("--limit")?,
+            });
+            update(&master, &role, config, force)?;
+            say!("the quota of {role} is set");
+            Ok(ExitCode::SUCCESS)
+        }
+        Some(Action::Remove { role, master }) => {
+            update(&master, &role, json!({ "role": role }), true)?;
+            say!("{role} has no quota");
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+fn update(master: &MasterArgs, role: &str, config: Value, force: bool) -> Result<()> {
+    let body = json!({ "force": force, "quota_configs": [config] });
+    crate::block_on(order(master, "UPDATE_QUOTA", &body)).with_context(|| format!("role {role}"))
+}
+
+/// Amounts by their names, as a QuotaConfig has them.
+fn quantities(text: Option<&str>) -> Result<Value> {
+    let parsed = resources::parse_quantities(text.unwrap_or_default()).map_err(|error| anyhow!("{error}"))?;
+    let one = |(name, amount): (resources::Name, resources::Amount)| {
+        (name.as_str().to_owned(), json!({ "value": amount.to_f64() }))
+    };
+    Ok(Value::Object(parsed.iter().map(one).collect::<Map<String, Value>>()))
+}
+
+fn show(configs: &Value) -> String {
+    // A role whose quota was removed is listed without amounts.
+    let has_quota = |config: &&Value| text(&config["guarantees"]) != "-" || text(&config["limits"]) != "-";
+    let configs: Vec<&Value> = configs.as_array().into_iter().flatten().filter(has_quota).collect();
+    if configs.is_empty() {
+        return "no role has a quota; set one with: tepui quota set ROLE --guarantee='cpus:4'".to_owned();
+    }
+    let mut table = table(&["ROLE", "GUARANTEE", "LIMIT"]);
+    for config in configs {
+        let role = config["role"].as_str().unwrap_or_default().to_owned();
+        table.add_row([role, text(&config["guarantees"]), text(&config["limits"])]);
+    }
+    table.trim_fmt()
+}
+
+/// Amounts in the text form of resources; a dash for none.
+fn text(amounts: &Value) -> String {
+    let amounts: BTreeMap<&String, f64> =
+        amounts.as_object().into_iter().flatten().filter_map(|(k, v)| Some((k, v["value"].as_f64()?))).collect();
+    let parts: Vec<String> = amounts.iter().map(|(name, value)| format!("{name}:{}", number(*value))).collect();
+    if parts.is_empty() { "-".to_owned() } else { parts.join(";") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_a_role() {
+        let configs =
+            json!([{ "role": "prod", "guarantees": { "mem": { "value": 8192.0 }, "cpus": { "value": 4.0 } } }]);
+        let line = show(&configs).lines().nth(1).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(line, "prod cpus:4;mem:8192 -");
+        assert!(show(&json!([{ "role": "gone" }])).contains("tepui quota set"));
+    }
+
+    #[test]
+    fn amounts_are_read_as_for_flags() {
+        assert_eq!(
+            quantities(Some("cpus:0.5;mem:64")).unwrap(),
+            json!({ "cpus": {"value": 0.5}, "mem": {"value": 64.0} })
+        );
+        assert_eq!(quantities(None).unwrap(), json!({}));
+        assert!(quantities(Some("cpus")).is_err());
+    }
+}

@@ -1,0 +1,133 @@
+//! Commands of operators against a real cluster: each changes it, and the lists show the change.
+
+use std::process::{Child, Stdio};
+
+use crate::process::ToItsEnd;
+use crate::support::{Cluster, tepui, until};
+
+/// Runs a command: whether it succeeded, and its output with its errors.
+fn run(cluster: &Cluster, words: &[&str]) -> (bool, String) {
+    let output = tepui().args(words).args(["--master", &cluster.master]).run();
+    let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    (output.status.success(), text.concat())
+}
+
+/// The output of a command that succeeds.
+#[track_caller]
+fn done(cluster: &Cluster, words: &[&str]) -> String {
+    let (succeeded, text) = run(cluster, words);
+    assert!(succeeded, "{words:?}: {text}");
+    text
+}
+
+/// The error of a command that fails.
+#[track_caller]
+fn fails(cluster: &Cluster, words: &[&str]) -> String {
+    let (succeeded, text) = run(cluster, words);
+    assert!(!succeeded, "{words:?}: {text}");
+    text
+}
+
+/// The words of the line of a list that contains `text`.
+fn line(list: &str, text: &str) -> String {
+    let line = list.lines().find(|line| line.contains(text)).unwrap_or_else(|| panic!("no {text} in {list}"));
+    line.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// `tepui execute` of a long task; it ends with this.
+struct Execute(Child);
+
+impl Execute {
+    fn start(cluster: &Cluster, name: &str) -> Execute {
+        let mut command = tepui();
+        command.args([
+            "execute",
+            "--master",
+            &cluster.master,
+            "--resources=cpus:1;mem:64",
+            "--command=exec sleep 1000",
+        ]);
+        command.arg(format!("--name={name}")).stdout(Stdio::null()).stderr(Stdio::null());
+        Execute(command.spawn().unwrap())
+    }
+}
+
+impl Drop for Execute {
+    fn drop(&mut self) {
+        // One that has ended needs neither.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn operators_share_the_cluster_by_commands() {
+    let cluster = Cluster::start("operate-shares", 1, "cpus:4;mem:512");
+    assert!(done(&cluster, &["quota"]).contains("no role has a quota"));
+    done(&cluster, &["quota", "set", "prod", "--guarantee=cpus:1;mem:64", "--limit=cpus:2.5"]);
+    assert_eq!(line(&done(&cluster, &["quota"]), "prod"), "prod cpus:1;mem:64 cpus:2.5");
+    let error = fails(&cluster, &["quota", "set", "prod", "--guarantee=cpus:100"]);
+    assert!(error.contains("role prod") && error.contains("force"), "{error}");
+    assert!(fails(&cluster, &["quota", "set", "prod", "--limit=cpu"]).contains("--limit"));
+    done(&cluster, &["quota", "remove", "prod"]);
+    assert!(done(&cluster, &["quota"]).contains("no role has a quota"));
+
+    done(&cluster, &["weights", "set", "prod=2.5", "dev=1"]);
+    assert_eq!(line(&done(&cluster, &["weights"]), "prod"), "prod 2.5");
+    assert!(line(&done(&cluster, &["roles"]), "prod").starts_with("prod 2.5 0"));
+    assert!(done(&cluster, &["fairness"]).contains("no framework is subscribed"));
+
+    let policies = done(&cluster, &["policies"]);
+    let file = std::env::temp_dir().join(format!("tepui-policies-{}.json", std::process::id()));
+    std::fs::write(&file, r#"{"max_offered_share": 0.5}"#).unwrap();
+    let path = file.to_string_lossy();
+    done(&cluster, &["policies", "set", &path]);
+    assert_ne!(done(&cluster, &["policies"]), policies);
+    std::fs::write(&file, r#"{"max_offered_shares": 0.5}"#).unwrap();
+    assert!(fails(&cluster, &["policies", "set", &path]).contains("max_offered_shares"));
+    std::fs::remove_file(&file).unwrap();
+}
+
+#[test]
+fn operators_drain_agents_and_end_frameworks_by_commands() {
+    let cluster = Cluster::start("operate-agents", 1, "cpus:4;mem:512");
+    let state = |state: &str| line(&done(&cluster, &["agents"]), "-S0").contains(state);
+    let mut framework = Execute::start(&cluster, "long");
+    until("the task runs", || done(&cluster, &["tasks"]).contains("running"));
+    let told = done(&cluster, &["agents", "drain", "S0", "--wait", "--max-grace-period=1secs"]);
+    assert!(told.contains("is drained") && state("drained"), "{told}");
+    framework.0.wait().unwrap();
+    done(&cluster, &["agents", "reactivate", "S0"]);
+    done(&cluster, &["agents", "deactivate", "S0"]);
+    assert!(state("deactivated"));
+    let error = fails(&cluster, &["agents", "drain", "S7"]);
+    assert!(error.contains("no agent is 'S7'"), "{error}");
+    done(&cluster, &["agents", "reactivate", "S0"]);
+    let error = fails(&cluster, &["agents", "reactivate", "S0"]);
+    assert!(error.contains("-S0: Agent is not deactivated"), "{error}");
+
+    let mut framework = Execute::start(&cluster, "other");
+    until("the task runs", || done(&cluster, &["tasks"]).contains("running"));
+    let name = line(&done(&cluster, &["frameworks"]), "execute");
+    let id = name.split(' ').next().unwrap().to_owned();
+    assert!(done(&cluster, &["frameworks", "teardown", &id]).contains("is torn down: 1 tasks end"));
+    framework.0.wait().unwrap();
+    assert!(fails(&cluster, &["frameworks", "teardown", &id]).contains("no framework is"));
+}
+
+#[test]
+fn operators_take_machines_down_and_up_by_commands() {
+    let cluster = Cluster::start("operate-machines", 1, "cpus:1;mem:64");
+    assert!(done(&cluster, &["maintenance", "status"]).contains("no machine is scheduled"));
+    done(&cluster, &["maintenance", "schedule", "S0", "--in=1hrs", "--for=30mins"]);
+    let status = line(&done(&cluster, &["maintenance", "status"]), "127.0.0.1");
+    assert!(status.contains("draining in 60 min 30 min") || status.contains("draining in 1.0 h 30 min"), "{status}");
+    done(&cluster, &["maintenance", "start", "127.0.0.1"]);
+    assert!(line(&done(&cluster, &["maintenance", "status"]), "127.0.0.1").contains("down"));
+    done(&cluster, &["maintenance", "stop", "127.0.0.1"]);
+    assert!(done(&cluster, &["maintenance", "status"]).contains("no machine is scheduled"));
+    assert!(fails(&cluster, &["maintenance", "start", "nowhere"]).contains("'nowhere'"));
+    done(&cluster, &["maintenance", "schedule", "other,10.0.0.1"]);
+    done(&cluster, &["maintenance", "cancel"]);
+    assert!(done(&cluster, &["maintenance", "status", "--json"]).contains("\"windows\": []"));
+}
