@@ -22,7 +22,7 @@ struct Question<'a> {
 /// Flags of every command that talks to a master.
 #[derive(Clone, Debug, clap::Args)]
 pub struct MasterArgs {
-    /// The master: host:port, several separated by commas, or zk://[user:password@]host:port,.../path
+    /// The master: host[:port], several separated by commas, or zk://[user:password@]host:port,.../path
     #[arg(long, short, env = "TEPUI_MASTER", default_value = "127.0.0.1:5050", value_name = "MASTER")]
     pub master: String,
     /// Principal, if the master authenticates clients

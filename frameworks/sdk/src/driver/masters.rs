@@ -86,6 +86,9 @@ fn address(leader: &Leader) -> Address {
     Address::new(&address.ip().to_string(), address.port())
 }
 
+/// Port of a master that is named without one.
+const DEFAULT_PORT: u16 = 5050;
+
 /// The masters of a cluster.
 #[derive(Debug)]
 pub(super) struct Masters {
@@ -113,9 +116,16 @@ impl FromStr for Masters {
         if text.starts_with("zk://") {
             return Masters::in_zookeeper(text);
         }
-        let part = |part: &str| part.trim().parse().map_err(|_| MastersError::Address(part.to_owned()));
-        Ok(Masters::of(text.split(',').map(part).collect::<Result<Vec<Address>, _>>()?))
+        Ok(Masters::of(text.split(',').map(named).collect::<Result<Vec<Address>, _>>()?))
     }
+}
+
+/// One address of a list; the port is that of Mesos's masters if none is given.
+fn named(part: &str) -> Result<Address, MastersError> {
+    let text = part.trim();
+    let has_port = !text.is_empty() && (text.contains(['/', ' ']) || (text.contains(':') && !text.ends_with(']')));
+    let address = if has_port { text.parse() } else { format!("{text}:{DEFAULT_PORT}").parse() };
+    address.map_err(|_| MastersError::Address(part.to_owned()))
 }
 
 impl Masters {
@@ -210,8 +220,14 @@ mod tests {
     }
 
     #[test]
+    fn a_master_without_a_port_has_that_of_mesos() {
+        let masters: Masters = "localhost, a:1,[::1],http://b:2".parse().unwrap();
+        assert_eq!(order(&masters), ["localhost:5050", "a:1", "[::1]:5050", "b:2"]);
+    }
+
+    #[test]
     fn refuses() {
-        for text in ["", "a", "a:1,", "a:1,,b:2", "zk://a:1"] {
+        for text in ["", "a:", "a b", "http://a", "a:1,", "a:1,,b:2", "zk://a:1"] {
             assert!(text.parse::<Masters>().is_err(), "{text}");
         }
     }
