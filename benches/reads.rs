@@ -41,8 +41,8 @@ fn main() -> Result<()> {
     scheduler.flush()
 }
 
-/// Eight reads, one after the other, with nothing else going on. Each asks for something that nobody has asked for, so
-/// that none is given what was written for another.
+/// Eight reads, one after the other, with nothing else going on. Each asks for something that was not requested before,
+/// so that none is given what was written for another.
 fn alone(report: &Report, master: &Daemon, path: &str) -> Result<()> {
     let mut connection = Connection::open(master.address)?;
     let reads = 8;

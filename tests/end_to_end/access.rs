@@ -95,7 +95,7 @@ fn an_agent_holds_requests_and_tasks_against_its_lists() {
         assert_eq!((get("ops", &path).0, get("dev", &path).0), (status.into(), "403".into()), "{path}");
     }
     for path in ["/system/stats.json", "/system/stats.json/"] {
-        assert_eq!(get("ops", path), ("403".to_owned(), Value::Null), "nobody may ask for it");
+        assert_eq!(get("ops", path), ("403".to_owned(), Value::Null), "no principal may read it");
     }
     let level = json!({"level": 0, "duration": {"nanoseconds": 1_000_000}});
     for (done, made) in [

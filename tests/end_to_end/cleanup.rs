@@ -29,7 +29,7 @@ fn an_agent_that_cleans_up_leaves_no_process() {
         // A command line that no other process has, run twice: by the task, and beside it.
         let program = format!("sleep 777{}", std::process::id());
         let script = format!("echo up; setsid {program} & exec {program}");
-        // An executor that has been told to end, and that nobody tells that its last update has come, waits for this
+        // An executor that has been told to end, and whose last update is not acknowledged, waits for this
         // long.
         let kill_policy = json!({"grace_period": {"nanoseconds": 1_000_000_000}});
         let mut task = Process::start(&mut cluster.execute(&json!({"name": "long", "task_id": {"value": "long"},

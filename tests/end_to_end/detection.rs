@@ -58,7 +58,7 @@ fn an_agent_and_its_task_outlive_the_leader_and_zookeeper() {
     let ((first, first_at), (_second, second_at)) = (master(&directory, "m1"), master(&directory, "m2"));
     let log = directory.path().join("a.log");
     let (_agent, agent_at) = agent(&directory, &log, &zookeeper.url().replace("zk://", "zk://user:s3cret@"));
-    assert!(!is_registered(&agent_at) && !knows_a_master(&agent_at), "nobody leads yet");
+    assert!(!is_registered(&agent_at) && !knows_a_master(&agent_at), "no master leads yet");
 
     zookeeper.enter("json.info_0000000004", &first_at);
     zookeeper.enter("json.info_0000000005", &second_at);

@@ -1,6 +1,6 @@
 //! `cargo xtask fuzz`: the fuzz targets of `fuzz/`, which need a nightly toolchain and cargo-fuzz.
 //!
-//! Their corpus is replayed by ordinary tests, so nobody needs this to run what was found before.
+//! Their corpus is replayed by ordinary tests, so what was found before runs without this.
 
 use std::process::Command;
 

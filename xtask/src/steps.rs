@@ -1,6 +1,6 @@
 //! Named steps, run one after the other, with their durations and a summary at the end.
 //!
-//! A failed step does not stop the ones after it: one run shows all that is wrong. Where nobody watches, the last lines
+//! A failed step does not stop the ones after it: one run shows all that is wrong. Without a terminal, the last lines
 //! of a command that failed are repeated at the end, so that they are found without searching a long log.
 
 use std::collections::VecDeque;
@@ -79,7 +79,7 @@ struct Failed {
     status: ExitStatus,
     /// What was run.
     line: String,
-    /// What it said last, if nobody watched.
+    /// Its last output, without a terminal.
     last: Vec<String>,
 }
 
@@ -142,7 +142,7 @@ fn pass(reader: PipeReader, last: &Mutex<VecDeque<String>>, mut see: impl FnMut(
     let mut reader = BufReader::new(reader);
     let mut line = Vec::new();
     while reader.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
-        // Without a reader of our own output there is nobody to tell that.
+        // Without a reader of our own output it cannot be reported.
         let _ = std::io::stdout().write_all(&line);
         let text = String::from_utf8_lossy(&line).trim_end().to_owned();
         see(&text);

@@ -176,7 +176,7 @@ async fn a_job_is_acknowledged_when_it_is_on_disk() {
     assert_eq!(first.await.unwrap().unwrap()[0].name, "first");
     let kept = memory.clone().load().unwrap();
     assert!(kept.values().any(|value| String::from_utf8_lossy(value).contains("\"name\":\"first\"")), "{kept:?}");
-    // What cannot be written was not done, and nobody is told that it was.
+    // What cannot be written is not done, and not reported as done.
     let second = submit("second");
     tokio::task::spawn_blocking(move || is_writing.recv()).await.unwrap().unwrap();
     write.send(false).unwrap();

@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(of("F/executors/own/runs/r9"), Some("alice"));
         assert_eq!(of("F/executors/other/runs/r1"), Some("alice"));
         assert_eq!(of("G/executors/e/runs/r"), Some("dave"));
-        // And else nobody's.
+        // It is hidden from everyone else.
         assert_eq!(of("H/executors/e/runs/r"), None);
         assert_eq!(of("F"), None);
         assert_eq!(snapshot.sandbox_user("/w/containers/alone"), None);

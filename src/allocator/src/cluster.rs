@@ -17,7 +17,7 @@ pub enum UpdateAvailableError {
     #[error("Agent {0} is not known to the allocator")]
     UnknownAgent(AgentId),
     /// Somebody holds it, or the agent does not have it.
-    #[error("The resources of agent {agent} that nobody holds cannot be changed")]
+    #[error("The unallocated resources of agent {agent} cannot be changed")]
     NotAvailable {
         /// The agent.
         agent: AgentId,

@@ -2,7 +2,7 @@
 //!
 //! The invariants are listed in `support/world.rs`: conservation per agent and role after every step; every run's
 //! offers are exactly those that the rules name (so nothing reserved for others, nothing to suppressed, inactive or
-//! refusing frameworks, nobody before one with a smaller share); and an interval run leaves nothing that somebody would
+//! refusing frameworks, none before one with a smaller share); and an interval run leaves nothing that somebody would
 //! be offered.
 
 mod support;

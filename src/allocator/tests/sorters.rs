@@ -1,4 +1,4 @@
-//! Every sorter gives away all that somebody may have, the same for the same seed, and each in its own order.
+//! Every sorter allocates everything that a client may have, the same for the same seed, and each in its own order.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,14 +1,14 @@
 //! The theorems of dominant resource fairness, shown on the allocator itself (Ghodsi et al., NSDI 2011), and the closed
 //! forms of Mesos's paper (Hindman et al., NSDI 2011, table 2).
 //!
-//! Users run as many tasks of one size as they can: whoever is offered what is free takes one task, and gives the rest
-//! back at once. Tasks cannot be divided, so each property holds but for a few tasks; what "few" is follows from the
-//! sizes and is said beside it.
+//! Users run as many tasks of one size as they can: a user that is offered free resources takes one task, and gives the
+//! rest back at once. Tasks cannot be divided, so each property holds but for a few tasks; what "few" is follows from
+//! the sizes and is said beside it.
 //!
-//! * Sharing incentive: nobody has less than with 1/n of the cluster.
-//! * Envy-freeness: nobody could run more tasks with what another one has.
-//! * Strategy-proofness: nobody runs more useful tasks by asking for other amounts than needed.
-//! * Pareto efficiency: at the end nobody's task fits into what is left.
+//! * Sharing incentive: no user has less than with 1/n of the cluster.
+//! * Envy-freeness: no user could run more tasks with the allocation of another.
+//! * Strategy-proofness: no user runs more useful tasks by asking for other amounts than needed.
+//! * Pareto efficiency: at the end no user's task fits into what is left.
 
 use std::collections::BTreeSet;
 

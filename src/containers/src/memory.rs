@@ -46,7 +46,7 @@ unsafe impl GlobalAlloc for Memory {
 
     #[inline]
     unsafe fn dealloc(&self, block: *mut u8, _: Layout) {
-        // SAFETY: the caller says that the block came from here, so from mimalloc, and that nobody uses it any more.
+        // SAFETY: the caller says that the block came from here, so from mimalloc, and that it is not used any more.
         unsafe { ffi::mi_free(block.cast::<c_void>()) };
     }
 

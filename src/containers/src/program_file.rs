@@ -30,7 +30,7 @@ impl ProgramFile {
         Ok(ProgramFile(Arc::new(fd)))
     }
 
-    /// Puts a program into memory, where nobody can change it any more. `name` is what `/proc` shows.
+    /// Puts a program into memory, where it cannot be changed any more. `name` is what `/proc` shows.
     ///
     /// # Errors
     /// If there is no room, or this machine runs no programs from memory (sysctl `vm.memfd_noexec`).

@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn a_link_in_a_users_directory_leads_nowhere() {
         if !rustix::process::geteuid().is_root() {
-            println!("needs root: nobody else has directories of two users");
+            println!("needs root, to make directories of two users");
             return;
         }
         let base = std::env::temp_dir().join(format!("tepui-sandbox-{}", std::process::id()));

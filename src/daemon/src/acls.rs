@@ -52,7 +52,7 @@ impl Asker {
         if self.may(action, object) {
             return Ok(());
         }
-        let who = self.principal.as_deref().unwrap_or("somebody without a name");
+        let who = self.principal.as_deref().unwrap_or("a client without a principal");
         let on = object.map(|object| format!(" for '{object}'")).unwrap_or_default();
         tracing::info!("refusing a request of {who}, by '{}'{on} of the access control lists", action.key());
         Err(Box::new(forbidden()))

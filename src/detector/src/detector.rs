@@ -305,7 +305,7 @@ impl Group<'_> {
             // Who has written such a node may go again.
             Err(error) => {
                 tell(self.sender, Known::Nothing);
-                tracing::warn!("{error}, so nobody knows who leads until it goes");
+                tracing::warn!("{error}, so the leader is unknown until the node is gone");
             }
         }
         Ok(watcher)

@@ -99,7 +99,7 @@ fn manifests_of_the_first_kind() {
     let store = Store::open(&wanted.store).unwrap();
     let texts = image.layers.iter().map(|id| fs::read_to_string(store.layer(id).join("file")).unwrap());
     assert_eq!(texts.collect::<Vec<_>>(), ["lower", "upper"]);
-    // It is in the store now: nobody is asked.
+    // It is in the store now: no server is asked.
     assert_eq!(bring(&wanted).unwrap(), image);
 }
 

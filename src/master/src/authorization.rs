@@ -30,7 +30,7 @@ impl Master {
         if self.config.authorizer.approves(principal, action, object) {
             return Ok(());
         }
-        let who = principal.unwrap_or("somebody without a name");
+        let who = principal.unwrap_or("a client without a principal");
         out.warn(format!("Refusing a call of {who}: {}", refusal(action, object)));
         Err(CallError::new(ErrorKind::Forbidden, ""))
     }

@@ -181,7 +181,7 @@ fn take(shared: &Shared) -> (Report, Vec<Finding>, bool) {
     (report, findings, last)
 }
 
-#[expect(clippy::disallowed_methods, reason = "there is no state to wait for while nobody answers")]
+#[expect(clippy::disallowed_methods, reason = "there is no state to wait for until the peer answers")]
 fn nap(seconds: f64) {
     std::thread::sleep(Duration::from_secs_f64(seconds));
 }

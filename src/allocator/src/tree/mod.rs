@@ -10,7 +10,7 @@
 //! that have an active client; a booking re-sorts one path, in O(depth x log children). When the cluster's total
 //! changes, all shares do, and the orders are made anew before the next walk.
 //!
-//! It knows nothing of agents, filters or offers: whoever walks it decides what to offer.
+//! It does not depend on agents, filters or offers: the allocation run that walks it decides what to offer.
 
 mod fair;
 mod levels;

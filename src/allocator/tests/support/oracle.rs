@@ -78,7 +78,7 @@ pub struct Oracle {
     pub frameworks: BTreeMap<FrameworkId, Framework>,
     pub held: BTreeMap<Holding, [Resources; 2]>,
     pub refusals: Vec<Refusal>,
-    /// Agents on which somebody has refused something until the next interval run.
+    /// Agents with an offer filter that lasts until the next interval run.
     pub rested: BTreeSet<AgentId>,
     pub weights: BTreeMap<Role, Weight>,
     pub quotas: BTreeMap<Role, Quota>,
@@ -301,7 +301,7 @@ impl Oracle {
         for (role, framework) in self.order() {
             match self.offer(&free, id, (&role, &framework), asked_again, part, &offers) {
                 None => {}
-                // It is its turn again in the next interval run; nobody after it comes before, if all goes by share.
+                // It is its turn again in the next interval run; no client after it comes first, if shares decide.
                 Some((_, true)) if part == Part::Shares => break,
                 Some((_, true)) => {}
                 Some((offer, false)) => {
@@ -434,7 +434,7 @@ impl Oracle {
         let mut allowed = Quantities::new();
         for (name, amount) in there.iter() {
             let guaranteed = own.get(&name).min(amount);
-            // What nobody is guaranteed is not set aside.
+            // Resources without a guarantee are not withheld.
             let beyond = match required.get(&name).is_positive() {
                 true => available.get(&name).minus_floored(required.get(&name)),
                 false => amount,

@@ -367,7 +367,7 @@ impl World {
         let waits = self.oracle.refusals.iter().filter(over).any(|r| !covered(r));
         let timed = self.oracle.refusals.iter().filter(|r| !over(r) && !covered(r)).map(end).min();
         let wake = self.allocator.next_wake();
-        assert!(!waits || wake.is_some(), "somebody waits for an interval run that never comes");
+        assert!(!waits || wake.is_some(), "a client waits for an interval run that never comes");
         let latest = self.now + self.oracle.config.allocation_interval;
         assert!(!waits || wake <= Some(latest), "an interval run is at most an interval away: {wake:?}");
         assert!(
@@ -377,7 +377,7 @@ impl World {
     }
 
     /// Holds a run against the naive allocator, visit by visit in the order in which the real one made them: first
-    /// those that serve guarantees, until nobody can be served so; then those that go by share.
+    /// those that serve guarantees, until no guarantee can be served; then those that go by share.
     fn run(&mut self, offerings: &[Offering], interval: bool) {
         self.oracle.end_refusals(self.now, interval);
         self.oracle.start_run();
@@ -427,11 +427,11 @@ impl World {
     fn check_nothing_left(&self, part: Part, interval: bool) {
         for (id, agent) in &self.oracle.agents {
             // In other runs shared resources wait for the interval, and so do those whose refusal has ended, and an
-            // agent on which somebody has rested since: the order may be another then.
+            // agent on which a client was suppressed since: the order may be another then.
             let rests = self.oracle.rested.contains(id);
             let complete = interval || (agent.total.shared().is_empty() && !rests);
             let left = self.oracle.visit(id, interval, part);
-            assert!(!complete || left.is_empty(), "nobody was offered what is left on {id} ({part:?}): {left:?}");
+            assert!(!complete || left.is_empty(), "no client was offered what is left on {id} ({part:?}): {left:?}");
         }
     }
 

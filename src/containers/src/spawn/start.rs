@@ -146,7 +146,7 @@ type Outcome = Result<Started, (Step, io::Error)>;
 
 extern "C" fn enter(stage: *mut libc::c_void) -> libc::c_int {
     // SAFETY: `vfork` passes a pointer to its own Stage, which lives until this process has run its program or ended,
-    // and nobody else uses it meanwhile: the parent is suspended.
+    // and nothing else uses it meanwhile: the parent is suspended.
     let stage = unsafe { &mut *stage.cast::<Stage<'_>>() };
     // SAFETY: this is a process of its own (see run_stage's demands).
     unsafe { run_stage(stage) }
@@ -162,7 +162,7 @@ fn vfork_on_own_stack(prepared: &mut Prepared, watched: bool) -> Outcome {
     let (guard, stack) = stack.split_at_mut(GUARD);
     guard.iter_mut().for_each(|word| *word = MaybeUninit::new(GUARD_WORD));
     let outcome = vfork(prepared, watched, stack);
-    // A library that somebody has put before ours may need more than ours do. Below lies what this thread goes on with.
+    // A preloaded library may need more than ours do. Below lies what this thread goes on with.
     // SAFETY: all words were set above. The child may have written to them, which the compiler does not know.
     if guard.iter().any(|word| unsafe { word.as_ptr().read_volatile() } != GUARD_WORD) {
         std::process::abort();
@@ -188,7 +188,8 @@ fn vfork(prepared: &mut Prepared, watched: bool, stack: &mut [MaybeUninit<u128>]
     if let Some(error) = failed_clone {
         return Err((Step::Clone, error));
     }
-    // SAFETY: the clone has succeeded, so the kernel has put a new descriptor here that nobody else owns, if it was to.
+    // SAFETY: the clone has succeeded, so the kernel has put a new descriptor here that nothing else owns, if it was
+    // to.
     let pidfd = watched.then(|| unsafe { OwnedFd::from_raw_fd(pidfd) });
     match failure {
         None => Ok(Started { pid, pidfd }),
@@ -222,7 +223,7 @@ fn fork(prepared: &mut Prepared) -> Outcome {
         return Err((Step::Clone, error));
     }
     let pid = i32::try_from(pid).map_err(|_| (Step::Clone, io::Error::from_raw_os_error(libc::EOVERFLOW)))?;
-    // SAFETY: the clone has succeeded, so the kernel has put a new descriptor here that nobody else owns.
+    // SAFETY: the clone has succeeded, so the kernel has put a new descriptor here that nothing else owns.
     let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
     match read_report(&report) {
         Ok(None) => Ok(Started { pid, pidfd: Some(pidfd) }),

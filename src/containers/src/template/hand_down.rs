@@ -31,7 +31,7 @@ pub(super) fn hand_down_program() {
         // SAFETY: the range is a private mapping of the program's file, as the kernel has just told, and stays mapped.
         // Mapping its pages changes nothing of what is in them. It can be read, and run if it could be before, all the
         // time, so it does not matter that this very code lies in it; one thread runs (`become_copy` makes sure), so
-        // nobody sees it writable; what is written to it is what was in it.
+        // nothing sees it writable; what is written to it is what was in it.
         unsafe {
             // The whole, because a part would stay a mapping of its own.
             if libc::mprotect(first, length, before | libc::PROT_WRITE) == 0 {
@@ -81,9 +81,9 @@ fn counts_promises() -> bool {
 /// Memory for this process alone, all zero and never given back: its copies have none at that place.
 pub(super) fn room_of_the_template(length: usize) -> io::Result<&'static mut [u8]> {
     let (rights, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-    // SAFETY: a new mapping at a place of the kernel's choice is nobody else's, stays for ever, and is all zero. A copy
-    // has the reference and not the memory, and may have something else there by then: it must not use it, and does not
-    // (`become_copy` puts a long order together before it makes the copy, and reads nothing else after).
+    // SAFETY: a new mapping at a place of the kernel's choice is used by nothing else, stays for ever, and is all zero.
+    // A copy has the reference and not the memory, and may have something else there by then: it must not use it, and
+    // does not (`become_copy` puts a long order together before it makes the copy, and reads nothing else after).
     unsafe {
         let first = libc::mmap(std::ptr::null_mut(), length, rights, flags, -1, 0);
         if first == libc::MAP_FAILED {
@@ -118,7 +118,7 @@ pub(super) fn leave_signal_stack() {
         let (start, end) = (own.ss_sp as usize, own.ss_sp as usize + own.ss_size);
         let list = mappings::list();
         let parts = list.lines().filter_map(Mapping::read);
-        // The stack, and the page below it that nobody may touch.
+        // The stack, and the page below it that must not be touched.
         for part in parts.filter(|part| {
             part.start == start && part.end == end || part.end == start && part.permissions.starts_with("---")
         }) {

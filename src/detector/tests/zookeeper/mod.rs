@@ -93,7 +93,7 @@ impl ZooKeeper {
     }
 
     /// Whether a client has sent this `user:password`.
-    #[allow(dead_code, reason = "not every test asks as somebody")]
+    #[allow(dead_code, reason = "not every test authenticates")]
     pub fn was_asked_as(&self, credential: &str) -> bool {
         self.held.asked_as.lock().unwrap().contains(credential)
     }

@@ -157,7 +157,7 @@ impl Run {
     }
 
     /// The first process of the command, as the host counts; none if it has ended.
-    #[allow(clippy::disallowed_methods)] // the daemon tells nobody when the process is there
+    #[allow(clippy::disallowed_methods)] // the daemon does not report when the process is there
     fn process(&self, id: &str, deadline: Instant) -> Result<Option<i32>, String> {
         loop {
             let inspected = self.inspect(id)?;

@@ -110,7 +110,7 @@ fn web(status: &Arc<AtomicU16>) -> u32 {
     port.into()
 }
 
-/// A port that nobody listens on, and that the system gives to nobody.
+/// A port without a listener, which the system gives to no other process.
 const CLOSED: u32 = 1;
 
 #[test]

@@ -238,7 +238,7 @@ fn an_agent_that_comes_back_hears_all_that_it_has_not_acknowledged() {
     assert_eq!(subscribe.unacknowledged_updates.len(), 1);
     stream.acknowledge(&running);
     std::fs::write(executor.sandbox.0.join("go"), "").unwrap();
-    // The end comes while nobody acknowledges it, and waits.
+    // The final update comes without an acknowledgement, and waits.
     let finished = agent.update();
     assert_eq!(finished.state(), TaskFinished);
     agent.drop_connections();

@@ -20,7 +20,7 @@ fn copies_live_side_by_side() {
         line.updates(&[TaskStarting, TaskRunning]);
         copies.push((child, line));
     }
-    // Copies outlive it, and are nobody else's children.
+    // Copies outlive it, and are children of no other process.
     drop(nursery);
     for (n, ((child, mut line), sandbox)) in copies.into_iter().zip(&sandboxes).enumerate() {
         std::fs::write(sandbox.0.join("go"), "now\n").unwrap();

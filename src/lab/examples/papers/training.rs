@@ -17,7 +17,7 @@ use crate::row::{Row, over_seeds};
 /// A scenario of this kind.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(dead_code, reason = "`name`, `about` and `replay` are for readers, and for whoever chose this kind")]
+#[expect(dead_code, reason = "`name`, `about` and `replay` are for readers and for the choice of this kind")]
 pub struct Training {
     name: String,
     about: String,

@@ -122,7 +122,7 @@ const DEFECTS: [(Defect, &str); 40] = [
     (Defect::EarlySentinel, "are acknowledged"),
     (Defect::RunningAfterEnd, "the end of a task is its end"),
     (Defect::LostFlagReservations, "reservations are kept: agent"),
-    (Defect::LostVolumes, "no volume is lost: nobody wanted"),
+    (Defect::LostVolumes, "no volume is lost: no request"),
     (Defect::IgnoredRefusals, "are acknowledged"),
     (Defect::MasterGivesUp, "a master does not give up"),
     (Defect::SplitGroups, "a part was started"),

@@ -78,7 +78,7 @@ impl Volumes {
 
     fn made(&mut self, agent: u32, directory: &str) -> Fault {
         let Some(volume) = self.0.get_mut(id_of(directory)) else {
-            return Some(("volumes are made on request", format!("{directory} of agent {agent} is of nobody")));
+            return Some(("volumes are made on request", format!("{directory} of agent {agent} was not requested")));
         };
         if let Some((other, place)) = &volume.place {
             return Some((
@@ -100,7 +100,7 @@ impl Volumes {
         let volume = self.0.get_mut(id_of(directory))?;
         (volume.place, volume.gone) = (None, true);
         if !volume.unwanted {
-            return Some(("no volume is lost", format!("nobody wanted the end of {directory}")));
+            return Some(("no volume is lost", format!("no request destroys {directory}")));
         }
         // Of frameworks without checkpointing a task may run on after its master has given it up.
         let user = volume.users.iter().find(|(framework, _)| is_kept(framework))?;
@@ -109,7 +109,7 @@ impl Volumes {
 
     fn used(&mut self, agent: u32, task: TaskName, id: &str, alone: bool, data: Option<&BTreeSet<String>>) -> Fault {
         let Some(volume) = self.0.get_mut(id) else {
-            return Some(("a task sees its volumes", format!("nobody asked for {id}, which {} uses", task.1)));
+            return Some(("a task sees its volumes", format!("no framework created {id}, which {} uses", task.1)));
         };
         let here = volume.place.as_ref().is_some_and(|(of, _)| *of == agent);
         let Some(data) = data.filter(|_| here) else {

@@ -437,9 +437,9 @@ impl<O: Observer> World<O> {
             }
             Output::Link { to } => {
                 let leads = self.master.core.is_some() && to.address() == self.master.address();
-                let somebody = leads || self.is_at_deposed(&to);
+                let is_received = leads || self.is_at_deposed(&to);
                 self.agents[agent as usize].linked = Some(to);
-                if !somebody {
+                if !is_received {
                     self.agents[agent as usize].to_master.cut();
                     self.link_ends(agent);
                 }

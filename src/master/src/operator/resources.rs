@@ -81,7 +81,7 @@ impl Master {
         well_formed(operation).map_err(CallError::invalid)?;
         check(operation, Requester { principal, framework: None }, agent).map_err(invalid)?;
         if let Err(why) = self.authorize_operation(principal, operation) {
-            out.warn(format!("Refusing a call of {}: {why}", principal.unwrap_or("somebody without a name")));
+            out.warn(format!("Refusing a call of {}: {why}", principal.unwrap_or("a client without a principal")));
             return Err(CallError::new(ErrorKind::Forbidden, ""));
         }
         let operation = without_allocations(operation);

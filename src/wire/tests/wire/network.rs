@@ -228,7 +228,7 @@ async fn the_last_clone_closes_the_connections() {
     raw.take_until(b"\r\n\r\n").await;
     drop(clone);
     assert!(raw.rest().await.is_empty());
-    assert!(exited.recv().await.is_none(), "an exited event, though nobody asks for one any more");
+    assert!(exited.recv().await.is_none(), "an exited event, though none is requested any more");
 }
 
 #[tokio::test]

@@ -181,7 +181,7 @@ fn of_job(n: usize, kind: &JobKind, job: Job) -> Result<Template, Broken> {
     }
     if job.kind != JobType::Service && kind.time.is_none() && span_of(&job.run).is_none() {
         let rule = format!(
-            "nobody knows how long the tasks of '{}' take: let their command be `sleep SECONDS`, or say `time` for all jobs of \
+            "the duration of the tasks of '{}' is unknown: let their command be `sleep SECONDS`, or say `time` for all jobs of \
              the file",
             job.name
         );
