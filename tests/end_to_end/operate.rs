@@ -66,8 +66,10 @@ fn operators_share_the_cluster_by_commands() {
     assert!(done(&cluster, &["quota"]).contains("no role has a quota"));
     done(&cluster, &["quota", "set", "prod", "--guarantee=cpus:1;mem:64", "--limit=cpus:2.5"]);
     assert_eq!(line(&done(&cluster, &["quota"]), "prod"), "prod cpus:1;mem:64 cpus:2.5");
-    let error = fails(&cluster, &["quota", "set", "prod", "--guarantee=cpus:100"]);
-    assert!(error.contains("role prod") && error.contains("force"), "{error}");
+    done(&cluster, &["quota", "set", "prod", "--guarantee=cpus:2"]);
+    assert_eq!(line(&done(&cluster, &["quota"]), "prod"), "prod cpus:2 cpus:2.5");
+    let error = fails(&cluster, &["quota", "set", "other", "--guarantee=cpus:100"]);
+    assert!(error.contains("role other") && error.contains("force"), "{error}");
     assert!(fails(&cluster, &["quota", "set", "prod", "--limit=cpu"]).contains("--limit"));
     done(&cluster, &["quota", "remove", "prod"]);
     assert!(done(&cluster, &["quota"]).contains("no role has a quota"));
@@ -100,6 +102,8 @@ fn operators_drain_agents_and_end_frameworks_by_commands() {
     done(&cluster, &["agents", "reactivate", "S0"]);
     done(&cluster, &["agents", "deactivate", "S0"]);
     assert!(state("deactivated"));
+    // The master is asked about a whole id, which may be that of an unreachable agent.
+    assert!(fails(&cluster, &["agents", "gone", "another-S9"]).contains("Agent 'another-S9' not found"));
     let error = fails(&cluster, &["agents", "drain", "S7"]);
     assert!(error.contains("no agent is 'S7'"), "{error}");
     done(&cluster, &["agents", "reactivate", "S0"]);
@@ -110,7 +114,7 @@ fn operators_drain_agents_and_end_frameworks_by_commands() {
     until("the task runs", || done(&cluster, &["tasks"]).contains("running"));
     let name = line(&done(&cluster, &["frameworks"]), "execute");
     let id = name.split(' ').next().unwrap().to_owned();
-    assert!(done(&cluster, &["frameworks", "teardown", &id]).contains("is torn down: 1 tasks end"));
+    assert!(done(&cluster, &["frameworks", "teardown", &id]).contains("is torn down: 1 task ends"));
     framework.0.wait().unwrap();
     assert!(fails(&cluster, &["frameworks", "teardown", &id]).contains("no framework is"));
 }
@@ -122,6 +126,9 @@ fn operators_take_machines_down_and_up_by_commands() {
     done(&cluster, &["maintenance", "schedule", "S0", "--in=1hrs", "--for=30mins"]);
     let status = line(&done(&cluster, &["maintenance", "status"]), "127.0.0.1");
     assert!(status.contains("draining in 60 min 30 min") || status.contains("draining in 1.0 h 30 min"), "{status}");
+    done(&cluster, &["maintenance", "schedule", "S0", "--in=2hrs", "--for=30mins"]);
+    let status = done(&cluster, &["maintenance", "status"]);
+    assert!(status.lines().count() == 2 && line(&status, "127.0.0.1").contains("draining in 2.0 h"), "{status}");
     done(&cluster, &["maintenance", "start", "127.0.0.1"]);
     assert!(line(&done(&cluster, &["maintenance", "status"]), "127.0.0.1").contains("down"));
     done(&cluster, &["maintenance", "stop", "127.0.0.1"]);

@@ -108,7 +108,7 @@ impl MasterArgs {
             reply = self.send(leader, &Question { path: &path, call: question.call.clone() }).await?;
         }
         match reply.status {
-            StatusCode::OK => Ok(reply),
+            StatusCode::OK | StatusCode::ACCEPTED => Ok(reply),
             StatusCode::BAD_REQUEST if question.call.is_some() => bail!("{}", reply.text().trim()),
             StatusCode::UNAUTHORIZED if self.principal.is_some() => {
                 bail!("{address} rejects --principal and --secret: the principal is unknown, or the secret is wrong")

@@ -43,7 +43,7 @@ pub struct Named {
 pub struct Drain {
     #[command(flatten)]
     named: Named,
-    /// Longest time that a task gets to end, such as 30s; a task with a shorter kill policy keeps that
+    /// Longest time that a task gets to end, such as 30secs; a task with a shorter kill policy keeps that
     #[arg(long, value_name = "DURATION", value_parser = humantime_of)]
     max_grace_period: Option<Duration>,
     /// Mark the agent as gone when it is drained
@@ -93,7 +93,12 @@ impl Named {
         let agents: Agents = self.master.read("/slaves").await?;
         let mut all = agents.slaves;
         all.extend(agents.recovered_slaves);
-        Ok(find::agent(&all, &self.agent)?.id.clone())
+        match find::agent(&all, &self.agent) {
+            Ok(agent) => Ok(agent.id.clone()),
+            // No list has unreachable agents, but the master knows their ids.
+            Err(_) if self.agent.contains("-S") => Ok(self.agent.clone()),
+            Err(error) => Err(error),
+        }
     }
 }
 
@@ -118,7 +123,9 @@ async fn drain(args: &Drain) -> Result<()> {
     bar.set_style(ProgressStyle::with_template("{spinner} {msg} {elapsed}")?);
     loop {
         let agents: Agents = master.read("/slaves").await?;
+        let is_recovered = agents.recovered_slaves.iter().any(|agent| agent.id == id);
         match agents.slaves.iter().find(|agent| agent.id == id).map(|agent| agent.drain_info.state.as_str()) {
+            None if is_recovered => bar.set_message(format!("{id} has not reregistered since the master started")),
             Some("DRAINED") => break,
             Some("DRAINING") => {
                 let tasks = tasks_of(master, &id).await?;

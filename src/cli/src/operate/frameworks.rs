@@ -34,7 +34,8 @@ impl Action {
             let found = find::framework(&all.frameworks, &framework)?;
             let body = json!({ "framework_id": { "value": found.id } });
             order(&master, "TEARDOWN", &body).await.with_context(|| format!("framework {}", found.id))?;
-            say!("{} ({}) is torn down: {} tasks end", found.id, found.name, found.tasks.len());
+            let tasks = if found.tasks.len() == 1 { "task ends" } else { "tasks end" };
+            say!("{} ({}) is torn down: {} {tasks}", found.id, found.name, found.tasks.len());
             Ok(())
         })?;
         Ok(ExitCode::SUCCESS)

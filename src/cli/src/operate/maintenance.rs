@@ -123,6 +123,13 @@ impl Action {
                 }
                 let mut windows = windows(&master)?;
                 let machines = self::machines(&master, &machines, &windows)?;
+                // A machine is in one window: the new one.
+                for window in &mut windows {
+                    if let Some(list) = window["machine_ids"].as_array_mut() {
+                        list.retain(|machine| !machines.contains(machine));
+                    }
+                }
+                windows.retain(|window| window["machine_ids"].as_array().is_some_and(|list| !list.is_empty()));
                 let window = json!({ "machine_ids": machines, "unavailability": unavailability });
                 windows.push(window);
                 set(&master, &windows)?;

@@ -28,7 +28,7 @@ pub struct Args {
 /// What to do with quotas.
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    /// Replace the quota of a role
+    /// Set the guarantee, the limit or both of a role; what is not given stays
     Set {
         /// The role
         role: String,
@@ -68,11 +68,15 @@ pub fn run(args: Args) -> Result<ExitCode> {
             print(&show(configs))
         }
         Some(Action::Set { role, guarantee, limit, force, master }) => {
-            let config = json!({
-                "role": role,
-                "guarantees": quantities(guarantee.as_deref()).context("--guarantee")?,
-                "limits": quantities(limit.as_deref()).context("--limit")?,
-            });
+            let answer = crate::block_on(ask(&master, "GET_QUOTA"))?;
+            let configs = answer["status"]["configs"].as_array().cloned().unwrap_or_default();
+            let mut config =
+                configs.into_iter().find(|config| config["role"] == role).unwrap_or(json!({ "role": role }));
+            for (field, given) in [("guarantees", &guarantee), ("limits", &limit)] {
+                if let Some(text) = given {
+                    config[field] = quantities(text).with_context(|| format!("--{}", field.trim_end_matches('s')))?;
+                }
+            }
             update(&master, &role, config, force)?;
             say!("the quota of {role} is set");
             Ok(ExitCode::SUCCESS)
@@ -91,8 +95,8 @@ fn update(master: &MasterArgs, role: &str, config: Value, force: bool) -> Result
 }
 
 /// Amounts by their names, as a QuotaConfig has them.
-fn quantities(text: Option<&str>) -> Result<Value> {
-    let parsed = resources::parse_quantities(text.unwrap_or_default()).map_err(|error| anyhow!("{error}"))?;
+fn quantities(text: &str) -> Result<Value> {
+    let parsed = resources::parse_quantities(text).map_err(|error| anyhow!("{error}"))?;
     let one = |(name, amount): (resources::Name, resources::Amount)| {
         (name.as_str().to_owned(), json!({ "value": amount.to_f64() }))
     };
@@ -137,11 +141,8 @@ mod tests {
 
     #[test]
     fn amounts_are_read_as_for_flags() {
-        assert_eq!(
-            quantities(Some("cpus:0.5;mem:64")).unwrap(),
-            json!({ "cpus": {"value": 0.5}, "mem": {"value": 64.0} })
-        );
-        assert_eq!(quantities(None).unwrap(), json!({}));
-        assert!(quantities(Some("cpus")).is_err());
+        assert_eq!(quantities("cpus:0.5;mem:64").unwrap(), json!({ "cpus": {"value": 0.5}, "mem": {"value": 64.0} }));
+        assert_eq!(quantities("").unwrap(), json!({}));
+        assert!(quantities("cpus").is_err());
     }
 }
