@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::one_agent::{OneAgent, a_little};
 use crate::support::exchange;
 
-/// Whoever is `dev` may see nothing of what belongs to root, and do nothing to it.
+/// The principal `dev` may neither see nor change what belongs to root.
 fn lists(user: &str) -> String {
     let dev = |object: &str| {
         json!([{"principals": {"values": ["dev"]}, object: {"values": [user]}},

@@ -50,7 +50,7 @@ pub fn image(registry: &Path) {
     for (file, text) in [("etc/version", "one\n"), ("etc/gone", "x"), ("hidden/old", "x")] {
         fs::write(lower.join(file), text).unwrap();
     }
-    // Whoever unpacks it and follows it writes to the host.
+    // An extraction that follows it writes to the host.
     symlink("/tmp", lower.join("outside")).unwrap();
     for (file, text) in
         [("etc/version", "two\n"), ("etc/.wh.gone", ""), ("hidden/new", "x"), ("hidden/.wh..wh..opq", "")]

@@ -25,8 +25,8 @@ _log = logging.getLogger("tepui")
 class Scheduler:
     """A session that yields the master's events and sends calls.
 
-    *masters* is ``host:port`` or a URL, or several separated by commas, *framework* a FrameworkInfo (set its ``id`` to fail over from another
-    scheduler), *auth* a principal and its secret. With *acknowledge* the session acknowledges a status update once
+    *masters* is ``host:port`` or a URL, or several separated by commas, *framework* a FrameworkInfo (set its ``id`` to
+    fail over from another scheduler), *auth* a principal and its secret. With *acknowledge* the session acknowledges a status update once
     the body of the loop that received it is done. The session resubscribes with its framework id when the connection
     fails or heartbeats stop. It ends, and the iteration with it, at an ERROR event or after :meth:`close`.
     """

@@ -2,8 +2,8 @@
 //!
 //! The invariants are listed in `support/world.rs`: conservation per agent and role after every step; every run's
 //! offers are exactly those that the rules name (so nothing reserved for others, nothing to suppressed, inactive or
-//! refusing frameworks, none before one with a smaller share); and an interval run leaves nothing that somebody would
-//! be offered.
+//! refusing frameworks, none before one with a smaller share); and an interval run leaves nothing that a framework
+//! would be offered.
 
 mod support;
 

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 use wire::client::{Address, Client, ClientError, Reply};
 use wire::http::StatusCode;
 
@@ -17,6 +18,17 @@ const ZOOKEEPER: Duration = Duration::from_secs(10);
 struct Question<'a> {
     path: &'a str,
     call: Option<String>,
+}
+
+impl Question<'static> {
+    /// A call of the operator API; `body` is in the field of the call's name, and null for a call without one.
+    fn call(name: &str, body: &Value) -> Question<'static> {
+        let mut call = json!({ "type": name });
+        if !body.is_null() {
+            call[name.to_lowercase()] = body.clone();
+        }
+        Question { path: "/api/v1", call: Some(call.to_string()) }
+    }
 }
 
 /// Flags of every command that talks to a master.
@@ -47,20 +59,21 @@ impl MasterArgs {
         self.ask(&Question { path, call: None }).await
     }
 
-    /// Makes a call of the operator API to the leading master.
+    /// Makes a call of the operator API to the leading master, and returns the answer's field of the call's name.
     ///
     /// # Errors
-    /// No master answers, or it refuses the call.
-    pub async fn call<T: DeserializeOwned>(&self, call: &serde_json::Value) -> Result<T> {
-        self.ask(&Question { path: "/api/v1", call: Some(call.to_string()) }).await
+    /// No master answers, or it rejects the call.
+    pub async fn call(&self, name: &str, body: &Value) -> Result<Value> {
+        let mut answer: Value = self.ask(&Question::call(name, body)).await?;
+        Ok(answer[name.to_lowercase()].take())
     }
 
-    /// Makes a call of the operator API that has no answer but that it is done.
+    /// Makes a call of the operator API whose answer has no body.
     ///
     /// # Errors
     /// As [`call`](MasterArgs::call).
-    pub async fn order(&self, call: &serde_json::Value) -> Result<()> {
-        self.reply(&Question { path: "/api/v1", call: Some(call.to_string()) }).await.map(|_| ())
+    pub async fn order(&self, name: &str, body: &Value) -> Result<()> {
+        self.reply(&Question::call(name, body)).await.map(|_| ())
     }
 
     /// Waits until so many agents are registered.

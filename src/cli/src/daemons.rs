@@ -27,7 +27,7 @@ pub struct LocalArgs {
     /// Port of the master, on 127.0.0.1; 0 takes any free one
     #[arg(long, default_value_t = 5050)]
     pub port: u16,
-    /// What each agent offers, such as cpus:4;mem:4096; by default, what the machine has
+    /// Resources of each agent, such as cpus:4;mem:4096; by default, what the machine has
     #[arg(long, value_name = "RESOURCES")]
     pub resources: Option<String>,
     /// Directory for the state and the tasks' sandboxes; by default one that is removed at the end

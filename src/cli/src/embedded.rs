@@ -16,7 +16,7 @@ use crate::daemons::{remove, temporary_directory};
 pub struct ClusterOptions {
     /// How many agents.
     pub agents: usize,
-    /// What each agent offers, as in `--resources`.
+    /// Resources of each agent, as in `--resources`.
     pub resources: String,
     /// Other flags of the master, by their names.
     pub master_flags: Vec<(String, String)>,
@@ -78,7 +78,7 @@ fn serve(
     daemon::process::runtime()?.block_on(async {
         match daemon::local::start(options).await {
             Ok(cluster) => {
-                // Whoever asked waits for this.
+                // The caller waits for this message.
                 let _ = started.send(Ok(cluster.master));
                 let _ = stopped.await;
                 cluster.stop().await

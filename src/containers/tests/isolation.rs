@@ -121,7 +121,7 @@ fn mounts_and_roots() {
     assert!(shown.0.join("made").exists() && !shown.0.join("other").exists());
     assert!(!directory.0.join("data/file").exists(), "the mount is seen outside");
 
-    // Whoever owns the sandbox cannot lead a mount out of it.
+    // The owner of a sandbox cannot lead a mount out of it.
     std::os::unix::fs::symlink("/etc", directory.0.join("led")).unwrap();
     let isolation = Isolation { namespaces, mounts: vec![bind("led", false)], ..Isolation::default() };
     let error = Launcher::posix().spawn(&directory.spec("true", isolation)).unwrap_err().to_string();

@@ -22,7 +22,7 @@ pub struct LocalOptions {
     pub agents: usize,
     /// The master's port on 127.0.0.1; 0 takes any free one.
     pub port: u16,
-    /// What each agent offers, as in `--resources`; none means what the machine has.
+    /// Resources of each agent, as in `--resources`; none means what the machine has.
     pub resources: Option<String>,
     /// Where state and sandboxes go.
     pub work_dir: PathBuf,

@@ -15,7 +15,7 @@ use crate::flags::FlagError;
 /// A set of endpoints with the same authentication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Realm {
-    /// Whoever asks gets an answer.
+    /// No authentication.
     Open,
     ReadOnly,
     ReadWrite,

@@ -1,7 +1,7 @@
 //! The web page: the files that a browser loads, from the program itself or from the directory of `--webui_dir`.
 //!
 //! The files are public and contain no data. What they show comes from the endpoints, with their authentication. It
-//! knows nothing of what the page shows.
+//! does not depend on what the page shows.
 
 use std::hash::Hasher;
 use std::path::Path;

@@ -366,7 +366,7 @@ impl Core {
         }
         let every = match self.knobs.revive_every {
             Some(every) => every,
-            // Whoever suppresses must revive some time.
+            // A suppressed role must be revived later.
             None if attention.suppressed => Duration::ZERO,
             None => return,
         };

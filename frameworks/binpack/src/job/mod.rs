@@ -238,7 +238,7 @@ impl Job {
         bare(self) == bare(other)
     }
 
-    /// What stands for the fields that an older version did not write. Whoever reads it must see that it has a name.
+    /// What stands for the fields that an older version did not write. Readers must check that it has a name.
     fn unnamed() -> Job {
         Job::new("", "", Need::default())
     }

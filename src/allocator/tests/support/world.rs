@@ -350,8 +350,7 @@ impl World {
         offerings
     }
 
-    /// Whoever waits for an interval run is given one: after the time that the allocator names, there is nobody to wait
-    /// for.
+    /// Runs the allocator's interval if roles wait for one: after the time that the allocator names, no role waits.
     fn check_wake(&self) {
         let end = |r: &Refusal| if let Until::After(until) = r.until { until } else { Time::EPOCH };
         // One that a longer refusal covers makes no difference.

@@ -152,8 +152,7 @@ impl Frameworks {
 
     /// How things are now.
     pub(super) async fn look(&self, master: &MasterArgs, at: Duration) -> Result<Frame> {
-        let answer: Value = master.call(&json!({ "type": "GET_FAIRNESS" })).await.unwrap_or_default();
-        let fairness = &answer["get_fairness"];
+        let fairness = master.call("GET_FAIRNESS", &Value::Null).await.unwrap_or_default();
         let roles = fairness["roles"].as_array().cloned().unwrap_or_default();
         let share = |name: &&str| {
             let role = roles.iter().find(|role| role["role"] == **name);
@@ -173,9 +172,9 @@ impl Frameworks {
     /// Tasks that ended as none should, a sentence each. Workers that are moved are killed; nothing may fail or be
     /// lost.
     pub(super) async fn failures(&self, master: &MasterArgs) -> Result<Vec<String>> {
-        let answer: Value = master.call(&json!({ "type": "GET_TASKS" })).await?;
+        let answer = master.call("GET_TASKS", &Value::Null).await?;
         let lists = ["tasks", "completed_tasks", "orphan_tasks", "unreachable_tasks"];
-        let tasks = lists.iter().flat_map(|list| answer["get_tasks"][list].as_array().into_iter().flatten());
+        let tasks = lists.iter().flat_map(|list| answer[list].as_array().into_iter().flatten());
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let wrong = tasks.filter(|task| !FINE.contains(&task["state"].as_str().unwrap_or_default()));
         Ok(wrong.map(|t| format!("the task {} ended in {}", text(&t["task_id"]["value"]), text(&t["state"]))).collect())

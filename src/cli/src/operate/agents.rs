@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
-use super::{find, order};
+use super::find;
 use crate::connect::MasterArgs;
 use crate::read::model::Agents;
 use crate::say::say;
@@ -44,7 +44,7 @@ pub struct Drain {
     #[command(flatten)]
     named: Named,
     /// Longest time that a task gets to end, such as 30secs; a task with a shorter kill policy keeps that
-    #[arg(long, value_name = "DURATION", value_parser = humantime_of)]
+    #[arg(long, value_name = "DURATION", value_parser = base::parse_duration)]
     max_grace_period: Option<Duration>,
     /// Mark the agent as gone when it is drained
     #[arg(long)]
@@ -52,10 +52,6 @@ pub struct Drain {
     /// Wait until the agent is drained
     #[arg(long, short)]
     wait: bool,
-}
-
-fn humantime_of(text: &str) -> Result<Duration, String> {
-    base::parse_duration(text).map_err(|error| error.to_string())
 }
 
 impl Action {
@@ -104,7 +100,7 @@ impl Named {
 
 async fn simple(named: &Named, name: &str) -> Result<String> {
     let id = named.id().await?;
-    order(&named.master, name, &json!({ "agent_id": { "value": id } })).await.with_context(|| format!("agent {id}"))?;
+    named.master.order(name, &json!({ "agent_id": { "value": id } })).await.with_context(|| format!("agent {id}"))?;
     Ok(id)
 }
 
@@ -114,7 +110,7 @@ async fn drain(args: &Drain) -> Result<()> {
     if let Some(grace) = args.max_grace_period {
         body["max_grace_period"] = json!({ "seconds": grace.as_secs(), "nanos": grace.subsec_nanos() });
     }
-    order(master, "DRAIN_AGENT", &body).await.with_context(|| format!("agent {id}"))?;
+    master.order("DRAIN_AGENT", &body).await.with_context(|| format!("agent {id}"))?;
     if !args.wait {
         say!("{id} drains: `tepui agents` shows when it is drained");
         return Ok(());
@@ -127,15 +123,13 @@ async fn drain(args: &Drain) -> Result<()> {
         match agents.slaves.iter().find(|agent| agent.id == id).map(|agent| agent.drain_info.state.as_str()) {
             None if is_recovered => bar.set_message(format!("{id} has not reregistered since the master started")),
             Some("DRAINED") => break,
-            Some("DRAINING") => {
-                let tasks = tasks_of(master, &id).await?;
-                bar.set_message(format!("{id} drains, {tasks} tasks left"));
-                bar.tick();
-            }
+            Some("DRAINING") if bar.is_hidden() => {}
+            Some("DRAINING") => bar.set_message(format!("{id} drains, {} tasks left", tasks_of(master, &id).await?)),
             None if args.mark_gone => break,
             None => bail!("agent {id} is not registered any more"),
             Some(_) => bail!("agent {id} was reactivated"),
         }
+        bar.tick();
         tokio::time::sleep(LOOK).await;
     }
     bar.finish_and_clear();

@@ -12,8 +12,7 @@ pub(super) fn agent<'a>(agents: &'a [Agent], text: &str) -> Result<&'a Agent> {
     if let Some(agent) = agents.iter().find(|agent| agent.id == text) {
         return Ok(agent);
     }
-    let ends = |agent: &&Agent| agent.id.rsplit_once('-').is_some_and(|(_, end)| end == text);
-    let is_there = |agent: &&Agent| ends(agent) || agent.hostname.eq_ignore_ascii_case(text);
+    let is_there = |agent: &&Agent| agent.has_id(text) || agent.hostname.eq_ignore_ascii_case(text);
     one(agents.iter().filter(is_there).collect(), |agent| &agent.id, text, "agent", "tepui agents")
 }
 

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use serde_json::json;
 
-use super::{find, order};
+use super::find;
 use crate::connect::MasterArgs;
 use crate::read::model::Frameworks;
 use crate::say::say;
@@ -33,7 +33,7 @@ impl Action {
             let all: Frameworks = master.read("/frameworks").await?;
             let found = find::framework(&all.frameworks, &framework)?;
             let body = json!({ "framework_id": { "value": found.id } });
-            order(&master, "TEARDOWN", &body).await.with_context(|| format!("framework {}", found.id))?;
+            master.order("TEARDOWN", &body).await.with_context(|| format!("framework {}", found.id))?;
             let tasks = if found.tasks.len() == 1 { "task ends" } else { "tasks end" };
             say!("{} ({}) is torn down: {} {tasks}", found.id, found.name, found.tasks.len());
             Ok(())

@@ -7,7 +7,6 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
-use super::{ask, order};
 use crate::connect::MasterArgs;
 use crate::read::model::{Agent, Agents};
 use crate::read::print;
@@ -31,10 +30,10 @@ pub enum Action {
         #[arg(required = true, value_name = "MACHINE")]
         machines: Vec<String>,
         /// How long until the maintenance begins, such as 30mins
-        #[arg(long = "in", value_name = "DURATION", value_parser = duration, default_value = "0secs")]
+        #[arg(long = "in", value_name = "DURATION", value_parser = base::parse_duration, default_value = "0secs")]
         wait: Duration,
         /// How long it takes; open-ended if not given
-        #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
+        #[arg(long = "for", value_name = "DURATION", value_parser = base::parse_duration)]
         length: Option<Duration>,
         #[command(flatten)]
         master: MasterArgs,
@@ -60,10 +59,6 @@ pub struct Machines {
     master: MasterArgs,
 }
 
-fn duration(text: &str) -> Result<Duration, String> {
-    base::parse_duration(text).map_err(|error| error.to_string())
-}
-
 /// A machine by its parts, as the wire has it.
 fn machine(host: &str, ip: &str) -> Value {
     json!({ "hostname": host.to_lowercase(), "ip": ip })
@@ -77,11 +72,7 @@ fn find(text: &str, agents: &[Agent], scheduled: &[Value]) -> Result<Value> {
             Err(_) => bail!("'{ip}' is not an IP address"),
         };
     }
-    let of_agent = |agent: &Agent| {
-        let ip = agent.address().rsplit_once(':').map_or("", |(ip, _)| ip);
-        let is_named = agent.id == text || agent.id.ends_with(&format!("-{text}"));
-        (machine(&agent.hostname, ip), is_named)
-    };
+    let of_agent = |agent: &Agent| (machine(&agent.hostname, agent.ip()), agent.has_id(text));
     let known = agents.iter().map(of_agent).chain(scheduled.iter().map(|machine| (machine.clone(), false)));
     let mut found: Vec<Value> = Vec::new();
     for (machine, is_named) in known {
@@ -148,18 +139,18 @@ impl Action {
 }
 
 fn windows(master: &MasterArgs) -> Result<Vec<Value>> {
-    let answer = crate::block_on(ask(master, "GET_MAINTENANCE_SCHEDULE"))?;
+    let answer = crate::block_on(master.call("GET_MAINTENANCE_SCHEDULE", &Value::Null))?;
     Ok(answer["schedule"]["windows"].as_array().cloned().unwrap_or_default())
 }
 
 fn set(master: &MasterArgs, windows: &[Value]) -> Result<()> {
     let body = json!({ "schedule": { "windows": windows } });
-    crate::block_on(order(master, "UPDATE_MAINTENANCE_SCHEDULE", &body))
+    crate::block_on(master.order("UPDATE_MAINTENANCE_SCHEDULE", &body))
 }
 
 fn change(args: &Machines, name: &str, state: &str) -> Result<ExitCode> {
     let machines = machines(&args.master, &args.machines, &windows(&args.master)?)?;
-    crate::block_on(order(&args.master, name, &json!({ "machines": machines })))?;
+    crate::block_on(args.master.order(name, &json!({ "machines": machines })))?;
     machines.iter().for_each(|machine| say!("{} is {state}", name_of(machine)));
     Ok(ExitCode::SUCCESS)
 }
@@ -171,7 +162,7 @@ fn name_of(machine: &Value) -> String {
 
 fn status(master: &MasterArgs, as_json: bool) -> Result<ExitCode> {
     let windows = windows(master)?;
-    let status = crate::block_on(ask(master, "GET_MAINTENANCE_STATUS"))?;
+    let status = crate::block_on(master.call("GET_MAINTENANCE_STATUS", &Value::Null))?;
     let down = status["status"]["down_machines"].as_array().cloned().unwrap_or_default();
     if as_json {
         let document = json!({ "windows": windows, "status": status["status"] });

@@ -6,7 +6,6 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
-use super::{ask, order};
 use crate::connect::MasterArgs;
 use crate::read::print;
 use crate::say::say;
@@ -40,14 +39,14 @@ enum Action {
 pub fn run(args: Args) -> Result<ExitCode> {
     match args.action {
         None => {
-            let answer = crate::block_on(ask(&args.master, "GET_POLICIES"))?;
+            let answer = crate::block_on(args.master.call("GET_POLICIES", &Value::Null))?;
             print(&serde_json::to_string_pretty(&answer["policies"])?)
         }
         Some(Action::Set { file, master }) => {
             let text = std::fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
             let policies: Value =
                 serde_json::from_str(&text).with_context(|| format!("{} is not JSON", file.display()))?;
-            crate::block_on(order(&master, "UPDATE_POLICIES", &json!({ "policies": policies })))?;
+            crate::block_on(master.order("UPDATE_POLICIES", &json!({ "policies": policies })))?;
             say!("the policies are set");
             Ok(ExitCode::SUCCESS)
         }

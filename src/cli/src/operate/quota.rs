@@ -6,10 +6,9 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, anyhow};
 use serde_json::{Map, Value, json};
 
-use super::{ask, order};
 use crate::connect::MasterArgs;
-use crate::read::print;
 use crate::read::table::{number, table};
+use crate::read::{ListArgs, print};
 use crate::say::say;
 
 /// Flags of `tepui quota`.
@@ -19,10 +18,7 @@ pub struct Args {
     #[command(subcommand)]
     action: Option<Action>,
     #[command(flatten)]
-    master: MasterArgs,
-    /// Print the master's answer as JSON
-    #[arg(long)]
-    json: bool,
+    list: ListArgs,
 }
 
 /// What to do with quotas.
@@ -60,15 +56,15 @@ enum Action {
 pub fn run(args: Args) -> Result<ExitCode> {
     match args.action {
         None => {
-            let answer = crate::block_on(ask(&args.master, "GET_QUOTA"))?;
+            let answer = crate::block_on(args.list.master.call("GET_QUOTA", &Value::Null))?;
             let configs = &answer["status"]["configs"];
-            if args.json {
+            if args.list.json {
                 return print(&serde_json::to_string_pretty(configs)?);
             }
             print(&show(configs))
         }
         Some(Action::Set { role, guarantee, limit, force, master }) => {
-            let answer = crate::block_on(ask(&master, "GET_QUOTA"))?;
+            let answer = crate::block_on(master.call("GET_QUOTA", &Value::Null))?;
             let configs = answer["status"]["configs"].as_array().cloned().unwrap_or_default();
             let mut config =
                 configs.into_iter().find(|config| config["role"] == role).unwrap_or(json!({ "role": role }));
@@ -91,7 +87,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
 
 fn update(master: &MasterArgs, role: &str, config: Value, force: bool) -> Result<()> {
     let body = json!({ "force": force, "quota_configs": [config] });
-    crate::block_on(order(master, "UPDATE_QUOTA", &body)).with_context(|| format!("role {role}"))
+    crate::block_on(master.order("UPDATE_QUOTA", &body)).with_context(|| format!("role {role}"))
 }
 
 /// Amounts by their names, as a QuotaConfig has them.

@@ -5,10 +5,9 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
-use super::{ask, order};
 use crate::connect::MasterArgs;
-use crate::read::print;
 use crate::read::table::{number, table};
+use crate::read::{ListArgs, print};
 use crate::say::say;
 
 /// Flags of `tepui weights`.
@@ -18,10 +17,7 @@ pub struct Args {
     #[command(subcommand)]
     action: Option<Action>,
     #[command(flatten)]
-    master: MasterArgs,
-    /// Print the master's answer as JSON
-    #[arg(long)]
-    json: bool,
+    list: ListArgs,
 }
 
 /// What to do with weights.
@@ -52,9 +48,9 @@ fn weight(text: &str) -> Result<(String, f64)> {
 pub fn run(args: Args) -> Result<ExitCode> {
     match args.action {
         None => {
-            let answer = crate::block_on(ask(&args.master, "GET_WEIGHTS"))?;
+            let answer = crate::block_on(args.list.master.call("GET_WEIGHTS", &Value::Null))?;
             let weights = &answer["weight_infos"];
-            if args.json {
+            if args.list.json {
                 return print(&serde_json::to_string_pretty(weights)?);
             }
             print(&show(weights))
@@ -62,7 +58,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Some(Action::Set { weights, master }) => {
             let infos: Vec<Value> =
                 weights.iter().map(|(role, weight)| json!({ "role": role, "weight": weight })).collect();
-            crate::block_on(order(&master, "UPDATE_WEIGHTS", &json!({ "weight_infos": infos })))?;
+            crate::block_on(master.order("UPDATE_WEIGHTS", &json!({ "weight_infos": infos })))?;
             weights.iter().for_each(|(role, weight)| say!("{role} has weight {}", number(*weight)));
             Ok(ExitCode::SUCCESS)
         }

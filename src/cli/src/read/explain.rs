@@ -27,16 +27,16 @@ pub struct Args {
 /// # Errors
 /// The master cannot be asked, or does not know the framework.
 pub fn run(args: &Args) -> Result<ExitCode> {
-    let call = json!({ "type": "EXPLAIN", "explain": { "framework": args.framework, "role": args.role } });
-    let answer: Value = crate::block_on(args.master.call(&call))?;
+    let body = json!({ "framework": args.framework, "role": args.role });
+    let answer = crate::block_on(args.master.call("EXPLAIN", &body))?;
     if args.json {
-        return print(&serde_json::to_string_pretty(&answer["explain"])?);
+        return print(&serde_json::to_string_pretty(&answer)?);
     }
     print(show(&answer).trim_end())
 }
 
 fn show(answer: &Value) -> String {
-    let list = answer["explain"]["explanations"].as_array().cloned().unwrap_or_default();
+    let list = answer["explanations"].as_array().cloned().unwrap_or_default();
     if list.is_empty() {
         return "The framework is subscribed to no role: it gets no offers.".to_owned();
     }
@@ -50,8 +50,8 @@ mod tests {
 
     #[test]
     fn a_paragraph_a_role() {
-        let answer = json!({ "explain": { "explanations": [{ "text": "one\n" }, { "text": "two\n" }] } });
+        let answer = json!({ "explanations": [{ "text": "one\n" }, { "text": "two\n" }] });
         assert_eq!(show(&answer), "one\n\ntwo");
-        assert!(show(&json!({ "explain": {} })).contains("no role"));
+        assert!(show(&json!({})).contains("no role"));
     }
 }

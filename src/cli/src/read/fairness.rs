@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::table::{number, percent, table};
 use super::{ListArgs, print};
@@ -20,12 +20,11 @@ pub struct Args {
 /// # Errors
 /// The master cannot be read, or is not tepui's.
 pub fn run(args: &Args) -> Result<ExitCode> {
-    let answer: Value = crate::block_on(args.list.master.call(&json!({ "type": "GET_FAIRNESS" })))?;
-    let report = &answer["get_fairness"];
+    let report = crate::block_on(args.list.master.call("GET_FAIRNESS", &Value::Null))?;
     if args.list.json {
-        return print(&serde_json::to_string_pretty(report)?);
+        return print(&serde_json::to_string_pretty(&report)?);
     }
-    print(&show(report))
+    print(&show(&report))
 }
 
 fn show(report: &Value) -> String {
@@ -68,6 +67,7 @@ fn show(report: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn shares_beside_fair_shares() {

@@ -65,7 +65,7 @@ impl Machine {
 impl Maintenance {
     /// When an agent's machine will be away; `now` in seconds since the epoch. Empty if nothing is planned.
     pub(crate) fn of(&self, agent: &Agent, now: f64) -> String {
-        let ip = agent.address().rsplit_once(':').map_or("", |(ip, _)| ip);
+        let ip = agent.ip();
         let is_its = |machine: &Machine| machine.hostname.eq_ignore_ascii_case(&agent.hostname) && machine.ip == ip;
         let window = self.planned.windows.iter().find(|window| window.machine_ids.iter().any(is_its));
         let Some(Window { unavailability: Unavailability { start, duration }, .. }) = window else {

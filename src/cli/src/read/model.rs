@@ -107,6 +107,16 @@ impl Agent {
     pub(crate) fn address(&self) -> &str {
         self.pid.split_once('@').map_or("", |(_, address)| address)
     }
+
+    /// The IP address of its HTTP API.
+    pub(crate) fn ip(&self) -> &str {
+        self.address().rsplit_once(':').map_or("", |(ip, _)| ip)
+    }
+
+    /// Whether `text` is its id or the id's last part, such as S3.
+    pub(crate) fn has_id(&self, text: &str) -> bool {
+        self.id == text || self.id.rsplit_once('-').is_some_and(|(_, end)| end == text)
+    }
 }
 
 /// A resource object: numbers for amounts, texts for ranges and sets.

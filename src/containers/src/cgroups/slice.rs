@@ -81,7 +81,7 @@ impl Slice {
             None => Vec::new(),
         };
         let own = self.open().or_else(|_| {
-            // Whoever stops the slice removes its groups.
+            // The process that stops the slice removes its groups.
             self.make()?;
             self.open()
         })?;

@@ -81,9 +81,9 @@ fn counts_promises() -> bool {
 /// Memory for this process alone, all zero and never given back: its copies have none at that place.
 pub(super) fn room_of_the_template(length: usize) -> io::Result<&'static mut [u8]> {
     let (rights, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-    // SAFETY: a new mapping at a place of the kernel's choice is used by nothing else, stays for ever, and is all zero.
-    // A copy has the reference and not the memory, and may have something else there by then: it must not use it, and
-    // does not (`become_copy` puts a long order together before it makes the copy, and reads nothing else after).
+    // SAFETY: a new mapping at a place of the kernel's choice is used by nothing else, is never unmapped, and is all
+    // zero. A copy has the reference and not the memory, and may have something else there by then: it must not use it,
+    // and does not (`become_copy` puts a long order together before it makes the copy, and reads nothing else after).
     unsafe {
         let first = libc::mmap(std::ptr::null_mut(), length, rights, flags, -1, 0);
         if first == libc::MAP_FAILED {

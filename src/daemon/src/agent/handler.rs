@@ -214,7 +214,7 @@ impl Handler {
     }
 }
 
-/// Who is asked for a name where (docs/mesos/security.md).
+/// The authentication realm of a path (docs/mesos/security.md).
 fn realm(route: Route) -> Realm {
     match route {
         Route::Shared(shared) => Realm::of(shared),

@@ -252,7 +252,7 @@ fn runtime_dir(given: Option<&Path>) -> PathBuf {
     }
 }
 
-/// The outermost containers of an earlier agent that are taken up again.
+/// The top-level containers of the previous agent that are recovered.
 fn taken_up(out: &Outbox) -> BTreeSet<String> {
     let one = |output: &Output| match output {
         Output::Reattach { container, .. } => Some(container.root().as_str().to_owned()),

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_must_authenticate_must_be_able_to() {
+    fn authentication_that_is_required_needs_credentials() {
         assert_eq!(with(&[], None), Ok(()));
         assert_eq!(with(&[("authenticate_agents", "true")], Some(())), Ok(()));
         for name in ["authenticate_agents", "authenticate_frameworks"] {

@@ -255,7 +255,7 @@ fn is_leaders(route: Route) -> bool {
     !matches!(route, Route::Shared(_)) && !own.contains(&route)
 }
 
-/// Who is asked for a name where (docs/mesos/security.md).
+/// The authentication realm of a path (docs/mesos/security.md).
 fn realm(route: Route) -> Realm {
     match route {
         Route::Shared(shared) => Realm::of(shared),

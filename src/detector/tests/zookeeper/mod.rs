@@ -347,7 +347,7 @@ fn answer(request: &[u8], held: &Held, session: i64) -> (i64, Vec<u8>, Watch) {
             let names: Vec<u8> = members.keys().flat_map(|name| text(name)).collect();
             (good(&[&count, &names, if kind == 12 { &stat } else { &[] }]), Some((CHILDREN, None)))
         }
-        // Whoever asks sees all that was written before.
+        // A read sees all earlier writes.
         (9, _) => (good(&[&text(&string(request, 8).0)]), None),
         (100, _) => {
             let (scheme, end) = string(request, 12);

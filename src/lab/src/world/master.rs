@@ -450,7 +450,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// The process ends without a word. Whoever is connected notices after a while. Of what it was writing, `durable`
+    /// The process crashes. Connected clients notice after a while. Of what it was writing, `durable`
     /// batches are, modulo how many there were. What it has sent still arrives if `arrives`, else it is lost.
     pub(super) fn stop_master(&mut self, durable: u32, arrives: bool) {
         if self.master.core.take().is_none() {
