@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use base::{AgentId, FrameworkId, Pid, Time};
-use cores::{Core, RequestId, TimerKey};
+use cores::{CallError, Core, ErrorKind, RequestId, TimerKey};
 use protos::mesos as pb;
 use resources::Resources;
 
@@ -380,8 +380,8 @@ impl Agent {
         out.outputs.push(Output::Respond { request, answer });
     }
 
-    pub(crate) fn refuse(&self, request: RequestId, status: u16, text: &str, out: &mut Outbox) {
-        self.respond(request, Answer::Refused { status, text: text.to_owned() }, out);
+    pub(crate) fn reject(&self, request: RequestId, kind: ErrorKind, text: &str, out: &mut Outbox) {
+        self.respond(request, Err(CallError::new(kind, text)), out);
     }
 
     pub(crate) fn exit(&mut self, code: i32, message: String, out: &mut Outbox) {

@@ -4,6 +4,7 @@
 //! again, and would give up tasks that run.
 
 use base::Time;
+use cores::ErrorKind;
 
 use crate::agent::Agent;
 use crate::output::Outbox;
@@ -14,7 +15,7 @@ impl Agent {
     pub(crate) fn hear_later(&mut self, framework: &str, executor: &str, early: Early, out: &mut Outbox) {
         let Some(target) = self.executor_mut(framework, executor) else { return };
         if let Some(Early::Subscribe(_, request, _)) = target.early.replace(early) {
-            self.refuse(request, 503, "The executor has subscribed once more", out);
+            self.reject(request, ErrorKind::Unavailable, "The executor has subscribed once more", out);
         }
     }
 

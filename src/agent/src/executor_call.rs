@@ -2,12 +2,12 @@
 //! and what v0 executors send instead of them; and the way from a framework to its executor.
 
 use base::Time;
-use cores::{RequestId, StreamId};
+use cores::{ErrorKind, RequestId, StreamId};
 use protos::mesos::internal::{ExecutorToFrameworkMessage, FrameworkToExecutorMessage, StatusUpdateMessage};
 use protos::mesos::{self as pb, executor as api};
 
 use crate::agent::{Agent, AgentState};
-use crate::output::{Answer, Outbox};
+use crate::output::{Done, Outbox};
 use crate::state::{ExecutorLink, ExecutorState, FrameworkState};
 
 impl Agent {
@@ -16,20 +16,20 @@ impl Agent {
         use api::call::Type;
         let kind = call.r#type();
         if kind == Type::Heartbeat {
-            return self.respond(request, Answer::Accepted, out);
+            return self.respond(request, Ok(Done::Accepted), out);
         }
         if self.state == AgentState::Recovering {
-            return self.refuse(request, 503, "Agent has not finished recovery", out);
+            return self.reject(request, ErrorKind::Unavailable, "Agent has not finished recovery", out);
         }
         let (framework, executor) = (call.framework_id.value, call.executor_id.value);
         if !self.frameworks.contains(framework.as_str()) {
-            return self.refuse(request, 400, "Framework cannot be found", out);
+            return self.reject(request, ErrorKind::Invalid, "Framework cannot be found", out);
         }
         let Some(target) = self.executor(&framework, &executor) else {
-            return self.refuse(request, 400, "Executor cannot be found", out);
+            return self.reject(request, ErrorKind::Invalid, "Executor cannot be found", out);
         };
         if target.state == ExecutorState::Registering {
-            return self.refuse(request, 403, "Executor is not subscribed", out);
+            return self.reject(request, ErrorKind::Forbidden, "Executor is not subscribed", out);
         }
         match (kind, call.update, call.message) {
             (Type::Update, Some(update), _) => {
@@ -45,9 +45,9 @@ impl Agent {
                 };
                 self.executor_to_framework(message, out);
             }
-            _ => return self.refuse(request, 501, "", out),
+            _ => return self.reject(request, ErrorKind::Unimplemented, "", out),
         }
-        self.respond(request, Answer::Accepted, out);
+        self.respond(request, Ok(Done::Accepted), out);
     }
 
     /// A v0 executor's update.

@@ -1,6 +1,7 @@
 //! Reports about executors' containers: started, not started, limited, ended; and the end of their tasks with them.
 
 use base::{ExecutorId, FrameworkId, TaskId, Text, Time};
+use cores::ErrorKind;
 use protos::mesos::{self as pb, TaskState, task_status::Reason};
 
 use crate::agent::Agent;
@@ -132,7 +133,7 @@ impl Agent {
         self.counters.executors_terminated += 1;
         self.timers.cancel(timer);
         if let Some(Early::Subscribe(_, request, _)) = early {
-            self.refuse(request, 503, "The executor's container has ended", out);
+            self.reject(request, ErrorKind::Unavailable, "The executor's container has ended", out);
         }
         if let ExecutorLink::Stream(stream) = link {
             self.frameworks.close_stream(stream);

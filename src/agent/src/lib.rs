@@ -61,7 +61,7 @@ mod waiting;
 
 pub use agent::{Agent, AgentState, StartError};
 pub use config::{Config, Credential, Limitable, Reconfiguration, RecoverMode};
-pub use cores::{RequestId, StreamId};
+pub use cores::{CallError, ErrorKind, RequestId, StreamId};
 pub use disk::{
     Recovered, RecoveredAgent, RecoveredExecutor, RecoveredFramework, RecoveredNested, RecoveredRun, RecoveredTask,
     RecoveryError, Skipped, Tree,
@@ -69,7 +69,7 @@ pub use disk::{
 pub use environment::{PATH, is_agents_own};
 pub use input::Input;
 pub use message::{AuthMessage, Incoming, MessageError, Outgoing};
-pub use output::{Answer, GoneVolume, Outbox, Output, Persist};
+pub use output::{Answer, Done, GoneVolume, Outbox, Output, Persist};
 pub use snapshot::{Counters, Snapshot};
 pub use state::{
     ContainerName, ContainerSpec, Executor, ExecutorLink, ExecutorState, Framework, FrameworkState, Limits, Ours,

@@ -4,14 +4,14 @@
 //! Wait, kill, remove and what is reported; launching is `nested_launch.rs`. Their tasks are the executor's business.
 
 use base::Time;
-use cores::RequestId;
+use cores::{ErrorKind, RequestId};
 use protos::mesos::{self as pb, agent as api};
 
 use crate::agent::{Agent, AgentState};
 use crate::disk::RecoveredNested;
 use crate::environment::references;
 use crate::nested_call::{rights, target, wanted};
-use crate::output::{Answer, Outbox, Output};
+use crate::output::{Answer, Done, Outbox, Output};
 use crate::state::{ContainerName, ExecutorState, Nested, Wait};
 
 /// How many requests may wait for one container.
@@ -23,19 +23,19 @@ impl Agent {
     pub(crate) fn operator_call(&mut self, request: RequestId, call: api::Call, out: &mut Outbox) {
         use api::call::Type;
         if self.state == AgentState::Recovering {
-            return self.refuse(request, 503, "Agent has not finished recovery", out);
+            return self.reject(request, ErrorKind::Unavailable, "Agent has not finished recovery", out);
         }
         match call.r#type() {
             Type::LaunchContainer | Type::LaunchNestedContainer | Type::LaunchNestedContainerSession => {
                 match wanted(call) {
                     Some(wanted) => self.launch_nested(request, wanted, out),
-                    None => self.refuse(request, 400, "The call has no body", out),
+                    None => self.reject(request, ErrorKind::Invalid, "The call has no body", out),
                 }
             }
             kind => {
                 let target = target(&call);
                 let Some(Ok(container)) = target.as_ref().map(|(id, _)| ContainerName::from_proto(id)) else {
-                    return self.refuse(request, 400, "The container's id cannot be one", out);
+                    return self.reject(request, ErrorKind::Invalid, "The container's id cannot be one", out);
                 };
                 let signal = target.and_then(|(_, signal)| signal);
                 match kind {
@@ -45,7 +45,7 @@ impl Agent {
                         self.kill_nested(request, &container, signal.unwrap_or(9), out);
                     }
                     Type::RemoveContainer | Type::RemoveNestedContainer => self.remove_nested(request, &container, out),
-                    _ => self.refuse(request, 501, "This call is not supported", out),
+                    _ => self.reject(request, ErrorKind::Unimplemented, "This call is not supported", out),
                 }
             }
         }
@@ -53,14 +53,19 @@ impl Agent {
 
     fn wait_nested(&mut self, request: RequestId, container: &ContainerName, wait: Wait, out: &mut Outbox) {
         let Some(nested) = self.nested.get_mut(container) else {
-            return self.refuse(request, 404, &format!("Container {container} cannot be found"), out);
+            return self.reject(request, ErrorKind::NotFound, &format!("Container {container} cannot be found"), out);
         };
         if nested.ended.is_some() {
             let answer = ended(nested, wait);
             return self.respond(request, answer, out);
         }
         if nested.waiting.len() >= MAX_WAITING {
-            return self.refuse(request, 503, &format!("{MAX_WAITING} requests wait for container {container}"), out);
+            return self.reject(
+                request,
+                ErrorKind::Unavailable,
+                &format!("{MAX_WAITING} requests wait for container {container}"),
+                out,
+            );
         }
         nested.waiting.push((request, wait));
     }
@@ -72,27 +77,27 @@ impl Agent {
         };
         if !runs {
             let text = format!("Container '{container}' cannot be found (or is already killed)");
-            return self.refuse(request, 404, &text, out);
+            return self.reject(request, ErrorKind::NotFound, &text, out);
         }
         out.outputs.push(Output::Signal { container: container.clone(), signal });
-        self.respond(request, Answer::Ok, out);
+        self.respond(request, Ok(Done::Complete), out);
     }
 
     fn remove_nested(&mut self, request: RequestId, container: &ContainerName, out: &mut Outbox) {
         if self.frameworks.has_container(container) {
-            return self.refuse(request, 400, "Expecting 'container_id.parent' to be present", out);
+            return self.reject(request, ErrorKind::Invalid, "Expecting 'container_id.parent' to be present", out);
         }
         let root = container.root();
         if root != *container && !self.frameworks.has_container(&root) && !self.nested.contains_key(&root) {
-            return self.refuse(request, 500, "Unknown root container", out);
+            return self.reject(request, ErrorKind::Failed, "Unknown root container", out);
         }
         let inside = |name: &ContainerName| name == container || name.is_inside(container);
         if self.nested.iter().any(|(name, nested)| inside(name) && nested.ended.is_none()) {
-            return self.refuse(request, 500, "Nested container has not terminated yet", out);
+            return self.reject(request, ErrorKind::Failed, "Nested container has not terminated yet", out);
         }
         match self.nested.get(container).filter(|nested| !nested.session) {
             Some(nested) => out.outputs.push(Output::DeleteSandbox { path: nested.sandbox.clone(), request }),
-            None => self.respond(request, Answer::Ok, out),
+            None => self.respond(request, Ok(Done::Complete), out),
         }
         self.nested.retain(|name, _| !inside(name));
         out.outputs.push(Output::Forget { container: container.clone() });
@@ -102,7 +107,7 @@ impl Agent {
     pub(crate) fn nested_started(&mut self, container: &ContainerName, out: &mut Outbox) -> bool {
         let Some(nested) = self.nested.get_mut(container) else { return false };
         if let Some(request) = nested.launching.take() {
-            self.respond(request, Answer::Ok, out);
+            self.respond(request, Ok(Done::Complete), out);
         }
         true
     }
@@ -111,10 +116,10 @@ impl Agent {
     pub(crate) fn nested_start_failed(&mut self, container: &ContainerName, why: &str, out: &mut Outbox) -> bool {
         let Some(nested) = self.nested.remove(container) else { return false };
         if let Some(request) = nested.launching {
-            self.refuse(request, 400, why, out);
+            self.reject(request, ErrorKind::Invalid, why, out);
         }
         for (request, _) in nested.waiting {
-            self.refuse(request, 404, &format!("Container {container} cannot be found"), out);
+            self.reject(request, ErrorKind::NotFound, &format!("Container {container} cannot be found"), out);
         }
         true
     }
@@ -146,7 +151,7 @@ impl Agent {
         let launching = nested.launching.take();
         // Containers inside a standalone one end with it.
         let inside = container.parent().is_none();
-        for (request, answer) in launching.map(|request| (request, Answer::Ok)).into_iter().chain(answers) {
+        for (request, answer) in launching.map(|request| (request, Ok(Done::Complete))).into_iter().chain(answers) {
             self.respond(request, answer, out);
         }
         if inside {
@@ -280,7 +285,7 @@ fn ended(nested: &Nested, wait: Wait) -> Answer {
             ..api::Response::default()
         },
     };
-    Answer::Response(Box::new(response))
+    Ok(Done::Response(Box::new(response)))
 }
 
 #[cfg(test)]

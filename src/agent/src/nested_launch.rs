@@ -2,7 +2,7 @@
 //!
 //! `nested.rs` handles what follows.
 
-use cores::RequestId;
+use cores::{CallError, ErrorKind, RequestId};
 use protos::mesos as pb;
 
 use crate::agent::Agent;
@@ -10,7 +10,7 @@ use crate::environment::{
     Variables, executor_environment, executor_references, nested_environment, program_of, references,
 };
 use crate::nested_call::{Wanted, rights};
-use crate::output::{Answer, Outbox, Output};
+use crate::output::{Done, Outbox, Output};
 use crate::state::{
     ContainerName, ContainerSpec, Executor, ExecutorState, Limits, Nested, Prepare, Session, VolumeLink,
 };
@@ -31,19 +31,31 @@ impl Agent {
     pub(crate) fn launch_nested(&mut self, request: RequestId, wanted: Wanted, out: &mut Outbox) {
         let container = match ContainerName::from_proto(&wanted.id) {
             Ok(container) => container,
-            Err(why) => return self.refuse(request, 400, &format!("The container's id cannot be one: {why}"), out),
+            Err(why) => {
+                return self.reject(
+                    request,
+                    ErrorKind::Invalid,
+                    &format!("The container's id cannot be one: {why}"),
+                    out,
+                );
+            }
         };
         // Sessions leave nothing on the disk, and health checks of running tasks are such.
         if let Some(why) = self.refusal("Launch").filter(|_| !wanted.session && !self.nested.contains_key(&container)) {
-            let answer = Answer::Refused { status: 503, text: why };
+            let answer = Err(CallError::new(ErrorKind::Unavailable, why));
             out.at_once.push(Output::Respond { request, answer });
             return;
         }
         match self.nested.get(&container).map(|known| known.ended.is_some()) {
-            Some(false) => return self.respond(request, Answer::Accepted, out),
+            Some(false) => return self.respond(request, Ok(Done::Accepted), out),
             // The id of a standalone one may be used again.
             Some(true) if container.parent().is_some() => {
-                return self.refuse(request, 400, &format!("Container {container} has ended already"), out);
+                return self.reject(
+                    request,
+                    ErrorKind::Invalid,
+                    &format!("Container {container} has ended already"),
+                    out,
+                );
             }
             _ => {}
         }
@@ -52,7 +64,7 @@ impl Agent {
                 out.outputs.push(Output::Launch { container: container.clone(), spec: Box::new(spec) });
                 self.nested.insert(container, Nested { launching: Some(request), ..nested });
             }
-            Err(why) => self.refuse(request, 400, &why, out),
+            Err(why) => self.reject(request, ErrorKind::Invalid, &why, out),
         }
     }
 

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use base::{Pid, Time};
-use cores::{RequestId, StreamId};
+use cores::{CallError, RequestId, StreamId};
 use protos::mesos::{self as pb, agent, executor};
 
 use crate::message::Outgoing;
@@ -17,25 +17,21 @@ pub type Outbox = cores::Outbox<Persist, Output>;
 /// One change below the meta directory (`<work_dir>/meta`).
 pub type Persist = cores::Change;
 
-/// The answer to a request.
+/// The result of a request that the agent does not reject.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Answer {
-    /// 200 without a body.
-    Ok,
-    /// 202 without a body.
+pub enum Done {
+    /// It is carried out.
+    Complete,
+    /// It is accepted; its effects follow.
     Accepted,
-    /// 200, and the event stream of this SUBSCRIBE is open.
+    /// The event stream of this SUBSCRIBE is open.
     Stream,
-    /// 200 with this response in the caller's format.
+    /// This is the response.
     Response(Box<agent::Response>),
-    /// Anything else: the status code and the text of the body.
-    Refused {
-        /// 400, 403, 404, 500, 501 or 503.
-        status: u16,
-        /// What is wrong, in Mesos's words.
-        text: String,
-    },
 }
+
+/// The answer to a request.
+pub type Answer = Result<Done, CallError>;
 
 /// A persistent volume that is destroyed.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,14 +5,14 @@
 use std::sync::Arc;
 
 use base::{FrameworkId, Time};
-use cores::{RequestId, StreamId};
+use cores::{ErrorKind, RequestId, StreamId};
 use protos::mesos::internal::StatusUpdate;
 use protos::mesos::{self as pb, TaskState, executor as api, task_status::Reason};
 
 use crate::agent::{Agent, AgentState};
 use crate::disk::paths;
 use crate::executor_events::shutdown_event;
-use crate::output::{Answer, Outbox, Output};
+use crate::output::{Done, Outbox, Output};
 use crate::state::{Early, Executor, ExecutorLink, ExecutorState, FrameworkState, Verdict, loss};
 
 impl Agent {
@@ -27,16 +27,16 @@ impl Agent {
     ) {
         let (framework, executor) = (call.framework_id.value.clone(), call.executor_id.value.clone());
         let Some(known) = self.frameworks.get(framework.as_str()) else {
-            return self.refuse(request, 400, "Framework cannot be found", out);
+            return self.reject(request, ErrorKind::Invalid, "Framework cannot be found", out);
         };
         let Some(target) = known.executors.get(executor.as_str()) else {
-            return self.refuse(request, 400, "Executor cannot be found", out);
+            return self.reject(request, ErrorKind::Invalid, "Executor cannot be found", out);
         };
         if target.pid.is_none() && target.state == ExecutorState::Registering {
             let early = Early::Subscribe(stream, request, Box::new(call));
             return self.hear_later(&framework, &executor, early, out);
         }
-        self.respond(request, Answer::Stream, out);
+        self.respond(request, Ok(Done::Stream), out);
         let ending = self.state == AgentState::Terminating
             || known.state == FrameworkState::Terminating
             || matches!(target.state, ExecutorState::Terminating | ExecutorState::Terminated);

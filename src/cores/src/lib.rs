@@ -5,12 +5,14 @@
 //! are in `daemon`; `lab` drives the same cores under virtual time. Each core defines its inputs and outputs.
 #![forbid(unsafe_code)]
 
+mod call_error;
 mod change;
 mod outbox;
 mod timers;
 
 use base::Time;
 
+pub use call_error::{CallError, ErrorKind};
 pub use change::Change;
 pub use outbox::{Level, Line, Outbox};
 pub use timers::{TimerKey, Timers};

@@ -28,6 +28,7 @@ pub mod process;
 mod prometheus;
 pub mod random;
 mod realms;
+mod rejection;
 mod streams;
 mod webui;
 mod zookeeper;

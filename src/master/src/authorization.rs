@@ -4,11 +4,12 @@
 
 use authorizer::Action;
 use base::Pid;
+use cores::{CallError, ErrorKind};
 use protos::mesos::offer::{Operation, operation::Type};
 use protos::mesos::{FrameworkInfo, Resource as Proto, SlaveInfo};
 use resources::{Resource, Role, resource_from_proto};
 
-use crate::io::{CallError, ErrorKind, Outbox};
+use crate::io::Outbox;
 use crate::master::Master;
 use crate::validate::roles_of;
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use allocator::policies::Policies;
 use base::Pid;
-use cores::{RequestId, StreamId};
+use cores::{CallError, RequestId, StreamId};
 use protos::mesos::{master, scheduler};
 
 use crate::message::{Message, Outgoing};
@@ -140,42 +140,6 @@ pub enum Done {
 
 /// The answer to a request.
 pub type Answer = Result<Done, CallError>;
-
-/// Why a request is rejected. `Display` is the text for the client, in Mesos's words where Mesos has a text; empty if
-/// the kind says everything.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{text}")]
-pub struct CallError {
-    /// The kind of the error.
-    pub kind: ErrorKind,
-    /// The text for the client.
-    pub text: String,
-}
-
-/// Kinds of errors of requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ErrorKind {
-    /// The request breaks a rule, or names a framework or an agent that does not exist.
-    Invalid,
-    /// The sender may not make it.
-    Forbidden,
-    /// What it is about does not exist.
-    NotFound,
-    /// The present state of the cluster does not permit it.
-    Conflict,
-    /// This master does not implement it.
-    Unimplemented,
-}
-
-impl CallError {
-    pub(crate) fn new(kind: ErrorKind, text: impl Into<String>) -> CallError {
-        CallError { kind, text: text.into() }
-    }
-
-    pub(crate) fn invalid(text: impl Into<String>) -> CallError {
-        CallError::new(ErrorKind::Invalid, text)
-    }
-}
 
 /// Something to be done by the shell, in order.
 #[derive(Clone, Debug)]

@@ -4,6 +4,7 @@
 //! this module encodes and decodes their contents, and the caller stores them. Repeated values (pids, names) are stored
 //! once. Files, and the text form of policies, are the caller's part.
 
+use cores::{CallError, ErrorKind};
 use std::sync::Arc;
 
 use allocator::policies::Policies;
@@ -14,7 +15,7 @@ use protos::mesos::MasterInfo;
 use protos::mesos::internal::Registry;
 use rustc_hash::FxHashMap;
 
-use crate::io::{CallError, Done, ErrorKind, Input, Outbox, Output};
+use crate::io::{Done, Input, Outbox, Output};
 use crate::message::Message;
 use bytes::{Reader, Writer};
 
@@ -374,7 +375,9 @@ pub(crate) fn code(answer: Result<&Done, &CallError>) -> u64 {
             ErrorKind::Forbidden => 403,
             ErrorKind::NotFound => 404,
             ErrorKind::Conflict => 409,
+            ErrorKind::Failed => 500,
             ErrorKind::Unimplemented => 501,
+            ErrorKind::Unavailable => 503,
         },
     }
 }

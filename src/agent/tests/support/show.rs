@@ -1,6 +1,6 @@
 //! Outputs as words.
 
-use agent::{Answer, ContainerSpec, GoneVolume, Outgoing, Output, Prepare, VolumeLink};
+use agent::{Answer, ContainerSpec, Done, GoneVolume, Outgoing, Output, Prepare, VolumeLink};
 use protos::mesos::{self as pb, TaskState, executor, task_status};
 
 use super::Stage;
@@ -157,15 +157,15 @@ fn event_text(event: &executor::Event) -> String {
 
 fn answer_text(answer: &Answer) -> String {
     match answer {
-        Answer::Ok => "200".to_owned(),
-        Answer::Accepted => "202".to_owned(),
-        Answer::Stream => "200 and a stream".to_owned(),
-        Answer::Response(response) => {
+        Ok(Done::Complete) => "200".to_owned(),
+        Ok(Done::Accepted) => "202".to_owned(),
+        Ok(Done::Stream) => "200 and a stream".to_owned(),
+        Ok(Done::Response(response)) => {
             #[allow(deprecated)]
             let status = response.wait_nested_container.as_ref().and_then(|wait| wait.exit_status);
             format!("200 {} {status:?}", response.r#type().as_str_name())
         }
-        Answer::Refused { status, text } => format!("{status} {text}"),
+        Err(error) => format!("{:?} {error}", error.kind),
     }
 }
 

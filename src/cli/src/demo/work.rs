@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use quality::allocate;
 use sdk::driver::Options;
 use sdk::v1::FrameworkInfo;
-use serde_json::{Value, json};
+use serde_json::Value;
 use video::pipeline::Knobs;
 use video::profile::{ClipOptions, Profile};
 use video::scene::{self, SceneOptions};

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent::{Answer, ContainerName, Input, RequestId};
+use agent::{ContainerName, Done, Input, RequestId};
 use containerizer::{Client, Io};
 use protos::mesos::agent::call::Type;
 use protos::mesos::agent::{Call, ProcessIo, process_io};
@@ -103,7 +103,7 @@ pub(super) async fn launch(handler: &Handler, call: Call, media: Media) -> Respo
     handler.driver.handle_now(Input::OperatorCall { request: RequestId(number), call: Box::new(call) });
     let answer = outcome.await;
     match answer {
-        Ok(Answer::Ok) if added => {}
+        Ok(Ok(Done::Complete)) if added => {}
         other => {
             if added {
                 handler.shell.containers.forget_session(&container);

@@ -2,7 +2,7 @@
 //!
 //! It does not know executors.
 
-use agent::{Answer, Input, RequestId, StreamId};
+use agent::{Done, Input, RequestId, StreamId};
 use protos::mesos::executor::{Call, call::Type};
 use wire::http::{Request, Response, StatusCode};
 use wire::negotiate::{Encoding, accepted_encoding, decode_call};
@@ -42,7 +42,7 @@ async fn subscribe(handler: &Handler, call: Box<Call>, encoding: Encoding) -> Re
     let (number, outcome) = handler.shell.answers.ask();
     handler.driver.handle_now(Input::ExecutorSubscribe { stream: StreamId(stream), request: RequestId(number), call });
     match outcome.await {
-        Ok(Answer::Stream) => response,
+        Ok(Ok(Done::Stream)) => response,
         Ok(refusal) => {
             handler.shell.streams.close(stream);
             respond(refusal, encoding)
@@ -57,7 +57,7 @@ async fn other(handler: &Handler, call: Box<Call>) -> Response {
     match outcome.await {
         // The calls of a subscribed executor: libraries take the end of their connection for the end of the
         // subscription, and an executor without checkpoints ends then.
-        Ok(answer @ Answer::Accepted) => respond(answer, Encoding::Json).keep_connection(),
+        Ok(answer @ Ok(Done::Accepted)) => respond(answer, Encoding::Json).keep_connection(),
         Ok(answer) => respond(answer, Encoding::Json),
         Err(_) => Response::error(StatusCode::INTERNAL_SERVER_ERROR),
     }

@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent::{Agent, Answer, Input, Ours, RequestId, StreamId};
+use agent::{Agent, Answer, Done, Input, Ours, RequestId, StreamId};
 use protos::mesos::executor::{Call, call, event};
 use protos::mesos::{self};
 use protos::recordio::Decoder;
@@ -87,7 +87,7 @@ impl ExecutorConnections {
         let (request, call) = (RequestId(request), owner.subscribe());
         self.driver.handle_now(Input::ExecutorSubscribe { stream: StreamId(stream), request, call });
         // Events wait for the answer, so that the first of them go together.
-        if !matches!(subscribed.await, Ok(Answer::Stream)) {
+        if !matches!(subscribed.await, Ok(Ok(Done::Stream))) {
             return self.streams.close(stream);
         }
         if let Err(error) = self.carry(&owner, socket, records).await {
@@ -139,8 +139,8 @@ impl ExecutorConnections {
         }
         let Some((input, outcome)) = last else { return Ok(ended) };
         self.driver.handle_now(input);
-        if let Ok(Answer::Refused { text, .. }) = outcome.await {
-            tracing::info!(executor = owner.0.executor, "an executor's call was refused: {text}");
+        if let Ok(Err(error)) = outcome.await {
+            tracing::info!(executor = owner.0.executor, "an executor's call was rejected: {error}");
         }
         Ok(ended)
     }

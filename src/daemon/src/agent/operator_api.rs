@@ -2,7 +2,7 @@
 //!
 //! Calls that read are answered from a snapshot; calls about containers go to the core.
 
-use agent::{AgentState, Answer, Input, RequestId};
+use agent::{AgentState, Answer, Done, Input, RequestId};
 use authorizer::Action;
 use protos::mesos::agent::call::Type;
 use protos::mesos::agent::{Call, Response as Message, response};
@@ -14,6 +14,7 @@ use super::{attach, metrics, views};
 use crate::acls::Asker;
 use crate::codec;
 use crate::common::calls;
+use crate::rejection::rejection;
 use crate::streams::encode_v1;
 
 pub(super) async fn answer(handler: &Handler, request: &Request, asker: Asker) -> Response {
@@ -176,12 +177,9 @@ async fn core(handler: &Handler, call: Call, encoding: Encoding) -> Response {
 /// An answer of the core as a response.
 pub(super) fn respond(answer: Answer, encoding: Encoding) -> Response {
     match answer {
-        Answer::Ok | Answer::Stream => Response::empty(StatusCode::OK),
-        Answer::Accepted => Response::empty(StatusCode::ACCEPTED),
-        Answer::Response(message) => Response::ok_body(encoding.media_type(), encode_v1(encoding, &*message)),
-        Answer::Refused { status, text } => {
-            let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-            if text.is_empty() { Response::error(status) } else { Response::text(status, text) }
-        }
+        Ok(Done::Complete | Done::Stream) => Response::empty(StatusCode::OK),
+        Ok(Done::Accepted) => Response::empty(StatusCode::ACCEPTED),
+        Ok(Done::Response(message)) => Response::ok_body(encoding.media_type(), encode_v1(encoding, &*message)),
+        Err(error) => rejection(error),
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use ::containers::User;
 use agent::oversubscription::{Load, Measurement};
-use agent::{Agent, Answer, ContainerName, Input, Output, Persist, VolumeLink};
+use agent::{Agent, Answer, ContainerName, Done, Input, Output, Persist, VolumeLink};
 use base::Pid;
 use containerizer::{ComposingContainerizer, Deleter, Fetcher, Report, delete, volumes};
 use protos::mesos::slave_info::Capability;
@@ -101,7 +101,7 @@ impl World<Agent> for Shell {
                 let answers = self.answers.clone();
                 tokio::task::spawn_blocking(move || {
                     delete(Path::new(&path));
-                    answers.answer(request.0, Answer::Ok);
+                    answers.answer(request.0, Ok(Done::Complete));
                 });
             }
             Output::NoteEnd { container, termination } => self.containers.note_end(&container, &termination),

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use master::{Answer, Counter, Done, ErrorKind, Input, RequestId, StreamId};
+use master::{Answer, Counter, Done, Input, RequestId, StreamId};
 use protos::mesos::scheduler::{Call, call::Type};
 use wire::http::{HeaderName, Request, Response, StatusCode};
 use wire::negotiate::{accepted_encoding, decode_call};
@@ -15,6 +15,7 @@ use super::handler::Handler;
 use super::outputs::Outcome;
 use crate::codec;
 use crate::common::judged;
+use crate::rejection::rejection;
 
 /// Acknowledgements that never reach the core, which counts the others that are invalid.
 #[derive(Debug, Default)]
@@ -120,23 +121,12 @@ pub(super) fn respond_or_fail(answer: Option<Answer>) -> Response {
     answer.map_or_else(|| Response::error(StatusCode::INTERNAL_SERVER_ERROR), respond)
 }
 
-/// An answer of the core as a response. An error without a text gets the text of its status.
+/// An answer of the core as a response.
 pub(super) fn respond(answer: Answer) -> Response {
-    let error = match answer {
-        Ok(Done::Complete) => return Response::empty(StatusCode::OK),
-        Ok(Done::Accepted) => return Response::empty(StatusCode::ACCEPTED),
-        Err(error) => error,
-    };
-    let status = match error.kind {
-        ErrorKind::Invalid => StatusCode::BAD_REQUEST,
-        ErrorKind::Forbidden => StatusCode::FORBIDDEN,
-        ErrorKind::NotFound => StatusCode::NOT_FOUND,
-        ErrorKind::Conflict => StatusCode::CONFLICT,
-        ErrorKind::Unimplemented => StatusCode::NOT_IMPLEMENTED,
-    };
-    match error.text.is_empty() {
-        true => Response::error(status),
-        false => Response::text(status, error.text),
+    match answer {
+        Ok(Done::Complete) => Response::empty(StatusCode::OK),
+        Ok(Done::Accepted) => Response::empty(StatusCode::ACCEPTED),
+        Err(error) => rejection(error),
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
 
-use agent::{Agent, Answer, Config, ContainerName, Incoming, Input, Outbox, Output, Persist, Recovered};
+use agent::{Agent, Config, ContainerName, Incoming, Input, Outbox, Output, Persist, Recovered};
 use base::{Pid, Time};
 use cores::Core;
 use master::{Message, Outgoing};
@@ -460,7 +460,7 @@ impl<O: Observer> World<O> {
             }
             Output::Respond { request, answer } => {
                 let waiting = self.agents[agent as usize].requests.remove(&request.0);
-                if let (Some((executor, connection)), Answer::Refused { .. }) = (waiting, answer) {
+                if let (Some((executor, connection)), Err(_)) = (waiting, answer) {
                     self.tell_executor(executor, ToExecutor::Refused { connection });
                 }
             }

@@ -21,6 +21,7 @@ mod update_framework;
 pub use check::{validate_call, validate_principal};
 pub(crate) use normalize::allocate;
 
+use cores::{CallError, ErrorKind};
 use std::sync::Arc;
 
 use cores::RequestId;
@@ -28,7 +29,7 @@ use protos::mesos::allocator::inverse_offer_status::Status;
 use protos::mesos::scheduler::{Call, call::Type};
 
 use crate::counters::Counter;
-use crate::io::{CallError, Done, ErrorKind, Outbox, Output};
+use crate::io::{Done, Outbox, Output};
 use crate::master::Master;
 use crate::state::{Connection, FrameworkKey};
 

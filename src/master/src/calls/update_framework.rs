@@ -1,10 +1,11 @@
 //! UPDATE_FRAMEWORK: a framework changes its info, suppressed roles or offer constraints (SCH-66).
 
+use cores::{CallError, ErrorKind};
 use protos::mesos::FrameworkInfo;
 use protos::mesos::scheduler::call::UpdateFramework;
 
 use crate::frameworks::Subscription;
-use crate::io::{CallError, ErrorKind, Outbox};
+use crate::io::Outbox;
 use crate::master::Master;
 use crate::state::FrameworkKey;
 use crate::validate;

@@ -1,8 +1,9 @@
 //! DEACTIVATE_AGENT: an agent is not offered; its tasks keep running.
 
+use cores::CallError;
 use protos::mesos::SlaveId;
 
-use crate::io::{CallError, Outbox};
+use crate::io::Outbox;
 use crate::master::Master;
 use crate::registry::RegistryOp;
 

@@ -1,10 +1,11 @@
 //! DRAIN_AGENT: an agent's tasks are killed and no new ones come (MNT-06).
 
+use cores::CallError;
 use protos::mesos::internal::DrainSlaveMessage;
 use protos::mesos::master::call::DrainAgent;
 use protos::mesos::{DrainConfig, DrainInfo, DrainState, SlaveId};
 
-use crate::io::{CallError, Outbox, Output};
+use crate::io::{Outbox, Output};
 use crate::master::Master;
 use crate::registry::RegistryOp;
 

@@ -3,6 +3,7 @@
 //!
 //! Machines change their mode by these calls alone; windows that begin or end change nothing.
 
+use cores::CallError;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use protos::mesos::internal::ShutdownMessage;
 use protos::mesos::maintenance::Schedule;
 use protos::mesos::{MachineId, machine_info::Mode};
 
-use crate::io::{CallError, Outbox, Output};
+use crate::io::{Outbox, Output};
 use crate::master::Master;
 use crate::registry::{RegistryOp, without};
 use crate::state::{Agent, AgentKey, Machine, MachineKey, Maintenance};

@@ -1,8 +1,9 @@
 //! MARK_AGENT_GONE: an agent will not come back.
 
 use base::AgentId;
+use cores::{CallError, ErrorKind};
 
-use crate::io::{CallError, ErrorKind, Outbox};
+use crate::io::Outbox;
 use crate::master::Master;
 
 impl Master {

@@ -15,13 +15,14 @@ mod update_weights;
 
 pub(crate) use subscribe::Subscribers;
 
+use cores::{CallError, ErrorKind};
 use std::sync::Arc;
 
 use authorizer::Action;
 use cores::RequestId;
 use protos::mesos::master::{Call, call::Type};
 
-use crate::io::{CallError, Done, ErrorKind, Outbox, Output};
+use crate::io::{Done, Outbox, Output};
 use crate::master::Master;
 
 impl Master {

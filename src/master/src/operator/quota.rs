@@ -3,6 +3,7 @@
 //!
 //! The allocator applies a quota to offers.
 
+use cores::{CallError, ErrorKind};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use protos::mesos::master::call::UpdateQuota;
 use protos::mesos::quota::{QuotaConfig, QuotaRequest};
 use resources::{Quantities, Role};
 
-use crate::io::{CallError, ErrorKind, Outbox};
+use crate::io::Outbox;
 use crate::master::Master;
 use crate::registry::RegistryOp;
 use crate::state::OfferKey;

@@ -1,9 +1,10 @@
 //! REACTIVATE_AGENT: an agent that was deactivated or drained is offered again.
 
+use cores::CallError;
 use protos::mesos::{DrainState, SlaveId};
 
 use crate::agents::Standing;
-use crate::io::{CallError, Outbox};
+use crate::io::Outbox;
 use crate::master::Master;
 use crate::registry::RegistryOp;
 

@@ -3,11 +3,12 @@
 //!
 //! Resources that are only offered are taken back for it, as few offers as it needs; resources that are used are not.
 
+use cores::{CallError, ErrorKind};
 use protos::mesos::master::{Call, call};
 use protos::mesos::offer::{Operation, operation};
 use resources::{Conversion, Requester, Resources};
 
-use crate::io::{CallError, ErrorKind, Outbox};
+use crate::io::Outbox;
 use crate::master::Master;
 use crate::operations::{agent_text, check, well_formed, without_allocations};
 use crate::state::{AgentKey, OfferKey};

@@ -1,8 +1,9 @@
 //! TEARDOWN by an operator, and the legacy endpoint of that name.
 
 use authorizer::Action;
+use cores::CallError;
 
-use crate::io::{CallError, Outbox};
+use crate::io::Outbox;
 use crate::master::Master;
 
 impl Master {

@@ -1,9 +1,10 @@
 //! UPDATE_POLICIES, a call of tepui's own: policies of holding and refusal at run time.
 
 use allocator::policies::Policies;
+use cores::CallError;
 use cores::RequestId;
 
-use crate::io::{CallError, Done, Outbox, Output};
+use crate::io::{Done, Outbox, Output};
 use crate::master::Master;
 
 impl Master {

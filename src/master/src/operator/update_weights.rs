@@ -1,10 +1,11 @@
 //! UPDATE_WEIGHTS: how much roles count in fair sharing (MNT-20).
 
 use authorizer::Action;
+use cores::CallError;
 use protos::mesos::WeightInfo;
 use resources::Role;
 
-use crate::io::{CallError, Outbox};
+use crate::io::Outbox;
 use crate::master::Master;
 use crate::registry::RegistryOp;
 
