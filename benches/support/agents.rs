@@ -131,7 +131,7 @@ impl Fleet {
         self.shared.updates.load(Ordering::Relaxed)
     }
 
-    /// How many agents there are.
+    /// Number of agents.
     pub fn len(&self) -> usize {
         self.count
     }

@@ -108,7 +108,7 @@ fn seconds() -> u32 {
     100_000_000 + std::process::id()
 }
 
-/// How many processes there are that only the test above can have started.
+/// Number of processes that only the test above can have started.
 fn hanging() -> usize {
     let wanted = format!("sleep\0{}\0", seconds());
     let processes = fs::read_dir("/proc").unwrap().flatten();

@@ -55,7 +55,7 @@ pub struct Knobs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pace {
-    /// How many tasks.
+    /// Number of tasks.
     pub tasks: u32,
     /// In which time.
     #[serde(with = "seconds")]

@@ -7,7 +7,7 @@ use std::fmt;
 use resources::Amount;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, ser::SerializeMap};
 
-/// How many kinds of amounts there are.
+/// Number of kinds of amounts.
 pub const KINDS: usize = 5;
 
 /// The kinds' names, in their order: cores, megabytes of memory and of disk, graphics processors, number of ports.
@@ -28,7 +28,7 @@ impl Need {
         Amount::from_thousandths(self.0.get(place).copied().unwrap_or_default())
     }
 
-    /// How many ports.
+    /// Number of ports.
     pub fn ports(&self) -> usize {
         usize::try_from(self.0[4] / 1_000).unwrap_or_default()
     }

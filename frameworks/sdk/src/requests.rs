@@ -11,7 +11,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-/// How many questions may wait.
+/// Maximum number of questions that wait.
 const WAITING_MAX: usize = 1024;
 
 /// Why there is no answer.

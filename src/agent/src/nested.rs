@@ -14,7 +14,7 @@ use crate::nested_call::{rights, target, wanted};
 use crate::output::{Answer, Done, Outbox, Output};
 use crate::state::{ContainerName, ExecutorState, Nested, Wait};
 
-/// How many requests may wait for one container.
+/// Maximum number of requests that wait for one container.
 const MAX_WAITING: usize = 100;
 
 impl Agent {

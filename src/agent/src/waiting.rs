@@ -10,7 +10,7 @@ use crate::agent::{Agent, AgentState};
 use crate::output::Outbox;
 use crate::state::{ExecutorState, Framework, FrameworkState, Launch, Verdict};
 
-/// How many tasks of one framework may wait so.
+/// Maximum number of tasks of one framework that wait so.
 const MAX_WAITING: usize = 1000;
 
 impl Framework {

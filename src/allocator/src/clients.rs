@@ -179,7 +179,7 @@ impl Clients {
         self.own_minima
     }
 
-    /// How many valid refusals there are.
+    /// Number of valid refusals.
     pub(crate) fn all_refusals(&self) -> u64 {
         self.refusals
     }

@@ -220,7 +220,7 @@ impl Allocator {
         roles.map(excluded).collect()
     }
 
-    /// How many refusals are in force.
+    /// Number of refusals that are in force.
     #[must_use]
     pub fn refusal_count(&self) -> u64 {
         self.clients.all_refusals()

@@ -9,7 +9,7 @@ use crate::allocator::Allocator;
 use crate::bits::Bits;
 use crate::policies::AgentOrder;
 
-/// How many agents are looked at for the one that fits best; more would make a run with many agents quadratic.
+/// Number of agents that are looked at for the one that fits best; more would make a run with many agents quadratic.
 const LOOKED_AT: usize = 128;
 
 /// So many agents are put in order together: what a small cluster does then depends on nothing but its agents and the

@@ -68,7 +68,7 @@ fn share(capacity: Demand, tasks: f64, demand: Demand) -> f64 {
     (0..2).map(|r| tasks * demand[r] as f64 / capacity[r] as f64).fold(0.0, f64::max)
 }
 
-/// How many tasks fit into some amounts.
+/// Number of tasks that fit into some amounts.
 fn fitting(amounts: [f64; 2], demand: Demand) -> f64 {
     (0..2).map(|r| amounts[r] / demand[r] as f64).fold(f64::INFINITY, f64::min)
 }

@@ -14,7 +14,7 @@ use crate::daemons::{remove, temporary_directory};
 /// What an embedded cluster is to be like.
 #[derive(Debug, Default)]
 pub struct ClusterOptions {
-    /// How many agents.
+    /// Number of agents.
     pub agents: usize,
     /// Resources of each agent, as in `--resources`.
     pub resources: String,

@@ -236,7 +236,7 @@ type FromDisk<C> = mpsc::UnboundedReceiver<anyhow::Result<Written<C>>>;
 /// Writes batches on a thread of its own, and holds later outputs back until earlier writes are done.
 struct Committer<C: Core> {
     to_disk: mpsc::UnboundedSender<Batch<C>>,
-    /// How many batches are being written or wait behind such.
+    /// Number of batches that are being written or wait behind such.
     in_flight: usize,
     world: Arc<dyn World<C>>,
 }

@@ -18,7 +18,7 @@ use crate::{connections, logging, master};
 /// What the cluster is to be like.
 #[derive(Clone, Debug, Default)]
 pub struct LocalOptions {
-    /// How many agents.
+    /// Number of agents.
     pub agents: usize,
     /// The master's port on 127.0.0.1; 0 takes any free one.
     pub port: u16,

@@ -150,7 +150,7 @@ impl Campaign {
         all
     }
 
-    /// How many runs there are.
+    /// Number of runs.
     pub fn runs(&self) -> usize {
         self.runs.len()
     }

@@ -35,7 +35,7 @@ pub struct KeptFrom {
     pub excluded: BTreeMap<Role, Vec<AgentId>>,
 }
 
-/// How many roles of a framework are explained at once.
+/// Maximum number of roles of a framework that are explained at once.
 const MOST_ROLES: usize = 16;
 
 impl Master {

@@ -56,7 +56,7 @@ impl Conversation {
 #[derive(Debug, Default)]
 pub(crate) struct Peers {
     ongoing: FxHashMap<Pid, Conversation>,
-    /// How many bytes wait in all conversations.
+    /// Number of bytes that wait in all conversations.
     waiting: usize,
     proved: FxHashMap<Pid, Proof>,
     /// Whose proofs came last, by conversation. Some of them are admitted by now, and all that are not are among them.

@@ -37,7 +37,7 @@ pub struct Snapshot {
     pub operations: Table<mesos::Operation>,
     /// Agents of the registry that have not come back since this master began.
     pub recovered: Arc<BTreeMap<AgentId, Arc<mesos::SlaveInfo>>>,
-    /// How many agents are unreachable.
+    /// Number of agents that are unreachable.
     pub unreachable: usize,
     /// Weights that were set.
     pub weights: BTreeMap<String, f64>,
@@ -53,7 +53,7 @@ pub struct Snapshot {
     pub roles: Vec<RoleView>,
     /// What has been counted.
     pub counters: Counters,
-    /// How many operators listen to the event stream.
+    /// Number of operators that listen to the event stream.
     pub subscribers: usize,
 }
 

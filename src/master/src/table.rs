@@ -62,7 +62,7 @@ impl<T> Table<T> {
         self.next
     }
 
-    /// How many rows there are.
+    /// Number of rows.
     pub fn len(&self) -> usize {
         self.len
     }

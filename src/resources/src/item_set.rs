@@ -33,7 +33,7 @@ impl ItemSet {
         self.0.is_empty()
     }
 
-    /// How many words.
+    /// Number of words.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()

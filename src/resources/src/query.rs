@@ -216,7 +216,7 @@ impl Resources {
         self.iter().any(Resource::has_refined_reservations)
     }
 
-    /// How many copies of a shared resource are there; for any other, 1 if exactly this entry is there, else 0.
+    /// Number of copies of a shared resource that are there; for any other, 1 if exactly this entry is there, else 0.
     #[must_use]
     pub fn count(&self, resource: &Resource) -> u32 {
         let one_copy = |r: &Resource| r.clone().with_copies(r.copies().min(1));

@@ -33,7 +33,7 @@ impl Resources {
         &self.entries
     }
 
-    /// How many entries.
+    /// Number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()

@@ -16,7 +16,7 @@ use crate::journal::{Journal, RUNTIME_SIZE, SIZE};
 use crate::meta::{JOURNAL, MetaTree, read_meta};
 use crate::trouble;
 
-/// How many descriptors are kept in reserve: as many as a batch has open at most, nearly always.
+/// Maximum number of descriptors that are kept in reserve: as many as a batch has open at most, nearly always.
 const SPARE: usize = 16;
 /// The room that there must be before the disk counts as well again.
 const ROOM: u64 = 1 << 20;

@@ -29,8 +29,8 @@ pub struct Limits {
     pub connect: Duration,
     /// How long a stop waits for answers that are under way. Streams end at once.
     pub stop: Duration,
-    /// How many connections may be open at once; see [`Connections`](crate::Connections). A server or a network that is
-    /// given its connections does not look here.
+    /// Maximum number of connections that are open at once; see [`Connections`](crate::Connections). A server or a
+    /// network that is given its connections does not look here.
     pub connections: usize,
 }
 

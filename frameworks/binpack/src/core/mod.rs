@@ -41,9 +41,9 @@ pub use requests::{Reply, Request, Submitted, Taken, Unwanted};
 pub use served::{Answer, Served};
 pub use view::{Happening, JobSummary, JobView, State, Status, TaskView, Totals, VersionView};
 
-/// How many jobs there may be that have not ended.
+/// Maximum number of jobs that have not ended.
 pub const JOBS_MAX: usize = 20_000;
-/// How many tasks there may be of jobs that have not ended.
+/// Maximum number of tasks of jobs that have not ended.
 pub const TASKS_MAX: u64 = 1_000_000;
 /// How many ended jobs are remembered.
 pub const ENDED_MAX: usize = 1_000;
@@ -66,7 +66,7 @@ pub struct Core {
     names: BTreeMap<String, u64>,
     /// Ended jobs, oldest first.
     ended: VecDeque<u64>,
-    /// How many tasks they have.
+    /// Number of their tasks.
     ended_tasks: u64,
     next_serial: u64,
     queue: Queue,

@@ -16,7 +16,7 @@ use super::stamp;
 use crate::Need;
 use crate::job::{Job, Kind};
 
-/// How many versions of a job are remembered.
+/// Maximum number of versions of a job that are remembered.
 const VERSIONS_MAX: usize = 10;
 /// How many tasks of a service that are gone are remembered.
 const PAST_MAX: usize = 20;
@@ -275,7 +275,7 @@ pub struct Past {
     pub message: String,
 }
 
-/// How many tasks of a job are in which phase.
+/// Number of tasks of a job that are in which phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
     /// They wait for room, or for their next attempt.

@@ -10,7 +10,7 @@ use super::offers::{Room, Site};
 use crate::Need;
 use crate::constraint::Place;
 
-/// How many agents are remembered.
+/// Maximum number of agents that are remembered.
 const AGENTS_MAX: usize = 50_000;
 /// For how long an agent that offers nothing counts as being there.
 const FRESH: Duration = Duration::from_secs(15 * 60);

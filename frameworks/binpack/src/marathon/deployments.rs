@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::id;
 use crate::job::Job;
 
-/// How many deployments may be noted; the oldest are forgotten first.
+/// Maximum number of deployments that are noted; the oldest are forgotten first.
 const NOTED_MAX: usize = 1_000;
 
 /// What a deployment does to its apps.

@@ -6,7 +6,7 @@ use tokio::sync::broadcast::{self, error::RecvError};
 
 use super::stamp::{iso, now};
 
-/// How many events may wait for the slowest client; then it misses some.
+/// Maximum number of events that wait for the slowest client; then it misses some.
 const WAITING_MAX: usize = 1_024;
 
 /// One event: its type, and its JSON.

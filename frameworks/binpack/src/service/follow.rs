@@ -9,7 +9,7 @@ use tokio::sync::broadcast::{
 
 use crate::core::Happening;
 
-/// How many events may wait for the slowest follower.
+/// Maximum number of events that wait for the slowest follower.
 const WAITING_MAX: usize = 4_096;
 
 /// An event, shared by all followers.

@@ -15,7 +15,7 @@ const WIDTH_MAX: usize = 1_000_000;
 /// What the data looks like.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shape {
-    /// How many examples there are.
+    /// Number of examples.
     pub rows: usize,
     /// How many features each has.
     pub columns: usize,

@@ -75,7 +75,7 @@ impl Data {
         Data { rows: Rows::Dense(rows), labels }
     }
 
-    /// How many examples there are.
+    /// Number of examples.
     pub fn len(&self) -> usize {
         match &self.rows {
             Rows::Dense(rows) => rows.nrows(),
@@ -88,7 +88,7 @@ impl Data {
         self.len() == 0
     }
 
-    /// How many features an example has.
+    /// Number of features of an example.
     pub fn width(&self) -> usize {
         match &self.rows {
             Rows::Dense(rows) => rows.ncols(),

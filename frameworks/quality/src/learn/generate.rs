@@ -91,7 +91,7 @@ impl Recipe {
     }
 }
 
-/// How many words a document has.
+/// Number of words of a document.
 const DOCUMENT_LENGTH: usize = 60;
 
 /// Shares that add up to one, drawn from a Dirichlet distribution: the smaller `evenness`, the fewer have much.

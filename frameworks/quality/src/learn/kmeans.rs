@@ -9,7 +9,7 @@ use super::error::LearnError;
 use super::learner::{Reader, Round, total};
 use super::sample;
 
-/// How many rows of a shard are in the sample, for each cluster: k-means++ needs some of every cloud.
+/// Number of rows of a shard that are in the sample, for each cluster: k-means++ needs some of every cloud.
 const SAMPLED_PER_CLUSTER: usize = 4;
 const CENTRES_MAX: usize = 4_000_000;
 

@@ -281,12 +281,12 @@ impl Perceptron {
         }
     }
 
-    /// How many features an example has.
+    /// Number of features of an example.
     pub fn features(&self) -> usize {
         self.widths[0]
     }
 
-    /// How many classes there are.
+    /// Number of classes.
     pub fn classes(&self) -> usize {
         self.widths[self.widths.len() - 1]
     }

@@ -13,7 +13,7 @@ use super::learner::{Memory, Reader, Round, total};
 
 /// The whole forest is sent in every round.
 pub(super) const TREES_MAX: usize = 5_000;
-/// How many rows of a shard are in the sample from which the bins are made.
+/// Number of rows of a shard that are in the sample from which the bins are made.
 const SAMPLED: usize = 64;
 const HISTOGRAMS_MAX: usize = 4_000_000;
 

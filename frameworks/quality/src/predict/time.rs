@@ -39,7 +39,7 @@ impl TimeModel {
         if self.measured { self.work / f64::from(cores) + self.overhead } else { 0.0 }
     }
 
-    /// How many iterations fit into so many seconds on so many cores.
+    /// Number of iterations that fit into so many seconds on so many cores.
     pub fn iterations(&self, seconds: f64, cores: u32) -> f64 {
         if cores == 0 || !self.measured {
             return 0.0;

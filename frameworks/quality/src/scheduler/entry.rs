@@ -107,7 +107,7 @@ impl Entry {
         self.target.saturating_sub(self.staying())
     }
 
-    /// How many workers run.
+    /// Number of workers that run.
     pub(super) fn running(&self) -> u32 {
         u32::try_from(self.workers.values().filter(|h| h.running).count()).unwrap_or(u32::MAX)
     }

@@ -51,7 +51,7 @@ pub struct Worker {
     pub command: Vec<String>,
     /// Where its driver listens, as `host:port`.
     pub driver: String,
-    /// How many cores it has.
+    /// Number of its cores.
     pub cores: u32,
     /// How much memory it has, in MB.
     pub mem: u32,

@@ -150,7 +150,7 @@ pub struct Iteration {
     pub accuracy: Option<f64>,
     /// How long it took.
     pub seconds: f64,
-    /// How many workers it had, on average.
+    /// Number of its workers, on average.
     pub workers: f64,
     /// How many seconds the workers computed in all, divided by the cores of one.
     pub busy: f64,

@@ -97,7 +97,7 @@ pub struct Point {
     pub loss: f64,
     /// Its normalised loss, as it was predicted at that time.
     pub normalised: Option<f64>,
-    /// How many cores the job had.
+    /// Number of cores of the job.
     pub cores: f64,
 }
 

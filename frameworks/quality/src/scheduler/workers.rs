@@ -55,7 +55,7 @@ impl Worker {
         task
     }
 
-    /// How many workers fit.
+    /// Number of workers that fit.
     fn fit(&self, left: &Resources) -> u32 {
         let needs = self.needs();
         let left = left.non_revocable();

@@ -28,7 +28,7 @@ pub(super) struct Checkpoint {
     pub(super) losses: Vec<f64>,
     /// The newest iteration.
     pub(super) last: Option<Iteration>,
-    /// How many iterations are done.
+    /// Number of iterations that are done.
     pub(super) iterations: u64,
     /// The largest change of the loss, and for how many iterations it has hardly changed.
     pub(super) largest_change: f64,

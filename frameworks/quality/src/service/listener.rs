@@ -19,9 +19,9 @@ use crate::frame::{self, HELLO_MAX, LENGTH_MAX, ToDriver, ToWorker, VERSION};
 
 /// The most workers connected at once.
 const CONNECTIONS_MAX: usize = 10_000;
-/// How many frames may wait for one worker.
+/// Maximum number of frames that wait for one worker.
 const FRAMES_MAX: usize = 64;
-/// How many events may wait for a job's driver; connections are not read from meanwhile.
+/// Maximum number of events that wait for a job's driver; connections are not read from meanwhile.
 pub(super) const EVENTS_MAX: usize = 256;
 const HELLO: Duration = Duration::from_secs(10);
 const PING: Duration = Duration::from_secs(5);

@@ -22,9 +22,9 @@ pub use wire::http::{HeaderName, Method, StatusCode};
 
 /// Default limit of a request's body in bytes; [`serve_with`] takes another.
 pub const BODY_MAX: usize = 8 << 20;
-/// How many bytes of events may wait for a reader before it is cut off.
+/// Maximum number of bytes of events that wait for a reader before it is cut off.
 const EVENTS_MAX: usize = 8 << 20;
-/// How many clients may be connected at once; idle ones are disconnected to admit others.
+/// Maximum number of clients that are connected at once; idle ones are disconnected to admit others.
 const CONNECTIONS_MAX: usize = 4096;
 
 /// What answers calls.

@@ -37,7 +37,8 @@ use reader::{PATH, STREAM_ID};
 use sender::Sender;
 use store::Store;
 
-/// How many events may wait until the scheduler has handled what came before; the master is not read from meanwhile.
+/// Maximum number of events that wait until the scheduler has handled what came before; the master is not read from
+/// meanwhile.
 const EVENTS_WAITING_MAX: usize = 256;
 /// How long a master may take to answer SUBSCRIBE: one that is off would hold the others up.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);

@@ -17,7 +17,7 @@ use crate::v1::scheduler::Call;
 
 /// While more calls than this wait to be sent, the scheduler gets no events that would make it call more.
 const WAITING_MAX: usize = 1024;
-/// How many calls may be on their way without an answer.
+/// Maximum number of calls that are on their way without an answer.
 const SENT_MAX: usize = 256;
 /// How long a master may be silent while calls are on their way.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);

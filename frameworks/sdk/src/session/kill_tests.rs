@@ -217,7 +217,7 @@ struct World {
     store: Memory,
     session: Session<Jobs>,
     now: Time,
-    /// How many outputs are carried out until the scheduler is killed.
+    /// Number of outputs that are carried out until the scheduler is killed.
     lives_for: Option<u8>,
 }
 

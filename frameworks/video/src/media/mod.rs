@@ -58,7 +58,7 @@ pub enum MediaError {
         frame: u64,
         /// How many there should be.
         frames: u64,
-        /// How many frames were decoded before.
+        /// Number of frames that were decoded before.
         decoded: u64,
     },
     /// A frame that its decoder refuses.
@@ -68,7 +68,7 @@ pub enum MediaError {
         path: PathBuf,
         /// Which frame, from 0.
         frame: u64,
-        /// How many frames were decoded before.
+        /// Number of frames that were decoded before.
         decoded: u64,
         /// The decoder's error.
         what: String,
@@ -76,7 +76,7 @@ pub enum MediaError {
 }
 
 impl MediaError {
-    /// How many frames were decoded before the error.
+    /// Number of frames that were decoded before the error.
     pub fn decoded(&self) -> u64 {
         match self {
             MediaError::Truncated { decoded, .. } | MediaError::Undecodable { decoded, .. } => *decoded,
@@ -163,7 +163,7 @@ impl Video {
         }
     }
 
-    /// How many frames were decoded so far, also those that were only needed for others.
+    /// Number of frames that were decoded so far, also those that were only needed for others.
     pub fn decoded(&self) -> u64 {
         match &self.reader {
             Reader::Indexed(indexed) => indexed.decoded(),

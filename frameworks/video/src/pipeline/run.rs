@@ -91,7 +91,7 @@ impl Pipeline {
         self.analyst.tracker.tracks()
     }
 
-    /// How many objects were followed so far.
+    /// Number of objects that were followed so far.
     pub fn distinct(&self) -> u64 {
         self.analyst.tracker.distinct()
     }

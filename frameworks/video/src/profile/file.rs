@@ -63,7 +63,7 @@ pub struct Profile {
     pub golden: Config,
     /// The configurations worth having, from cheap to dear.
     pub frontier: Vec<Point>,
-    /// How many configurations were tried.
+    /// Number of configurations that were tried.
     pub tried: usize,
     /// What trying them cost.
     pub core_seconds: f64,

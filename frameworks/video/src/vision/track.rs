@@ -99,7 +99,7 @@ impl Tracker {
         self.tracks.iter().find(|t| t.id == id)
     }
 
-    /// How many objects were followed so far.
+    /// Number of objects that were followed so far.
     pub fn distinct(&self) -> u64 {
         self.next - 1
     }

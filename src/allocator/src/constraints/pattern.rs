@@ -45,7 +45,7 @@ pub enum PatternError {
     TooComplex {
         /// The expression; its beginning, if it is long.
         pattern: String,
-        /// How many instructions it has.
+        /// Number of its instructions.
         size: usize,
         /// How many it may have.
         limit: usize,

@@ -57,7 +57,7 @@ struct Node {
     weight: f64,
     /// Offered and allocated at or below this node; what is shared counts once per agent, as the caller sees to.
     allocated: Quantities,
-    /// How many allocations were made at or below this node.
+    /// Number of allocations that were made at or below this node.
     count: u64,
     /// Clients at or below, and how many of them are active.
     clients: u32,

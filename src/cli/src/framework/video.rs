@@ -90,7 +90,7 @@ struct VideoArgs {
     /// files]
     #[arg(long, value_name = "DIR")]
     profiles: Option<PathBuf>,
-    /// How many seconds of a video are profiled
+    /// Number of seconds of a video that are profiled
     #[arg(long, default_value_t = 12.0, value_name = "SECONDS")]
     profile_seconds: f64,
     /// Where agents fetch the program of workers from

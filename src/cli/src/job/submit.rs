@@ -37,7 +37,7 @@ pub struct Args {
     /// batch, array, service or gang
     #[arg(long, requires = "name", help_heading = "A job by flags")]
     kind: Option<String>,
-    /// How many tasks
+    /// Number of tasks
     #[arg(long, requires = "name", help_heading = "A job by flags")]
     count: Option<u32>,
     /// Cores of each task

@@ -15,7 +15,7 @@ use crate::say::say;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// How many seeds are played
+    /// Number of seeds that are played
     #[arg(long, value_name = "NUMBER", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     seeds: u64,
     /// The first seed

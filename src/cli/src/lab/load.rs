@@ -23,7 +23,7 @@ use tell::Line;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// How many tasks are submitted in a second, over all frameworks: 0.01 to 2000
+    /// Number of tasks that are submitted in a second, over all frameworks: 0.01 to 2000
     #[arg(long, value_name = "NUMBER", default_value = "10", value_parser = plan::rate)]
     rate: f64,
     /// For how long tasks are submitted; then what is there is waited for

@@ -17,7 +17,7 @@ use wire::client::Address;
 use super::keys::Keys;
 
 const PIECE: usize = 4096;
-/// How many pieces may wait for the agent.
+/// Maximum number of pieces that wait for the agent.
 const AHEAD: usize = 16;
 
 /// How the typing has ended.

@@ -34,7 +34,7 @@ pub struct DeviceIo {
     pub device: Option<(u64, u64)>,
     /// How often.
     pub requests: Vec<(String, u64)>,
-    /// How many bytes.
+    /// Number of bytes.
     pub bytes: Vec<(String, u64)>,
 }
 
@@ -86,7 +86,7 @@ const USUAL: [&str; 13] = [
 const RANDOM: &str = "c 1:8 rwm";
 
 impl Group {
-    /// How many processes and threads there may be.
+    /// Maximum number of processes and threads.
     ///
     /// # Errors
     /// What the system refuses.

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use master::Snapshot;
 use tokio::sync::Semaphore;
 
-/// How many documents of one state are kept for further readers.
+/// Maximum number of documents of one state that are kept for further readers.
 const KEPT: usize = 8;
 
 /// The documents of the newest requested state.

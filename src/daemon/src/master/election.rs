@@ -79,7 +79,7 @@ impl Standby {
         self.dropped.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many messages were dropped.
+    /// Number of messages that were dropped.
     pub(super) fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }

@@ -45,9 +45,9 @@ impl Drop for Staging {
 /// What was taken out of a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pruned {
-    /// How many images.
+    /// Number of images.
     pub images: usize,
-    /// How many layers.
+    /// Number of layers.
     pub layers: usize,
 }
 

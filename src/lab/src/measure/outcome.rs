@@ -41,7 +41,7 @@ pub struct Live {
     pub speed: f64,
     /// Tasks used a processor for all of their time.
     pub burn: bool,
-    /// How many agents there were.
+    /// Number of agents.
     pub agents: usize,
     /// The master, if it was not the run's own.
     pub master: Option<String>,

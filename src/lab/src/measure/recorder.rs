@@ -170,7 +170,7 @@ impl Recorder {
         first
     }
 
-    /// How many frameworks there are.
+    /// Number of frameworks.
     pub fn frameworks(&self) -> usize {
         self.books.len()
     }

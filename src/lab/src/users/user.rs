@@ -28,7 +28,7 @@ struct Pending {
     retries: u32,
     needs: Needs,
     span: Duration,
-    /// How many tasks of its gang follow and must start with it; 0: none.
+    /// Number of tasks of its gang that follow and must start with it; 0: none.
     with: u32,
     /// The number of its job.
     job: u64,

@@ -68,7 +68,7 @@ impl AbsentAgents {
         &self.recovered
     }
 
-    /// How many agents the registry had when this master began.
+    /// Number of agents of the registry when this master began.
     pub(crate) fn recovered_at_first(&self) -> usize {
         self.recovered_at_first
     }
@@ -77,7 +77,7 @@ impl AbsentAgents {
         self.recovered.contains_key(id)
     }
 
-    /// How many agents are unreachable.
+    /// Number of agents that are unreachable.
     pub(crate) fn unreachable(&self) -> usize {
         self.unreachable.len()
     }

@@ -14,7 +14,7 @@ use crate::state::AgentKey;
 use crate::table::Table;
 use crate::tracked::Tracked;
 
-/// How many statuses of an operation are kept.
+/// Maximum number of statuses of an operation that are kept.
 const MAX_STATUSES: usize = 16;
 
 /// The operations of all agents, with their indices.

@@ -32,7 +32,7 @@ const LENGTH: usize = 2 * STEP;
 /// A commit of a registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Commit {
-    /// How many commits there were before it. The first one creates the file.
+    /// Number of commits before it. The first one creates the file.
     pub(super) number: u64,
     /// The checksum of what the registry holds since then.
     pub(super) content: Content,

@@ -217,7 +217,7 @@ impl StreamHandle {
         lock(&self.0.state).end
     }
 
-    /// How many bytes wait for the client.
+    /// Number of bytes that wait for the client.
     pub fn queued(&self) -> usize {
         lock(&self.0.state).queued
     }

@@ -116,7 +116,7 @@ impl Network {
         }
     }
 
-    /// How many connections are open or being opened.
+    /// Number of connections that are open or being opened.
     pub fn connections(&self) -> usize {
         lock(&self.shared.inner.peers).len()
     }

@@ -53,7 +53,7 @@ pub(super) struct ProfileArgs {
     /// What the query counts: cars, people, plates, kinds or tracks
     #[arg(long, default_value = "cars")]
     kind: QueryKind,
-    /// How many seconds of the video are tried
+    /// Number of seconds of the video that are tried
     #[arg(long, default_value_t = 12.0)]
     seconds: f64,
     /// Where to write the profile

@@ -14,7 +14,7 @@ use super::Frameworks;
 use crate::state::{AgentKey, FrameworkKey, Task, TaskKey, is_terminal, kept_status, without_repetition};
 use crate::table::Table;
 
-/// How many statuses of a task are kept: an executor may alternate between states without an end.
+/// Maximum number of statuses of a task that are kept: an executor may alternate between states without an end.
 const MAX_STATUSES: usize = 64;
 
 /// What a status update has changed.

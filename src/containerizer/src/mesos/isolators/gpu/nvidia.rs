@@ -98,7 +98,7 @@ impl Gpus {
         Ok(Gpus(Arc::new(Inner { devices, notes, whole, shared, held })))
     }
 
-    /// How many devices there are to be given as a whole, and to be shared.
+    /// Number of devices to be given as a whole, and to be shared.
     pub fn count(&self) -> (usize, usize) {
         (self.0.whole.len(), self.0.shared.len())
     }
