@@ -120,6 +120,39 @@ fn operators_drain_agents_and_end_frameworks_by_commands() {
 }
 
 #[test]
+fn operators_read_what_tasks_write_and_kill_tasks_by_commands() {
+    let cluster = Cluster::start("operate-tasks", 1, "cpus:4;mem:1024;disk:1024");
+    // The output of a task is shown while it runs, and stays in its sandbox.
+    let script = "for i in 1 2 3 4 5; do echo line $i; done; printf end; echo bad >&2";
+    let ran = done(&cluster, &["execute", "--name=short", "--command", script]);
+    assert!(ran.contains("line 1\nline 2\n") && ran.contains("bad") && ran.contains("TASK_FINISHED"), "{ran}");
+    assert_eq!(done(&cluster, &["task", "logs", "short"]), "line 1\nline 2\nline 3\nline 4\nline 5\nend");
+    assert_eq!(done(&cluster, &["task", "logs", "--tail=2", "sho"]), "line 5\nend");
+    assert_eq!(done(&cluster, &["task", "logs", "--tail=0", "sho"]), "");
+    assert_eq!(done(&cluster, &["task", "logs", "-n100", "short"]).lines().count(), 6);
+    assert!(done(&cluster, &["task", "logs", "--stderr", "short"]).contains("bad"));
+    let error = fails(&cluster, &["task", "logs", "--file=none", "short"]);
+    assert!(error.contains("there is no ") && error.contains("/none"), "{error}");
+    assert!(fails(&cluster, &["task", "logs", "nothing"]).contains("tepui tasks --all"));
+    // Tasks of a pod have sandboxes of their own.
+    let group = r#"{"tasks": [
+        {"name": "a", "task_id": {"value": "pod-a"}, "command": {"value": "echo of a"},
+         "resources": [{"name": "cpus", "type": "SCALAR", "scalar": {"value": 0.1}}]},
+        {"name": "b", "task_id": {"value": "pod-b"}, "command": {"value": "echo of b"},
+         "resources": [{"name": "cpus", "type": "SCALAR", "scalar": {"value": 0.1}}]}]}"#;
+    let ran = done(&cluster, &["execute", "--task_group", group]);
+    assert!(ran.contains("of a\n") && ran.contains("of b\n"), "{ran}");
+    assert_eq!(done(&cluster, &["task", "logs", "pod-b"]), "of b\n");
+
+    let mut long = Execute::start(&cluster, "long");
+    until("the task runs", || done(&cluster, &["tasks"]).contains("running"));
+    assert!(fails(&cluster, &["task", "kill", "short"]).contains("no running task"));
+    let told = done(&cluster, &["task", "kill", "--wait", "--grace-period=1secs", "lon"]);
+    assert_eq!(told, "task 'long' is killed\n");
+    assert!(!long.0.wait().unwrap().success());
+}
+
+#[test]
 fn operators_take_machines_down_and_up_by_commands() {
     let cluster = Cluster::start("operate-machines", 1, "cpus:1;mem:64");
     assert!(done(&cluster, &["maintenance", "status"]).contains("no machine is scheduled"));

@@ -37,7 +37,7 @@ enum Command {
     Execute(Box<execute::Args>),
     /// List the tasks of a cluster
     Tasks(read::tasks::Args),
-    /// Look into running tasks: run a command inside one, show what they use
+    /// Print what tasks write, run commands inside them, kill them, show what they use
     #[command(subcommand)]
     Task(task::Command),
     /// List the agents of a cluster; drain, deactivate, reactivate or remove one

@@ -127,7 +127,8 @@ impl MasterArgs {
                 bail!("{address} rejects --principal and --secret: the principal is unknown, or the secret is wrong")
             }
             StatusCode::UNAUTHORIZED => bail!("{address} authenticates clients: give --principal and --secret"),
-            StatusCode::NOT_FOUND if question.call.is_none() => {
+            StatusCode::NOT_FOUND if question.call.is_some() => Err(NotFound(reply.text().trim().to_owned()).into()),
+            StatusCode::NOT_FOUND => {
                 bail!("{address} has no {path}: is it an agent? Name the master with --master or TEPUI_MASTER")
             }
             status => bail!("{address} answered {path} with {status}: {}", reply.text().trim()),
@@ -146,6 +147,11 @@ impl MasterArgs {
         reply.map_err(|error| explain(error, &address))
     }
 }
+
+/// A call names something that is not there.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not found: {0}")]
+pub(crate) struct NotFound(String);
 
 #[expect(clippy::disallowed_methods, reason = "how long to wait for processes is real time")]
 fn now() -> Instant {

@@ -22,6 +22,7 @@ mod job;
 mod lab;
 mod operate;
 mod read;
+mod sandbox;
 mod say;
 mod task;
 

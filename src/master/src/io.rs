@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use allocator::policies::Policies;
-use base::Pid;
+use base::{FrameworkId, Pid, TaskId};
 use cores::{CallError, RequestId, StreamId};
-use protos::mesos::{master, scheduler};
+use protos::mesos::{KillPolicy, master, scheduler};
 
 use crate::message::{Message, Outgoing};
 use crate::registry::RegistryOp;
@@ -93,6 +93,15 @@ pub enum Input {
         /// All policies; what is not named in them is as by default.
         policies: Box<Policies>,
     },
+    /// An operator ends one task of a framework. It is answered by [`Output::Respond`].
+    KillTask {
+        /// The request to answer.
+        request: RequestId,
+        /// Which task, and how.
+        kill: Box<KillTask>,
+        /// The authenticated principal, if there is one.
+        principal: Option<Arc<str>>,
+    },
     /// A SUBSCRIBE call of the operator API. It is answered by [`Output::OpenStream`].
     OperatorSubscribe {
         /// The request to answer.
@@ -109,6 +118,17 @@ pub enum Input {
     },
     /// The time of [`crate::Master::next_wake`] has come.
     Wake,
+}
+
+/// The operator's call to end a task.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KillTask {
+    /// The framework of the task.
+    pub framework: FrameworkId,
+    /// The task.
+    pub task: TaskId,
+    /// Replaces the kill policy of the task.
+    pub kill_policy: Option<KillPolicy>,
 }
 
 /// Which of the master's processes sends a message.

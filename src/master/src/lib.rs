@@ -50,7 +50,7 @@ pub use config::Config;
 pub use cores::{CallError, ErrorKind, RequestId, StreamId};
 pub use counters::{Counter, Counters};
 pub use explain::{ExplainError, KeptFrom};
-pub use io::{Answer, Done, Input, Outbox, Output, Sender};
+pub use io::{Answer, Done, Input, KillTask, Outbox, Output, Sender};
 pub use master::Master;
 pub use message::{DecodeError, Message, Outgoing};
 pub use registry::RegistryOp;

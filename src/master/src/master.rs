@@ -89,6 +89,7 @@ impl Core for Master {
                 self.operator_subscribe(request, stream, principal, out);
             }
             Input::Whitelist { hostnames } => self.allocation.set_whitelist(hostnames),
+            Input::KillTask { request, kill, principal } => self.kill_task(request, *kill, principal, out),
             Input::UpdatePolicies { request, policies } => self.update_policies(request, *policies, out),
             Input::Wake => self.wake(out),
         }

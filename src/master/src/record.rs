@@ -8,14 +8,14 @@ use cores::{CallError, ErrorKind};
 use std::sync::Arc;
 
 use allocator::policies::Policies;
-use base::{Pid, Time};
+use base::{FrameworkId, IdError, Pid, TaskId, Time};
 use cores::{RequestId, StreamId};
 use prost::Message as _;
 use protos::mesos::MasterInfo;
 use protos::mesos::internal::Registry;
 use rustc_hash::FxHashMap;
 
-use crate::io::{Done, Input, Outbox, Output};
+use crate::io::{Done, Input, KillTask, Outbox, Output};
 use crate::message::Message;
 use bytes::{Reader, Writer};
 
@@ -200,6 +200,17 @@ impl Recorder {
                 out.number(request.0);
                 out.bytes(text(policies).as_bytes());
             }
+            Input::KillTask { request, kill, principal } => {
+                out.tag(12);
+                out.number(request.0);
+                out.bytes(kill.framework.as_str().as_bytes());
+                out.bytes(kill.task.as_str().as_bytes());
+                out.tag(u8::from(kill.kill_policy.is_some()));
+                if let Some(policy) = &kill.kill_policy {
+                    out.bytes(&policy.encode_to_vec());
+                }
+                out.maybe(principal.as_deref());
+            }
             Input::OperatorSubscribe { request, stream, principal } => {
                 out.tag(7);
                 out.number(request.0);
@@ -271,6 +282,7 @@ impl Player {
         policies: &dyn Fn(&str) -> Result<Policies, String>,
     ) -> Result<Input, RecordError> {
         let principal = |from: &mut Reader<'_>| Ok(from.maybe()?.map(Arc::from));
+        let invalid = |why: IdError| RecordError::Invalid(why.to_string());
         Ok(match from.tag()? {
             0 => {
                 let id = self.name(from)?;
@@ -323,6 +335,15 @@ impl Player {
             11 => Input::Authenticated {
                 pid: Pid::parse_lenient(&from.text()?),
                 attempt: from.number()?,
+                principal: principal(from)?,
+            },
+            12 => Input::KillTask {
+                request: RequestId(from.number()?),
+                kill: Box::new(KillTask {
+                    framework: FrameworkId::new(&from.text()?).map_err(invalid)?,
+                    task: TaskId::new(&from.text()?).map_err(invalid)?,
+                    kill_policy: if from.tag()? == 1 { Some(from.message()?) } else { None },
+                }),
                 principal: principal(from)?,
             },
             tag => return Err(RecordError::Invalid(format!("an input of the kind {tag}"))),

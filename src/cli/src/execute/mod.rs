@@ -1,6 +1,7 @@
 //! `tepui execute`: runs a command, a task or a group of tasks on a cluster, as mesos-execute does.
 
 mod args;
+mod output;
 mod scheduler;
 mod task;
 
@@ -11,10 +12,12 @@ use anyhow::{Context, Result, bail};
 use sdk::driver::{self, Encoding, Options};
 use sdk::v1::framework_info::{Capability, capability};
 use sdk::{Ending, v1::FrameworkInfo};
+use tokio::sync::mpsc;
 
 pub use args::Args;
 
 use crate::interrupt::Interrupt;
+use output::Outputs;
 use scheduler::Execute;
 
 /// Time to reach a master before an error is reported.
@@ -35,8 +38,20 @@ pub fn run(args: Args) -> Result<ExitCode> {
     crate::block_on(async {
         let interrupt = Interrupt::watch()?;
         options.nudge = Some(interrupt.nudge());
-        let execute = Execute::new(work, kill_after, interrupt.clone(), std::io::stdout());
-        let finished = driver::run(execute, options).await;
+        let (started, mut tasks) = mpsc::unbounded_channel();
+        let execute = Execute::new(work, kill_after, interrupt.clone(), std::io::stdout(), started);
+        let mut outputs = Outputs::new(args.master.clone());
+        let mut run = std::pin::pin!(driver::run(execute, options));
+        let finished = loop {
+            tokio::select! {
+                finished = &mut run => break finished,
+                Some(status) = tasks.recv() => outputs.start(&status),
+            }
+        };
+        while let Ok(status) = tasks.try_recv() {
+            outputs.start(&status);
+        }
+        outputs.finish().await;
         match finished.ending {
             Ending::Stopped if interrupt.wanted() => Ok(ExitCode::from(130)),
             Ending::Stopped if finished.scheduler.succeeded() => Ok(ExitCode::SUCCESS),

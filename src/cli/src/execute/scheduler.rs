@@ -1,6 +1,6 @@
 //! The scheduler of `tepui execute`: it launches its work once, shows each status, and ends with the last task.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use sdk::task::{from_v1, to_v1};
 use sdk::v1::task_status::{Reason, Source};
 use sdk::v1::{ExecutorId, ExecutorInfo, FrameworkId, Offer, TaskState, TaskStatus, executor_info};
 use sdk::{Calls, DEFAULT_REFUSAL, Event, Packer, Scheduler, is_terminal};
+use tokio::sync::mpsc::UnboundedSender;
 
 use super::task::Work;
 use crate::interrupt::Interrupt;
@@ -25,6 +26,8 @@ pub(super) struct Execute<W> {
     kill_after: Option<Duration>,
     interrupt: Interrupt,
     out: W,
+    /// Receives the first status of each task that runs or has ended.
+    started: UnboundedSender<TaskStatus>,
     framework_id: FrameworkId,
     launched: bool,
     kill_at: Option<Time>,
@@ -35,15 +38,24 @@ pub(super) struct Execute<W> {
     give_up_at: Option<Time>,
     /// The last state of each task that has ended.
     ended: BTreeMap<Text, TaskState>,
+    /// The tasks that were sent to `started`.
+    seen: BTreeSet<Text>,
 }
 
 impl<W: Write> Execute<W> {
-    pub(super) fn new(work: Work, kill_after: Option<Duration>, interrupt: Interrupt, out: W) -> Execute<W> {
+    pub(super) fn new(
+        work: Work,
+        kill_after: Option<Duration>,
+        interrupt: Interrupt,
+        out: W,
+        started: UnboundedSender<TaskStatus>,
+    ) -> Execute<W> {
         Execute {
             work,
             kill_after,
             interrupt,
             out,
+            started,
             framework_id: FrameworkId::default(),
             launched: false,
             kill_at: None,
@@ -51,6 +63,7 @@ impl<W: Write> Execute<W> {
             alone: false,
             give_up_at: None,
             ended: BTreeMap::new(),
+            seen: BTreeSet::new(),
         }
     }
 
@@ -127,6 +140,10 @@ impl<W: Write> Execute<W> {
     fn update(&mut self, status: &TaskStatus, now: Time, calls: &mut Calls) {
         let (id, state) = (&status.task_id.value, status.state());
         self.say(&text(status));
+        if (state == TaskState::TaskRunning || is_terminal(state)) && self.seen.insert(id.clone()) {
+            // Without a receiver nothing copies the output.
+            let _ = self.started.send(status.clone());
+        }
         if state == TaskState::TaskRunning
             && self.kill_at.is_none()
             && let Some(after) = self.kill_after
@@ -300,13 +317,18 @@ mod tests {
         }
     }
 
+    /// A channel whose receiver is gone.
+    fn started() -> UnboundedSender<TaskStatus> {
+        tokio::sync::mpsc::unbounded_channel().0
+    }
+
     fn one() -> Work {
         Work::Task(Box::new(shell("t", "true", &resources("cpus:1;mem:128"))))
     }
 
     #[test]
     fn waits_for_room_launches_once_and_ends_with_the_task() {
-        let mut execute = Execute::new(one(), None, Interrupt::default(), Vec::new());
+        let mut execute = Execute::new(one(), None, Interrupt::default(), Vec::new(), started());
         let mut bench = Bench::new(&mut execute);
         assert_eq!(bench.event(offers("cpus:0.5;mem:512")), [Type::Decline]);
         assert_eq!(bench.event(offers("cpus:2;mem:512")), [Type::Suppress, Type::Accept]);
@@ -324,7 +346,7 @@ mod tests {
     fn a_group_is_launched_whole() {
         let tasks = vec![shell("a", "true", &resources("cpus:1")), shell("b", "true", &resources("cpus:1"))];
         let work = Work::Group(TaskGroupInfo { tasks });
-        let mut execute = Execute::new(work, None, Interrupt::default(), Vec::new());
+        let mut execute = Execute::new(work, None, Interrupt::default(), Vec::new(), started());
         let mut bench = Bench::new(&mut execute);
         assert_eq!(bench.event(offers("cpus:2;mem:512;disk:512")), [Type::Decline]);
         assert_eq!(bench.event(offers("cpus:3;mem:512;disk:512")), [Type::Suppress, Type::Accept]);
@@ -335,7 +357,8 @@ mod tests {
 
     #[test]
     fn a_task_is_killed_when_its_time_is_over() {
-        let mut execute = Execute::new(one(), Some(Duration::from_secs(3)), Interrupt::default(), Vec::new());
+        let mut execute =
+            Execute::new(one(), Some(Duration::from_secs(3)), Interrupt::default(), Vec::new(), started());
         let mut bench = Bench::new(&mut execute);
         bench.event(offers("cpus:2;mem:512"));
         bench.event(update("t", TaskState::TaskRunning));
@@ -348,7 +371,7 @@ mod tests {
     #[test]
     fn who_wants_an_end_does_not_wait_for_ever_for_a_master() {
         let interrupt = Interrupt::default();
-        let mut execute = Execute::new(one(), None, interrupt.clone(), Vec::new());
+        let mut execute = Execute::new(one(), None, interrupt.clone(), Vec::new(), started());
         let mut bench = Bench::new(&mut execute);
         bench.event(offers("cpus:2;mem:512"));
         bench.put(Input::Disconnected("gone".to_owned()));

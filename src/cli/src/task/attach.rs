@@ -5,15 +5,14 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use serde::Deserialize;
 use serde_json::json;
-use wire::client::{Address, Client, Reply, Subscription};
+use wire::client::{Client, Reply, Subscription};
 
 use super::exec::show;
+use super::find::{Among, Found, TaskArgs, find};
 use super::input::{self, Typed, Typing};
 use super::keys::Keys;
-use super::{Found, JSON, PATH, Task, find, terminal};
+use super::{JSON, PATH, place, state_now, terminal};
 use crate::connect::MasterArgs;
 
 /// How often, and how long in all, the master is asked how a task has ended whose terminal is closed.
@@ -23,19 +22,15 @@ const TRIES: u32 = 50;
 /// Flags of `tepui task attach`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
+    /// It has a terminal if its container has 'tty_info'
     #[command(flatten)]
-    master: MasterArgs,
-    /// Only among the tasks of this framework, by its id or name
-    #[arg(long, short, value_name = "FRAMEWORK")]
-    framework: Option<String>,
+    task: TaskArgs,
     /// Only look: type nothing
     #[arg(long)]
     no_stdin: bool,
     /// The keys that end the looking and leave the task running; none if empty
     #[arg(long, value_name = "KEYS", default_value = "ctrl-p,ctrl-q")]
     detach_keys: Keys,
-    /// The task, by its id or the beginning of it; it has a terminal if its container has 'tty_info'
-    task: String,
 }
 
 /// Whether an agent of Mesos's or ours refuses because the container has no streams to attach to.
@@ -49,10 +44,9 @@ fn has_no_streams(reply: &Reply) -> bool {
 /// No such task, a task without a terminal, or an agent that does not let us in.
 pub fn run(args: &Args) -> Result<ExitCode> {
     crate::block_on(async {
-        let task = find(&args.master, &args.task, args.framework.as_deref()).await?;
-        let address: Address = task.agent.parse().with_context(|| format!("'{}' is no address", task.agent))?;
-        let body =
-            json!({"type": "ATTACH_CONTAINER_OUTPUT", "attach_container_output": {"container_id": task.container}});
+        let task = find(&args.task, Among::Running).await?;
+        let (address, container) = place(&task)?;
+        let body = json!({"type": "ATTACH_CONTAINER_OUTPUT", "attach_container_output": {"container_id": container}});
         let opened = Client::at(address.clone()).subscribe(PATH, JSON, JSON, &[], body.to_string().into()).await;
         let mut records = match opened.with_context(|| format!("the agent at {address} gave no answer"))? {
             Subscription::Stream(records) => records,
@@ -68,7 +62,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         };
         let types = !args.no_stdin;
         let terminal = (types && std::io::stdin().is_terminal()).then(terminal::Raw::enter).transpose()?;
-        let (container, keys) = (task.container.clone(), args.detach_keys.clone());
+        let keys = args.detach_keys.clone();
         let typing = Typing { address, container, tty: terminal.is_some(), size_first: true, keys };
         let mut typing = types.then(|| tokio::spawn(input::send(typing)));
         loop {
@@ -93,31 +87,21 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             }
         }
         drop(terminal);
-        end(&args.master, &task).await
+        end(&args.task.master, &task).await
     })
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Tasks {
-    tasks: Vec<Task>,
 }
 
 /// How the task has ended, as an exit code.
 async fn end(master: &MasterArgs, found: &Found) -> Result<ExitCode> {
     for _ in 0..TRIES {
-        let [id, framework] = [&found.id, &found.framework].map(|text| utf8_percent_encode(text, NON_ALPHANUMERIC));
-        let query = format!("/tasks?task_id={id}&framework_id={framework}");
-        let tasks: Tasks = master.read(&query).await?;
-        let state = tasks.tasks.first().map(|task| task.state.trim_start_matches("TASK_").to_lowercase());
-        match state.as_deref() {
-            Some("finished") => return Ok(ExitCode::SUCCESS),
-            Some("staging" | "starting" | "running" | "killing") => tokio::time::sleep(PAUSE).await,
-            Some(state) => {
+        let Some(now) = state_now(master, found).await? else { break };
+        match now.state().as_str() {
+            "finished" => return Ok(ExitCode::SUCCESS),
+            _ if now.is_live() => tokio::time::sleep(PAUSE).await,
+            state => {
                 stdio::err!("task '{}' is {state}", found.id);
                 return Ok(ExitCode::FAILURE);
             }
-            None => break,
         }
     }
     stdio::err!("the terminal is closed; the master does not know how task '{}' has ended", found.id);

@@ -7,29 +7,24 @@ use anyhow::{Context, Result, bail};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
-use wire::client::{Address, Client, Subscription};
+use wire::client::{Client, Subscription};
 
+use super::find::{Among, TaskArgs, find};
 use super::input::Typing;
 use super::keys::Keys;
-use super::{Found, JSON, PATH, find, input, terminal};
-use crate::connect::MasterArgs;
+use super::{JSON, PATH, input, place, terminal};
 
 /// Flags of `tepui task exec`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    #[command(flatten)]
-    master: MasterArgs,
-    /// Only among the tasks of this framework, by its id or name
-    #[arg(long, short, value_name = "FRAMEWORK")]
-    framework: Option<String>,
     /// Pass on what is typed, or piped in
     #[arg(long, short)]
     interactive: bool,
     /// Give the command a terminal
     #[arg(long, short)]
     tty: bool,
-    /// The task, by its id or the beginning of it
-    task: String,
+    #[command(flatten)]
+    task: TaskArgs,
     /// The command and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     command: Vec<String>,
@@ -41,10 +36,10 @@ pub struct Args {
 /// No such task, or its agent does not let us in.
 pub fn run(args: &Args) -> Result<ExitCode> {
     crate::block_on(async {
-        let task = find(&args.master, &args.task, args.framework.as_deref()).await?;
-        let address: Address = task.agent.parse().with_context(|| format!("'{}' is no address", task.agent))?;
+        let task = find(&args.task, Among::Running).await?;
+        let (address, container) = place(&task)?;
         let client = Client::at(address.clone());
-        let child = child(&task);
+        let child = child(&container);
         let terminal = args.tty.then(terminal::Raw::enter).transpose()?;
         let size = terminal.as_ref().map(terminal::Raw::size);
         let body = launch(args, &child, size);
@@ -73,12 +68,16 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 }
 
 /// A new container's id inside the task's.
-fn child(task: &Found) -> Value {
-    json!({"value": format!("exec-{}", daemon::random::uuid_text()), "parent": task.container})
+fn child(container: &Value) -> Value {
+    json!({"value": format!("exec-{}", daemon::random::uuid_text()), "parent": container})
 }
 
 fn launch(args: &Args, child: &Value, size: Option<(u16, u16)>) -> Value {
-    let command = json!({"shell": false, "value": args.command[0], "arguments": args.command});
+    let mut command = json!({"shell": false, "value": args.command[0], "arguments": args.command});
+    if size.is_some() {
+        let term = std::env::var("TERM").unwrap_or_else(|_| "xterm".to_owned());
+        command["environment"] = json!({"variables": [{"name": "TERM", "value": term}]});
+    }
     let mut body = json!({"container_id": child, "command": command});
     if let Some((rows, columns)) = size {
         let window = json!({"window_size": {"rows": rows, "columns": columns}});

@@ -34,5 +34,9 @@ impl Drop for Raw {
 
 /// Rows and columns of the terminal.
 pub(super) fn size() -> (u16, u16) {
-    tcgetwinsize(std::io::stdin()).map_or((24, 80), |size| (size.ws_row, size.ws_col))
+    match tcgetwinsize(std::io::stdin()) {
+        // A serial line has a terminal whose size is not known: 0.
+        Ok(size) if size.ws_row > 0 && size.ws_col > 0 => (size.ws_row, size.ws_col),
+        _ => (24, 80),
+    }
 }

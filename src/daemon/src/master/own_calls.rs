@@ -5,7 +5,10 @@
 
 use allocator::policies::Policies;
 use authorizer::Action;
-use master::Input;
+use base::{FrameworkId, IdError, TaskId};
+use master::{Input, KillTask};
+use protos::json::{Dialect, FromJson};
+use protos::mesos::KillPolicy;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use wire::http::{Method, Request, Response, StatusCode};
@@ -25,6 +28,7 @@ pub(super) enum Own {
     UpdatePolicies,
     GetFairness,
     Explain,
+    KillTask,
 }
 
 impl Own {
@@ -35,6 +39,7 @@ impl Own {
             "UPDATE_POLICIES" => Own::UpdatePolicies,
             "GET_FAIRNESS" => Own::GetFairness,
             "EXPLAIN" => Own::Explain,
+            "KILL_TASK" => Own::KillTask,
             _ => return None,
         })
     }
@@ -68,6 +73,7 @@ pub(super) async fn answer(handler: &Handler, request: &Request, own: Own, mut c
         Ok(_) => return Response::text(StatusCode::NOT_ACCEPTABLE, "This call is answered as 'application/json' only"),
         Err(refusal) => return *refusal,
     }
+    let principal = asker.principal.clone();
     if let Err(refusal) = must(own, asker) {
         return *refusal;
     }
@@ -91,6 +97,13 @@ pub(super) async fn answer(handler: &Handler, request: &Request, own: Own, mut c
                 Err(why) => Response::bad_request(why.to_string()),
             }
         }
+        Own::KillTask => match kill(&call["kill_task"]) {
+            Ok(kill) => {
+                let kill = Box::new(kill);
+                respond_or_fail(handler.decide(|request| Input::KillTask { request, kill, principal }).await)
+            }
+            Err(why) => Response::bad_request(why),
+        },
         Own::UpdatePolicies => {
             let given = call.get_mut("update_policies").and_then(|call| call.get_mut("policies")).map(Value::take);
             match given.map(serde_json::from_value::<Policies>) {
@@ -110,11 +123,35 @@ pub(super) async fn answer(handler: &Handler, request: &Request, own: Own, mut c
 fn must(own: Own, asker: Asker) -> Result<(), Box<Response>> {
     match own {
         Own::UpdatePolicies => asker.must_all(Action::UpdateWeight),
+        // The core knows whose framework it is, and authorizes it.
+        Own::KillTask => Ok(()),
         Own::GetPolicies | Own::GetFairness | Own::Explain => match Sight::of(asker).is_wide() {
             true => Ok(()),
             false => Err(Box::new(acls::forbidden())),
         },
     }
+}
+
+/// The task to kill.
+///
+/// # Errors
+/// The field that is missing or invalid.
+fn kill(call: &Value) -> Result<KillTask, String> {
+    let text = |field: &str| {
+        let value = call[field]["value"].as_str();
+        value.ok_or_else(|| format!("Expecting 'kill_task.{field}' to be present"))
+    };
+    let invalid = |field: &str, why: IdError| format!("Invalid 'kill_task.{field}': {why}");
+    let framework = FrameworkId::new(text("framework_id")?).map_err(|why| invalid("framework_id", why))?;
+    let task = TaskId::new(text("task_id")?).map_err(|why| invalid("task_id", why))?;
+    let kill_policy = match &call["kill_policy"] {
+        Value::Null => None,
+        policy => {
+            let policy = KillPolicy::from_json(policy.to_string().as_bytes(), Dialect::V1);
+            Some(policy.map_err(|why| format!("Invalid 'kill_task.kill_policy': {why}"))?)
+        }
+    };
+    Ok(KillTask { framework, task, kill_policy })
 }
 
 async fn update(handler: &Handler, policies: Policies) -> Response {

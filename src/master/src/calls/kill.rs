@@ -1,13 +1,14 @@
 //! KILL: a task is to end (SCH-58).
 
 use base::TaskId;
+use protos::mesos::KillPolicy;
 use protos::mesos::internal::KillTaskMessage;
 use protos::mesos::scheduler::call::{Kill, Reconcile, reconcile};
 
 use crate::counters::Counter;
 use crate::io::{Outbox, Output};
 use crate::master::Master;
-use crate::state::FrameworkKey;
+use crate::state::{FrameworkKey, Task};
 
 impl Master {
     /// A task that is not known is reconciled instead; a kill for another agent than the task's is ignored.
@@ -24,6 +25,17 @@ impl Master {
             out.warn(format!("Ignoring the kill of task {}: it does not run on the agent that is named", task.id));
             return;
         }
+        self.send_kill(key, &task, call.kill_policy, out);
+    }
+
+    /// Tells the task's agent to kill it, at once or when the agent reconnects.
+    pub(crate) fn send_kill(
+        &mut self,
+        key: FrameworkKey,
+        task: &Task,
+        kill_policy: Option<KillPolicy>,
+        out: &mut Outbox,
+    ) {
         let Some(agent) = self.agent(task.agent).cloned() else { return };
         if !agent.connected {
             self.remember_kill(key, &task.id, task.agent, out);
@@ -31,8 +43,8 @@ impl Master {
         }
         let message = KillTaskMessage {
             framework_id: task.proto.framework_id.clone(),
-            task_id: call.task_id,
-            kill_policy: call.kill_policy,
+            task_id: task.proto.task_id.clone(),
+            kill_policy,
         };
         out.push(Output::send(&agent.pid, message));
     }

@@ -3,6 +3,7 @@
 mod announce;
 mod deactivate_agent;
 mod drain_agent;
+mod kill_task;
 mod maintenance;
 mod mark_agent_gone;
 mod quota;

@@ -31,6 +31,15 @@ fn inputs() -> Vec<Input> {
         Input::StreamClosed { stream: StreamId(2) },
         Input::OperatorCall { request: RequestId(4), call: Box::default(), principal: None },
         Input::UpdatePolicies { request: RequestId(5), policies: Box::default() },
+        Input::KillTask {
+            request: RequestId(8),
+            kill: Box::new(KillTask {
+                framework: FrameworkId::new("f").unwrap(),
+                task: TaskId::new("t").unwrap(),
+                kill_policy: Some(Default::default()),
+            }),
+            principal: Some("me".into()),
+        },
         Input::OperatorSubscribe { request: RequestId(6), stream: StreamId(7), principal: None },
         Input::Whitelist { hostnames: Some(["h".to_owned()].into()) },
         Input::Whitelist { hostnames: None },

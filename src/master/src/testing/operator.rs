@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use base::{FrameworkId, TaskId};
 use protos::mesos::maintenance::{Schedule, Window};
 use protos::mesos::master::{Call, call};
 use protos::mesos::quota::{QuotaConfig, QuotaRequest};
@@ -10,6 +11,7 @@ use protos::mesos::{self, MachineId};
 use super::build::{agent_id, framework_id, reserved, resources, volumes};
 use super::script::Script;
 use super::words::Words;
+use crate::KillTask;
 
 /// `operator teardown f`, `operator gone|deactivate|reactivate|drain a`, `operator weights role:2`; quotas,
 /// reservations, volumes and maintenance as in the functions below.
@@ -51,6 +53,13 @@ pub(super) fn operator(script: &Script, words: &Words<'_>) -> Result<Call, Strin
         _ => on_resources(slave_id, words, &mut call)?,
     }
     Ok(call)
+}
+
+/// `operator kill f t`.
+pub(super) fn kill(script: &Script, words: &Words<'_>) -> Result<KillTask, String> {
+    let framework = FrameworkId::new(&framework_id(script, words.at(2)).value).map_err(|why| why.to_string())?;
+    let task = TaskId::new(words.at(3)).map_err(|why| why.to_string())?;
+    Ok(KillTask { framework, task, kill_policy: None })
 }
 
 /// `operator quota a/cpus:1/cpus:2;mem:3 b//cpus:1 force`: role, guarantees, limits; `~` stands for a slash in a role.

@@ -224,6 +224,10 @@ impl Script {
                 Input::Whitelist { hostnames: (!words.has("*")).then_some(hostnames) }
             }
             "policies" => Input::UpdatePolicies { request, policies: Box::new(policies(words)?) },
+            "operator" if words.at(1) == "kill" => {
+                let kill = Box::new(operator::kill(self, words)?);
+                Input::KillTask { request, kill, principal: principal(words) }
+            }
             "operator" => {
                 let call = Box::new(operator::operator(self, words)?);
                 Input::OperatorCall { request, call, principal: principal(words) }

@@ -1,0 +1,101 @@
+//! Copies what tasks write to the standard output and error of this process, while they run.
+//!
+//! A sandbox that cannot be read ends nothing: the command that prints it later is named.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use sdk::v1::TaskStatus;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::connect::MasterArgs;
+use crate::read::model::Agents;
+use crate::sandbox::File;
+
+/// Time between two looks at a file.
+const LOOK: Duration = Duration::from_millis(200);
+/// Time for what is left when all tasks have ended.
+const REST: Duration = Duration::from_secs(5);
+
+/// The output of the tasks that have started.
+pub(super) struct Outputs {
+    master: MasterArgs,
+    copies: JoinSet<()>,
+    ended: watch::Sender<bool>,
+}
+
+impl Outputs {
+    pub(super) fn new(master: MasterArgs) -> Outputs {
+        Outputs { master, copies: JoinSet::new(), ended: watch::Sender::new(false) }
+    }
+
+    /// Copies the output of the task with this status from now on.
+    pub(super) fn start(&mut self, status: &TaskStatus) {
+        let task = status.task_id.value.to_string();
+        let agent = status.agent_id.as_ref().map(|id| id.value.to_string()).unwrap_or_default();
+        for name in ["stdout", "stderr"] {
+            let copy = Copy { master: self.master.clone(), agent: agent.clone(), task: task.clone(), name };
+            let mut ended = self.ended.subscribe();
+            self.copies.spawn(async move {
+                if let Err(error) = copy.run(&mut ended).await {
+                    let Copy { task, .. } = copy;
+                    stdio::err!("the {name} of task '{task}' cannot be read ({error:#}); try: tepui task logs {task}");
+                }
+            });
+        }
+    }
+
+    /// Copies what is left; all tasks have ended.
+    pub(super) async fn finish(mut self) {
+        self.ended.send_replace(true);
+        let rest = async { while self.copies.join_next().await.is_some() {} };
+        if tokio::time::timeout(REST, rest).await.is_err() {
+            stdio::err!("the end of the output is missing: an agent gives no answer");
+        }
+    }
+}
+
+struct Copy {
+    master: MasterArgs,
+    agent: String,
+    task: String,
+    name: &'static str,
+}
+
+impl Copy {
+    async fn run(&self, ended: &mut watch::Receiver<bool>) -> Result<()> {
+        let mut file = loop {
+            // A task that has just started may have no file yet.
+            match self.file().await {
+                Err(error) if *ended.borrow() => return Err(error),
+                Err(_) => pause(ended).await,
+                Ok(file) => break file,
+            }
+        };
+        loop {
+            let last = *ended.borrow();
+            match self.name {
+                "stdout" => file.copy(&mut std::io::stdout()).await?,
+                _ => file.copy(&mut std::io::stderr()).await?,
+            }
+            if last {
+                return Ok(());
+            }
+            pause(ended).await;
+        }
+    }
+
+    async fn file(&self) -> Result<File> {
+        let agents: Agents = self.master.read("/slaves").await?;
+        let agent = agents.slaves.iter().find(|agent| agent.id == self.agent);
+        let agent = agent.with_context(|| format!("agent {} is not connected", self.agent))?;
+        File::find(&self.master, agent.address(), (None, &self.task), self.name).await
+    }
+}
+
+/// Waits for the next look, or the end of the tasks.
+async fn pause(ended: &mut watch::Receiver<bool>) {
+    // The sender is dropped after the copies have ended.
+    let _ = tokio::time::timeout(LOOK, ended.wait_for(|ended| *ended)).await;
+}
