@@ -153,6 +153,37 @@ fn operators_read_what_tasks_write_and_kill_tasks_by_commands() {
 }
 
 #[test]
+fn operators_reserve_resources_and_make_volumes_by_commands() {
+    let cluster = Cluster::start("operate-volumes", 1, "cpus:4;mem:1024;disk:1000");
+    assert!(done(&cluster, &["reservations"]).contains("nothing is reserved"));
+    done(&cluster, &["reserve", "S0", "cpus:1;disk:100;ports:[31000-31009]", "--role=db"]);
+    done(&cluster, &["reserve", "S0", "disk:50", "--role=db", "--label=for=logs"]);
+    let list = done(&cluster, &["reservations"]);
+    assert!(line(&list, "disk:100").ends_with("localhost db disk:100 a call"), "{list}");
+    assert!(list.contains("disk:50") && list.contains("ports:[31000-31009]"), "{list}");
+    assert!(fails(&cluster, &["reserve", "S0", "cpus:99", "--role=db"]).contains("-S0: "));
+    assert!(fails(&cluster, &["reserve", "S0", "cpus", "--role=db"]).contains("'cpus' cannot be read"));
+
+    assert!(done(&cluster, &["volumes"]).contains("no volumes"));
+    done(&cluster, &["volumes", "create", "S0", "60MB", "--role=db", "--id=v1"]);
+    let error = fails(&cluster, &["volumes", "create", "S0", "60MB", "--role=db"]);
+    assert!(error.contains("has 50 MB of disk reserved for role db") && error.contains("disk:10"), "{error}");
+    done(&cluster, &["volumes", "grow", "v1", "40MB"]);
+    assert!(line(&done(&cluster, &["volumes"]), "v1").ends_with("localhost db 100 root no"));
+    assert!(fails(&cluster, &["volumes", "grow", "v1", "1MB"]).contains("has 0 MB of disk"));
+    done(&cluster, &["volumes", "shrink", "v1", "70MB"]);
+    assert!(line(&done(&cluster, &["volumes"]), "v1").contains(" 30 "));
+    assert!(fails(&cluster, &["volumes", "shrink", "v1", "30MB"]).contains("something must be left"));
+    assert!(fails(&cluster, &["volumes", "destroy", "v2"]).contains("no volume has the id 'v2'"));
+    let error = fails(&cluster, &["unreserve", "S0", "disk:121", "--role=db"]);
+    assert!(error.contains("disk:121 is more than what calls have reserved"), "{error}");
+    done(&cluster, &["volumes", "destroy", "v1"]);
+    done(&cluster, &["unreserve", "S0", "cpus:1;disk:150;ports:[31000-31004]", "--role=db"]);
+    let list = done(&cluster, &["reservations"]);
+    assert!(list.contains("ports:[31005-31009]") && list.lines().count() == 2, "{list}");
+}
+
+#[test]
 fn operators_take_machines_down_and_up_by_commands() {
     let cluster = Cluster::start("operate-machines", 1, "cpus:1;mem:64");
     assert!(done(&cluster, &["maintenance", "status"]).contains("no machine is scheduled"));

@@ -52,6 +52,14 @@ enum Command {
     Quota(operate::quota::Args),
     /// Show and set the weights of roles
     Weights(operate::weights::Args),
+    /// Reserve resources of an agent for a role
+    Reserve(operate::reserve::ReserveArgs),
+    /// Return reserved resources of an agent
+    Unreserve(operate::reserve::Args),
+    /// List what is reserved on agents
+    Reservations(read::ListArgs),
+    /// List persistent volumes; create, destroy, grow and shrink them
+    Volumes(operate::volumes::Args),
     /// Schedule machines for maintenance, take them down and bring them up
     #[command(subcommand)]
     Maintenance(operate::maintenance::Action),
@@ -114,6 +122,10 @@ impl Cli {
             Command::Roles(args) => read::roles::run(&args),
             Command::Quota(args) => operate::quota::run(args),
             Command::Weights(args) => operate::weights::run(args),
+            Command::Reserve(args) => operate::reserve::reserve(&args),
+            Command::Unreserve(args) => operate::reserve::unreserve(&args),
+            Command::Reservations(args) => operate::reserve::list(&args),
+            Command::Volumes(args) => operate::volumes::run(args),
             Command::Maintenance(action) => action.run(),
             Command::Policies(args) => operate::policies::run(args),
             Command::Fairness(args) => read::fairness::run(&args),

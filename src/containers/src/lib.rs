@@ -60,7 +60,7 @@ pub use procfs::{StartTime, start_time};
 pub use program_file::ProgramFile;
 pub use rotate::rotate;
 pub use sandbox::{SandboxError, create_sandbox};
-pub use signals::{EndSignals, hold_signals, ignore_file_size_signal};
+pub use signals::{EndSignal, EndSignals, hold_signals, ignore_file_size_signal};
 pub use sockets::Listeners;
 pub use spawn::{Launcher, SpawnError, Step, open_for_output};
 pub use spec::{Directory, Output, Program, Rlimit, RlimitKind, Spec};

@@ -4,32 +4,51 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{FromRawFd, OwnedFd};
 
-/// SIGTERM, SIGINT and SIGHUP, which end nothing any more: blocked for the calling thread and those that it starts from
-/// then on.
+use rustix::process::{Signal, set_parent_process_death_signal};
+
+/// SIGTERM, SIGINT and SIGHUP, which end nothing any more, and the end of the parent process: blocked for the calling
+/// thread and those that it starts from then on.
 #[derive(Debug)]
 pub struct EndSignals {
     fd: OwnedFd,
 }
 
+/// What has arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndSignal {
+    /// This process is asked to end.
+    Asked,
+    /// The parent process, or the thread of it that started this process, has ended.
+    ParentEnded,
+}
+
 impl EndSignals {
-    /// Blocks them. To be called in the only thread.
+    /// Blocks them, and has the kernel report the end of the parent. To be called in the only thread.
     ///
     /// # Errors
     /// If the system has no descriptor left.
     pub fn open() -> io::Result<EndSignals> {
-        Ok(EndSignals { fd: open(&[libc::SIGTERM, libc::SIGINT, libc::SIGHUP], 0)? })
+        let fd = open(&[libc::SIGTERM, libc::SIGINT, libc::SIGHUP, PARENT_ENDED.as_raw()], 0)?;
+        set_parent_process_death_signal(Some(PARENT_ENDED))?;
+        Ok(EndSignals { fd })
     }
 
-    /// Waits until one of them arrives.
+    /// Waits until one of them arrives. Of several that have arrived, the end of the parent is returned last.
     ///
     /// # Errors
     /// The system's error.
-    pub fn wait(&self) -> io::Result<()> {
+    pub fn wait(&self) -> io::Result<EndSignal> {
         let mut buffer = [0; size_of::<libc::signalfd_siginfo>()];
         rustix::io::retry_on_intr(|| rustix::io::read(&self.fd, &mut buffer))?;
-        Ok(())
+        // The number is the first field of signalfd_siginfo, which the kernel always writes whole.
+        let number = i32::from_ne_bytes([buffer[0], buffer[1], buffer[2], buffer[3]]);
+        Ok(if number == PARENT_ENDED.as_raw() { EndSignal::ParentEnded } else { EndSignal::Asked })
     }
 }
+
+/// Reports the end of the parent: the kernel returns the signal with the lowest number first, and this one has the
+/// highest of those of [`EndSignals`].
+const PARENT_ENDED: Signal = Signal::POWER;
 
 /// Blocks all signals that can be blocked, for the calling thread: for a process that must see the end of another one
 /// in the same group. What it starts has none blocked.

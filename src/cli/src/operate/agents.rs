@@ -8,6 +8,7 @@ use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
+use super::confirm::confirm;
 use super::find;
 use crate::connect::MasterArgs;
 use crate::read::model::Agents;
@@ -26,7 +27,13 @@ pub enum Action {
     /// Make offers of a drained or deactivated agent again
     Reactivate(Named),
     /// Mark an agent as gone for good: its tasks are reported as TASK_GONE_BY_OPERATOR, and it cannot come back
-    Gone(Named),
+    Gone {
+        #[command(flatten)]
+        named: Named,
+        /// Do not ask at a terminal
+        #[arg(long, short)]
+        yes: bool,
+    },
 }
 
 /// An agent.
@@ -73,7 +80,8 @@ impl Action {
                     say!("{id} is active");
                     Ok(())
                 }
-                Action::Gone(named) => {
+                Action::Gone { named, yes } => {
+                    confirm(yes, &format!("mark agent {} as gone, with all its tasks", named.agent))?;
                     let id = simple(&named, "MARK_AGENT_GONE").await?;
                     say!("{id} is gone");
                     Ok(())

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use serde_json::json;
 
+use super::confirm::confirm;
 use super::find;
 use crate::connect::MasterArgs;
 use crate::read::model::Frameworks;
@@ -17,6 +18,9 @@ pub enum Action {
     Teardown {
         /// The framework: its id, or its name if no other has it
         framework: String,
+        /// Do not ask at a terminal
+        #[arg(long, short)]
+        yes: bool,
         #[command(flatten)]
         master: MasterArgs,
     },
@@ -28,14 +32,16 @@ impl Action {
     /// # Errors
     /// No such framework, or the master rejects the call.
     pub fn run(self) -> Result<ExitCode> {
-        let Action::Teardown { framework, master } = self;
+        let Action::Teardown { framework, yes, master } = self;
         crate::block_on(async {
             let all: Frameworks = master.read("/frameworks").await?;
             let found = find::framework(&all.frameworks, &framework)?;
+            let tasks = found.tasks.len();
+            confirm(yes, &format!("end framework {} ({}) and its {tasks} tasks", found.id, found.name))?;
             let body = json!({ "framework_id": { "value": found.id } });
             master.order("TEARDOWN", &body).await.with_context(|| format!("framework {}", found.id))?;
-            let tasks = if found.tasks.len() == 1 { "task ends" } else { "tasks end" };
-            say!("{} ({}) is torn down: {} {tasks}", found.id, found.name, found.tasks.len());
+            let end = if tasks == 1 { "task ends" } else { "tasks end" };
+            say!("{} ({}) is torn down: {tasks} {end}", found.id, found.name);
             Ok(())
         })?;
         Ok(ExitCode::SUCCESS)

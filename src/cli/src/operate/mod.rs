@@ -3,9 +3,13 @@
 //! Commands that only list what a master knows are in `read`.
 
 pub mod agents;
+mod confirm;
 mod find;
 pub mod frameworks;
 pub mod maintenance;
 pub mod policies;
 pub mod quota;
+pub mod reserve;
+mod reserved;
+pub mod volumes;
 pub mod weights;

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::process::ExitCode;
 
-use containers::EndSignals;
+use containers::{EndSignal, EndSignals};
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 use serde_json::Value;
 
@@ -48,21 +48,25 @@ pub(crate) fn main() -> ExitCode {
 
 /// Makes the termination signals effective only together with the end of the agent that has started this process. When
 /// all processes of a unit are terminated, the agent would otherwise see this one end first, and end the container; a
-/// returning agent starts another one. If its agent is gone, it stays for the next one, and ignores these signals.
+/// returning agent starts another one. After its agent has ended, it stays for the next one, and ignores these signals.
 ///
 /// # Errors
 /// The signals cannot be received.
 fn end_with_parent() -> io::Result<()> {
     let (signals, agent) = (EndSignals::open()?, getppid());
     let wait = move || {
-        while signals.wait().is_ok() {
-            if getppid() != agent {
-                continue;
-            }
-            let asked = set_parent_process_death_signal(Some(Signal::KILL));
-            // It may have ended just before it was asked.
-            if asked.is_ok() && getppid() != agent {
-                containers::end_now(1);
+        let mut agent_ended = false;
+        while let Ok(signal) = signals.wait() {
+            match signal {
+                EndSignal::ParentEnded => agent_ended |= getppid() != agent,
+                EndSignal::Asked if agent_ended => {}
+                EndSignal::Asked => {
+                    let asked = set_parent_process_death_signal(Some(Signal::KILL));
+                    // It may have ended just before it was asked, or before the signal was read.
+                    if asked.is_ok() && getppid() != agent {
+                        containers::end_now(1);
+                    }
+                }
             }
         }
     };

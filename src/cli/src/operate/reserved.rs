@@ -1,0 +1,208 @@
+//! The reserved resources of agents, as the master lists them, and resources of calls made out of them.
+//!
+//! They stay JSON: what a call names must be equal to what the agent has, field by field.
+
+use anyhow::{Context, Result, anyhow, bail};
+use protos::json::{Dialect, ToJson};
+use resources::{Role, parse_text};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::find;
+use crate::connect::MasterArgs;
+use crate::read::model::Agent;
+use crate::read::table::number;
+
+/// An agent with its reserved resources.
+pub(super) struct AgentResources {
+    pub(super) agent: Agent,
+    pub(super) reserved: Vec<Value>,
+}
+
+impl AgentResources {
+    /// All registered agents.
+    ///
+    /// # Errors
+    /// The master gives no answer.
+    pub(super) async fn all(master: &MasterArgs) -> Result<Vec<AgentResources>> {
+        let document: Value = master.read("/slaves").await?;
+        let agents = document["slaves"].as_array().into_iter().flatten();
+        let one = |document: &Value| {
+            let agent = Agent::deserialize(document).context("the master's list of agents")?;
+            let roles = document["reserved_resources_full"].as_object().into_iter().flatten();
+            let reserved = roles.flat_map(|(_, list)| list.as_array().cloned().unwrap_or_default());
+            Ok(AgentResources { agent, reserved: reserved.map(for_calls).collect() })
+        };
+        agents.map(one).collect()
+    }
+
+    /// The agent that `text` names.
+    ///
+    /// # Errors
+    /// No agent is named so, or several are.
+    pub(super) async fn find(master: &MasterArgs, text: &str) -> Result<AgentResources> {
+        let (agents, reserved): (Vec<Agent>, Vec<Vec<Value>>) =
+            AgentResources::all(master).await?.into_iter().map(|one| (one.agent, one.reserved)).unzip();
+        let id = find::agent(&agents, text)?.id.clone();
+        let found = agents.into_iter().zip(reserved).find(|(agent, _)| agent.id == id);
+        let (agent, reserved) = found.ok_or_else(|| anyhow!("agent {id} is gone"))?;
+        Ok(AgentResources { agent, reserved })
+    }
+}
+
+/// A resource without the fields of the old format, which contradict the new one in a call.
+fn for_calls(mut resource: Value) -> Value {
+    if let Some(fields) = resource.as_object_mut() {
+        fields.remove("role");
+        fields.remove("reservation");
+    }
+    resource
+}
+
+/// The role of a resource's last reservation.
+pub(super) fn role(resource: &Value) -> &str {
+    last_reservation(resource)["role"].as_str().unwrap_or("*")
+}
+
+/// The reservation on top of the others.
+pub(super) fn last_reservation(resource: &Value) -> &Value {
+    resource["reservations"].as_array().and_then(|all| all.last()).unwrap_or(&Value::Null)
+}
+
+/// Whether the resource is reserved by a call, not by the agent's flags.
+pub(super) fn is_dynamic(resource: &Value) -> bool {
+    last_reservation(resource)["type"] == "DYNAMIC"
+}
+
+/// The id of a persistent volume.
+pub(super) fn volume(resource: &Value) -> Option<&str> {
+    resource["disk"]["persistence"]["id"].as_str()
+}
+
+/// The amount of a resource that has one.
+pub(super) fn amount(resource: &Value) -> f64 {
+    resource["scalar"]["value"].as_f64().unwrap_or(0.0)
+}
+
+/// A resource in the text form: `cpus:4`, `ports:[31000-31005]`.
+pub(super) fn text(resource: &Value) -> String {
+    let name = resource["name"].as_str().unwrap_or_default();
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let joined = |texts: Vec<String>| texts.join(", ");
+    match resource["type"].as_str() {
+        Some("RANGES") => {
+            let one = |range: &Value| format!("{}-{}", range["begin"], range["end"]);
+            format!("{name}:[{}]", joined(list(&resource["ranges"]["range"]).iter().map(one).collect()))
+        }
+        Some("SET") => {
+            let one = |item: &Value| item.as_str().unwrap_or_default().to_owned();
+            format!("{name}:{{{}}}", joined(list(&resource["set"]["item"]).iter().map(one).collect()))
+        }
+        _ => format!("{name}:{}", number(amount(resource))),
+    }
+}
+
+/// Resources of a call from their text form, with these reservations.
+///
+/// # Errors
+/// The text cannot be read.
+pub(super) fn parse(text: &str, reservations: &Value) -> Result<Vec<Value>> {
+    let parsed = parse_text(text, &Role::star());
+    let parsed = parsed.with_context(|| format!("'{text}' cannot be read; write it as for example cpus:1;mem:128"))?;
+    let one = |resource: &sdk::v1::Resource| -> Result<Value> {
+        let mut resource: Value = serde_json::from_slice(&resource.json(Dialect::V1))?;
+        resource["reservations"] = reservations.clone();
+        Ok(for_calls(resource))
+    };
+    let all = sdk::task::to_v1(&parsed).iter().map(one).collect::<Result<Vec<Value>>>()?;
+    match all.is_empty() {
+        true => bail!("'{text}' names no resource"),
+        false => Ok(all),
+    }
+}
+
+/// The parts of what an agent has reserved dynamically for a role, without volumes, that make up these resources.
+///
+/// # Errors
+/// Less is reserved.
+pub(super) fn take(reserved: &[Value], role_wanted: &str, wanted: &str) -> Result<Vec<Value>> {
+    let mut taken = Vec::new();
+    for wanted in parse(wanted, &json!([]))? {
+        let is_like = |one: &&Value| {
+            one["name"] == wanted["name"]
+                && one["type"] == wanted["type"]
+                && role(one) == role_wanted
+                && is_dynamic(one)
+                && volume(one).is_none()
+        };
+        let candidates: Vec<&Value> = reserved.iter().filter(is_like).collect();
+        if wanted["type"] != "SCALAR" {
+            // The master checks that the ranges or items are within the reservation.
+            let [only] = candidates[..] else { bail!(nothing(reserved, role_wanted, &wanted)) };
+            taken.push(json!({ "reservations": only["reservations"].clone() }));
+            merge(taken.last_mut(), &wanted);
+            continue;
+        }
+        let mut missing = amount(&wanted);
+        for candidate in candidates {
+            let part = amount(candidate).min(missing);
+            if part > 0.0 {
+                let mut resource = candidate.clone();
+                resource["scalar"]["value"] = json!(part);
+                taken.push(resource);
+                missing -= part;
+            }
+        }
+        if missing > 5e-4 {
+            bail!(nothing(reserved, role_wanted, &wanted));
+        }
+    }
+    Ok(taken)
+}
+
+/// Adds the fields of `from` that `to` does not have.
+fn merge(to: Option<&mut Value>, from: &Value) {
+    let (Some(to), Some(from)) = (to.and_then(Value::as_object_mut), from.as_object()) else { return };
+    for (name, value) in from {
+        to.entry(name.clone()).or_insert_with(|| value.clone());
+    }
+}
+
+fn nothing(reserved: &[Value], role_wanted: &str, wanted: &Value) -> String {
+    let own = reserved.iter().filter(|one| role(one) == role_wanted && is_dynamic(one) && volume(one).is_none());
+    let own: Vec<String> = own.map(text).collect();
+    let has = if own.is_empty() { "nothing".to_owned() } else { own.join(";") };
+    format!("{} is more than what calls have reserved for role {role_wanted}: {has}", text(wanted))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn disk(amount: f64, reservations: Value) -> Value {
+        json!({"name": "disk", "type": "SCALAR", "scalar": {"value": amount}, "reservations": reservations})
+    }
+
+    #[test]
+    fn resources_are_taken_from_equal_reservations() {
+        let own = json!([{"type": "DYNAMIC", "role": "r", "principal": "p"}]);
+        let other = json!([{"type": "DYNAMIC", "role": "r"}]);
+        let mut volume = disk(500.0, own.clone());
+        volume["disk"] = json!({"persistence": {"id": "v"}});
+        let reserved = [
+            volume,
+            disk(20.0, own.clone()),
+            disk(30.0, other.clone()),
+            disk(900.0, json!([{"type": "STATIC", "role": "r"}])),
+            json!({"name": "ports", "type": "RANGES", "ranges": {"range": [{"begin": 5, "end": 9}]}, "reservations": own}),
+        ];
+        let taken = take(&reserved, "r", "disk:25").unwrap();
+        assert_eq!(taken, [disk(20.0, own.clone()), disk(5.0, other)]);
+        let error = take(&reserved, "r", "disk:51").unwrap_err().to_string();
+        assert_eq!(error, "disk:51 is more than what calls have reserved for role r: disk:20;disk:30;ports:[5-9]");
+        assert!(take(&reserved, "q", "disk:1").unwrap_err().to_string().ends_with("role q: nothing"));
+        let ports = take(&reserved, "r", "ports:[6-7]").unwrap();
+        assert_eq!((text(&ports[0]), &ports[0]["reservations"]), ("ports:[6-7]".to_owned(), &own));
+        assert!(take(&reserved, "r", "cpus").is_err() && take(&reserved, "r", "").is_err());
+    }
+}
