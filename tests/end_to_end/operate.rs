@@ -1,5 +1,6 @@
 //! Commands of operators against a real cluster: each changes it, and the lists show the change.
 
+use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
 
 use crate::process::ToItsEnd;
@@ -181,6 +182,27 @@ fn operators_reserve_resources_and_make_volumes_by_commands() {
     done(&cluster, &["unreserve", "S0", "cpus:1;disk:150;ports:[31000-31004]", "--role=db"]);
     let list = done(&cluster, &["reservations"]);
     assert!(list.contains("ports:[31005-31009]") && list.lines().count() == 2, "{list}");
+}
+
+#[test]
+fn operators_follow_events_and_set_log_levels_by_commands() {
+    let cluster = Cluster::start("operate-events", 1, "cpus:1;mem:128");
+    let mut events = tepui();
+    events.args(["events", "--count=2", "--type=subscribed,TASK_UPDATED", "--master", &cluster.master]);
+    let events = events.stdout(Stdio::piped()).spawn().unwrap();
+    let mut output = BufReader::new(events.stdout.unwrap()).lines();
+    assert!(output.next().unwrap().unwrap().ends_with("agents: 1, frameworks: 0, tasks: 0"));
+    done(&cluster, &["execute", "--command=true", "--resources=cpus:0.5;mem:64", "--name=one"]);
+    let update = output.next().unwrap().unwrap();
+    assert!(update.contains("task one of framework ") && update.contains(" is running"), "{update}");
+    assert!(output.next().is_none());
+    assert!(fails(&cluster, &["events", "--type=tasks"]).contains("the types are SUBSCRIBED"));
+
+    assert_eq!(done(&cluster, &["log-level"]), "the master logs at level 0\n");
+    done(&cluster, &["log-level", "1", "--for=1mins"]);
+    assert_eq!(done(&cluster, &["log-level"]), "the master logs at level 1\n");
+    assert!(done(&cluster, &["log-level", "2", "--agent=S0"]).contains("S0 logs at level 2 for 600s"));
+    assert!(fails(&cluster, &["log-level", "9"]).contains("0..=3"));
 }
 
 #[test]

@@ -63,6 +63,10 @@ enum Command {
     /// Schedule machines for maintenance, take them down and bring them up
     #[command(subcommand)]
     Maintenance(operate::maintenance::Action),
+    /// Print the events of a cluster as they happen
+    Events(read::events::Args),
+    /// Show and set how much the master or an agent logs
+    LogLevel(operate::log_level::Args),
     /// Show and set the policies of holding and refusal
     Policies(operate::policies::Args),
     /// Show how shares compare with fair shares
@@ -127,6 +131,8 @@ impl Cli {
             Command::Reservations(args) => operate::reserve::list(&args),
             Command::Volumes(args) => operate::volumes::run(args),
             Command::Maintenance(action) => action.run(),
+            Command::Events(args) => read::events::run(&args),
+            Command::LogLevel(args) => operate::log_level::run(&args),
             Command::Policies(args) => operate::policies::run(args),
             Command::Fairness(args) => read::fairness::run(&args),
             Command::Offers(args) => read::offers::run(&args),

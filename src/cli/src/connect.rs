@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use wire::client::{Address, Client, ClientError, Reply};
+use wire::client::{Address, Client, ClientError, Records, Reply, Subscription};
 use wire::http::StatusCode;
 
 use crate::read::model::Agents;
@@ -13,6 +13,8 @@ use crate::read::model::Agents;
 const JSON: &str = "application/json";
 /// Timeout of the detection of the leading master in ZooKeeper.
 const ZOOKEEPER: Duration = Duration::from_secs(10);
+
+const NO_MASTER: &str = "--master names no master";
 
 /// What a master is asked: a path to be read, or a call to be made.
 struct Question<'a> {
@@ -76,6 +78,39 @@ impl MasterArgs {
         self.reply(&Question::call(name, body)).await.map(|_| ())
     }
 
+    /// Subscribes to the events of the leading master.
+    ///
+    /// # Errors
+    /// No master answers, or it rejects the subscription.
+    pub async fn subscribe(&self) -> Result<Records> {
+        let mut last = anyhow!(NO_MASTER);
+        for address in self.addresses().await? {
+            match self.subscribe_at(address).await {
+                Ok(records) => return Ok(records),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
+    async fn subscribe_at(&self, address: Address) -> Result<Records> {
+        let question = Question::call("SUBSCRIBE", &Value::Null);
+        let body = || question.call.clone().unwrap_or_default().into();
+        let open = async |address: &Address, path: &str| {
+            let opened = self.client(address).subscribe(path, JSON, JSON, &[], body()).await;
+            opened.map_err(|error| explain(error, address))
+        };
+        let reply = match open(&address, question.path).await? {
+            Subscription::Stream(records) => return Ok(records),
+            Subscription::Refused(reply) => reply,
+        };
+        let Some((leader, path)) = reply.redirect() else { return Err(self.rejected(&address, &question, &reply)) };
+        match open(&leader, &path).await? {
+            Subscription::Stream(records) => Ok(records),
+            Subscription::Refused(reply) => Err(self.rejected(&leader, &question, &reply)),
+        }
+    }
+
     /// Waits until so many agents are registered.
     ///
     /// # Errors
@@ -102,10 +137,14 @@ impl MasterArgs {
         })
     }
 
+    async fn addresses(&self) -> Result<Vec<Address>> {
+        sdk::driver::addresses(&self.master, ZOOKEEPER).await.context("--master")
+    }
+
     /// The answer of the first master that responds.
     async fn reply(&self, question: &Question<'_>) -> Result<(Address, Reply)> {
-        let mut last = anyhow!("--master names no master");
-        for address in sdk::driver::addresses(&self.master, ZOOKEEPER).await.context("--master")? {
+        let mut last = anyhow!(NO_MASTER);
+        for address in self.addresses().await? {
             match self.ask_one(&address, question).await {
                 Ok(reply) => return Ok((address, reply)),
                 Err(error) => last = error,
@@ -115,31 +154,43 @@ impl MasterArgs {
     }
 
     async fn ask_one(&self, address: &Address, question: &Question<'_>) -> Result<Reply> {
-        let path = question.path;
         let mut reply = self.send(address.clone(), question).await?;
         if let Some((leader, path)) = reply.redirect() {
             reply = self.send(leader, &Question { path: &path, call: question.call.clone() }).await?;
         }
         match reply.status {
             StatusCode::OK | StatusCode::ACCEPTED => Ok(reply),
-            StatusCode::BAD_REQUEST if question.call.is_some() => bail!("{}", reply.text().trim()),
+            _ => Err(self.rejected(address, question, &reply)),
+        }
+    }
+
+    /// Why a daemon did not do what it was asked for.
+    fn rejected(&self, address: &Address, question: &Question<'_>, reply: &Reply) -> anyhow::Error {
+        let (path, text) = (question.path, reply.text().trim().to_owned());
+        match reply.status {
+            StatusCode::BAD_REQUEST if question.call.is_some() => anyhow!("{text}"),
             StatusCode::UNAUTHORIZED if self.principal.is_some() => {
-                bail!("{address} rejects --principal and --secret: the principal is unknown, or the secret is wrong")
+                anyhow!("{address} rejects --principal and --secret: the principal is unknown, or the secret is wrong")
             }
-            StatusCode::UNAUTHORIZED => bail!("{address} authenticates clients: give --principal and --secret"),
-            StatusCode::NOT_FOUND if question.call.is_some() => Err(NotFound(reply.text().trim().to_owned()).into()),
+            StatusCode::UNAUTHORIZED => anyhow!("{address} authenticates clients: give --principal and --secret"),
+            StatusCode::NOT_FOUND if question.call.is_some() => NotFound(text).into(),
             StatusCode::NOT_FOUND => {
-                bail!("{address} has no {path}: is it an agent? Name the master with --master or TEPUI_MASTER")
+                anyhow!("{address} has no {path}: is it an agent? Name the master with --master or TEPUI_MASTER")
             }
-            status => bail!("{address} answered {path} with {status}: {}", reply.text().trim()),
+            status => anyhow!("{address} answered {path} with {status}: {text}"),
+        }
+    }
+
+    fn client(&self, address: &Address) -> Client {
+        let client = Client::at(address.clone());
+        match self.credential() {
+            Some((principal, secret)) => client.with_basic(&principal, &secret),
+            None => client,
         }
     }
 
     async fn send(&self, address: Address, question: &Question<'_>) -> Result<Reply> {
-        let mut client = Client::at(address.clone());
-        if let Some((principal, secret)) = self.credential() {
-            client = client.with_basic(&principal, &secret);
-        }
+        let mut client = self.client(&address);
         let reply = match &question.call {
             None => client.get(question.path).await,
             Some(call) => client.post(question.path, JSON, JSON, &[], call.clone().into()).await,

@@ -6,6 +6,7 @@ pub mod agents;
 mod confirm;
 mod find;
 pub mod frameworks;
+pub mod log_level;
 pub mod maintenance;
 pub mod policies;
 pub mod quota;

@@ -3,6 +3,7 @@
 //! They read the endpoints that every Mesos master has; fields that a master leaves out are empty here.
 
 pub mod agents;
+pub mod events;
 pub mod explain;
 pub mod fairness;
 pub mod frameworks;
@@ -14,6 +15,7 @@ pub(crate) mod table;
 pub mod tasks;
 
 use std::process::ExitCode;
+use std::time::SystemTime;
 
 use anyhow::{Context, Result};
 
@@ -27,6 +29,13 @@ pub struct ListArgs {
     /// Print the master's answer as a JSON list
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// The time of day, in UTC.
+fn time_of_day() -> String {
+    #[expect(clippy::disallowed_methods, reason = "the time is shown to a person")]
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+    format!("{:02}:{:02}:{:02}Z", now / 3600 % 24, now / 60 % 60, now % 60)
 }
 
 /// Prints a text, and ends silently if the reader has closed the pipe, as `head` does.
