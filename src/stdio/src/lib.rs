@@ -46,7 +46,12 @@ pub fn write(text: Arguments<'_>) -> Result<()> {
 
 /// Whether lines on standard error may have colours: at a terminal, unless `NO_COLOR` is set.
 pub fn has_colours() -> bool {
-    std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none()
+    std::io::stderr().is_terminal() && allows_colours()
+}
+
+/// Whether the user allows colours where there is a terminal: `NO_COLOR` is not set, or empty.
+pub fn allows_colours() -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
 #[cfg(test)]

@@ -9,21 +9,15 @@ use serde_json::{Value, json};
 
 use crate::connect::MasterArgs;
 use crate::read::model::{Agent, Agents};
-use crate::read::print;
 use crate::read::table::{age, table};
+use crate::read::{ListArgs, Listed};
 use crate::say::say;
 
 /// What to do about maintenance.
 #[derive(Debug, clap::Subcommand)]
 pub enum Action {
     /// Show the machines that are scheduled or down
-    Status {
-        #[command(flatten)]
-        master: MasterArgs,
-        /// Print the master's schedule and status as JSON
-        #[arg(long)]
-        json: bool,
-    },
+    Status(ListArgs),
     /// Schedule machines for maintenance, beside those that are scheduled: frameworks are asked to leave them
     Schedule {
         /// Machines: a host name, an address or an agent's id; HOST,IP for one without agents
@@ -106,13 +100,13 @@ impl Action {
     /// The master rejects the call.
     pub fn run(self) -> Result<ExitCode> {
         match self {
-            Action::Status { master, json } => status(&master, json),
+            Action::Status(args) => status(&args),
             Action::Schedule { machines, wait, length, master } => {
                 let mut unavailability = json!({ "start": { "nanoseconds": (now() + wait).as_nanos() as u64 } });
                 if let Some(length) = length {
                     unavailability["duration"] = json!({ "nanoseconds": length.as_nanos() as u64 });
                 }
-                let mut windows = windows(&master)?;
+                let mut windows = crate::block_on(windows(&master))?;
                 let machines = self::machines(&master, &machines, &windows)?;
                 // A machine is in one window: the new one.
                 for window in &mut windows {
@@ -138,8 +132,8 @@ impl Action {
     }
 }
 
-fn windows(master: &MasterArgs) -> Result<Vec<Value>> {
-    let answer = crate::block_on(master.call("GET_MAINTENANCE_SCHEDULE", &Value::Null))?;
+async fn windows(master: &MasterArgs) -> Result<Vec<Value>> {
+    let answer = master.call("GET_MAINTENANCE_SCHEDULE", &Value::Null).await?;
     Ok(answer["schedule"]["windows"].as_array().cloned().unwrap_or_default())
 }
 
@@ -149,7 +143,7 @@ fn set(master: &MasterArgs, windows: &[Value]) -> Result<()> {
 }
 
 fn change(args: &Machines, name: &str, state: &str) -> Result<ExitCode> {
-    let machines = machines(&args.master, &args.machines, &windows(&args.master)?)?;
+    let machines = machines(&args.master, &args.machines, &crate::block_on(windows(&args.master))?)?;
     crate::block_on(args.master.order(name, &json!({ "machines": machines })))?;
     machines.iter().for_each(|machine| say!("{} is {state}", name_of(machine)));
     Ok(ExitCode::SUCCESS)
@@ -160,15 +154,17 @@ fn name_of(machine: &Value) -> String {
     parts.collect::<Vec<_>>().join(",")
 }
 
-fn status(master: &MasterArgs, as_json: bool) -> Result<ExitCode> {
-    let windows = windows(master)?;
-    let status = crate::block_on(master.call("GET_MAINTENANCE_STATUS", &Value::Null))?;
-    let down = status["status"]["down_machines"].as_array().cloned().unwrap_or_default();
-    if as_json {
-        let document = json!({ "windows": windows, "status": status["status"] });
-        return print(&serde_json::to_string_pretty(&document)?);
-    }
-    print(&show(&windows, &down, now()).context("the master's schedule")?)
+fn status(args: &ListArgs) -> Result<ExitCode> {
+    args.show(async || {
+        let windows = windows(&args.master).await?;
+        let mut answer = args.master.call("GET_MAINTENANCE_STATUS", &Value::Null).await?;
+        let status = answer["status"].take();
+        if args.wants_document() {
+            return Ok(Listed::Document(json!({ "windows": windows, "status": status })));
+        }
+        let down = status["down_machines"].as_array().cloned().unwrap_or_default();
+        Ok(Listed::Text(show(&windows, &down, now()).context("the master's schedule")?))
+    })
 }
 
 fn show(windows: &[Value], down: &[Value], now: Duration) -> Result<String> {

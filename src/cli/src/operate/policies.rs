@@ -23,6 +23,8 @@ pub struct Args {
 /// What to do with policies.
 #[derive(Debug, clap::Subcommand)]
 enum Action {
+    /// Print the policies as JSON
+    Get(MasterArgs),
     /// Replace the policies by those of a JSON file
     Set {
         /// The file, in the form that `tepui policies` prints
@@ -38,10 +40,8 @@ enum Action {
 /// The file cannot be read, or the master rejects the policies.
 pub fn run(args: Args) -> Result<ExitCode> {
     match args.action {
-        None => {
-            let answer = crate::block_on(args.master.call("GET_POLICIES", &Value::Null))?;
-            print(&serde_json::to_string_pretty(&answer["policies"])?)
-        }
+        None => get(&args.master),
+        Some(Action::Get(master)) => get(&master),
         Some(Action::Set { file, master }) => {
             let text = std::fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
             let policies: Value =
@@ -51,4 +51,9 @@ pub fn run(args: Args) -> Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
     }
+}
+
+fn get(master: &MasterArgs) -> Result<ExitCode> {
+    let answer = crate::block_on(master.call("GET_POLICIES", &Value::Null))?;
+    print(&serde_json::to_string_pretty(&answer["policies"])?)
 }

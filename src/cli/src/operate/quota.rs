@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::connect::MasterArgs;
 use crate::read::table::{number, table};
-use crate::read::{ListArgs, print};
+use crate::read::{ListArgs, Listed};
 use crate::say::say;
 
 /// Flags of `tepui quota`.
@@ -55,14 +55,11 @@ enum Action {
 /// The master rejects the call, or resources cannot be read.
 pub fn run(args: Args) -> Result<ExitCode> {
     match args.action {
-        None => {
-            let answer = crate::block_on(args.list.master.call("GET_QUOTA", &Value::Null))?;
-            let configs = &answer["status"]["configs"];
-            if args.list.json {
-                return print(&serde_json::to_string_pretty(configs)?);
-            }
-            print(&show(configs))
-        }
+        None => args.list.show(async || {
+            let mut answer = args.list.master.call("GET_QUOTA", &Value::Null).await?;
+            let configs = answer["status"]["configs"].take();
+            Ok(if args.list.wants_document() { Listed::Document(configs) } else { Listed::Text(show(&configs)) })
+        }),
         Some(Action::Set { role, guarantee, limit, force, master }) => {
             let answer = crate::block_on(master.call("GET_QUOTA", &Value::Null))?;
             let configs = answer["status"]["configs"].as_array().cloned().unwrap_or_default();

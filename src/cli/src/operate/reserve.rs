@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::reserved::{AgentResources, is_dynamic, last_reservation, parse, role, take, text, volume};
 use crate::connect::MasterArgs;
 use crate::read::table::table;
-use crate::read::{ListArgs, print};
+use crate::read::{ListArgs, Listed};
 use crate::say::say;
 
 /// Flags of `tepui unreserve`, and some of those of `tepui reserve`.
@@ -94,13 +94,16 @@ pub(super) async fn order(
 /// # Errors
 /// The master gives no answer.
 pub fn list(args: &ListArgs) -> Result<ExitCode> {
-    let agents = crate::block_on(AgentResources::all(&args.master))?;
-    if args.json {
-        let one = |agent: &AgentResources| json!({ "agent_id": agent.agent.id, "hostname": agent.agent.hostname, "reserved": agent.reserved });
-        let all: Vec<Value> = agents.iter().filter(|agent| !agent.reserved.is_empty()).map(one).collect();
-        return print(&serde_json::to_string_pretty(&all)?);
-    }
-    print(&show(&agents))
+    args.show(async || {
+        let agents = AgentResources::all(&args.master).await?;
+        if !args.wants_document() {
+            return Ok(Listed::Text(show(&agents)));
+        }
+        let one = |agent: &AgentResources| {
+            json!({ "agent_id": agent.agent.id, "hostname": agent.agent.hostname, "reserved": agent.reserved })
+        };
+        Ok(Listed::Document(agents.iter().filter(|agent| !agent.reserved.is_empty()).map(one).collect()))
+    })
 }
 
 fn show(agents: &[AgentResources]) -> String {

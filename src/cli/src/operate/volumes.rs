@@ -9,8 +9,9 @@ use super::confirm::confirm;
 use super::reserve::order;
 use super::reserved::{AgentResources, amount, role, volume};
 use crate::connect::MasterArgs;
+use crate::read::model::Agent;
 use crate::read::table::{number, table};
-use crate::read::{ListArgs, print};
+use crate::read::{ListArgs, Listed};
 use crate::say::say;
 
 /// Flags of `tepui volumes`.
@@ -194,33 +195,38 @@ fn disk(agent: &AgentResources, wanted_role: &str, like: Option<&Value>, size: f
 }
 
 fn list(args: &ListArgs) -> Result<ExitCode> {
-    let agents = crate::block_on(AgentResources::all(&args.master))?;
-    let volumes = agents.iter().flat_map(|agent| {
-        let own = agent.reserved.iter().filter(|one| volume(one).is_some());
-        own.map(move |one| (&agent.agent, one))
-    });
-    if args.json {
-        let one = |(agent, volume): (&crate::read::model::Agent, &Value)| json!({ "agent_id": agent.id, "hostname": agent.hostname, "volume": volume });
-        return print(&serde_json::to_string_pretty(&volumes.map(one).collect::<Vec<Value>>())?);
+    args.show(async || {
+        let agents = AgentResources::all(&args.master).await?;
+        let volumes: Vec<(&Agent, &Value)> = agents
+            .iter()
+            .flat_map(|agent| agent.reserved.iter().map(|one| (&agent.agent, one)))
+            .filter(|(_, one)| volume(one).is_some())
+            .collect();
+        if !args.wants_document() {
+            return Ok(Listed::Text(show(&volumes)));
+        }
+        let one = |(agent, volume): &(&Agent, &Value)| {
+            json!({ "agent_id": agent.id, "hostname": agent.hostname, "volume": volume })
+        };
+        Ok(Listed::Document(volumes.iter().map(one).collect()))
+    })
+}
+
+fn show(volumes: &[(&Agent, &Value)]) -> String {
+    if volumes.is_empty() {
+        return "no volumes; create one with: tepui volumes create AGENT SIZE --role=ROLE".to_owned();
     }
     let mut table = table(&["ID", "AGENT", "HOST", "ROLE", ">MB", "DISK", "SHARED"]);
-    let mut count = 0;
     for (agent, one) in volumes {
-        let source = &one["disk"]["source"];
-        let disk = source["type"].as_str().unwrap_or("root").to_lowercase();
         table.add_row([
             volume(one).unwrap_or_default().to_owned(),
             agent.id.clone(),
             agent.hostname.clone(),
             role(one).to_owned(),
             number(amount(one)),
-            disk,
+            one["disk"]["source"]["type"].as_str().unwrap_or("root").to_lowercase(),
             if one["shared"].is_object() { "yes" } else { "no" }.to_owned(),
         ]);
-        count += 1;
     }
-    match count {
-        0 => print("no volumes; create one with: tepui volumes create AGENT SIZE --role=ROLE"),
-        _ => print(&table.trim_fmt()),
-    }
+    table.trim_fmt()
 }

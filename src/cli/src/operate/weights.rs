@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::connect::MasterArgs;
 use crate::read::table::{number, table};
-use crate::read::{ListArgs, print};
+use crate::read::{ListArgs, Listed};
 use crate::say::say;
 
 /// Flags of `tepui weights`.
@@ -47,14 +47,11 @@ fn weight(text: &str) -> Result<(String, f64)> {
 /// The master rejects the call.
 pub fn run(args: Args) -> Result<ExitCode> {
     match args.action {
-        None => {
-            let answer = crate::block_on(args.list.master.call("GET_WEIGHTS", &Value::Null))?;
-            let weights = &answer["weight_infos"];
-            if args.list.json {
-                return print(&serde_json::to_string_pretty(weights)?);
-            }
-            print(&show(weights))
-        }
+        None => args.list.show(async || {
+            let mut answer = args.list.master.call("GET_WEIGHTS", &Value::Null).await?;
+            let weights = answer["weight_infos"].take();
+            Ok(if args.list.wants_document() { Listed::Document(weights) } else { Listed::Text(show(&weights)) })
+        }),
         Some(Action::Set { weights, master }) => {
             let infos: Vec<Value> =
                 weights.iter().map(|(role, weight)| json!({ "role": role, "weight": weight })).collect();

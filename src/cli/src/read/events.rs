@@ -31,7 +31,7 @@ const ATTEMPTS: u32 = 60;
 pub struct Args {
     #[command(flatten)]
     master: MasterArgs,
-    /// Only events of these types, separated by commas, such as TASK_UPDATED,AGENT_REMOVED; by default all but heartbeats
+    /// Only events of these types, such as TASK_UPDATED,AGENT_REMOVED; by default all but heartbeats
     #[arg(long = "type", short, value_delimiter = ',', value_name = "TYPES", value_parser = kind)]
     types: Vec<String>,
     /// End after so many events

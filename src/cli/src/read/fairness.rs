@@ -6,7 +6,7 @@ use anyhow::Result;
 use serde_json::Value;
 
 use super::table::{number, percent, table};
-use super::{ListArgs, print};
+use super::{ListArgs, Listed};
 
 /// Flags of `tepui fairness`.
 #[derive(Debug, clap::Args)]
@@ -20,11 +20,10 @@ pub struct Args {
 /// # Errors
 /// The master cannot be read, or is not tepui's.
 pub fn run(args: &Args) -> Result<ExitCode> {
-    let report = crate::block_on(args.list.master.call("GET_FAIRNESS", &Value::Null))?;
-    if args.list.json {
-        return print(&serde_json::to_string_pretty(&report)?);
-    }
-    print(&show(&report))
+    args.list.show(async || {
+        let report = args.list.master.call("GET_FAIRNESS", &Value::Null).await?;
+        Ok(if args.list.wants_document() { Listed::Document(report) } else { Listed::Text(show(&report)) })
+    })
 }
 
 fn show(report: &Value) -> String {

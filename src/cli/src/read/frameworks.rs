@@ -6,8 +6,8 @@ use anyhow::Result;
 use serde_json::Value;
 
 use super::model::{Agents, Framework, Frameworks};
-use super::table::{number, percent, table};
-use super::{ListArgs, print};
+use super::table::{number, percent, table, with_state};
+use super::{ListArgs, Listed};
 use crate::operate::frameworks::Action;
 
 /// Flags of `tepui frameworks`.
@@ -28,19 +28,20 @@ pub struct Args {
 /// # Errors
 /// The master cannot be read.
 pub fn run(args: &Args) -> Result<ExitCode> {
-    let master = &args.list.master;
-    if args.list.json {
-        let document: Value = crate::block_on(master.read("/frameworks"))?;
-        let list = |key: &str| document[key].as_array().cloned().unwrap_or_default();
-        let mut frameworks = list("frameworks");
-        if args.all {
-            frameworks.extend(list("completed_frameworks"));
+    args.list.show(async || {
+        let master = &args.list.master;
+        if args.list.wants_document() {
+            let document: Value = master.read("/frameworks").await?;
+            let list = |key: &str| document[key].as_array().cloned().unwrap_or_default();
+            let mut frameworks = list("frameworks");
+            if args.all {
+                frameworks.extend(list("completed_frameworks"));
+            }
+            return Ok(Listed::Document(frameworks.into()));
         }
-        return print(&serde_json::to_string_pretty(&frameworks)?);
-    }
-    let (frameworks, agents): (Frameworks, Agents) =
-        crate::block_on(async { Ok((master.read("/frameworks").await?, master.read("/slaves").await?)) })?;
-    print(&show(&frameworks, &agents, args.all))
+        let (frameworks, agents) = (master.read("/frameworks").await?, master.read("/slaves").await?);
+        Ok(Listed::Text(show(&frameworks, &agents, args.all)))
+    })
 }
 
 fn show(frameworks: &Frameworks, agents: &Agents, all: bool) -> String {
@@ -49,7 +50,7 @@ fn show(frameworks: &Frameworks, agents: &Agents, all: bool) -> String {
     let running = frameworks.frameworks.iter().map(|f| (f, state(f)));
     let ended = completed.iter().map(|f| (f, "completed"));
     for (framework, state) in running.chain(ended) {
-        table.add_row([
+        let row = [
             framework.id.clone(),
             framework.name.clone(),
             roles(framework),
@@ -60,7 +61,8 @@ fn show(frameworks: &Frameworks, agents: &Agents, all: bool) -> String {
             number(framework.used_resources.get("cpus")),
             number(framework.used_resources.get("mem")),
             percent(dominant_share(framework, agents)),
-        ]);
+        ];
+        table.add_row(with_state(row, 4));
     }
     match frameworks.frameworks.len() + completed.len() {
         0 => "no frameworks; try one with: tepui execute --command='echo hello'".to_owned(),

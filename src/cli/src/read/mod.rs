@@ -1,4 +1,4 @@
-//! The commands that list what a master knows, as tables or as JSON.
+//! The commands that list what a master knows, as tables, JSON or YAML.
 //!
 //! They read the endpoints that every Mesos master has; fields that a master leaves out are empty here.
 
@@ -7,6 +7,7 @@ pub mod events;
 pub mod explain;
 pub mod fairness;
 pub mod frameworks;
+mod list;
 mod maintenance;
 pub(crate) mod model;
 pub mod offers;
@@ -19,17 +20,8 @@ use std::time::SystemTime;
 
 use anyhow::{Context, Result};
 
-use crate::connect::MasterArgs;
-
-/// Flags of every list.
-#[derive(Debug, clap::Args)]
-pub struct ListArgs {
-    #[command(flatten)]
-    pub(crate) master: MasterArgs,
-    /// Print the master's answer as a JSON list
-    #[arg(long)]
-    pub(crate) json: bool,
-}
+pub use list::ListArgs;
+pub(crate) use list::Listed;
 
 /// The time of day, in UTC.
 fn time_of_day() -> String {

@@ -93,6 +93,8 @@ pub(crate) struct Agent {
     pub(crate) resources: Amounts,
     pub(crate) used_resources: Amounts,
     pub(crate) offered_resources: Amounts,
+    /// By role.
+    pub(crate) reserved_resources: BTreeMap<String, Amounts>,
 }
 
 /// How far the draining of an agent is.

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::model::{Agents, Frameworks};
 use super::table::table;
-use super::{ListArgs, print};
+use super::{ListArgs, Listed};
 
 /// Flags of `tepui offers`.
 #[derive(Debug, clap::Args)]
@@ -22,17 +22,17 @@ pub struct Args {
 /// # Errors
 /// The master cannot be read.
 pub fn run(args: &Args) -> Result<ExitCode> {
-    let master = &args.list.master;
-    if args.list.json {
-        let document: Value = crate::block_on(master.read("/frameworks"))?;
-        let frameworks = document["frameworks"].as_array().cloned().unwrap_or_default();
-        let offers: Vec<Value> =
-            frameworks.iter().flat_map(|f| f["offers"].as_array().cloned().unwrap_or_default()).collect();
-        return print(&serde_json::to_string_pretty(&offers)?);
-    }
-    let (frameworks, agents): (Frameworks, Agents) =
-        crate::block_on(async { Ok((master.read("/frameworks").await?, master.read("/slaves").await?)) })?;
-    print(&show(&frameworks, &agents))
+    args.list.show(async || {
+        let master = &args.list.master;
+        if args.list.wants_document() {
+            let document: Value = master.read("/frameworks").await?;
+            let frameworks = document["frameworks"].as_array().cloned().unwrap_or_default();
+            let offers = frameworks.iter().flat_map(|f| f["offers"].as_array().cloned().unwrap_or_default());
+            return Ok(Listed::Document(offers.collect()));
+        }
+        let (frameworks, agents) = (master.read("/frameworks").await?, master.read("/slaves").await?);
+        Ok(Listed::Text(show(&frameworks, &agents)))
+    })
 }
 
 fn show(frameworks: &Frameworks, agents: &Agents) -> String {

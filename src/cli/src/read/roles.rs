@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::model::Amounts;
 use super::table::{number, table};
-use super::{ListArgs, print};
+use super::{ListArgs, Listed};
 
 /// Flags of `tepui roles`.
 #[derive(Debug, clap::Args)]
@@ -21,12 +21,11 @@ pub struct Args {
 /// # Errors
 /// The master cannot be read.
 pub fn run(args: &Args) -> Result<ExitCode> {
-    let document: Value = crate::block_on(args.list.master.read("/roles"))?;
-    let roles = document["roles"].as_array().cloned().unwrap_or_default();
-    if args.list.json {
-        return print(&serde_json::to_string_pretty(&roles)?);
-    }
-    print(&show(&roles))
+    args.list.show(async || {
+        let document: Value = args.list.master.read("/roles").await?;
+        let roles = document["roles"].as_array().cloned().unwrap_or_default();
+        Ok(if args.list.wants_document() { Listed::Document(roles.into()) } else { Listed::Text(show(&roles)) })
+    })
 }
 
 fn show(roles: &[Value]) -> String {

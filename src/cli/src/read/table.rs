@@ -1,7 +1,7 @@
 //! How tables and the values in them look.
 
 use comfy_table::presets::NOTHING;
-use comfy_table::{Attribute, Cell, CellAlignment, ContentArrangement, Table};
+use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Table};
 
 /// An empty table with these column titles; those that start with `>` hold numbers and stand right.
 pub(crate) fn table(titles: &[&str]) -> Table {
@@ -16,6 +16,33 @@ pub(crate) fn table(titles: &[&str]) -> Table {
         }
     }
     table
+}
+
+/// A row of texts, of which the one at `column` is a state: coloured at a terminal, unless `NO_COLOR` is set.
+pub(crate) fn with_state(row: impl IntoIterator<Item = String>, column: usize) -> Vec<Cell> {
+    let mut cells: Vec<Cell> = Vec::new();
+    for (index, text) in row.into_iter().enumerate() {
+        let colour = if index == column { colour(&text) } else { None };
+        let cell = Cell::new(text);
+        cells.push(match colour {
+            Some(colour) if stdio::allows_colours() => cell.fg(colour),
+            _ => cell,
+        });
+    }
+    cells
+}
+
+/// The colour of a state of a task, an agent or a framework; none for what has ended as intended.
+fn colour(state: &str) -> Option<Color> {
+    match state {
+        "active" | "running" | "healthy" => Some(Color::DarkGreen),
+        "staging" | "starting" | "killing" | "draining" | "deactivated" | "recovered" | "inactive" => {
+            Some(Color::DarkYellow)
+        }
+        "failed" | "error" | "lost" | "dropped" | "gone" | "gone_by_operator" | "unreachable" | "unhealthy"
+        | "disconnected" => Some(Color::DarkRed),
+        _ => None,
+    }
 }
 
 /// A number with as many decimals as it needs, three at most.

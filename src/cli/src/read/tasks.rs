@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::SystemTime;
 
-use anyhow::Result;
+use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use super::model::{Agents, Framework, Frameworks, Task};
-use super::table::{age, number, table};
-use super::{ListArgs, print};
+use super::table::{age, number, table, with_state};
+use super::{ListArgs, Listed};
 
 /// Flags of `tepui tasks`.
 #[derive(Debug, clap::Args)]
@@ -29,16 +29,31 @@ pub struct Args {
 /// # Errors
 /// The master cannot be read.
 pub fn run(args: &Args) -> Result<ExitCode> {
-    if args.list.json {
-        let document: Value = crate::block_on(args.list.master.read("/frameworks"))?;
-        return print(&serde_json::to_string_pretty(&json(args, &document))?);
+    args.list.show(async || {
+        let master = &args.list.master;
+        let document: Value = master.read("/frameworks").await?;
+        known(args, &document)?;
+        if args.list.wants_document() {
+            return Ok(Listed::Document(json(args, &document).into()));
+        }
+        let frameworks = serde_json::from_value(document).context("the master's list of frameworks")?;
+        let agents = master.read("/slaves").await?;
+        #[expect(clippy::disallowed_methods, reason = "ages are shown to a person")]
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+        Ok(Listed::Text(show(args, &frameworks, &agents, now)))
+    })
+}
+
+/// Checks that there is a framework such as the flags name.
+fn known(args: &Args, document: &Value) -> Result<()> {
+    let Some(wanted) = &args.framework else { return Ok(()) };
+    let is_there = |list: &str| {
+        document[list].as_array().into_iter().flatten().any(|known| known["id"] == *wanted || known["name"] == *wanted)
+    };
+    match is_there("frameworks") || is_there("completed_frameworks") {
+        true => Ok(()),
+        false => bail!("no framework has the id or the name '{wanted}': `tepui frameworks` lists them"),
     }
-    let master = &args.list.master;
-    let (frameworks, agents): (Frameworks, Agents) =
-        crate::block_on(async { Ok((master.read("/frameworks").await?, master.read("/slaves").await?)) })?;
-    #[expect(clippy::disallowed_methods, reason = "ages are shown to a person")]
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs_f64();
-    print(&show(args, &frameworks, &agents, now))
 }
 
 fn wanted(args: &Args, id: &str, name: &str) -> bool {
@@ -70,7 +85,7 @@ fn show(args: &Args, frameworks: &Frameworks, agents: &Agents, now: f64) -> Stri
         }
         for task in tasks_of(framework, args.all) {
             let since = task.statuses.last().map_or(f64::NAN, |s| now - s.timestamp);
-            table.add_row([
+            let row = [
                 task.id.clone(),
                 task.name.clone(),
                 framework.name.clone(),
@@ -79,11 +94,15 @@ fn show(args: &Args, frameworks: &Frameworks, agents: &Agents, now: f64) -> Stri
                 age(since),
                 number(task.resources.get("cpus")),
                 number(task.resources.get("mem")),
-            ]);
+            ];
+            table.add_row(with_state(row, 4));
             count += 1;
         }
     }
     match (count, args.all) {
+        (0, false) if args.framework.is_some() => {
+            "no task of it is running; --all also lists those that have ended".to_owned()
+        }
         (0, false) => "no tasks are running; --all also lists those that have ended".to_owned(),
         (0, true) => "no tasks".to_owned(),
         _ => table.trim_fmt(),

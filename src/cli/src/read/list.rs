@@ -1,0 +1,119 @@
+//! Output of the commands that list something: a table, or the master's answer as JSON or YAML; once, or after each
+//! change.
+//!
+//! What is listed is decided by the commands.
+
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use super::print;
+use crate::connect::MasterArgs;
+use crate::interrupt::Interrupt;
+
+/// Time between two looks with `--watch`.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// Flags of every list.
+#[derive(Debug, clap::Args)]
+pub struct ListArgs {
+    #[command(flatten)]
+    pub(crate) master: MasterArgs,
+    /// wide: a table with more columns; json, yaml: what the master answers
+    #[arg(long, short, value_enum, value_name = "FORMAT", hide_possible_values = true)]
+    output: Option<Format>,
+    /// The same as --output=json
+    #[arg(long, conflicts_with = "output")]
+    json: bool,
+    /// List again every two seconds, until interrupted; without a terminal, after each change
+    #[arg(long, short)]
+    watch: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    Wide,
+    Json,
+    Yaml,
+}
+
+/// A list.
+pub(crate) enum Listed {
+    /// A table for people.
+    Text(String),
+    /// The document for programs.
+    Document(Value),
+}
+
+impl ListArgs {
+    /// Whether a table has all columns.
+    pub(crate) fn is_wide(&self) -> bool {
+        self.output == Some(Format::Wide)
+    }
+
+    /// Whether the list is [`Listed::Document`].
+    pub(crate) fn wants_document(&self) -> bool {
+        self.json || matches!(self.output, Some(Format::Json | Format::Yaml))
+    }
+
+    /// Prints what `look` lists, with `--watch` until interrupted.
+    ///
+    /// # Errors
+    /// Those of `look`; at a terminal, `--watch` shows them and looks again.
+    pub(crate) fn show(&self, look: impl AsyncFn() -> Result<Listed>) -> Result<ExitCode> {
+        match self.watch {
+            false => print(&self.format(crate::block_on(look())?)?),
+            true => crate::block_on(self.watch(look)),
+        }
+    }
+
+    fn format(&self, listed: Listed) -> Result<String> {
+        match listed {
+            Listed::Text(text) => Ok(text),
+            Listed::Document(document) if self.output == Some(Format::Yaml) => {
+                let text = serde_saphyr::to_string(&document).context("the answer cannot be written as YAML")?;
+                Ok(text.trim_end().to_owned())
+            }
+            Listed::Document(document) => Ok(serde_json::to_string_pretty(&document)?),
+        }
+    }
+
+    async fn watch(&self, look: impl AsyncFn() -> Result<Listed>) -> Result<ExitCode> {
+        let interrupt = Interrupt::watch()?;
+        let nudge = interrupt.nudge();
+        let is_terminal = std::io::stdout().is_terminal();
+        let mut last = None;
+        while !interrupt.wanted() {
+            let text = look().await.and_then(|listed| self.format(listed));
+            match text {
+                text if is_terminal => draw(&text.unwrap_or_else(|error| format!("{error:#}")))?,
+                text => {
+                    let text = text?;
+                    if last.as_ref() != Some(&text) {
+                        print(&text)?;
+                        last = Some(text);
+                    }
+                }
+            }
+            // An interrupt ends the pause, and is seen above.
+            let _ = tokio::time::timeout(LOOK, nudge.notified()).await;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Draws a text over the whole terminal, as far as it fits. Long lines are cut, not wrapped.
+fn draw(text: &str) -> Result<()> {
+    let rows = rustix::termios::tcgetwinsize(std::io::stdout()).map_or(0, |size| usize::from(size.ws_row));
+    let room = rows.saturating_sub(2).max(1);
+    let (total, mut lines) = (text.lines().count(), text.lines().take(room).collect::<Vec<_>>().join("\n"));
+    if total > room {
+        lines.push_str(&format!("\n({} more lines)", total - room));
+    }
+    let mut out = std::io::stdout().lock();
+    write!(out, "\x1b[?7l\x1b[H\x1b[J{lines}\n\x1b[?7h")?;
+    Ok(out.flush()?)
+}
