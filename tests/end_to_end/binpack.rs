@@ -240,6 +240,12 @@ fn wrong_jobs_are_refused_and_waiting_ones_explained() {
     world.ok(&["submit", "--name=huge", "--cpus=64", "--command=x"]);
     let told = || world.ok(&["show", "huge"]).contains("no agent has offered more than 2 so far");
     until("the job says why it waits", told);
+    let shown = world.ok(&["show", "huge"]);
+    assert!(shown.contains("master: No agent can offer cpus:64; mem:32, however long the framework waits."), "{shown}");
+    let said = world.refused(&["submit", "--name=larger", "--cpus=65", "--command=x", "--wait"]);
+    assert!(said.contains("larger cannot run: no agent can offer cpus:65;mem:32"), "{said}");
+    let several = world.file("several.toml", "name = 'several'\ncommand = 'true'\ncount = 3\ncpus = 0.1\n");
+    world.ok(&["submit", "--wait", &several]);
     assert!(world.refused(&["scale", "huge", "2"]).contains("only a service can do this"));
     assert!(world.refused(&["submit", "--name=huge", "--command=y"]).contains("stop it first"));
 }

@@ -40,14 +40,12 @@ struct Execute(Child);
 
 impl Execute {
     fn start(cluster: &Cluster, name: &str) -> Execute {
+        Execute::start_with(cluster, name, "cpus:1;mem:64")
+    }
+
+    fn start_with(cluster: &Cluster, name: &str, resources: &str) -> Execute {
         let mut command = tepui();
-        command.args([
-            "execute",
-            "--master",
-            &cluster.master,
-            "--resources=cpus:1;mem:64",
-            "--command=exec sleep 1000",
-        ]);
+        command.args(["execute", "--master", &cluster.master, "--resources", resources, "--command=exec sleep 1000"]);
         command.arg(format!("--name={name}")).stdout(Stdio::null()).stderr(Stdio::null());
         Execute(command.spawn().unwrap())
     }
@@ -203,6 +201,44 @@ fn operators_follow_events_and_set_log_levels_by_commands() {
     assert_eq!(done(&cluster, &["log-level"]), "the master logs at level 1\n");
     assert!(done(&cluster, &["log-level", "2", "--agent=S0"]).contains("S0 logs at level 2 for 600s"));
     assert!(fails(&cluster, &["log-level", "9"]).contains("0..=3"));
+}
+
+#[test]
+fn operators_see_why_work_waits() {
+    let cluster = Cluster::start("operate-waits", 2, "cpus:4;mem:1024");
+    done(&cluster, &["quota", "set", "prod", "--guarantee=cpus:4"]);
+    let error = fails(&cluster, &["execute", "--command=true", "--resources=cpus:5;mem:64"]);
+    assert!(error.contains("No agent can offer cpus:5; mem:64"), "{error}");
+    assert!(error.contains("2 agents: too small (at most cpus:4;mem:1024)"), "{error}");
+    assert!(error.contains("the work cannot run: no agent can offer cpus:5;mem:64. With --wait"), "{error}");
+
+    // What is free is withheld for a guarantee.
+    let _running = Execute::start_with(&cluster, "long", "cpus:2.5;mem:64");
+    until("the task runs", || done(&cluster, &["tasks"]).contains("running"));
+    let mut waiting = tepui();
+    waiting.args([
+        "execute",
+        "--master",
+        &cluster.master,
+        "--command=true",
+        "--resources=cpus:2;mem:64",
+        "--name=short",
+    ]);
+    let mut waiting = Execute(waiting.stdout(Stdio::piped()).spawn().unwrap());
+    let mut output = BufReader::new(waiting.0.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let mut line_with = |text: &str| output.find(|line| line.contains(text)).unwrap_or_else(|| panic!("no {text}"));
+    line_with("Waiting for an offer of cpus:2;mem:64");
+    line_with("Withheld for guarantees: cpus:4 for prod.");
+    line_with("1 agent: what is free (at most cpus:4;mem:1024) is withheld for the guarantees of prod");
+    done(&cluster, &["quota", "set", "prod", "--guarantee=cpus:8", "--force"]);
+    done(&cluster, &["agents", "drain", "S0"]);
+    done(&cluster, &["agents", "drain", "S1", "--wait"]);
+    line_with("2 agents: drained, and not reactivated");
+    done(&cluster, &["agents", "reactivate", "S0"]);
+    done(&cluster, &["agents", "reactivate", "S1"]);
+    done(&cluster, &["quota", "remove", "prod"]);
+    line_with("TASK_FINISHED");
+    assert!(waiting.0.wait().unwrap().success());
 }
 
 #[test]

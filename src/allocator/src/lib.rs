@@ -59,7 +59,7 @@ pub use config::{
 pub use constraints::{
     Attribute, Constraint, ConstraintsError, OfferConstraints, PatternError, Predicate, RegexLimits, Selector,
 };
-pub use explain::{Explanation, HeldBy, Level, Obstacle, QuotaStanding, Standing, Verdict};
+pub use explain::{Explanation, HeldBy, Inactivity, Level, Obstacle, QuotaStanding, Standing, Verdict};
 pub use maintenance::{InverseAnswer, InverseAnswerView, InverseOffering, Unavailability};
 pub use quota::{HeadroomView, Quota};
 pub use returns::TransformError;

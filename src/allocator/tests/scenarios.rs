@@ -17,7 +17,7 @@
 //! maintenance AGENT IN|off                 the inverse offers that are to be rescinded; runs say which are made
 //! leave ID AGENT yes|no|none [REFUSE]      the answer to an inverse offer; none: it is rescinded
 //! hold AGENTS DURATION                     nothing is offered before so many agents are there, or that has passed
-//! explain ID ROLE                          why it has no offers
+//! explain ID ROLE [AMOUNTS]                why it has no offers, or none with these amounts
 //! run | interval | tick DURATION                                                            run, interval: the offers made
 //! decline ID/ROLE AGENT [REFUSE]           all that is offered; without a time: no filter
 //! accept ID/ROLE AGENT RESOURCES [REFUSE]  uses that much of it, and declines the rest
@@ -340,7 +340,14 @@ fn command(world: &mut World, words: &[&str]) -> String {
         ["quota", name, rest @ ..] => world.set_quota(&role(name), quota(rest)),
         ["quotas"] => return quotas(world),
         ["in-the-way"] => return in_the_way(world),
-        ["explain", id, name] => return world.allocator.explain(&framework(id), &role(name), world.now).to_string(),
+        ["explain", id, name] => {
+            let need = Quantities::default();
+            return world.allocator.explain(&framework(id), &role(name), &need, world.now).to_string();
+        }
+        ["explain", id, name, need] => {
+            let need = resources::parse_quantities(need).unwrap();
+            return world.allocator.explain(&framework(id), &role(name), &need, world.now).to_string();
+        }
         ["maintenance", id, window] => return maintenance(world, id, window),
         ["leave", id, at, says, refuse @ ..] => {
             let answer = match *says {

@@ -15,6 +15,10 @@ function detail(agent) {
       return `since ${dateTime(agent.since)}`;
     case "UNHEALTHY":
       return agent.why;
+    case "INACTIVE":
+      return agent.why?.toLowerCase() ?? "";
+    case "TOO_SMALL":
+      return `has ${agent.has}`;
     case "HELD":
       return agent.by
         .map((by) => `${by.name} (${by.role}) ${by.in === "OFFER" ? "is offered" : "uses"} ${by.resources}`)

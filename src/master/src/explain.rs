@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use allocator::Explanation;
+use allocator::{Explanation, Inactivity, Obstacle};
 use base::{AgentId, FrameworkId};
-use resources::{Role, RoleError};
+use protos::mesos::DrainState;
+use resources::{Quantities, Role, RoleError};
 
 use crate::master::Master;
 use crate::state::Framework;
@@ -40,17 +41,45 @@ const MOST_ROLES: usize = 16;
 
 impl Master {
     /// Why a framework, named by its id or by a name that no other has, has no (or few) offers: in one role, or in each
-    /// that it is subscribed to, as far as these are not too many. Costs time in proportion to the agents.
+    /// that it is subscribed to, as far as these are not too many. With a need, such as that of a task, smaller offers do
+    /// not count. Costs time in proportion to the agents.
     ///
     /// # Errors
     /// What is wrong with the question.
-    pub fn explain(&self, framework: &str, role: Option<&str>) -> Result<Vec<Explanation>, ExplainError> {
+    pub fn explain(
+        &self,
+        framework: &str,
+        role: Option<&str>,
+        need: &Quantities,
+    ) -> Result<Vec<Explanation>, ExplainError> {
         let id = self.framework_named(framework)?;
         let roles: Vec<Role> = match role {
             Some(role) => vec![Role::parse(role).map_err(|why| ExplainError::Role(role.to_owned(), why))?],
             None => self.allocation.allocator().framework_roles(&id).into_keys().take(MOST_ROLES).collect(),
         };
-        Ok(roles.iter().map(|role| self.allocation.allocator().explain(&id, role, self.now)).collect())
+        let explain = |role: &Role| {
+            let mut explanation = self.allocation.allocator().explain(&id, role, need, self.now);
+            for verdict in &mut explanation.agents {
+                if let Obstacle::Inactive(why) = &mut verdict.obstacle {
+                    *why = self.inactivity(&verdict.agent);
+                }
+            }
+            explanation
+        };
+        Ok(roles.iter().map(explain).collect())
+    }
+
+    fn inactivity(&self, agent: &AgentId) -> Inactivity {
+        let Some(agent) = self.agent_by_id(agent.as_str()).and_then(|key| self.agent(key)) else {
+            return Inactivity::Any;
+        };
+        match &agent.drain {
+            _ if !agent.connected => Inactivity::Disconnected,
+            Some(drain) if drain.state() == DrainState::Drained => Inactivity::Drained,
+            Some(_) => Inactivity::Draining,
+            None if agent.deactivated => Inactivity::Deactivated,
+            None => Inactivity::Any,
+        }
     }
 
     /// What suppressed roles and offer constraints keep from each framework (`/allocator/offer_constraints_debug`).

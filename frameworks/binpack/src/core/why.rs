@@ -107,7 +107,7 @@ impl Core {
             let on = if count == 1 { "1 agent".to_owned() } else { format!("{count} agents") };
             match obstacle {
                 Obstacle::Lacks(k) => format!(
-                    "{on}: too little {} (a task needs {}, the most left is {})",
+                    "{on}: offers of too little {} (a task needs {}, the most is {})",
                     NAMES[k],
                     job.need.amount(k),
                     largest.amount(k)

@@ -82,6 +82,11 @@ impl<'a, 'f> Fields<'a, 'f> {
         None
     }
 
+    /// Whether there is a whole number above a bound.
+    pub(super) fn is_above(&mut self, name: &'static str, bound: i64) -> bool {
+        matches!(self.take(name).map(|node| &node.value), Some(Value::Whole(number)) if *number > bound)
+    }
+
     /// A whole number within bounds.
     pub(super) fn whole(&mut self, name: &'static str, least: i64, most: i64) -> Option<i64> {
         let node = self.take(name)?;

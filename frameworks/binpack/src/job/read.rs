@@ -195,8 +195,11 @@ fn name(fields: &mut Fields<'_, '_>) -> Option<String> {
     Some(name.to_owned())
 }
 
+/// The kind; without one, a job of several tasks is an array.
 fn kind(fields: &mut Fields<'_, '_>) -> Kind {
-    let Some((text, at)) = fields.text("kind") else { return Kind::Batch };
+    let Some((text, at)) = fields.text("kind") else {
+        return if fields.is_above("count", 1) { Kind::Array } else { Kind::Batch };
+    };
     let kinds = [Kind::Batch, Kind::Array, Kind::Service, Kind::Gang];
     kinds.into_iter().find(|k| k.name() == text).unwrap_or_else(|| {
         fields.faults.add(at, format!("'{text}' is no kind of job; take batch, array, service or gang"));
@@ -209,7 +212,7 @@ fn count(fields: &mut Fields<'_, '_>, kind: Kind) -> u32 {
     let at = fields.take("count").map(|node| node.at);
     let count = fields.whole("count", least, i64::from(COUNT_MAX));
     if let (Kind::Batch, Some(at), Some(2..)) = (kind, at, count) {
-        fields.faults.add(at, "a batch job is one task; for more, write kind = \"array\"");
+        fields.faults.add(at, "a job of the kind batch is one task; for more, write kind = \"array\", or no kind");
     }
     small(count, 1)
 }

@@ -108,7 +108,10 @@ fn rules() {
         ("disk = -1", "disk must be 0 or more, and this is -1"),
         ("gpus = 0.5", "gpus must be a whole number, and this is 0.5"),
         ("ports = -1", "ports must be 0 to 1000, and this is -1"),
-        ("count = 2", "a batch job is one task; for more, write kind = \"array\""),
+        (
+            "kind = 'batch'\ncount = 2",
+            "a job of the kind batch is one task; for more, write kind = \"array\", or no kind",
+        ),
         ("kind = 'array'\ncount = 0", "count must be 1 to 100000, and this is 0"),
         ("kind = 'bach'", "'bach' is no kind of job; take batch, array, service or gang"),
         ("kind = 1", "kind must be a text, and this is a number"),

@@ -1,8 +1,8 @@
 //! Reasons that prevent an offer of one agent to one client: each rule of the run separately, in its order.
 
-use resources::{Limits, Resource, Resources, Role};
+use resources::{Limits, Quantities, Resource, Resources, Role};
 
-use super::{HeldBy, Obstacle};
+use super::{HeldBy, Inactivity, Obstacle};
 use crate::Held;
 use crate::agents::Agent;
 use crate::allocator::Allocator;
@@ -11,16 +11,23 @@ use crate::headroom::{Ledger, Stage, within};
 use crate::portion::is_enough;
 use crate::roles::RoleIx;
 
+/// The client, and what a useful offer contains at least.
+pub(super) struct Asked<'a> {
+    pub(super) client: ClientIx,
+    pub(super) need: &'a Quantities,
+}
+
 impl Allocator {
     /// The first thing that stops an offer of an agent to a client.
-    pub(super) fn judge(&self, ix: u32, client: ClientIx) -> Obstacle {
+    pub(super) fn judge(&self, ix: u32, asked: &Asked<'_>) -> Obstacle {
         let agent = &self.agents[ix as usize];
-        if let Some(holding) = agent.holding(client).filter(|holding| !holding.offered().is_empty()) {
+        let offered = agent.holding(asked.client).filter(|holding| !holding.offered().is_empty());
+        if let Some(holding) = offered.filter(|holding| self.is_useful(asked, holding.offered())) {
             return Obstacle::Offered(holding.since(Held::Offered));
         }
-        let whole = self.judge_agent(agent, client);
-        let what = whole.or_else(|| self.judge_free(agent, client));
-        what.unwrap_or_else(|| self.judge_part(agent, client))
+        let whole = self.judge_agent(agent, asked.client);
+        let what = whole.or_else(|| self.judge_free(agent, asked));
+        what.unwrap_or_else(|| self.judge_part(agent, asked))
     }
 
     /// What keeps the agent as a whole from the client.
@@ -31,7 +38,7 @@ impl Allocator {
         let can = framework.capabilities;
         if !agent.active {
             let why = agent.options.unhealthy.clone();
-            return Some(why.map_or(Obstacle::Inactive, Obstacle::Unhealthy));
+            return Some(why.map_or(Obstacle::Inactive(Inactivity::Any), Obstacle::Unhealthy));
         }
         if self.whitelist.as_ref().is_some_and(|hosts| !hosts.contains(&agent.options.hostname)) {
             return Some(Obstacle::NotWhitelisted);
@@ -53,18 +60,18 @@ impl Allocator {
     }
 
     /// What makes too little of what the agent has: others hold it, or it is not for this client.
-    fn judge_free(&self, agent: &Agent, client: ClientIx) -> Option<Obstacle> {
-        let state = self.clients.get(client);
+    fn judge_free(&self, agent: &Agent, asked: &Asked<'_>) -> Option<Obstacle> {
+        let state = self.clients.get(asked.client);
         let role = &self.roles.get(state.role).role;
         let can = self.frameworks[state.framework as usize].capabilities;
-        if !self.is_enough_for(client, &agent.total) {
-            return Some(Obstacle::TooSmall);
+        if !self.is_useful(asked, &agent.total) {
+            return Some(Obstacle::TooSmall(agent.total.quantities()));
         }
-        if !self.is_enough_for(client, &agent.free) {
+        if !self.is_useful(asked, &agent.free) {
             return Some(Obstacle::Held(self.holders(agent)));
         }
         let own = agent.free.filter(|r| r.is_allocatable_to(role));
-        if !self.is_enough_for(client, &own) {
+        if !self.is_useful(asked, &own) {
             return Some(Obstacle::Reserved(others(&agent.free, role)));
         }
         let mut left = own;
@@ -77,7 +84,7 @@ impl Allocator {
             if !able {
                 left = left.filter(|r| !takes(r, capability));
             }
-            if !self.is_enough_for(client, &left) {
+            if !self.is_useful(asked, &left) {
                 return Some(Obstacle::Stripped(capability));
             }
         }
@@ -85,7 +92,8 @@ impl Allocator {
     }
 
     /// What keeps the part that the client may see from it, or that part.
-    fn judge_part(&self, agent: &Agent, client: ClientIx) -> Obstacle {
+    fn judge_part(&self, agent: &Agent, asked: &Asked<'_>) -> Obstacle {
+        let client = asked.client;
         let state = self.clients.get(client);
         let role = &self.roles.get(state.role).role;
         let can = self.frameworks[state.framework as usize].capabilities;
@@ -103,20 +111,20 @@ impl Allocator {
             }
             let cut = ledger.bound(state.role).and_then(|bound| ledger.cut(bound, &seen));
             let offer = cut.unwrap_or_else(|| seen.clone());
-            let now = if self.is_enough_for(client, &offer) {
+            let now = if self.is_useful(asked, &offer) {
                 match self.refusal_of(agent, client, &offer) {
                     Some(until) => Obstacle::Refused(until),
                     None if !self.is_within_cap(state.framework, &offer, &[]) => Obstacle::HoldsTooMuch,
                     None => return Obstacle::Nothing(offer),
                 }
-            } else if self.is_enough_for(client, &within(&seen, &self.limits_left(state.role))) {
+            } else if self.is_useful(asked, &within(&seen, &self.limits_left(state.role))) {
                 Obstacle::SetAside
             } else {
                 Obstacle::Limit(role.top_level())
             };
             obstacle = Some(now);
         }
-        obstacle.unwrap_or(Obstacle::TooSmall)
+        obstacle.unwrap_or_else(|| Obstacle::TooSmall(agent.total.quantities()))
     }
 
     /// What the limits that hold for a role leave it.
@@ -133,9 +141,11 @@ impl Allocator {
         blocking.map(|(_, _, until)| until).max()
     }
 
-    fn is_enough_for(&self, client: ClientIx, resources: &Resources) -> bool {
-        let own = self.clients.get(client).min_allocatable.as_ref();
-        is_enough(resources, &resources.quantities(), own.unwrap_or(&self.config.min_allocatable))
+    /// Whether an offer of these resources is allowed, and contains the need.
+    fn is_useful(&self, asked: &Asked<'_>, resources: &Resources) -> bool {
+        let own = self.clients.get(asked.client).min_allocatable.as_ref();
+        let amounts = resources.quantities();
+        is_enough(resources, &amounts, own.unwrap_or(&self.config.min_allocatable)) && amounts.contains(asked.need)
     }
 
     fn holders(&self, agent: &Agent) -> Vec<HeldBy> {

@@ -2,7 +2,8 @@
 //! come before it.
 //!
 //! The explanation follows from the allocator's state by the rules of its run, in the same order, for one client and
-//! all agents. It changes nothing. `text.rs` formats it.
+//! all agents. It changes nothing. With a need, such as that of a task, an offer that is smaller is no answer. `text.rs`
+//! formats it.
 
 mod judge;
 mod text;
@@ -15,6 +16,7 @@ use crate::allocator::Allocator;
 use crate::{Held, Quota};
 
 pub use crate::tree::Level;
+use judge::Asked;
 
 /// The explanation of a client.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,7 +37,9 @@ pub struct Explanation {
     pub levels: Vec<Level>,
     /// The quota of its top-level role, if it has one: what counts for all roles below.
     pub quota: Option<QuotaStanding>,
-    /// What is set aside for guarantees that are not met, by role.
+    /// What a useful offer contains at least; empty if any offer is useful.
+    pub need: Quantities,
+    /// What is withheld for guarantees that are not met, by role.
     pub set_aside: Vec<(Role, Quantities)>,
     /// Every agent, by id. Empty if the framework is not subscribed to the role.
     pub agents: Vec<Verdict>,
@@ -48,6 +52,8 @@ pub struct Verdict {
     pub agent: AgentId,
     /// Its host's name.
     pub hostname: String,
+    /// What no framework uses or is offered.
+    pub free: Quantities,
     /// What stops it.
     pub obstacle: Obstacle,
 }
@@ -83,8 +89,8 @@ pub struct QuotaStanding {
 pub enum Obstacle {
     /// The framework has an offer of it, since then.
     Offered(Time),
-    /// The agent is disconnected, draining or deactivated, or is reregistering.
-    Inactive,
+    /// The agent gets no offers, for this reason.
+    Inactive(Inactivity),
     /// The agent is unhealthy, for this reason.
     Unhealthy(String),
     /// Its host is not on the whitelist.
@@ -95,8 +101,8 @@ pub enum Obstacle {
     OldAgent(&'static str),
     /// The framework lacks a capability: for agents with GPUs, or of another region.
     Capability(&'static str),
-    /// It is too small for the least offer, whatever is free.
-    TooSmall,
+    /// All of the agent, this much, is too little.
+    TooSmall(Quantities),
     /// What is free is too little; these hold the rest.
     Held(Vec<HeldBy>),
     /// What is free is reserved for these roles, at least the part that would make it enough.
@@ -105,7 +111,7 @@ pub enum Obstacle {
     Stripped(&'static str),
     /// The limits of this top-level role leave too little.
     Limit(Role),
-    /// Too little is left beside what is set aside for guarantees of others.
+    /// Too little is left beside what is withheld for guarantees of others.
     SetAside,
     /// The framework has refused what it would be offered; none: until the next interval run.
     Refused(Option<Time>),
@@ -115,7 +121,22 @@ pub enum Obstacle {
     Nothing(Resources),
 }
 
-/// Who holds something on an agent.
+/// Why an agent is inactive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Inactivity {
+    /// One of the others: the allocator does not know which.
+    Any,
+    /// It is not connected, or is reregistering.
+    Disconnected,
+    /// Its tasks are being killed, by DRAIN_AGENT.
+    Draining,
+    /// It was drained, and not reactivated.
+    Drained,
+    /// It was deactivated by DEACTIVATE_AGENT.
+    Deactivated,
+}
+
+/// A client that holds resources of an agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HeldBy {
     /// The framework.
@@ -132,10 +153,34 @@ pub struct HeldBy {
     pub since: Time,
 }
 
-impl Allocator {
-    /// Why a framework has no, or few, offers in a role. Costs time in proportion to the agents.
+impl Explanation {
+    /// Number of agents that can have an offer with all of the need, now or later. The reasons that stop the others do
+    /// not pass by themselves: size, capabilities, constraints, whitelist, and a limit below the need.
     #[must_use]
-    pub fn explain(&self, framework: &FrameworkId, role: &Role, now: Time) -> Explanation {
+    pub fn possible_agents(&self) -> usize {
+        if self.quota.as_ref().is_some_and(|quota| !quota.quota.limits.allows(&self.need)) {
+            return 0;
+        }
+        let is_lasting = |obstacle: &Obstacle| {
+            matches!(
+                obstacle,
+                Obstacle::NotWhitelisted
+                    | Obstacle::Constraints
+                    | Obstacle::OldAgent(_)
+                    | Obstacle::Capability(_)
+                    | Obstacle::TooSmall(_)
+                    | Obstacle::Stripped(_)
+            )
+        };
+        self.agents.iter().filter(|verdict| !is_lasting(&verdict.obstacle)).count()
+    }
+}
+
+impl Allocator {
+    /// Why a framework has no, or few, offers in a role, or none with all of `need`. Costs time in proportion to the
+    /// agents.
+    #[must_use]
+    pub fn explain(&self, framework: &FrameworkId, role: &Role, need: &Quantities, now: Time) -> Explanation {
         let mut explanation = Explanation {
             framework: framework.clone(),
             name: String::new(),
@@ -145,6 +190,7 @@ impl Allocator {
             paused: self.recovering.filter(|(agents, until)| self.agents.len() < *agents && now < *until),
             levels: Vec::new(),
             quota: self.quota_standing(role),
+            need: need.clone(),
             set_aside: self.set_aside(),
             agents: Vec::new(),
         };
@@ -170,7 +216,8 @@ impl Allocator {
         let verdict = |(ix, agent): (usize, &Agent)| Verdict {
             agent: agent.id.clone(),
             hostname: agent.options.hostname.clone(),
-            obstacle: self.judge(ix as u32, client),
+            free: agent.free.quantities(),
+            obstacle: self.judge(ix as u32, &Asked { client, need }),
         };
         explanation.agents = self.agents.iter().map(verdict).collect();
         explanation.agents.sort_by(|a, b| a.agent.cmp(&b.agent));

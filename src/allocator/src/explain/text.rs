@@ -7,12 +7,12 @@ use std::fmt::{self, Display, Formatter, Write as _};
 use std::time::Duration;
 
 use base::{Time, format_duration};
-use resources::Limits;
+use resources::{Limits, Quantities};
 
-use super::{Explanation, HeldBy, Level, Obstacle, QuotaStanding, Standing, Verdict};
+use super::{Explanation, HeldBy, Inactivity, Level, Obstacle, QuotaStanding, Standing, Verdict};
 use crate::Held;
 
-/// How many agents, holders or names a line gives.
+/// Maximum number of agents, holders or names in a line.
 const EXAMPLES: usize = 3;
 
 impl Display for Explanation {
@@ -20,7 +20,7 @@ impl Display for Explanation {
         self.write_standing(out)?;
         if let Some((agents, until)) = self.paused {
             let left = span(until, self.at);
-            writeln!(out, "Nobody is offered anything until {agents} agents have come back, or for {left} more.")?;
+            writeln!(out, "No offers are made until {agents} agents have reregistered, or for {left} more.")?;
         }
         for level in self.levels.iter().filter(|level| level.of > 1) {
             writeln!(out, "{}", Place(level))?;
@@ -29,8 +29,14 @@ impl Display for Explanation {
             writeln!(out, "{}", QuotaLine(quota))?;
         }
         if !self.set_aside.is_empty() {
-            let lacks = self.set_aside.iter().map(|(role, amounts)| format!("{role} lacks {amounts}"));
-            writeln!(out, "Set aside for guarantees: {}.", some(lacks))?;
+            let withheld = self.set_aside.iter().map(|(role, amounts)| format!("{amounts} for {role}"));
+            writeln!(out, "Withheld for guarantees: {}.", some(withheld))?;
+        }
+        if self.standing == Standing::Wants && self.agents.is_empty() {
+            writeln!(out, "There are no agents.")?;
+        }
+        if self.is_impossible() {
+            writeln!(out, "No agent can offer {}, however long the framework waits.", self.need)?;
         }
         self.write_agents(out)
     }
@@ -63,72 +69,95 @@ impl Explanation {
     }
 
     fn write_agents(&self, out: &mut Formatter<'_>) -> fmt::Result {
-        let mut groups: BTreeMap<Key<'_>, Vec<(&str, &Obstacle)>> = BTreeMap::new();
-        for Verdict { agent, hostname, obstacle } in &self.agents {
-            let name = if hostname.is_empty() { agent.as_str() } else { hostname };
-            groups.entry(Key::of(obstacle)).or_default().push((name, obstacle));
+        let mut groups: BTreeMap<Key<'_>, Vec<&Verdict>> = BTreeMap::new();
+        for verdict in &self.agents {
+            groups.entry(Key::of(&verdict.obstacle)).or_default().push(verdict);
         }
         let mut groups: Vec<_> = groups.into_iter().collect();
         // Most agents first; among equals as the rules come.
         groups.sort_by_key(|(_, agents)| std::cmp::Reverse(agents.len()));
         for (_, agents) in groups {
             let noun = if agents.len() == 1 { "agent" } else { "agents" };
-            let names = some(agents.iter().map(|(agent, _)| (*agent).to_owned()));
+            let name = |one: &&Verdict| match one.hostname.as_str() {
+                "" => one.agent.to_string(),
+                hostname => hostname.to_owned(),
+            };
+            let names = some(agents.iter().map(name));
             writeln!(out, "{} {noun}: {} ({names})", agents.len(), self.reason(&agents))?;
         }
         Ok(())
     }
 
     /// What is true of all agents of a group.
-    fn reason(&self, agents: &[(&str, &Obstacle)]) -> String {
-        let Some((_, first)) = agents.first() else { return String::new() };
-        match first {
-            Obstacle::Offered(_) => format!("offered to it, {}", self.longest(agents.iter().map(|(_, o)| *o))),
-            Obstacle::Inactive => "disconnected, draining, deactivated or just back".to_owned(),
+    fn reason(&self, agents: &[&Verdict]) -> String {
+        let Some(first) = agents.first() else { return String::new() };
+        match &first.obstacle {
+            Obstacle::Offered(_) => format!("offered to the framework, {}", self.longest(agents)),
+            Obstacle::Inactive(why) => inactive(*why).to_owned(),
             Obstacle::Unhealthy(why) => format!("unhealthy: {why}"),
             Obstacle::NotWhitelisted => "not on the whitelist".to_owned(),
-            Obstacle::Constraints => "excluded by its offer constraints".to_owned(),
+            Obstacle::Constraints => "excluded by the framework's offer constraints".to_owned(),
             Obstacle::OldAgent(lacks) => format!("without the capability {lacks}"),
-            Obstacle::Capability("GPU_RESOURCES") => "with GPUs, and it lacks GPU_RESOURCES".to_owned(),
-            Obstacle::Capability(lacks) => format!("in another region, and it lacks {lacks}"),
-            Obstacle::TooSmall => "smaller than the least offer".to_owned(),
-            Obstacle::Held(_) => format!("too little is free: {}", self.holders(agents)),
+            Obstacle::Capability("GPU_RESOURCES") => "with GPUs; the framework lacks GPU_RESOURCES".to_owned(),
+            Obstacle::Capability(lacks) => format!("in another region; the framework lacks {lacks}"),
+            Obstacle::TooSmall(_) if self.need.is_empty() => "smaller than the smallest offer".to_owned(),
+            Obstacle::TooSmall(_) => format!("too small{}", self.most(agents, |one| one.total())),
+            Obstacle::Held(_) => {
+                let holders = self.holders(agents);
+                format!("too little is free{}: {holders}", self.most(agents, |one| Some(&one.free)))
+            }
             Obstacle::Reserved(roles) => {
                 format!("what is free is reserved for {}", some(roles.iter().map(ToString::to_string)))
             }
             Obstacle::Stripped(lacks) => format!("what is free is only for frameworks with {lacks}"),
             Obstacle::Limit(role) => format!("the limits of role {role} leave too little"),
-            Obstacle::SetAside => "what is free is set aside for guarantees".to_owned(),
+            Obstacle::SetAside => {
+                let roles = some(self.set_aside.iter().map(|(role, _)| role.to_string()));
+                let most = self.most(agents, |one| Some(&one.free));
+                format!("what is free{most} is withheld for the guarantees of {roles}")
+            }
             Obstacle::Refused(_) => self.refused(agents),
-            Obstacle::HoldsTooMuch => "it holds as much in offers as it may".to_owned(),
+            Obstacle::HoldsTooMuch => "the framework holds as much in offers as the policies allow".to_owned(),
             Obstacle::Nothing(offer) => {
-                format!("nothing stops an offer, unless who comes before takes it; of the first, {offer}")
+                format!("an offer is possible, unless a framework before it takes it; the first: {offer}")
             }
         }
     }
 
-    fn longest<'a>(&self, obstacles: impl Iterator<Item = &'a Obstacle>) -> String {
-        let since = obstacles.filter_map(|o| if let Obstacle::Offered(since) = o { Some(*since) } else { None });
+    /// The largest of some amounts of a group, as far as they are needed.
+    fn most<'a>(&self, agents: &[&'a Verdict], of: impl Fn(&'a Verdict) -> Option<&'a Quantities>) -> String {
+        let mut most = Quantities::default();
+        agents.iter().filter_map(|one| of(one)).for_each(|amounts| most = most.max(amounts));
+        let needed: Vec<String> =
+            self.need.iter().map(|(name, _)| format!("{}:{}", name.as_str(), most.get(&name))).collect();
+        if needed.is_empty() { String::new() } else { format!(" (at most {})", needed.join(";")) }
+    }
+
+    fn longest(&self, agents: &[&Verdict]) -> String {
+        let since = agents.iter().filter_map(|one| match &one.obstacle {
+            Obstacle::Offered(since) => Some(*since),
+            _ => None,
+        });
         format!("the longest for {}", span(self.at, since.min().unwrap_or(self.at)))
     }
 
-    fn refused(&self, agents: &[(&str, &Obstacle)]) -> String {
-        let until = |o: &Obstacle| if let Obstacle::Refused(until) = o { *until } else { None };
-        let ends: Vec<Time> = agents.iter().filter_map(|(_, o)| until(o)).collect();
+    fn refused(&self, agents: &[&Verdict]) -> String {
+        let until = |one: &&Verdict| if let Obstacle::Refused(until) = one.obstacle { until } else { None };
+        let ends: Vec<Time> = agents.iter().filter_map(until).collect();
         match (ends.iter().min(), ends.iter().max()) {
             (Some(first), Some(last)) => match (span(*first, self.at), span(*last, self.at)) {
-                (first, last) if first == last => format!("refused by it for {last} more"),
-                (first, last) => format!("refused by it for {first} to {last} more"),
+                (first, last) if first == last => format!("refused by the framework for {last} more"),
+                (first, last) => format!("refused by the framework for {first} to {last} more"),
             },
-            _ => "refused by it until the next interval".to_owned(),
+            _ => "refused by the framework until the next interval".to_owned(),
         }
     }
 
-    /// Who holds how many agents of a group, those with most first.
-    fn holders(&self, agents: &[(&str, &Obstacle)]) -> String {
+    /// The clients that hold agents of a group, those with most agents first.
+    fn holders(&self, agents: &[&Verdict]) -> String {
         let mut sums: BTreeMap<(bool, String), (usize, Time)> = BTreeMap::new();
-        for (_, obstacle) in agents {
-            let Obstacle::Held(list) = obstacle else { continue };
+        for verdict in agents {
+            let Obstacle::Held(list) = &verdict.obstacle else { continue };
             for HeldBy { framework, name, role, held, since, .. } in list {
                 let framework = if name.is_empty() { framework.as_str() } else { name };
                 let sum = sums.entry((*held == Held::Used, format!("{framework}/{role}"))).or_insert((0, *since));
@@ -149,6 +178,30 @@ impl Explanation {
     }
 }
 
+impl Explanation {
+    /// Whether there are agents, and none of them can ever have an offer with all of the need.
+    fn is_impossible(&self) -> bool {
+        !self.need.is_empty() && !self.agents.is_empty() && self.possible_agents() == 0
+    }
+}
+
+impl Verdict {
+    /// All of the agent, if that is too little.
+    fn total(&self) -> Option<&Quantities> {
+        if let Obstacle::TooSmall(total) = &self.obstacle { Some(total) } else { None }
+    }
+}
+
+fn inactive(why: Inactivity) -> &'static str {
+    match why {
+        Inactivity::Any => "disconnected, draining or deactivated",
+        Inactivity::Disconnected => "disconnected",
+        Inactivity::Draining => "draining",
+        Inactivity::Drained => "drained, and not reactivated",
+        Inactivity::Deactivated => "deactivated",
+    }
+}
+
 /// What agents are grouped by: the rule, and what it names.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Key<'a>(u8, &'a str, Vec<&'a str>);
@@ -158,13 +211,13 @@ impl<'a> Key<'a> {
         match obstacle {
             Obstacle::Nothing(_) => Key(0, "", vec![]),
             Obstacle::Offered(_) => Key(1, "", vec![]),
-            Obstacle::Inactive => Key(2, "", vec![]),
+            Obstacle::Inactive(why) => Key(2, inactive(*why), vec![]),
             Obstacle::Unhealthy(why) => Key(2, why, vec![]),
             Obstacle::NotWhitelisted => Key(3, "", vec![]),
             Obstacle::Constraints => Key(4, "", vec![]),
             Obstacle::OldAgent(lacks) => Key(5, lacks, vec![]),
             Obstacle::Capability(lacks) => Key(6, lacks, vec![]),
-            Obstacle::TooSmall => Key(7, "", vec![]),
+            Obstacle::TooSmall(_) => Key(7, "", vec![]),
             Obstacle::Held(_) => Key(8, "", vec![]),
             Obstacle::Reserved(roles) => Key(9, "", roles.iter().map(|role| role.as_str()).collect()),
             Obstacle::Stripped(lacks) => Key(10, lacks, vec![]),

@@ -13,15 +13,22 @@ use sdk::driver::{self, Encoding, Options};
 use sdk::v1::framework_info::{Capability, capability};
 use sdk::{Ending, v1::FrameworkInfo};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 pub use args::Args;
 
+use crate::connect::MasterArgs;
 use crate::interrupt::Interrupt;
+use crate::say::say;
+use crate::waiting::Waiting;
 use output::Outputs;
-use scheduler::Execute;
+use scheduler::{Execute, News};
 
 /// Time to reach a master before an error is reported.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Time after which work that was not launched is explained, and time between two explanations.
+const FIRST_LOOK: Duration = Duration::from_secs(1);
+const LOOK: Duration = Duration::from_secs(5);
 
 /// Runs the work, and ends with 0 if all of it finished, else with 1.
 ///
@@ -38,20 +45,34 @@ pub fn run(args: Args) -> Result<ExitCode> {
     crate::block_on(async {
         let interrupt = Interrupt::watch()?;
         options.nudge = Some(interrupt.nudge());
-        let (started, mut tasks) = mpsc::unbounded_channel();
-        let execute = Execute::new(work, kill_after, interrupt.clone(), std::io::stdout(), started);
-        let mut outputs = Outputs::new(args.master.clone());
+        let (news, mut heard) = mpsc::unbounded_channel();
+        let mut shell = Shell {
+            outputs: Outputs::new(args.master.clone()),
+            master: args.master.clone(),
+            need: task::need_of(&work)?,
+            waits: args.wait,
+            framework: None,
+            said: Vec::new(),
+        };
+        let execute = Execute::new(work, kill_after, interrupt.clone(), std::io::stdout(), news);
         let mut run = std::pin::pin!(driver::run(execute, options));
+        let mut looks = tokio::time::interval_at(Instant::now() + FIRST_LOOK, LOOK);
         let finished = loop {
             tokio::select! {
                 finished = &mut run => break finished,
-                Some(status) = tasks.recv() => outputs.start(&status),
+                Some(news) = heard.recv() => shell.hear(news),
+                _ = looks.tick() => {
+                    if let Some(why) = shell.look().await {
+                        // Without its stream, the framework is removed.
+                        bail!("the work cannot run: {why}. With --wait it waits for other agents");
+                    }
+                }
             }
         };
-        while let Ok(status) = tasks.try_recv() {
-            outputs.start(&status);
+        while let Ok(news) = heard.try_recv() {
+            shell.hear(news);
         }
-        outputs.finish().await;
+        shell.outputs.finish().await;
         match finished.ending {
             Ending::Stopped if interrupt.wanted() => Ok(ExitCode::from(130)),
             Ending::Stopped if finished.scheduler.succeeded() => Ok(ExitCode::SUCCESS),
@@ -61,6 +82,45 @@ pub fn run(args: Args) -> Result<ExitCode> {
             Ending::State(why) => bail!("{why}"),
         }
     })
+}
+
+/// What goes on beside the scheduler: output, and explanations while the work waits.
+struct Shell {
+    outputs: Outputs,
+    master: MasterArgs,
+    /// What an offer must contain.
+    need: String,
+    /// Whether work that no agent can run waits for other agents.
+    waits: bool,
+    /// Set while the work waits for an offer.
+    framework: Option<String>,
+    /// The explanation that was printed last.
+    said: Vec<String>,
+}
+
+impl Shell {
+    fn hear(&mut self, news: News) {
+        match news {
+            News::Waiting(framework) => self.framework = Some(framework),
+            News::Launched => self.framework = None,
+            News::Started(status) => self.outputs.start(&status),
+        }
+    }
+
+    /// Says why the work waits, if it does. Returns why it can never run.
+    async fn look(&mut self) -> Option<String> {
+        let framework = self.framework.as_deref()?;
+        // A master of Mesos's explains nothing.
+        let waiting = Waiting::ask(&self.master, framework, &self.need).await;
+        let waiting =
+            waiting.unwrap_or(Waiting { reasons: vec!["the master does not explain why".into()], impossible: None });
+        if waiting.reasons != self.said {
+            say!("Waiting for an offer of {}:", self.need);
+            waiting.reasons.iter().for_each(|reason| say!("  {reason}"));
+            self.said = waiting.reasons;
+        }
+        if self.waits { None } else { waiting.impossible }
+    }
 }
 
 /// What to say, and what to do, when no master took the framework in.

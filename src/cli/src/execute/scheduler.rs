@@ -5,8 +5,8 @@ use std::io::Write;
 use std::time::Duration;
 
 use base::{Text, Time};
-use resources::{Resources, Role, parse_text};
-use sdk::task::{from_v1, to_v1};
+use resources::{Role, parse_text};
+use sdk::task::to_v1;
 use sdk::v1::task_status::{Reason, Source};
 use sdk::v1::{ExecutorId, ExecutorInfo, FrameworkId, Offer, TaskState, TaskStatus, executor_info};
 use sdk::{Calls, DEFAULT_REFUSAL, Event, Packer, Scheduler, is_terminal};
@@ -18,7 +18,18 @@ use crate::interrupt::Interrupt;
 /// How long an interrupted command waits for a missing master.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(5);
 /// What the executor of a group needs for itself, as mesos-execute asks for it.
-const GROUP_EXECUTOR: &str = "cpus:0.1;mem:32;disk:32";
+pub(super) const GROUP_EXECUTOR: &str = "cpus:0.1;mem:32;disk:32";
+
+/// What the shell acts on.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum News {
+    /// The framework has this id, and waits for an offer.
+    Waiting(String),
+    /// The work was launched.
+    Launched,
+    /// The first status of a task that runs or has ended.
+    Started(TaskStatus),
+}
 
 /// Scheduler of one task or group. Its messages go to `out`.
 pub(super) struct Execute<W> {
@@ -26,19 +37,17 @@ pub(super) struct Execute<W> {
     kill_after: Option<Duration>,
     interrupt: Interrupt,
     out: W,
-    /// Receives the first status of each task that runs or has ended.
-    started: UnboundedSender<TaskStatus>,
+    news: UnboundedSender<News>,
     framework_id: FrameworkId,
     launched: bool,
     kill_at: Option<Time>,
-    waiting_said: bool,
     /// There is no master.
     alone: bool,
     /// When an end that was asked for comes without a master.
     give_up_at: Option<Time>,
     /// The last state of each task that has ended.
     ended: BTreeMap<Text, TaskState>,
-    /// The tasks that were sent to `started`.
+    /// The tasks that have started, as was sent to `news`.
     seen: BTreeSet<Text>,
 }
 
@@ -48,18 +57,17 @@ impl<W: Write> Execute<W> {
         kill_after: Option<Duration>,
         interrupt: Interrupt,
         out: W,
-        started: UnboundedSender<TaskStatus>,
+        news: UnboundedSender<News>,
     ) -> Execute<W> {
         Execute {
             work,
             kill_after,
             interrupt,
             out,
-            started,
+            news,
             framework_id: FrameworkId::default(),
             launched: false,
             kill_at: None,
-            waiting_said: false,
             alone: false,
             give_up_at: None,
             ended: BTreeMap::new(),
@@ -73,6 +81,11 @@ impl<W: Write> Execute<W> {
         self.work.tasks().iter().all(|task| finished(&task.task_id.value))
     }
 
+    /// Sends to the shell, which may have gone already.
+    fn tell(&self, news: News) {
+        let _ = self.news.send(news);
+    }
+
     /// Prints a line. An output that was closed does not stop the work.
     fn say(&mut self, line: &str) {
         let _ = writeln!(self.out, "{line}");
@@ -84,7 +97,6 @@ impl<W: Write> Execute<W> {
             calls.decline(offers.into_iter().map(|o| o.id).collect(), DEFAULT_REFUSAL);
             return;
         }
-        let largest = largest(&offers);
         match &self.work {
             Work::Task(task) => {
                 let mut packer = Packer::new(offers);
@@ -94,10 +106,6 @@ impl<W: Write> Execute<W> {
                 packer.finish(calls, DEFAULT_REFUSAL);
             }
             Work::Group(_) => self.offers_for_group(offers, calls),
-        }
-        if !self.launched && !self.waiting_said {
-            self.waiting_said = true;
-            self.say(&format!("Waiting for an offer that is large enough; the largest so far: {largest}"));
         }
     }
 
@@ -131,6 +139,7 @@ impl<W: Write> Execute<W> {
 
     fn launched(&mut self, agent: &str, calls: &mut Calls) {
         self.launched = true;
+        self.tell(News::Launched);
         calls.suppress();
         let names: Vec<String> = self.work.tasks().iter().map(|t| format!("'{}'", t.task_id.value)).collect();
         let noun = if names.len() == 1 { "task" } else { "tasks" };
@@ -141,8 +150,7 @@ impl<W: Write> Execute<W> {
         let (id, state) = (&status.task_id.value, status.state());
         self.say(&text(status));
         if (state == TaskState::TaskRunning || is_terminal(state)) && self.seen.insert(id.clone()) {
-            // Without a receiver nothing copies the output.
-            let _ = self.started.send(status.clone());
+            self.tell(News::Started(status.clone()));
         }
         if state == TaskState::TaskRunning
             && self.kill_at.is_none()
@@ -204,6 +212,9 @@ impl<W: Write> Scheduler for Execute<W> {
                 let word = if again { "Subscribed again" } else { "Subscribed" };
                 self.say(&format!("{word} with ID {}", framework_id.value));
                 self.framework_id = framework_id;
+                if !self.launched {
+                    self.tell(News::Waiting(self.framework_id.value.to_string()));
+                }
                 self.alone = false;
                 if self.give_up_at.take().is_some() {
                     self.wake(now, calls);
@@ -241,16 +252,10 @@ fn text(status: &TaskStatus) -> String {
     text
 }
 
-/// The offer with the most processors, in words.
-fn largest(offers: &[Offer]) -> String {
-    let all = offers.iter().filter_map(|o| from_v1(&o.resources).ok());
-    let largest = all.max_by_key(Resources::cpus);
-    largest.map_or_else(|| "none".to_owned(), |r| r.unallocated().to_string())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use resources::Resources;
     use sdk::task::shell;
     use sdk::v1::scheduler::call::Type;
     use sdk::v1::{AgentId, OfferId, TaskGroupInfo, TaskId};
@@ -318,7 +323,7 @@ mod tests {
     }
 
     /// A channel whose receiver is gone.
-    fn started() -> UnboundedSender<TaskStatus> {
+    fn news() -> UnboundedSender<News> {
         tokio::sync::mpsc::unbounded_channel().0
     }
 
@@ -328,7 +333,7 @@ mod tests {
 
     #[test]
     fn waits_for_room_launches_once_and_ends_with_the_task() {
-        let mut execute = Execute::new(one(), None, Interrupt::default(), Vec::new(), started());
+        let mut execute = Execute::new(one(), None, Interrupt::default(), Vec::new(), news());
         let mut bench = Bench::new(&mut execute);
         assert_eq!(bench.event(offers("cpus:0.5;mem:512")), [Type::Decline]);
         assert_eq!(bench.event(offers("cpus:2;mem:512")), [Type::Suppress, Type::Accept]);
@@ -337,7 +342,6 @@ mod tests {
         assert_eq!(bench.event(update("t", TaskState::TaskFinished)), [Type::Teardown]);
         assert!(execute.succeeded());
         let said = String::from_utf8(execute.out).unwrap();
-        assert!(said.contains("the largest so far: cpus:0.5; mem:512"), "{said}");
         assert!(said.contains("Submitted task 't' to agent 'S0'"), "{said}");
         assert!(said.contains("Received status update TASK_FINISHED for task 't'"), "{said}");
     }
@@ -346,7 +350,7 @@ mod tests {
     fn a_group_is_launched_whole() {
         let tasks = vec![shell("a", "true", &resources("cpus:1")), shell("b", "true", &resources("cpus:1"))];
         let work = Work::Group(TaskGroupInfo { tasks });
-        let mut execute = Execute::new(work, None, Interrupt::default(), Vec::new(), started());
+        let mut execute = Execute::new(work, None, Interrupt::default(), Vec::new(), news());
         let mut bench = Bench::new(&mut execute);
         assert_eq!(bench.event(offers("cpus:2;mem:512;disk:512")), [Type::Decline]);
         assert_eq!(bench.event(offers("cpus:3;mem:512;disk:512")), [Type::Suppress, Type::Accept]);
@@ -357,8 +361,7 @@ mod tests {
 
     #[test]
     fn a_task_is_killed_when_its_time_is_over() {
-        let mut execute =
-            Execute::new(one(), Some(Duration::from_secs(3)), Interrupt::default(), Vec::new(), started());
+        let mut execute = Execute::new(one(), Some(Duration::from_secs(3)), Interrupt::default(), Vec::new(), news());
         let mut bench = Bench::new(&mut execute);
         bench.event(offers("cpus:2;mem:512"));
         bench.event(update("t", TaskState::TaskRunning));
@@ -371,7 +374,7 @@ mod tests {
     #[test]
     fn who_wants_an_end_does_not_wait_for_ever_for_a_master() {
         let interrupt = Interrupt::default();
-        let mut execute = Execute::new(one(), None, interrupt.clone(), Vec::new(), started());
+        let mut execute = Execute::new(one(), None, interrupt.clone(), Vec::new(), news());
         let mut bench = Bench::new(&mut execute);
         bench.event(offers("cpus:2;mem:512"));
         bench.put(Input::Disconnected("gone".to_owned()));

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, bail};
 use protos::json::{Dialect, FromJson};
-use resources::{Resources, Role, parse_text};
-use sdk::task::{environment, with_command};
+use resources::{Quantities, Resources, Role, parse_text};
+use sdk::task::{environment, from_v1, with_command};
 use sdk::v1::{
     CapabilityInfo, CommandInfo, ContainerInfo, Image, LinuxInfo, NetworkInfo, RLimitInfo, TaskGroupInfo, TaskInfo,
     Volume, container_info, image,
@@ -13,6 +13,7 @@ use sdk::v1::{
 use serde_json::Value;
 
 use super::args::Args;
+use super::scheduler::GROUP_EXECUTOR;
 
 /// What to launch.
 #[derive(Clone, Debug)]
@@ -49,6 +50,18 @@ pub(super) fn work(args: &Args) -> Result<Work> {
     let mut task = with_command(&args.name, command(args)?, &needs);
     task.container = container(args)?.map(Box::new);
     Ok(Work::Task(Box::new(task)))
+}
+
+/// What an offer for the work must contain, in the text form of resources: scalars alone.
+pub(super) fn need_of(work: &Work) -> Result<String> {
+    let mut all = Quantities::default();
+    for task in work.tasks() {
+        all += &from_v1(&task.resources).context("the resources of a task")?.quantities();
+    }
+    if let Work::Group(_) = work {
+        all += &parse_text(GROUP_EXECUTOR, &Role::star())?.quantities();
+    }
+    Ok(all.iter().map(|(name, amount)| format!("{}:{amount}", name.as_str())).collect::<Vec<_>>().join(";"))
 }
 
 fn needs(text: &str) -> Result<Resources> {

@@ -7,9 +7,11 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 
 use super::model::{Jobs, Need, Summary, Task, View};
-use super::service::{self, ServiceArgs};
+use super::service::{self, Service, ServiceArgs};
+use crate::connect::MasterArgs;
 use crate::read::print;
 use crate::read::table::{age, number, table};
+use crate::waiting::Waiting;
 
 /// Number of tasks of a job that are shown by default.
 const TASKS_SHOWN: usize = 40;
@@ -89,14 +91,29 @@ fn needs(need: &Need) -> String {
 }
 
 pub(super) async fn show(args: &ShowArgs) -> Result<ExitCode> {
-    let document = args.service.find().await?.get(&service::path(&args.job, "")).await?;
+    let service = args.service.find().await?;
+    let document = service.get(&service::path(&args.job, "")).await?;
     if args.service.json {
         return print(&serde_json::to_string_pretty(&document)?);
     }
-    let view: View = serde_json::from_value(document).context("the framework's answer")?;
+    let mut view: View = serde_json::from_value(document).context("the framework's answer")?;
+    if view.summary.tasks.waiting > 0
+        && let Some(waiting) = waiting(&service, &args.service.master, &view.summary.need).await
+    {
+        view.why.extend(waiting.reasons.iter().map(|reason| format!("master: {reason}")));
+    }
     #[expect(clippy::disallowed_methods, reason = "ages are shown to a person")]
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs_f64();
     print(&show_text(&view, args.all, now))
+}
+
+/// Why the master makes no offers that are large enough; none if it cannot be asked.
+pub(super) async fn waiting(service: &Service, master: &MasterArgs, need: &Need) -> Option<Waiting> {
+    let status = service.get("/v1/status").await.ok()?;
+    let amounts = [("cpus", need.cpus), ("mem", need.mem), ("disk", need.disk), ("gpus", need.gpus)];
+    let some = amounts.iter().filter(|(_, amount)| *amount > 0.0);
+    let need = some.map(|(name, amount)| format!("{name}:{amount}")).collect::<Vec<String>>().join(";");
+    Waiting::ask(master, status["framework_id"].as_str()?, &need).await.ok()
 }
 
 fn show_text(view: &View, all: bool, now: f64) -> String {
@@ -106,7 +123,8 @@ fn show_text(view: &View, all: bool, now: f64) -> String {
         text.push_str(&format!("\nruns: {run}\n"));
     }
     for why in &view.why {
-        let line = if why.starts_with("warning") { why.clone() } else { format!("waits: {why}") };
+        let is_marked = ["warning", "master: "].iter().any(|mark| why.starts_with(mark));
+        let line = if is_marked { why.clone() } else { format!("waits: {why}") };
         text.push_str(&format!("{line}\n"));
     }
     let shown: Vec<&Task> = view.tasks.iter().take(if all { usize::MAX } else { TASKS_SHOWN }).collect();

@@ -11,11 +11,16 @@ use anyhow::{Context, Result, bail};
 use binpack::job::{self, FILE_BYTES_MAX, Syntax};
 use serde_json::{Map, Value, json};
 
+use super::model::View;
 use super::service::{self, Service, ServiceArgs};
+use super::show::waiting;
 use crate::read::print;
+use crate::waiting::Waiting;
 
-/// How often a job is looked at whose end is waited for.
+/// Time between two looks at a job whose end is waited for.
 const LOOK: Duration = Duration::from_millis(200);
+/// Number of looks after which the master is asked why a job does not run: it must know the framework's wish for offers.
+const SETTLED: u32 = 5;
 
 /// Flags of `tepui job submit`.
 #[derive(Debug, clap::Args)]
@@ -89,7 +94,7 @@ pub(super) async fn run(args: &Args) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let names: Vec<&String> = files.iter().flat_map(|f| &f.jobs).collect();
-    wait(&service, &names, args.service.json).await
+    wait(&service, &names, &args.service).await
 }
 
 /// Reads files, and reports the faults of all of them together.
@@ -132,8 +137,7 @@ fn by_flags(name: &str, args: &Args) -> Result<File> {
     set("name", Some(json!(name)));
     set("command", args.command.as_ref().map(|c| json!(c)));
     set("program", (!args.program.is_empty()).then(|| json!(args.program)));
-    let many = args.count.is_some_and(|count| count > 1);
-    set("kind", args.kind.as_ref().map(|k| json!(k)).or_else(|| many.then(|| json!("array"))));
+    set("kind", args.kind.as_ref().map(|k| json!(k)));
     set("count", args.count.map(|c| json!(c)));
     set("cpus", args.cpus.map(|c| json!(c)));
     set("mem", args.mem.map(|m| json!(m)));
@@ -211,21 +215,36 @@ fn told(submitted: &Value) -> String {
 }
 
 /// Waits until all have ended, or run as requested.
-async fn wait(service: &Service, names: &[&String], json: bool) -> Result<ExitCode> {
+///
+/// # Errors
+/// The framework does not answer, or a job cannot run on the agents that are there.
+async fn wait(service: &Service, names: &[&String], args: &ServiceArgs) -> Result<ExitCode> {
     let mut failed = false;
     for name in names {
+        let (mut looks, mut is_asked) = (0, false);
         let state = loop {
-            let view = service.get(&service::path(name, "")).await?;
-            let state = view["summary"]["state"].as_str().unwrap_or_default().to_owned();
-            let is_service = view["summary"]["kind"] == "service";
-            match state.as_str() {
-                "finished" | "failed" | "stopped" => break state,
-                "running" if is_service => break state,
-                _ => tokio::time::sleep(LOOK).await,
+            let view: View = serde_json::from_value(service.get(&service::path(name, "")).await?)
+                .context("the framework's answer")?;
+            let summary = &view.summary;
+            match summary.state.as_str() {
+                "finished" | "failed" | "stopped" => break summary.state.clone(),
+                "running" if summary.kind == "service" => break summary.state.clone(),
+                _ => {}
             }
+            if summary.tasks.live > 0 {
+                is_asked = true;
+            } else if !is_asked && looks == SETTLED {
+                is_asked = true;
+                if let Some(Waiting { impossible: Some(why), .. }) = waiting(service, &args.master, &summary.need).await
+                {
+                    bail!("{name} cannot run: {why}. It stays submitted; `tepui job stop {name}` takes it back");
+                }
+            }
+            looks += 1;
+            tokio::time::sleep(LOOK).await;
         };
         failed |= state == "failed" || state == "stopped";
-        if !json {
+        if !args.json {
             print(&format!("{name}: {state}"))?;
         }
     }

@@ -15,6 +15,9 @@ pub struct Args {
     framework: String,
     /// In which of its roles; in each, if none is named
     role: Option<String>,
+    /// Explain offers with these amounts, such as cpus:4;mem:64; by default offers of any size
+    #[arg(long, value_name = "RESOURCES")]
+    need: Option<String>,
     #[command(flatten)]
     master: MasterArgs,
     /// Print the master's answer as JSON, with every agent
@@ -27,7 +30,7 @@ pub struct Args {
 /// # Errors
 /// The master cannot be asked, or does not know the framework.
 pub fn run(args: &Args) -> Result<ExitCode> {
-    let body = json!({ "framework": args.framework, "role": args.role });
+    let body = json!({ "framework": args.framework, "role": args.role, "need": args.need });
     let answer = crate::block_on(args.master.call("EXPLAIN", &body))?;
     if args.json {
         return print(&serde_json::to_string_pretty(&answer)?);

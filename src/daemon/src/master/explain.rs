@@ -1,6 +1,6 @@
 //! The answer to EXPLAIN as a document: an explanation's text, and its result for each agent.
 
-use allocator::{Explanation, Held, HeldBy, Obstacle, Standing};
+use allocator::{Explanation, Held, HeldBy, Inactivity, Obstacle, Standing};
 use base::AgentId;
 use master::KeptFrom;
 use serde_json::{Map, Value, json};
@@ -32,6 +32,7 @@ fn explanation(explanation: &Explanation) -> Value {
     });
     let agents = explanation.agents.iter().map(|verdict| {
         let mut entry = reason(&verdict.obstacle);
+        entry["free"] = json!(verdict.free.to_string());
         entry["agent_id"] = json!({ "value": verdict.agent.as_str() });
         entry["hostname"] = json!(verdict.hostname);
         entry
@@ -41,6 +42,8 @@ fn explanation(explanation: &Explanation) -> Value {
         "name": explanation.name,
         "role": explanation.role.as_str(),
         "wants_offers": explanation.standing == Standing::Wants,
+        "need": explanation.need.to_string(),
+        "possible_agents": explanation.possible_agents(),
         "order": levels.collect::<Vec<Value>>(),
         "agents": agents.collect::<Vec<Value>>(),
         "text": explanation.to_string(),
@@ -52,13 +55,22 @@ fn reason(obstacle: &Obstacle) -> Value {
     match obstacle {
         Obstacle::Nothing(offer) => json!({ "reason": "NOTHING", "would_be_offered": offer.to_string() }),
         Obstacle::Offered(since) => json!({ "reason": "OFFERED", "since": since.as_secs_f64() }),
-        Obstacle::Inactive => json!({ "reason": "INACTIVE" }),
+        Obstacle::Inactive(why) => {
+            let why = match why {
+                Inactivity::Any => Value::Null,
+                Inactivity::Disconnected => json!("DISCONNECTED"),
+                Inactivity::Draining => json!("DRAINING"),
+                Inactivity::Drained => json!("DRAINED"),
+                Inactivity::Deactivated => json!("DEACTIVATED"),
+            };
+            json!({ "reason": "INACTIVE", "why": why })
+        }
         Obstacle::Unhealthy(why) => json!({ "reason": "UNHEALTHY", "why": why }),
         Obstacle::NotWhitelisted => json!({ "reason": "NOT_WHITELISTED" }),
         Obstacle::Constraints => json!({ "reason": "CONSTRAINTS" }),
         Obstacle::OldAgent(lacks) => json!({ "reason": "OLD_AGENT", "lacks": lacks }),
         Obstacle::Capability(lacks) => json!({ "reason": "CAPABILITY", "lacks": lacks }),
-        Obstacle::TooSmall => json!({ "reason": "TOO_SMALL" }),
+        Obstacle::TooSmall(total) => json!({ "reason": "TOO_SMALL", "has": total.to_string() }),
         Obstacle::Held(by) => json!({ "reason": "HELD", "by": by.iter().map(holder).collect::<Vec<Value>>() }),
         Obstacle::Reserved(roles) => {
             json!({ "reason": "RESERVED", "roles": roles.iter().map(|role| role.as_str()).collect::<Vec<_>>() })

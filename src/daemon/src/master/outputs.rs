@@ -12,6 +12,7 @@ use authorizer::Authorizer;
 use base::{Pid, Time, lock};
 use cores::Core;
 use master::{Answer, ExplainError, Input, KeptFrom, Master, Outbox, Output, RegistryOp, Sender, Snapshot};
+use resources::Quantities;
 use wire::libprocess::Network;
 
 use super::record::Recording;
@@ -65,8 +66,13 @@ impl Live {
     ///
     /// # Errors
     /// What is wrong with the question.
-    pub(super) fn explain(&mut self, framework: &str, role: Option<&str>) -> Result<Vec<Explanation>, ExplainError> {
-        self.core.explain(framework, role)
+    pub(super) fn explain(
+        &mut self,
+        framework: &str,
+        role: Option<&str>,
+        need: &Quantities,
+    ) -> Result<Vec<Explanation>, ExplainError> {
+        self.core.explain(framework, role, need)
     }
 
     /// What suppressed roles and offer constraints keep from each framework.

@@ -9,6 +9,7 @@ use base::{FrameworkId, IdError, TaskId};
 use master::{Input, KillTask};
 use protos::json::{Dialect, FromJson};
 use protos::mesos::KillPolicy;
+use resources::Quantities;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use wire::http::{Method, Request, Response, StatusCode};
@@ -92,7 +93,12 @@ pub(super) async fn answer(handler: &Handler, request: &Request, own: Own, mut c
                 return Response::bad_request("Expecting 'explain.framework' to be present");
             };
             let role = asked("role");
-            match handler.driver.read(move |live: &mut Live| live.explain(&framework, role.as_deref())).await {
+            let need = match asked("need").map(|text| resources::parse_quantities(&text)) {
+                None => Quantities::default(),
+                Some(Ok(need)) => need,
+                Some(Err(why)) => return Response::bad_request(format!("Invalid 'explain.need': {why}")),
+            };
+            match handler.driver.read(move |live: &mut Live| live.explain(&framework, role.as_deref(), &need)).await {
                 Ok(explanations) => reply("EXPLAIN", "explain", explain::document(&explanations)),
                 Err(why) => Response::bad_request(why.to_string()),
             }

@@ -131,14 +131,14 @@ fn why_a_task_waits_is_told() {
     world.offer();
     let why = world.show("huge").why;
     assert_eq!(why[0], "warning: a task needs cpus 64, and no agent has offered more than 4 so far");
-    assert_eq!(why[1], "2 agents: too little cpus (a task needs 64, the most left is 4)");
+    assert_eq!(why[1], "2 agents: offers of too little cpus (a task needs 64, the most is 4)");
     world.submit(vec![job("fills", 3.0)]);
     world.offer();
     world.submit(vec![job("big", 3.0)]);
     world.offer();
     world.pass(6 * SECOND);
     world.offer();
-    assert_eq!(world.show("big").why, ["2 agents: too little cpus (a task needs 3, the most left is 2)"]);
+    assert_eq!(world.show("big").why, ["2 agents: offers of too little cpus (a task needs 3, the most is 2)"]);
 }
 
 #[test]

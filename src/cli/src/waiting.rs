@@ -1,0 +1,64 @@
+//! Why work waits, by the master: what keeps offers of a size from a framework, and whether any can ever come.
+//!
+//! Mesos's masters do not have the call; then nothing is said.
+
+use anyhow::Result;
+use serde_json::{Value, json};
+
+use crate::connect::MasterArgs;
+
+/// The master's explanation for one framework and size.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Waiting {
+    /// In words, a line a reason.
+    pub(crate) reasons: Vec<String>,
+    /// Set if the work cannot run on the agents that are there, however long it waits; the reason in short.
+    pub(crate) impossible: Option<String>,
+}
+
+impl Waiting {
+    /// Asks why the framework with this id has no offers with these amounts, such as `cpus:1;mem:64`.
+    ///
+    /// # Errors
+    /// No master answers, or it is not tepui's.
+    pub(crate) async fn ask(master: &MasterArgs, framework: &str, need: &str) -> Result<Waiting> {
+        let answer = master.call("EXPLAIN", &json!({ "framework": framework, "need": need })).await?;
+        let all = answer["explanations"].as_array().cloned().unwrap_or_default();
+        Ok(Waiting::of(&all, need))
+    }
+
+    fn of(explanations: &[Value], need: &str) -> Waiting {
+        let mut reasons: Vec<String> = Vec::new();
+        for text in explanations.iter().filter_map(|one| one["text"].as_str()) {
+            // The first line says that the framework wants offers, which is known.
+            reasons.extend(text.lines().filter(|line| !line.contains(" wants offers in role ")).map(str::to_owned));
+        }
+        let agents = explanations.iter().map(|one| one["agents"].as_array().map_or(0, Vec::len)).max();
+        let possible = explanations.iter().filter_map(|one| one["possible_agents"].as_u64()).max();
+        let impossible = match (agents, possible) {
+            (Some(0), _) => Some("there are no agents".to_owned()),
+            (Some(_), Some(0)) => Some(format!("no agent can offer {need}")),
+            _ => None,
+        };
+        Waiting { reasons, impossible }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn impossible_without_agents_or_with_agents_that_are_too_small() {
+        let one = |agents: Value, possible: u64| {
+            let text = "Framework f wants offers in role r.\n2 agents: too small (a, b)\n";
+            json!({ "text": text, "agents": agents, "possible_agents": possible })
+        };
+        let waiting = Waiting::of(&[one(json!([{}, {}]), 0)], "cpus:9");
+        assert_eq!(waiting.reasons, ["2 agents: too small (a, b)"]);
+        assert_eq!(waiting.impossible.unwrap(), "no agent can offer cpus:9");
+        assert_eq!(Waiting::of(&[one(json!([]), 0)], "").impossible.unwrap(), "there are no agents");
+        assert_eq!(Waiting::of(&[one(json!([{}]), 0), one(json!([{}]), 1)], "").impossible, None);
+        assert_eq!(Waiting::of(&[], "").impossible, None);
+    }
+}
