@@ -95,7 +95,7 @@ impl Agent {
     pub(crate) fn authenticate(&mut self, now: Time, out: &mut Outbox) {
         let Some(master) = self.master.clone() else { return };
         if self.config.credential.as_ref().is_none_or(|credential| credential.secret.is_none()) {
-            out.warn("Authentication failed; secret needed by CRAM-MD5 authenticatee");
+            out.warn("Authentication failed; the principal in --credential has no secret");
             return self.authentication_refused(out);
         }
         self.timers.cancel(self.authentication.timer.take());
@@ -187,7 +187,8 @@ impl Agent {
     fn authentication_refused(&mut self, out: &mut Outbox) {
         let master = self.master.as_ref().map(ToString::to_string).unwrap_or_default();
         self.timers.cancel(self.authentication.timer.take());
-        self.exit(1, format!("Master {master} refused authentication"), out);
+        let advice = "check the principal and the secret of --credential";
+        self.exit(1, format!("Master {master} refused authentication: {advice}"), out);
     }
 
     fn send_as(&self, to: &Pid, message: impl Into<Outgoing>, out: &mut Outbox) {

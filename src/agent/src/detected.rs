@@ -83,7 +83,11 @@ impl Agent {
         if is_late && !self.has_complained {
             self.has_complained = true;
             let master = master.address();
-            out.warn(format!("The master at {master} has not answered yet and is asked again; see its log"));
+            let advice = match self.config.credential {
+                Some(_) => "see its log",
+                None => "see its log; if it authenticates agents, give --credential",
+            };
+            out.warn(format!("The master at {master} has not answered yet and is asked again; {advice}"));
         }
         let wait = self.random.up_to(self.registration_wait);
         self.registration_wait = (self.registration_wait * 2).min(REGISTRATION_WAIT_MAX);

@@ -20,7 +20,7 @@ const UNITS: [(&str, u64); 8] = [
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DurationTextError {
     /// No unit follows the number, or nothing is there at all.
-    #[error("Invalid duration '{0}'")]
+    #[error("Invalid duration '{0}': write it with a unit, such as 5secs")]
     Bare(String),
     /// The number is invalid.
     #[error("Failed to convert '{0}' to number")]

@@ -8,6 +8,7 @@ mod help;
 mod judged;
 mod log_level;
 mod query;
+pub(crate) mod unknown_call;
 
 use std::sync::Arc;
 

@@ -367,7 +367,9 @@ fn from_file(part: Part, path: &Path) -> Result<BTreeMap<&'static str, String>, 
 
 /// The value itself, or what the file that it names holds (FLG-03).
 fn content(flag: &'static Flag, text: String) -> Result<String, FlagError> {
-    let bare = Some(text.as_str()).filter(|text| flag.kind == Kind::Json && text.starts_with('/'));
+    // What is no JSON object or list is the name of a file, as Mesos takes an absolute path.
+    let is_name = flag.kind == Kind::Json && !text.is_empty() && !text.trim_start().starts_with(['{', '[']);
+    let bare = Some(text.as_str()).filter(|_| is_name);
     match text.strip_prefix("file://").or(bare) {
         Some(path) if flag.kind != Kind::Path => read_limited(Path::new(path))
             .map(|content| content.trim_end_matches('\n').to_owned())
@@ -478,6 +480,7 @@ mod tests {
             (&["--offer_timeout=5"], "flag '--offer_timeout' cannot be read"),
             (&["--acls=file:///does/not/exist"], "names the file '/does/not/exist'"),
             (&["--acls=/does/not/exist"], "names the file '/does/not/exist'"),
+            (&["--acls=not/there.json"], "names the file 'not/there.json'"),
         ] {
             let error = load(arguments, &[]).unwrap_err().to_string();
             assert!(error.contains(words), "{error}");

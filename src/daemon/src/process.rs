@@ -53,8 +53,10 @@ pub fn run(part: Part, arguments: &[String]) -> anyhow::Result<ExitCode> {
                 let running = agent::start(flags, log_level).await?;
                 tracing::info!("agent listens on {}", running.address);
                 let ended = running.run_until(told_to_stop()?).await?;
-                if !ended.message.is_empty() {
-                    tracing::info!("{}", ended.message);
+                match ended.message.as_str() {
+                    "" => {}
+                    message if ended.code != 0 => tracing::warn!("{message}"),
+                    message => tracing::info!("{message}"),
                 }
                 Ok(ExitCode::from(u8::try_from(ended.code).unwrap_or(1)))
             }

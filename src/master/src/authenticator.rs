@@ -316,7 +316,7 @@ impl Authenticator {
             return End::Refused("the principal is not known");
         };
         if digits.len() != DIGITS || !same_text(digits, &cram_md5(secret.as_bytes(), challenge.as_bytes())) {
-            return End::Refused("the secret is another one");
+            return End::Refused("the secret is wrong");
         }
         End::Proved(principal.as_str().into())
     }

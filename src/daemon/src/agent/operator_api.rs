@@ -13,7 +13,7 @@ use super::handler::Handler;
 use super::{attach, metrics, views};
 use crate::acls::Asker;
 use crate::codec;
-use crate::common::calls;
+use crate::common::{calls, unknown_call};
 use crate::rejection::rejection;
 use crate::streams::encode_v1;
 
@@ -65,6 +65,7 @@ fn check(request: &Request) -> Result<(Call, Media), Box<Response>> {
     let media = Media::negotiate(&request.method, &request.headers)?;
     let call: Call = media.decode(request.body.full(), codec::agent_call)?;
     if let Err(why) = super::validate::operator_call(&call) {
+        unknown_call::log(request, |number| Some(Type::try_from(number).ok()?.as_str_name()));
         return Err(Box::new(Response::bad_request(format!("Failed to validate agent::Call: {why}"))));
     }
     let kind = call.r#type();

@@ -285,7 +285,7 @@ pub enum Kind {
     Bool,
     /// Any text; `file:///path` stands for the file's content.
     Text,
-    /// JSON: as text, and an absolute path stands for the file's content, too.
+    /// JSON: an object or a list as text; anything else is the path of a file with it.
     Json,
     /// Like text, but `file://` is left alone: the flag names a file or an address.
     Path,

@@ -10,7 +10,7 @@ use crate::registry::RegistryOp;
 impl Master {
     pub(crate) fn deactivate_agent(&mut self, id: &str, out: &mut Outbox) -> Result<(), CallError> {
         if !self.is_known_agent(id) {
-            return Err(CallError::invalid("Unknown agent"));
+            return Err(CallError::invalid(format!("Unknown agent '{id}'")));
         }
         out.persist.push(RegistryOp::DeactivateAgent(SlaveId { value: id.into() }));
         self.set_deactivated(id, true, out);

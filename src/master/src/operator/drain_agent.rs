@@ -14,7 +14,7 @@ impl Master {
     pub(crate) fn drain_agent(&mut self, call: DrainAgent, out: &mut Outbox) -> Result<(), CallError> {
         let id = call.slave_id.value.clone();
         if !self.is_known_agent(&id) {
-            return Err(CallError::invalid("Unknown agent"));
+            return Err(CallError::invalid(format!("Unknown agent '{id}'")));
         }
         let key = self.agent_by_id(&id);
         let agent = key.and_then(|key| self.agent(key)).cloned();

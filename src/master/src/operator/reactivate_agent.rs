@@ -11,7 +11,7 @@ use crate::registry::RegistryOp;
 impl Master {
     pub(crate) fn reactivate_agent(&mut self, id: &str, out: &mut Outbox) -> Result<(), CallError> {
         if !self.is_known_agent(id) {
-            return Err(CallError::invalid("Unknown agent"));
+            return Err(CallError::invalid(format!("Unknown agent '{id}'")));
         }
         let key = self.agent_by_id(id);
         let agent = key.and_then(|key| self.agent(key));

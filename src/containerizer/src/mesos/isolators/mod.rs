@@ -320,7 +320,13 @@ fn make_groups(
     if !isolation.linux {
         return Ok(None);
     }
-    anyhow::ensure!(nix::unistd::geteuid().is_root(), "the launcher linux needs root; use --launcher=posix");
+    if !nix::unistd::geteuid().is_root() {
+        let named: Vec<&str> = isolation.isolators.iter().map(String::as_str).collect();
+        anyhow::bail!(
+            "the launcher linux, with --isolation={}, needs root; without root use --launcher=posix and --isolation=posix/cpu,posix/mem",
+            named.join(",")
+        );
+    }
     let groups = Hierarchies::of_this_host(&isolation.cgroups.root)?;
     if isolation.has(&["cgroups/all"]) {
         *controllers = groups.available();

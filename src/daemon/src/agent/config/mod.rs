@@ -9,6 +9,7 @@ mod dns;
 mod isolation;
 mod isolators;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
@@ -192,6 +193,7 @@ fn own_resources(flags: &NodeFlags, work_dir: &Path, gpus: Option<(usize, usize)
     };
     let mut all = given.map_err(|error| refused("resources", error.to_string()))?;
     let names = named(text, &all);
+    warn_of_near_names(&names);
     let reserved = static_reservation(&role);
     if let Some((whole, shared)) = gpus {
         check_devices(&all, &names, &Name::Gpus, whole)?;
@@ -203,6 +205,30 @@ fn own_resources(flags: &NodeFlags, work_dir: &Path, gpus: Option<(usize, usize)
         }
     }
     Ok(all)
+}
+
+/// Logs names of resources that look like a misspelt common one.
+fn warn_of_near_names(names: &BTreeSet<Name>) {
+    for name in names {
+        if let Some(meant) = misspelt(name.as_str()) {
+            tracing::warn!(
+                "--resources: '{}' is a resource of its own, which no framework asks for by default; is '{meant}' meant?",
+                name.as_str()
+            );
+        }
+    }
+}
+
+/// The common resource that is most likely meant by another name.
+fn misspelt(name: &str) -> Option<&'static str> {
+    const COMMON: [&str; 5] = ["cpus", "mem", "disk", "gpus", "ports"];
+    const OTHERS: [(&str, &str); 4] = [("cores", "cpus"), ("memory", "mem"), ("ram", "mem"), ("gpu", "gpus")];
+    if COMMON.contains(&name) {
+        return None;
+    }
+    let lower = name.to_lowercase();
+    let other = OTHERS.iter().find(|(other, _)| *other == lower).map(|(_, meant)| *meant);
+    other.or_else(|| COMMON.into_iter().find(|common| strsim::osa_distance(common, &lower) <= 1))
 }
 
 fn messages(text: &str) -> Result<Vec<mesos::Resource>, String> {
@@ -224,12 +250,7 @@ fn devices(counts: Option<(usize, usize)>) -> Vec<(Name, Resource)> {
 }
 
 /// Checks that `--resources` has as many devices as there are.
-fn check_devices(
-    given: &Resources,
-    names: &std::collections::BTreeSet<Name>,
-    name: &Name,
-    count: usize,
-) -> Result<(), FlagError> {
+fn check_devices(given: &Resources, names: &BTreeSet<Name>, name: &Name, count: usize) -> Result<(), FlagError> {
     let amount = given.get_scalar(name).unwrap_or_default().to_f64();
     if names.contains(name) && amount != count as f64 {
         let why = format!("'{}' is {amount}, but there are {count} such devices", name.as_str());
@@ -239,7 +260,7 @@ fn check_devices(
 }
 
 /// The names that are given, those with an amount of zero included: they are not detected.
-fn named(text: &str, given: &Resources) -> std::collections::BTreeSet<Name> {
+fn named(text: &str, given: &Resources) -> BTreeSet<Name> {
     let mut names = given.names();
     for part in text.split(';') {
         let name = part.split([':', '(']).next().unwrap_or_default().trim();
