@@ -197,6 +197,11 @@ fn gangs_services_and_their_versions() {
     assert!(said.contains("web: becomes version 2") && said.contains("web: running"), "{said}");
     assert_eq!(world.fields("web", "version"), ["2"]);
     assert_eq!(world.ok(&["logs", "web"]), "two\n");
+    // A service that is named is enough: no master is asked.
+    let list = tepui().args(["frameworks", "--json", "--master", &world.cluster.master]).run();
+    let list: serde_json::Value = serde_json::from_slice(&list.stdout).unwrap();
+    let service = list[0]["webui_url"].as_str().unwrap();
+    assert_eq!(world.ok(&["logs", "web", "--service", service, "--master=127.0.0.1:1"]), "two\n");
 
     // Not well: the executor ends it, and the framework starts it again.
     world.file("sick", "");

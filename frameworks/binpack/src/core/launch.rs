@@ -58,6 +58,7 @@ impl Core {
             task_id,
             agent_id: room.site.agent_id.clone(),
             host: room.site.host.clone(),
+            agent: room.site.agent.clone(),
             ports: one.taken.ports.clone(),
         };
         let job = record.job().clone();

@@ -10,7 +10,7 @@ use std::time::Duration;
 use base::Time;
 use resources::{Amount, Name, Ranges, Reservation, Resource, Resources, Role};
 use sdk::task::{from_v1, to_v1};
-use sdk::v1::{self, Offer, OfferId};
+use sdk::v1::{self, Address, Offer, OfferId};
 
 use crate::constraint::{HOSTNAME, Place};
 use crate::need::KINDS;
@@ -24,6 +24,8 @@ pub(super) const OFFERS_MAX: usize = 100_000;
 pub(super) struct Site {
     pub(super) agent_id: String,
     pub(super) host: String,
+    /// The agent's API as `host:port`; empty if its offers do not say.
+    pub(super) agent: String,
     attributes: BTreeMap<String, String>,
 }
 
@@ -46,6 +48,12 @@ impl Place for Site {
     }
 }
 
+/// An agent's address as `host:port`.
+fn address_text(address: &Address) -> String {
+    let host = address.ip.as_deref().or(address.hostname.as_deref()).unwrap_or_default();
+    format!("{host}:{}", address.port)
+}
+
 /// What was taken out of a room for one task.
 #[derive(Clone, Debug)]
 pub(super) struct Taken {
@@ -59,6 +67,7 @@ impl Room {
         let site = Site {
             agent_id: offer.agent_id.value.to_string(),
             host: offer.hostname.clone(),
+            agent: offer.url.as_ref().map(|url| address_text(&url.address)).unwrap_or_default(),
             attributes: offer.attributes.iter().map(|a| (a.name.clone(), attribute_text(a))).collect(),
         };
         Room {

@@ -82,6 +82,9 @@ pub struct Place {
     pub agent_id: String,
     /// The agent's host.
     pub host: String,
+    /// The agent's API as `host:port`; empty if its offers did not say.
+    #[serde(default)]
+    pub agent: String,
     /// The ports that are the task's.
     pub ports: Vec<u64>,
 }

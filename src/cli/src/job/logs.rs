@@ -44,16 +44,15 @@ pub(super) async fn run(args: &Args) -> Result<ExitCode> {
     let view = look(&service, &args.job).await?;
     let tasks = chosen(&view, args)?;
     let name = args.file.as_deref().unwrap_or(if args.error { "stderr" } else { "stdout" });
-    let agents: Agents = args.service.master.read("/slaves").await?;
     if args.follow {
         let [task] = tasks.as_slice() else { bail!("--follow is for one task: name its number") };
-        let mut log = file(task, &agents, &args.service.master, name).await?;
+        let mut log = file(task, &args.service.master, name).await?;
         return follow(&mut log, &service, &args.job, task.number).await;
     }
     if args.service.json {
         let mut logs = Vec::new();
         for task in &tasks {
-            let data = file(task, &agents, &args.service.master, name).await?.rest(JSON_MAX).await?;
+            let data = file(task, &args.service.master, name).await?.rest(JSON_MAX).await?;
             logs.push(serde_json::json!({ "task": task.number, "place": task.place, "file": name, "data": data }));
         }
         return crate::read::print(&serde_json::to_string_pretty(&logs)?);
@@ -64,8 +63,7 @@ pub(super) async fn run(args: &Args) -> Result<ExitCode> {
             let place = task.place.clone().unwrap_or_default();
             crate::read::print(&format!("==> {} on {} <==", place.task_id, place.host))?;
         }
-        let printed =
-            async { file(task, &agents, &args.service.master, name).await?.copy(&mut std::io::stdout()).await };
+        let printed = async { file(task, &args.service.master, name).await?.copy(&mut std::io::stdout()).await };
         if let Err(error) = printed.await {
             failed = true;
             stdio::err!("task {}: {error:#}", task.number);
@@ -97,12 +95,21 @@ fn chosen(view: &View, args: &Args) -> Result<Vec<Task>> {
     }
 }
 
-async fn file(task: &Task, agents: &Agents, master: &MasterArgs, name: &str) -> Result<File> {
+/// A file of a task's sandbox. The framework knows the agent's address at the launch; the master is asked for the
+/// present one if there is no agent any more.
+async fn file(task: &Task, master: &MasterArgs, name: &str) -> Result<File> {
     let place = task.place.clone().unwrap_or_default();
-    let Some(agent) = agents.slaves.iter().find(|a| a.id == place.agent_id) else {
-        bail!("agent {} is not connected: what the task wrote cannot be read", place.agent_id);
-    };
-    File::find(master, agent.address(), (None, &place.task_id), name).await
+    let of = (None, place.task_id.as_str());
+    if !place.agent.is_empty()
+        && let Ok(file) = File::find(master, &place.agent, of, name).await
+    {
+        return Ok(file);
+    }
+    let agents: Agents = master.read("/slaves").await?;
+    match agents.slaves.iter().find(|agent| agent.id == place.agent_id) {
+        Some(agent) => File::find(master, agent.address(), of, name).await,
+        None => bail!("agent {} is not connected: what the task wrote cannot be read", place.agent_id),
+    }
 }
 
 /// Prints until the task has ended.

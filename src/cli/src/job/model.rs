@@ -87,5 +87,7 @@ pub(crate) struct Place {
     pub(crate) task_id: String,
     pub(crate) agent_id: String,
     pub(crate) host: String,
+    /// Its agent's API as `host:port`; empty if the framework does not know it.
+    pub(crate) agent: String,
     pub(crate) ports: Vec<u64>,
 }
