@@ -35,6 +35,7 @@ mod operate;
 mod perf;
 mod ports;
 mod process;
+mod prometheus;
 mod pymesos;
 mod python;
 mod quality;

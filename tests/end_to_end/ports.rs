@@ -20,7 +20,7 @@ fn metrics(cluster: &OneAgent, task: &str) {
         let value = own.and_then(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
         assert!(value.is_some_and(|value| value >= 0.0), "{name}: {own:?}");
     }
-    assert!(text.contains("\ntepui_slave_tasks_running 1\n"), "{text}");
+    assert!(text.contains("\ntepui_agent_tasks_running 1.0\n"), "{text}");
 }
 
 /// Says on which port of 127.0.0.1 (0: any) it listens, does, and ends when there is a file `end`. Who listens may be

@@ -78,5 +78,5 @@ fn metrics_of_roles_are_bounded() {
         metrics["allocator/mesos/roles_left_out"] == json!(4_000.0) && of_roles > 1_000
     });
     let text = get(&address, "/metrics").expect("the master answers");
-    assert!(text.contains("tepui_allocator_mesos_roles_left_out 4000") && text.len() < 16 << 20, "{}", text.len());
+    assert!(text.contains("tepui_allocator_roles_left_out 4000.0") && text.len() < 16 << 20, "{}", text.len());
 }

@@ -1,32 +1,48 @@
-//! The text format of Prometheus (exposition format 0.0.4): families of samples with labels, escaped.
+//! Families of samples for Prometheus, written in its text format by `prometheus-client`.
 //!
-//! It measures nothing, and names nothing.
+//! The crate's own metric types are not used: all values are computed when they are scraped.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::fmt;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, LabelSetEncoder, MetricEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::exemplar::Exemplar;
+use prometheus_client::registry::Registry;
 
 /// The media type of the text.
-pub const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+pub const MEDIA_TYPE: &str = prometheus_client::encoding::prometheus_text::CONTENT_TYPE;
 
-/// What a family's values are.
+/// The suffix that the format gives to all counters.
+const TOTAL: &str = "_total";
+
+/// The type of a family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Only grows, until the process ends.
+    /// Only grows, until the process ends; the name ends in `_total`.
     Counter,
     /// Goes up and down.
     Gauge,
     /// Cumulative buckets, a sum and a count.
     Histogram,
-    /// Unknown.
-    Untyped,
 }
 
 #[derive(Debug)]
 struct Family {
     kind: Kind,
-    help: &'static str,
-    /// What follows the name, and the value.
-    samples: Vec<(String, f64)>,
+    help: String,
+    samples: Vec<(Labels, Value)>,
+}
+
+#[derive(Clone, Debug)]
+struct Labels(Vec<(String, String)>);
+
+#[derive(Debug)]
+enum Value {
+    Number(f64),
+    /// Bounds with the number of values in each bucket alone, and the sum.
+    Buckets(Vec<(f64, u64)>, f64),
 }
 
 /// All families, by name.
@@ -34,78 +50,85 @@ struct Family {
 pub struct Text(BTreeMap<String, Family>);
 
 impl Text {
-    /// Adds a sample.
-    pub fn add(&mut self, name: &str, kind: Kind, help: &'static str, labels: &[(&str, &str)], value: f64) {
-        self.sample(name, kind, help, (labelled("", labels), value));
+    /// Adds a sample. A counter's name ends in `_total`.
+    pub fn add(&mut self, name: &str, kind: Kind, help: &str, labels: &[(&str, &str)], value: f64) {
+        self.sample(name, kind, help, labels, Value::Number(value));
     }
 
     /// Adds a histogram: bounds with the number of values in each bucket alone, the last one beyond all bounds.
     pub fn histogram(
         &mut self,
         name: &str,
-        help: &'static str,
+        help: &str,
         labels: &[(&str, &str)],
         (bounds, buckets, sum): (&[f64], &[u64], f64),
     ) {
-        let mut below = 0;
         let ends = bounds.iter().copied().chain([f64::INFINITY]);
-        for (bound, count) in ends.zip(buckets) {
-            below += count;
-            let bound = number(bound);
-            let mut labels = labels.to_vec();
-            labels.push(("le", &bound));
-            self.sample(name, Kind::Histogram, help, (labelled("_bucket", &labels), below as f64));
-        }
-        self.sample(name, Kind::Histogram, help, (labelled("_sum", labels), sum));
-        self.sample(name, Kind::Histogram, help, (labelled("_count", labels), below as f64));
+        let buckets = ends.zip(buckets.iter().copied()).collect();
+        self.sample(name, Kind::Histogram, help, labels, Value::Buckets(buckets, sum));
     }
 
-    fn sample(&mut self, name: &str, kind: Kind, help: &'static str, sample: (String, f64)) {
-        let family = self.0.entry(name.to_owned()).or_insert_with(|| Family { kind, help, samples: Vec::new() });
-        family.samples.push(sample);
+    fn sample(&mut self, name: &str, kind: Kind, help: &str, labels: &[(&str, &str)], value: Value) {
+        let labels = labels.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let family = self.0.entry(name.to_owned()).or_insert_with(|| Family {
+            kind,
+            help: help.to_owned(),
+            samples: Vec::new(),
+        });
+        family.samples.push((Labels(labels.collect()), value));
     }
 
     /// The whole text.
     #[must_use]
-    pub fn write(&self) -> String {
-        let mut text = String::with_capacity(64 << 10);
-        for (name, family) in &self.0 {
-            if !family.help.is_empty() {
-                let _ = writeln!(text, "# HELP {name} {}", family.help.replace('\\', "\\\\").replace('\n', "\\n"));
-            }
-            let kind = match family.kind {
-                Kind::Counter => "counter",
-                Kind::Gauge => "gauge",
-                Kind::Histogram => "histogram",
-                Kind::Untyped => "untyped",
-            };
-            let _ = writeln!(text, "# TYPE {name} {kind}");
-            for (rest, value) in &family.samples {
-                let _ = writeln!(text, "{name}{rest} {}", number(*value));
-            }
-        }
+    pub fn write(self) -> String {
+        let (mut registry, mut text) = (Registry::default(), String::with_capacity(64 << 10));
+        registry.register_collector(Box::new(self));
+        // Writing to a string does not fail.
+        let _ = prometheus_client::encoding::prometheus_text::encode(&mut text, &registry);
         text
     }
 }
 
-fn number(value: f64) -> String {
-    if value.is_infinite() {
-        return if value > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
+impl Collector for Text {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        for (name, family) in &self.0 {
+            let kind = match family.kind {
+                Kind::Counter => MetricType::Counter,
+                Kind::Gauge => MetricType::Gauge,
+                Kind::Histogram => MetricType::Histogram,
+            };
+            let mut out = encoder.encode_descriptor(name.trim_end_matches(TOTAL), &family.help, None, kind)?;
+            for (labels, value) in &family.samples {
+                if labels.0.is_empty() {
+                    value.encode(family.kind, &mut out)?;
+                } else {
+                    value.encode(family.kind, &mut out.encode_family(labels)?)?;
+                }
+            }
+        }
+        Ok(())
     }
-    value.to_string()
 }
 
-/// A suffix of the name, and the labels.
-fn labelled(suffix: &str, labels: &[(&str, &str)]) -> String {
-    let mut text = suffix.to_owned();
-    for (at, (key, value)) in labels.iter().enumerate() {
-        let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-        let _ = write!(text, "{}{key}=\"{value}\"", if at == 0 { '{' } else { ',' });
+impl Value {
+    fn encode(&self, kind: Kind, out: &mut MetricEncoder<'_>) -> fmt::Result {
+        match self {
+            Value::Number(value) if kind == Kind::Counter => {
+                out.encode_counter(value, None::<&Exemplar<NoLabelSet, f64>>)
+            }
+            Value::Number(value) => out.encode_gauge(value),
+            Value::Buckets(buckets, sum) => {
+                let count = buckets.iter().map(|(_, count)| count).sum();
+                out.encode_histogram::<NoLabelSet>(*sum, count, buckets, None)
+            }
+        }
     }
-    if !labels.is_empty() {
-        text.push('}');
+}
+
+impl EncodeLabelSet for Labels {
+    fn encode(&self, encoder: &mut LabelSetEncoder<'_>) -> fmt::Result {
+        self.0.as_slice().encode(encoder)
     }
-    text
 }
 
 #[cfg(test)]
@@ -115,14 +138,16 @@ mod tests {
     #[test]
     fn the_whole_format() {
         let mut text = Text::default();
-        text.histogram("h", "How long.", &[("f", "a\"b\\c\nd")], (&[0.5, 1.0], &[1, 2, 3], 9.5));
-        text.add("g", Kind::Gauge, "", &[], 0.25);
+        text.histogram("h", "Time", &[("f", "a\"b\\c\nd")], (&[0.5, 1.0], &[1, 2, 3], 9.5));
+        text.add("g", Kind::Gauge, "Level", &[], 0.25);
+        text.add("c_total", Kind::Counter, "Calls", &[("f", "x"), ("g", "y")], 3.0);
         let labels = r#"f="a\"b\\c\nd""#;
         assert_eq!(
             text.write(),
             format!(
-                "# TYPE g gauge\ng 0.25\n# HELP h How long.\n# TYPE h histogram\nh_bucket{{{labels},le=\"0.5\"}} 1\n\
-                 h_bucket{{{labels},le=\"1\"}} 3\nh_bucket{{{labels},le=\"+Inf\"}} 6\nh_sum{{{labels}}} 9.5\nh_count{{{labels}}} 6\n"
+                "# HELP c_total Calls\n# TYPE c_total counter\nc_total{{f=\"x\",g=\"y\"}} 3.0\n# HELP g Level\n# TYPE g gauge\n\
+                 g 0.25\n# HELP h Time\n# TYPE h histogram\nh_bucket{{{labels},le=\"0.5\"}} 1\nh_bucket{{{labels},le=\"1\"}} 3\n\
+                 h_bucket{{{labels},le=\"+Inf\"}} 6\nh_sum{{{labels}}} 9.5\nh_count{{{labels}}} 6\n"
             )
         );
     }

@@ -14,28 +14,41 @@ use wire::http::{Request, Response};
 
 use crate::clock::Stopwatch;
 use crate::host;
+use crate::prometheus::Kind;
 
 /// Metrics by name.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Metrics(BTreeMap<String, f64>);
+pub struct Metrics(BTreeMap<String, Metric>);
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Metric {
+    value: f64,
+    is_counter: bool,
+}
 
 impl Metrics {
-    /// Sets one.
+    /// Sets a gauge.
     pub fn set(&mut self, name: impl Into<String>, value: f64) {
-        self.0.insert(name.into(), value);
+        self.0.insert(name.into(), Metric { value, is_counter: false });
     }
 
-    /// All, by name.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, f64)> {
-        self.0.iter().map(|(name, value)| (name.as_str(), *value))
+    /// Sets a counter: it only grows while the process runs.
+    pub fn counter(&mut self, name: impl Into<String>, value: f64) {
+        self.0.insert(name.into(), Metric { value, is_counter: true });
+    }
+
+    /// All with their types, by name.
+    pub fn kinds(&self) -> impl Iterator<Item = (&str, f64, Kind)> {
+        let kind = |metric: &Metric| if metric.is_counter { Kind::Counter } else { Kind::Gauge };
+        self.0.iter().map(move |(name, metric)| (name.as_str(), metric.value, kind(metric)))
     }
 
     /// One metric's value.
     pub fn get(&self, name: &str) -> Option<f64> {
-        self.0.get(name).copied()
+        self.0.get(name).map(|metric| metric.value)
     }
 
-    /// Sets a count.
+    /// Sets a gauge that is a number of things.
     pub fn count(&mut self, name: impl Into<String>, value: usize) {
         self.set(name, value as f64);
     }
@@ -72,17 +85,17 @@ impl Metrics {
         self.count("connections/limit", counts.limit);
         self.count("connections/incoming", counts.incoming);
         self.count("connections/outgoing", counts.outgoing);
-        self.set("connections/displaced", counts.displaced as f64);
-        self.set("connections/timed_out", counts.timed_out as f64);
-        self.set("connections/refused", counts.refused as f64);
+        self.counter("connections/displaced", counts.displaced as f64);
+        self.counter("connections/timed_out", counts.timed_out as f64);
+        self.counter("connections/refused", counts.refused as f64);
     }
 
     /// One flat object, sorted by name.
     pub fn json(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(32 << 10);
         Writer::new(&mut out).object(|w| {
-            for (name, value) in &self.0 {
-                w.key(name).double(*value);
+            for (name, metric) in &self.0 {
+                w.key(name).double(metric.value);
             }
         });
         out
@@ -90,7 +103,7 @@ impl Metrics {
 
     /// The same as messages.
     pub fn messages(&self) -> Vec<mesos::Metric> {
-        self.0.iter().map(|(name, value)| mesos::Metric { name: name.clone(), value: Some(*value) }).collect()
+        self.0.iter().map(|(name, metric)| mesos::Metric { name: name.clone(), value: Some(metric.value) }).collect()
     }
 }
 

@@ -18,7 +18,7 @@ use crate::acls::Asker;
 use crate::common::{self, Common, Shared};
 use crate::driver::Driver;
 use crate::firewall::Firewall;
-use crate::prometheus::{MEDIA_TYPE, Text, add_flat};
+use crate::prometheus::{MEDIA_TYPE, Text, add_all};
 use crate::realms::{Realm, Realms};
 
 /// The id of the agent's process.
@@ -178,7 +178,7 @@ impl Handler {
             return Response::method_not_allowed(&["GET"], request.method.as_str());
         }
         let mut text = Text::default();
-        metrics::collect(self).await.iter().for_each(|(name, value)| add_flat(&mut text, name, value));
+        add_all(&mut text, &metrics::collect(self).await);
         let written = self.measure(move |measured| {
             views::families::add(measured, &mut text);
             text.write()

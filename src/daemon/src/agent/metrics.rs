@@ -50,7 +50,7 @@ fn executors(snapshot: &Snapshot) -> impl Iterator<Item = &Executor> {
 fn counters(metrics: &mut Metrics, snapshot: &Snapshot) {
     let counters = &snapshot.counters;
     for state in ["finished", "failed", "killed", "lost", "gone"] {
-        metrics.set(format!("slave/tasks_{state}"), counters.tasks.get(state).copied().unwrap_or(0) as f64);
+        metrics.counter(format!("slave/tasks_{state}"), counters.tasks.get(state).copied().unwrap_or(0) as f64);
     }
     for (name, value) in [
         ("slave/executors_terminated", counters.executors_terminated),
@@ -63,7 +63,7 @@ fn counters(metrics: &mut Metrics, snapshot: &Snapshot) {
         ("slave/recovery_errors", counters.recovery_errors),
         ("gc/path_removals_succeeded", counters.gc_paths_removed),
     ] {
-        metrics.set(name, value as f64);
+        metrics.counter(name, value as f64);
     }
 }
 
@@ -93,13 +93,11 @@ fn gauges(metrics: &mut Metrics, snapshot: &Snapshot) {
 fn fetches(metrics: &mut Metrics, handler: &Handler) {
     let fetcher = &handler.shell.fetcher;
     let ((total, used), (succeeded, failed)) = (fetcher.cache_sizes(), fetcher.counts());
-    for (name, value) in [
-        ("cache_size_total_bytes", total),
-        ("cache_size_used_bytes", used),
-        ("task_fetches_succeeded", succeeded),
-        ("task_fetches_failed", failed),
-    ] {
+    for (name, value) in [("cache_size_total_bytes", total), ("cache_size_used_bytes", used)] {
         metrics.set(format!("containerizer/fetcher/{name}"), value as f64);
+    }
+    for (name, value) in [("task_fetches_succeeded", succeeded), ("task_fetches_failed", failed)] {
+        metrics.counter(format!("containerizer/fetcher/{name}"), value as f64);
     }
 }
 
@@ -112,8 +110,8 @@ fn absent(metrics: &mut Metrics) {
         "gc/path_removals_failed",
         "resource_provider_manager/events/disconnect",
         "resource_provider_manager/events/subscribe",
-        "resource_provider_manager/subscribed",
     ] {
-        metrics.set(name, 0.0);
+        metrics.counter(name, 0.0);
     }
+    metrics.set("resource_provider_manager/subscribed", 0.0);
 }

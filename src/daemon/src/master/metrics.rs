@@ -19,7 +19,7 @@ use super::handler::Handler;
 use super::outputs::Live;
 use super::told::Told;
 use crate::metrics::Metrics;
-use crate::prometheus::{Text, add_flat};
+use crate::prometheus::{Text, add_all};
 
 pub(super) async fn answer(handler: &Handler, request: &Request) -> Response {
     crate::metrics::answer(request, made(handler, |metrics| metrics.json())).await
@@ -59,9 +59,7 @@ pub(super) async fn prometheus(handler: &Handler, request: &Request) -> Response
     let written = tokio::task::spawn_blocking(move || {
         let mut text = Text::default();
         let told = Told::of(&snapshot.roles);
-        for (name, value) in compute(&snapshot, &facts, &told).iter() {
-            add_flat(&mut text, name, value);
-        }
+        add_all(&mut text, &compute(&snapshot, &facts, &told));
         told.limit(&mut report);
         fairness::families(&mut text, &report, &names(&snapshot), snapshot.time);
         text.write()
@@ -124,15 +122,15 @@ fn compute(snapshot: &Snapshot, facts: &Facts, told: &Told<'_>) -> Metrics {
     for name in ["dispatches", "http_requests", "messages"] {
         metrics.set(format!("master/event_queue_{name}"), 0.0);
     }
-    metrics.set("master/http_cache_hits", facts.cache_hits as f64);
+    metrics.counter("master/http_cache_hits", facts.cache_hits as f64);
     for (name, count) in snapshot.counters.iter() {
-        metrics.set(format!("master/{name}"), count as f64);
+        metrics.counter(format!("master/{name}"), count as f64);
     }
     for (counter, refused) in facts.refused {
-        metrics.set(format!("master/{}", counter.name()), (snapshot.counters.get(counter) + refused) as f64);
+        metrics.counter(format!("master/{}", counter.name()), (snapshot.counters.get(counter) + refused) as f64);
     }
     if let Some(dropped) = facts.standby {
-        metrics.set("master/dropped_messages", dropped as f64);
+        metrics.counter("master/dropped_messages", dropped as f64);
     }
     cluster(&mut metrics, snapshot);
     tasks(&mut metrics, snapshot);
@@ -232,15 +230,19 @@ fn operations(metrics: &mut Metrics, snapshot: &Snapshot) {
                 false => counters.ended_operations(kind, state),
             };
             *sum += count;
-            metrics.set(format!("master/operations/{kind_name}/{state_name}"), count as f64);
+            let name = format!("master/operations/{kind_name}/{state_name}");
+            match living {
+                true => metrics.set(name, count as f64),
+                false => metrics.counter(name, count as f64),
+            }
         }
         total += counters.operations(kind);
-        metrics.set(format!("master/operations/{kind_name}/total"), counters.operations(kind) as f64);
+        metrics.counter(format!("master/operations/{kind_name}/total"), counters.operations(kind) as f64);
     }
     for ((_, state_name), sum) in OPERATION_STATES.into_iter().zip(sums) {
         metrics.set(format!("master/operations/{state_name}"), sum as f64);
     }
-    metrics.set("master/operations/total", total as f64);
+    metrics.counter("master/operations/total", total as f64);
 }
 
 fn allocator(metrics: &mut Metrics, snapshot: &Snapshot, told: &Told<'_>) {
@@ -338,18 +340,18 @@ fn per_principal(metrics: &mut Metrics, snapshot: &Snapshot) {
         }
     }
     for (principal, (received, processed)) in sums {
-        metrics.set(format!("frameworks/{principal}/messages_received"), received as f64);
-        metrics.set(format!("frameworks/{principal}/messages_processed"), processed as f64);
+        metrics.counter(format!("frameworks/{principal}/messages_received"), received as f64);
+        metrics.counter(format!("frameworks/{principal}/messages_processed"), processed as f64);
     }
 }
 
 /// A sum, and one count for each kind; 0 for kinds without a count, so that all names exist.
 fn kinds(metrics: &mut Metrics, prefix: &str, counts: &BTreeMap<i32, u64>, name: impl Fn(i32) -> Option<&'static str>) {
-    metrics.set(prefix, counts.values().sum::<u64>() as f64);
+    metrics.counter(prefix, counts.values().sum::<u64>() as f64);
     // No enum of the three has more numbers; 0 is the unknown kind.
     for (number, name) in (1..=MOST_KINDS).filter_map(|number| Some((number, name(number)?))) {
         let count = counts.get(&number).copied().unwrap_or_default();
-        metrics.set(format!("{prefix}/{}", name.to_lowercase()), count as f64);
+        metrics.counter(format!("{prefix}/{}", name.to_lowercase()), count as f64);
     }
 }
 
@@ -374,14 +376,14 @@ fn per_framework(metrics: &mut Metrics, framework: &Framework) {
         ("declined", counts.offers_declined),
         ("rescinded", counts.offers_rescinded),
     ] {
-        metrics.set(format!("{prefix}/offers/{state}"), name as f64);
+        metrics.counter(format!("{prefix}/offers/{state}"), name as f64);
     }
     for state in TERMINAL {
-        metrics.set(format!("{prefix}/tasks/terminal/{}", state.as_str_name().to_lowercase()), 0.0);
+        metrics.counter(format!("{prefix}/tasks/terminal/{}", state.as_str_name().to_lowercase()), 0.0);
     }
     for (number, count) in &counts.terminal {
         if let Ok(state) = TaskState::try_from(*number) {
-            metrics.set(format!("{prefix}/tasks/terminal/{}", state.as_str_name().to_lowercase()), *count as f64);
+            metrics.counter(format!("{prefix}/tasks/terminal/{}", state.as_str_name().to_lowercase()), *count as f64);
         }
     }
     for state in ["task_staging", "task_starting", "task_running", "task_killing", "task_unreachable", "task_unknown"] {

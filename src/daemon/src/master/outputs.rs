@@ -90,7 +90,7 @@ impl Runs {
     /// `allocator/mesos/allocation_runs` and the timers of runs. A run never waits for another: its latency is the time
     /// that the batch before it took.
     pub(super) fn tell(&self, metrics: &mut Metrics) {
-        metrics.set("allocator/mesos/allocation_runs", self.count as f64);
+        metrics.counter("allocator/mesos/allocation_runs", self.count as f64);
         lock(&self.took).tell("allocator/mesos/allocation_run_ms", metrics);
         lock(&self.latency).tell("allocator/mesos/allocation_run_latency_ms", metrics);
     }

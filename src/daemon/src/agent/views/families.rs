@@ -119,9 +119,9 @@ mod tests {
         for line in [
             "# TYPE tepui_container_cpu_user_seconds_total counter".to_owned(),
             format!("tepui_container_cpu_user_seconds_total{{{own}}} 1.5"),
-            format!("tepui_container_memory_rss_bytes{{{own}}} 1048576"),
-            format!("tepui_container_processes{{{own}}} 3"),
-            format!("tepui_container_io_written_bytes_total{{{own}}} 8"),
+            format!("tepui_container_memory_rss_bytes{{{own}}} 1048576.0"),
+            format!("tepui_container_processes{{{own}}} 3.0"),
+            format!("tepui_container_io_written_bytes_total{{{own}}} 8.0"),
             format!("tepui_container_pressure_seconds_total{{{own},resource=\"memory\",kind=\"some\"}} 2.5"),
         ] {
             assert!(written.lines().any(|other| other == line), "'{line}' is not in\n{written}");
