@@ -187,13 +187,13 @@ fn operators_follow_events_and_set_log_levels_by_commands() {
     let cluster = Cluster::start("operate-events", 1, "cpus:1;mem:128");
     let mut events = tepui();
     events.args(["events", "--count=2", "--type=subscribed,TASK_UPDATED", "--master", &cluster.master]);
-    let events = events.stdout(Stdio::piped()).spawn().unwrap();
-    let mut output = BufReader::new(events.stdout.unwrap()).lines();
+    let mut events = events.stdout(Stdio::piped()).spawn().unwrap();
+    let mut output = BufReader::new(events.stdout.take().unwrap()).lines();
     assert!(output.next().unwrap().unwrap().ends_with("agents: 1, frameworks: 0, tasks: 0"));
     done(&cluster, &["execute", "--command=true", "--resources=cpus:0.5;mem:64", "--name=one"]);
     let update = output.next().unwrap().unwrap();
     assert!(update.contains("task one of framework ") && update.contains(" is running"), "{update}");
-    assert!(output.next().is_none());
+    assert!(output.next().is_none() && events.wait().unwrap().success());
     assert!(fails(&cluster, &["events", "--type=tasks"]).contains("the types are SUBSCRIBED"));
 
     assert_eq!(done(&cluster, &["log-level"]), "the master logs at level 0\n");

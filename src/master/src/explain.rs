@@ -41,8 +41,8 @@ const MOST_ROLES: usize = 16;
 
 impl Master {
     /// Why a framework, named by its id or by a name that no other has, has no (or few) offers: in one role, or in each
-    /// that it is subscribed to, as far as these are not too many. With a need, such as that of a task, smaller offers do
-    /// not count. Costs time in proportion to the agents.
+    /// that it is subscribed to, as far as these are not too many. With a need, such as that of a task, smaller offers
+    /// do not count. Costs time in proportion to the agents.
     ///
     /// # Errors
     /// What is wrong with the question.

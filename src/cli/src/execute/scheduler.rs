@@ -28,7 +28,7 @@ pub(super) enum News {
     /// The work was launched.
     Launched,
     /// The first status of a task that runs or has ended.
-    Started(TaskStatus),
+    Started(Box<TaskStatus>),
 }
 
 /// Scheduler of one task or group. Its messages go to `out`.
@@ -150,7 +150,7 @@ impl<W: Write> Execute<W> {
         let (id, state) = (&status.task_id.value, status.state());
         self.say(&text(status));
         if (state == TaskState::TaskRunning || is_terminal(state)) && self.seen.insert(id.clone()) {
-            self.tell(News::Started(status.clone()));
+            self.tell(News::Started(Box::new(status.clone())));
         }
         if state == TaskState::TaskRunning
             && self.kill_at.is_none()

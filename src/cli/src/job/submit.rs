@@ -19,7 +19,8 @@ use crate::waiting::Waiting;
 
 /// Time between two looks at a job whose end is waited for.
 const LOOK: Duration = Duration::from_millis(200);
-/// Number of looks after which the master is asked why a job does not run: it must know the framework's wish for offers.
+/// Number of looks after which the master is asked why a job does not run: it must know the framework's wish for
+/// offers.
 const SETTLED: u32 = 5;
 
 /// Flags of `tepui job submit`.
