@@ -24,9 +24,10 @@ pub struct Dockerd {
 }
 
 impl Dockerd {
-    /// `None`, with the reason on standard output, if Docker is not installed or cannot start.
-    fn start() -> Option<Dockerd> {
-        let directory = std::env::temp_dir().join(format!("tepui-dockerd-{}", std::process::id()));
+    /// A daemon whose directory has this name. `None`, with the reason on standard output, if Docker is not installed or
+    /// cannot start.
+    pub fn start(name: &str) -> Option<Dockerd> {
+        let directory = std::env::temp_dir().join(format!("tepui-{name}-{}", std::process::id()));
         fs::create_dir_all(&directory).unwrap();
         let at = |name: &str| directory.join(name).display().to_string();
         let log = fs::File::create(directory.join("log")).unwrap();
@@ -55,8 +56,13 @@ impl Dockerd {
         Some(dockerd)
     }
 
-    fn socket(&self) -> String {
+    pub fn socket(&self) -> String {
         self.directory.join("socket").display().to_string()
+    }
+
+    /// A directory of the daemon's, which is removed with it.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.directory.join(name)
     }
 
     /// An image with nothing but these programs and what they need.
@@ -69,7 +75,7 @@ impl Dockerd {
         assert!(imported.status.success(), "{}", String::from_utf8_lossy(&imported.stderr));
     }
 
-    fn docker(&self, words: &[&str]) -> std::process::Output {
+    pub fn docker(&self, words: &[&str]) -> std::process::Output {
         let mut docker = Command::new("docker");
         docker.args(["-H", &format!("unix://{}", self.socket())]).args(words).run()
     }
@@ -107,7 +113,7 @@ fn docker_runs_tasks() {
     if !nix::unistd::geteuid().is_root() {
         return println!("not run: dockerd needs root");
     }
-    let Some(dockerd) = Dockerd::start() else { return };
+    let Some(dockerd) = Dockerd::start("dockerd") else { return };
     let root = dockerd.directory.join("root");
     shell_into(&root);
     tar(&root, &dockerd.directory.join("root.tar"));

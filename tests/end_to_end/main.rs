@@ -12,6 +12,7 @@ mod backends;
 mod binpack;
 mod browser;
 mod cleanup;
+mod compose;
 mod connection;
 mod connections;
 mod containers;

@@ -50,6 +50,8 @@ const PACKAGES: &[Package] = &[
     },
     Package { name: "chromium", why: "shows the web page", probe: &["chromium", "--version"] },
     Package { name: "chromium-driver", why: "drives that browser", probe: &["chromedriver", "--version"] },
+    Package { name: "busybox-static", why: "is the shell of container images", probe: &["/bin/busybox", "true"] },
+    Package { name: "docker-compose", why: "starts a cluster of containers", probe: &["docker-compose", "version"] },
     Package { name: "prometheus", why: "checks metrics and alert rules", probe: &["promtool", "--version"] },
     Package { name: "gcc", why: "compiles that extension module", probe: &["cc", "--version"] },
 ];

@@ -4,6 +4,7 @@
 //! the program does; `same.rs` makes a process of the program that runs already. Nothing here waits for a process's
 //! end.
 
+mod clone;
 mod mounts;
 mod prepare;
 mod rights;

@@ -5,9 +5,9 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 
+use super::clone::CloneArguments;
 use super::prepare::Prepared;
 use super::stage::{errno, settle};
-use super::start::CloneArguments;
 
 unsafe extern "C" {
     /// The C library's list of variables.
@@ -29,15 +29,12 @@ pub(crate) enum Copied {
 /// The system's error.
 pub(crate) fn copy_of_this(namespaces: libc::c_int, born: Option<BorrowedFd<'_>>) -> io::Result<Copied> {
     // Such a child's end is signalled to the parent as that of the caller.
-    let arguments = CloneArguments::new(libc::CLONE_PARENT | namespaces, born);
-    // SAFETY: a clone without CLONE_VM and without a stack is a fork: both go on here, each on its own memory. The
-    // caller has one thread (`become_copy` makes sure), so no lock is held by a thread that the copy does not have. The
-    // arguments have the kernel's layout and their size.
-    let pid = unsafe { libc::syscall(libc::SYS_clone3, &raw const arguments, size_of::<CloneArguments>()) };
-    match pid {
+    let arguments = CloneArguments::new(libc::CLONE_PARENT | namespaces, 0, born);
+    // SAFETY: the caller has one thread (`become_copy` makes sure), so no lock is held by a thread that the copy does
+    // not have.
+    match unsafe { arguments.fork(None) }? {
         0 => Ok(Copied::Copy),
-        1.. => Ok(Copied::Template),
-        _ => Err(io::Error::last_os_error()),
+        _ => Ok(Copied::Template),
     }
 }
 

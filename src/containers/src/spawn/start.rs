@@ -5,11 +5,12 @@
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::pipe::PipeFlags;
 
+use super::clone::CloneArguments;
 use super::prepare::Prepared;
 use super::stage::{Failure, Stage, run_stage};
 use super::{SpawnError, Step};
@@ -81,37 +82,6 @@ impl Drop for SignalsBlocked {
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, std::ptr::null_mut()) };
     }
 }
-
-/// `struct clone_args`
-#[repr(C)]
-#[derive(Default)]
-pub(super) struct CloneArguments {
-    pub(super) flags: u64,
-    pub(super) pidfd: u64,
-    child_tid: u64,
-    parent_tid: u64,
-    pub(super) exit_signal: u64,
-    stack: u64,
-    stack_size: u64,
-    tls: u64,
-    set_tid: u64,
-    set_tid_size: u64,
-    cgroup: u64,
-}
-
-impl CloneArguments {
-    /// With these flags, in the group that the process is to be born in.
-    pub(super) fn new(flags: libc::c_int, born: Option<BorrowedFd<'_>>) -> CloneArguments {
-        let mut arguments = CloneArguments { flags: flags as u64, ..CloneArguments::default() };
-        if let Some(directory) = born {
-            arguments.flags |= CLONE_INTO_CGROUP;
-            arguments.cgroup = u64::from(directory.as_raw_fd().unsigned_abs());
-        }
-        arguments
-    }
-}
-
-const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
 /// As long as it is there, what this thread starts is born in another pid namespace.
 struct Entered {
@@ -205,24 +175,17 @@ fn fork(prepared: &mut Prepared) -> Outcome {
         Some(Entry::Born(directory)) => Some(directory.as_fd()),
         _ => None,
     };
-    let mut arguments = CloneArguments::new(libc::CLONE_PIDFD | prepared.isolation.new, born);
-    arguments.pidfd = (&raw mut pidfd) as u64;
-    arguments.exit_signal = libc::SIGCHLD as u64;
+    let arguments = CloneArguments::new(prepared.isolation.new, libc::SIGCHLD, born);
     let mut stage = Stage::new(prepared, reporter.as_raw_fd());
-    // SAFETY: a clone without CLONE_VM and without a stack is a fork: the child goes on here, on its own copy. `pidfd`
-    // is valid for the kernel to write to, and the arguments have the kernel's layout and their size.
-    let pid = unsafe { libc::syscall(libc::SYS_clone3, &raw mut arguments, size_of::<CloneArguments>()) };
-    if pid == 0 {
+    // SAFETY: the child runs run_stage alone, which takes no locks.
+    let forked = unsafe { arguments.fork(Some(&mut pidfd)) };
+    if let Ok(0) = forked {
         // SAFETY: this is the child; other threads' locks may be held for ever, which is why only run_stage runs.
         unsafe { run_stage(&mut stage) };
     }
-    let failed_clone = (pid < 0).then(io::Error::last_os_error);
     drop(blocked);
     drop(reporter);
-    if let Some(error) = failed_clone {
-        return Err((Step::Clone, error));
-    }
-    let pid = i32::try_from(pid).map_err(|_| (Step::Clone, io::Error::from_raw_os_error(libc::EOVERFLOW)))?;
+    let pid = forked.map_err(|error| (Step::Clone, error))?;
     // SAFETY: the clone has succeeded, so the kernel has put a new descriptor here that nothing else owns.
     let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
     match read_report(&report) {

@@ -1,0 +1,188 @@
+//! The cluster of docker-compose.yml on a `dockerd` of the test's own, until the leading master is killed.
+//!
+//! No registry of images is there: those of ZooKeeper and Prometheus are made of this machine's programs. Needs root and
+//! Docker; where there is no daemon the test says so.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+use crate::containers::programs_into;
+use crate::docker::Dockerd;
+use crate::process::ToItsEnd;
+use crate::support::{binary, free_port, get, until};
+
+/// The masters of the file.
+const MASTERS: [&str; 3] = ["master1", "master2", "master3"];
+
+struct Compose {
+    dockerd: Dockerd,
+    port: u16,
+    prometheus_port: u16,
+}
+
+impl Compose {
+    fn run(&self, words: &[&str]) -> Output {
+        // The plugin of newer versions of Docker, or the program of older ones.
+        let is_plugin = Command::new("docker").args(["compose", "version"]).run().status.success();
+        let mut command = Command::new(if is_plugin { "docker" } else { "docker-compose" });
+        command.args(is_plugin.then_some("compose")).args(["--project-name", "tepuitest", "--file"]);
+        command.arg(repository().join("docker-compose.yml")).args(words);
+        let variables = [("TEPUI_IMAGE", "tepui:1"), ("ZOOKEEPER_IMAGE", "zoo:1"), ("PROMETHEUS_IMAGE", "prom:1")];
+        command.env("DOCKER_HOST", format!("unix://{}", self.dockerd.socket())).envs(variables);
+        command.env("TEPUI_PORT", self.port.to_string());
+        command.env("PROMETHEUS_PORT", self.prometheus_port.to_string()).run()
+    }
+
+    /// What a command prints that succeeds.
+    #[track_caller]
+    fn ok(&self, words: &[&str]) -> String {
+        let output = self.run(words);
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        let (status, out, error) = (output.status, text(output.stdout), text(output.stderr));
+        assert!(status.success(), "{words:?}: {out}{error}");
+        out
+    }
+
+    /// A command of tepui in the container of a service: its output, empty if it fails.
+    fn tepui(&self, service: &str, words: &[&str]) -> String {
+        let output = self.run(&[&["exec", "-T", service, "tepui"], words].concat());
+        if output.status.success() { String::from_utf8_lossy(&output.stdout).into_owned() } else { String::new() }
+    }
+
+    fn leads(&self, service: &str) -> bool {
+        let read = ["exec", "-T", service, "wget", "-q", "-O", "-", "http://127.0.0.1:5050/metrics/snapshot"];
+        let metrics: Value = serde_json::from_slice(&self.run(&read).stdout).unwrap_or_default();
+        metrics["master/elected"] == 1.0
+    }
+
+    /// Number of running tasks, as a master tells.
+    fn running(&self, service: &str) -> usize {
+        self.tepui(service, &["tasks"]).lines().filter(|line| line.contains(" running ")).count()
+    }
+}
+
+impl Drop for Compose {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let logs = self.run(&["logs", "--tail=20"]);
+            eprintln!("{}", String::from_utf8_lossy(&logs.stdout));
+        }
+        self.run(&["down", "--volumes", "--timeout=2"]);
+    }
+}
+
+fn repository() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Builds an image of a directory, by a Dockerfile.
+fn build(dockerd: &Dockerd, name: &str, dockerfile: &Path, directory: &Path) {
+    let (file, directory) = (dockerfile.to_string_lossy(), directory.to_string_lossy());
+    let built = dockerd.docker(&["build", "-q", "-t", name, "-f", &file, &directory]);
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    fs::remove_dir_all(&*directory).unwrap();
+}
+
+/// The image of ZooKeeper: Debian's, and the Java that is installed. `None` if there is none.
+fn zookeeper(dockerd: &Dockerd) -> Option<()> {
+    let jar = fs::canonicalize("/usr/share/java/zookeeper.jar").ok()?;
+    let java = Command::new("sh").args(["-c", "readlink -f $(command -v java)"]).run();
+    let java = PathBuf::from(String::from_utf8(java.stdout).ok()?.trim());
+    let home = java.parent()?.parent()?.to_owned();
+    let root = dockerd.path("zoo");
+    let copy = |from: &Path| {
+        let to = root.join(from.strip_prefix("/").unwrap());
+        fs::create_dir_all(to.parent().unwrap()).unwrap();
+        // Links that lead nowhere are left out.
+        Command::new("cp").args(["-rL"]).arg(from).arg(&to).run();
+    };
+    copy(&home);
+    for entry in fs::read_dir(jar.parent()?).ok()?.flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let wanted = ["zookeeper", "slf4j", "netty", "commons-cli", "metrics-core", "snappy", "jackson"];
+        if wanted.iter().any(|start| name.starts_with(start)) {
+            copy(&entry.path());
+        }
+    }
+    let libraries = Command::new("find").arg(home.join("lib")).args(["-name", "*.so"]).run();
+    let libraries = String::from_utf8(libraries.stdout).ok()?;
+    let programs: Vec<&str> = std::iter::once(java.to_str()?).chain(libraries.lines()).collect();
+    programs_into(&root, &programs);
+    for directory in ["data", "tmp"] {
+        fs::create_dir_all(root.join(directory)).unwrap();
+    }
+    fs::write(root.join("zoo.cfg"), "tickTime=2000\ndataDir=/data\nclientPort=2181\nadmin.enableServer=false\n")
+        .unwrap();
+    let main = "org.apache.zookeeper.server.quorum.QuorumPeerMain";
+    let words = serde_json::json!([java, "-Xmx128m", "-cp", "/usr/share/java/*", main, "/zoo.cfg"]);
+    let file = dockerd.path("zoo.Dockerfile");
+    fs::write(&file, format!("FROM scratch\nCOPY . /\nENTRYPOINT {words}\n")).unwrap();
+    build(dockerd, "zoo:1", &file, &root);
+    Some(())
+}
+
+fn prometheus(dockerd: &Dockerd) {
+    let root = dockerd.path("prom");
+    programs_into(&root, &["/usr/bin/prometheus"]);
+    let flags = ["--config.file=/etc/prometheus/prometheus.yml", "--storage.tsdb.path=/prometheus"];
+    let assets = ["--web.console.templates=/usr", "--web.console.libraries=/usr"];
+    let words = serde_json::json!([&["/usr/bin/prometheus"][..], &flags, &assets].concat());
+    let file = dockerd.path("prom.Dockerfile");
+    fs::write(&file, format!("FROM scratch\nCOPY . /\nENTRYPOINT {words}\n")).unwrap();
+    build(dockerd, "prom:1", &file, &root);
+}
+
+fn tepui(dockerd: &Dockerd) {
+    let image = dockerd.path("image");
+    let script = repository().join("contrib/docker/root");
+    let collected = Command::new(script).arg(&image).arg(binary()).run();
+    assert!(collected.status.success(), "{}", String::from_utf8_lossy(&collected.stderr));
+    build(dockerd, "tepui:1", &repository().join("Dockerfile"), &image);
+}
+
+#[test]
+fn compose_cluster_survives_its_leading_master() {
+    let has_all = ["/bin/busybox", "/usr/bin/prometheus"].iter().all(|path| Path::new(path).exists());
+    if !nix::unistd::geteuid().is_root() || !has_all {
+        return println!("not run: it needs root, busybox-static and prometheus");
+    }
+    let Some(dockerd) = Dockerd::start("compose") else { return };
+    if zookeeper(&dockerd).is_none() {
+        return println!("not run: it needs Debian's ZooKeeper");
+    }
+    prometheus(&dockerd);
+    tepui(&dockerd);
+    let cluster = Compose { dockerd, port: free_port(), prometheus_port: free_port() };
+    if !cluster.run(&["version"]).status.success() {
+        return println!("NOT RUN: there is no docker compose; install it with: apt install docker-compose");
+    }
+    cluster.ok(&["up", "--detach"]);
+    until("a task runs", || {
+        let ran = cluster.tepui("master1", &["execute", "--command=echo hello"]);
+        ran.contains("TASK_FINISHED") && ran.contains("\nhello\n")
+    });
+    until("all agents and frameworks are there", || {
+        let agents = cluster.tepui("master1", &["agents"]);
+        let frameworks = cluster.tepui("master1", &["frameworks"]);
+        agents.matches(" active ").count() == 3 && frameworks.matches(" active ").count() == 3
+    });
+    let submit = ["job", "submit", "--name=long", "--command=exec sleep 1000", "--count=6", "--cpus=0.1"];
+    assert!(cluster.tepui("binpack", &submit).contains("submitted"));
+    until("the job's tasks run", || cluster.running("master1") == 6);
+
+    let leader = MASTERS.into_iter().find(|service| cluster.leads(service)).expect("one leads");
+    let other = MASTERS.into_iter().find(|service| *service != leader).unwrap();
+    cluster.ok(&["kill", leader]);
+    until("another master leads", || MASTERS.into_iter().any(|service| service != leader && cluster.leads(service)));
+    until("the tasks are known to it", || cluster.running(other) == 6);
+    assert!(!cluster.tepui(other, &["tasks", "--all"]).contains("failed"));
+    until("Prometheus knows of one leader", || {
+        let query = "/api/v1/query?query=sum(tepui_master_elected)";
+        let answer = get(&format!("127.0.0.1:{}", cluster.prometheus_port), query).unwrap_or_default();
+        let answer: Value = serde_json::from_str(&answer).unwrap_or_default();
+        answer["data"]["result"][0]["value"][1] == "1"
+    });
+}
