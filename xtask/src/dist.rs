@@ -28,7 +28,8 @@ const BENCHMARKS: [&[&str]; 6] = [
 /// Weights of the profiles: the demo processes video frames, whose counts would hide all others.
 const WEIGHTS: [(&str, u32); 3] = [("laboratory", 20), ("live", 60), ("demo", 1)];
 /// What goes into the archive beside the program.
-const FILES: [&str; 4] = ["README.md", "CHANGELOG.md", "LICENSE", "docs"];
+const FILES: [&str; 7] =
+    ["README.md", "CHANGELOG.md", "LICENSE", "docs", "contrib", "Dockerfile", "docker-compose.yml"];
 /// Unit separator, by which cargo splits encoded compiler flags.
 const SEPARATOR: &str = "\u{1f}";
 
@@ -49,8 +50,18 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         profile.map(|path| format!("-Cprofile-use={}{SEPARATOR}-Cllvm-args=-no-pgo-warn-mismatch", path.display()));
     let program = program(&directory, &executor, flags.as_deref().unwrap_or_default())?;
     let archive = archive(&directory, &program)?;
+    package(&directory, &program)?;
     steps::run(&mut cargo(&["build", "--release", "--package", "tepui"]))?;
     report(&target().join("release/tepui"), &program, &archive)
+}
+
+/// Makes the Debian package of the program.
+///
+/// # Errors
+/// dpkg-deb is missing, or fails.
+fn package(directory: &Path, program: &Path) -> Result<()> {
+    let mut build = Command::new(root().join("contrib/debian/build"));
+    steps::run(build.arg(program).arg(env!("CARGO_PKG_VERSION")).arg(directory))
 }
 
 /// Builds the executors' program with a cargo profile, linked statically: it starts faster, and runs in containers

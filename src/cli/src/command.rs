@@ -1,11 +1,13 @@
 //! The command line: every command with its flags. What a command does is in the module of its name.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Result;
-use clap::{CommandFactory, Parser, Subcommand};
+use anyhow::{Context, Result};
+use clap::{Arg, ArgAction, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
+use daemon::flags::{Kind, Part};
 
 #[cfg(not(feature = "lab"))]
 use crate::absent;
@@ -94,8 +96,14 @@ enum Command {
     Demo(absent::Args),
     /// Print a completion script for a shell
     Completions {
-        /// Which shell
+        /// The shell
         shell: Shell,
+    },
+    /// Write the manual pages of all commands
+    #[command(hide = true)]
+    Man {
+        /// Directory for the pages
+        directory: PathBuf,
     },
 }
 
@@ -150,11 +158,40 @@ impl Cli {
             Command::Completions { shell } => {
                 // Into memory first: what writes the script panics where it cannot.
                 let mut script = Vec::new();
-                clap_complete::generate(shell, &mut Cli::command(), "tepui", &mut script);
+                clap_complete::generate(shell, &mut whole(), "tepui", &mut script);
                 read::print(String::from_utf8_lossy(&script).trim_end())
+            }
+            Command::Man { directory } => {
+                clap_mangen::generate_to(whole(), &directory)
+                    .with_context(|| format!("cannot write to '{}'", directory.display()))?;
+                Ok(ExitCode::SUCCESS)
             }
         }
     }
+}
+
+/// All commands, with the flags of daemons, which clap does not read.
+fn whole() -> clap::Command {
+    let daemon = |part: Part| {
+        let flags = part.groups().iter().flat_map(|group| group.flags.iter().map(move |flag| (group, flag)));
+        let args = flags.map(|(group, flag)| {
+            let arg = Arg::new(flag.name).long(flag.name).help(flag.described());
+            let arg = arg.help_heading(group.about.trim().trim_end_matches('.'));
+            match flag.kind {
+                Kind::Bool => arg.action(ArgAction::SetTrue),
+                _ => arg.require_equals(true).value_name("VALUE"),
+            }
+        });
+        move |old: clap::Command| {
+            let about = old.get_about().cloned().unwrap_or_default();
+            clap::Command::new(part.command())
+                .about(about)
+                .disable_help_flag(true)
+                .disable_version_flag(true)
+                .args(args)
+        }
+    };
+    Cli::command().mut_subcommand("master", daemon(Part::Master)).mut_subcommand("agent", daemon(Part::Agent))
 }
 
 #[cfg(test)]
@@ -164,6 +201,15 @@ mod tests {
     #[test]
     fn the_definition_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn completions_and_pages_have_the_flags_of_daemons() {
+        let mut all = whole();
+        all.build();
+        let names: Vec<&str> =
+            all.find_subcommand("agent").unwrap().get_arguments().filter_map(Arg::get_long).collect();
+        assert!(names.contains(&"isolation") && names.contains(&"help"), "{names:?}");
     }
 
     #[test]

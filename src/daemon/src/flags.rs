@@ -21,7 +21,7 @@ pub use master::MasterFlags;
 pub use shared::{LoggingFlags, NetworkFlags};
 pub(crate) use spec::Json;
 use spec::{Effect, FlagValue};
-pub use spec::{Flag, Kind, ValueError};
+pub use spec::{Flag, Group, Kind, ValueError};
 
 /// The largest file that a flag's `file://` value or `--config` may name.
 const FILE_LIMIT: u64 = 16 << 20;
@@ -36,13 +36,17 @@ pub enum Part {
 }
 
 impl Part {
-    /// The flags of this daemon.
-    pub fn flags(self) -> impl Iterator<Item = &'static Flag> {
-        let groups = match self {
+    /// The flags of this daemon by subject.
+    pub fn groups(self) -> &'static [Group] {
+        match self {
             Part::Master => master::MASTER,
             Part::Agent => agent::AGENT,
-        };
-        groups.iter().copied().flatten()
+        }
+    }
+
+    /// The flags of this daemon.
+    pub fn flags(self) -> impl Iterator<Item = &'static Flag> {
+        self.groups().iter().flat_map(|group| group.flags)
     }
 
     /// The subcommand that runs this daemon.
@@ -284,6 +288,7 @@ fn from_command_line(
         if argument == "--" {
             break;
         }
+        let argument = if argument == "-h" { "--help" } else { argument };
         let Some(rest) = argument.strip_prefix("--") else {
             warnings.push(format!("the argument '{argument}' is no flag and is ignored"));
             continue;
@@ -390,19 +395,24 @@ pub(crate) fn read_limited(path: &Path) -> std::io::Result<String> {
     std::fs::read_to_string(path)
 }
 
-/// The text of `--help`.
+/// The text of `--help`: the flags by subject.
 pub fn help(part: Part) -> String {
+    let command = part.command();
     let mut text = format!(
-        "Usage: tepui {} [--name=value ...]\n\nEvery flag can also be set by MESOS_NAME or TEPUI_NAME, or in the file of --config.\n\n",
-        part.command()
+        "Usage: tepui {command} [--name=value ...]\n\n\
+         Every flag can also be set by MESOS_NAME or TEPUI_NAME, or in the file of --config, which is TOML:\n\n    \
+         work_dir = \"/var/lib/tepui/{command}\"\n    {} = true\n\n\
+         contrib/config/{command}.toml has all flags. The command line wins over the environment, and that over the file.\n",
+        if part == Part::Master { "authenticate_agents" } else { "switch_user" },
     );
-    let mut flags: Vec<&Flag> = part.flags().collect();
-    flags.sort_by_key(|flag| flag.name);
-    for flag in flags {
-        let value = if flag.kind == Kind::Bool { "" } else { "=VALUE" };
-        let default = flag.default.map(|default| format!(" [{default}]")).unwrap_or_default();
-        let note = flag.note().map(|note| format!(" ({note})")).unwrap_or_default();
-        text.push_str(&format!("  --{}{value}\n        {}{default}{note}\n", flag.name, flag.help.trim()));
+    for group in part.groups() {
+        text.push_str(&format!("\n{}:\n", group.about.trim().trim_end_matches('.')));
+        let mut flags: Vec<&Flag> = group.flags.iter().collect();
+        flags.sort_by_key(|flag| flag.name);
+        for flag in flags {
+            let value = if flag.kind == Kind::Bool { "" } else { "=VALUE" };
+            text.push_str(&format!("  --{}{value}\n        {}\n", flag.name, flag.described()));
+        }
     }
     text
 }
@@ -484,6 +494,29 @@ mod tests {
         ] {
             let error = load(arguments, &[]).unwrap_err().to_string();
             assert!(error.contains(words), "{error}");
+        }
+    }
+
+    /// The examples have every flag that is read, commented out, as it is by default or as an example.
+    #[test]
+    fn config_examples_have_every_flag() {
+        for part in [Part::Master, Part::Agent] {
+            let name = format!("../../contrib/config/{}.toml", part.command());
+            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
+            let text = std::fs::read_to_string(&path).unwrap();
+            from_file(part, &path).unwrap();
+            let all = text.lines().map(|line| match line.strip_prefix("# ") {
+                Some(rest) if rest.split(' ').nth(1) == Some("=") => rest,
+                _ => line,
+            });
+            let all_path = std::env::temp_dir().join(format!("tepui-{}-{}.toml", part.command(), std::process::id()));
+            std::fs::write(&all_path, all.collect::<Vec<_>>().join("\n")).unwrap();
+            let values = from_file(part, &all_path).unwrap();
+            std::fs::remove_file(&all_path).unwrap();
+            for flag in part.flags().filter(|flag| flag.effect == Effect::Read) {
+                let text = values.get(flag.name).unwrap_or_else(|| panic!("{} has no {}", path.display(), flag.name));
+                assert!(flag.kind.normalise(text).is_ok(), "{}: {text}", flag.name);
+            }
         }
     }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::shared::{LoggingFlags, NetworkFlags};
-use super::spec::{Address, Bytes, Flag, Json, Kind, flags};
+use super::spec::{Address, Bytes, Flag, Group, Json, Kind, flags};
 use super::{FlagError, Flags};
 
 flags! {
@@ -346,7 +346,6 @@ pub(super) const UNREAD: &[Flag] = &[
     Flag::unsupported("network_enable_socket_statistics_details", Kind::Bool, Some("false"), "port_mapping statistics"),
     Flag::unsupported("network_enable_socket_statistics_summary", Kind::Bool, Some("false"), "port_mapping statistics"),
     Flag::unsupported("resource_provider_config_dir", Kind::Path, None, "local resource provider configs"),
-    Flag::of_loader("version", Kind::Bool, Some("false"), "print and exit"),
     Flag::unsupported("volume_gid_range", Kind::Text, None, "gids for shared volumes, e.g. `[10000-20000]`"),
     Flag::unsupported("xfs_kill_containers", Kind::Bool, Some("false"), "soft/hard gap and kill"),
     Flag::unsupported("xfs_project_range", Kind::Text, Some("[5000-10000]"), "project ids"),
@@ -370,22 +369,23 @@ pub struct AgentFlags {
 }
 
 /// The groups of flags, and those that nothing reads.
-pub(super) const AGENT: &[&[Flag]] = &[
-    NetworkFlags::FLAGS,
-    LoggingFlags::FLAGS,
-    NodeFlags::FLAGS,
-    RegistrationFlags::FLAGS,
-    AccessFlags::FLAGS,
-    ExecutorFlags::FLAGS,
-    GcFlags::FLAGS,
-    FetcherFlags::FLAGS,
-    IsolationFlags::FLAGS,
-    ContainerNetworkFlags::FLAGS,
-    ContainerizerFlags::FLAGS,
-    ImageFlags::FLAGS,
-    OversubscriptionFlags::FLAGS,
-    UNREAD,
-    super::shared::UNREAD,
+pub(super) const AGENT: &[Group] = &[
+    NetworkFlags::GROUP,
+    LoggingFlags::GROUP,
+    NodeFlags::GROUP,
+    RegistrationFlags::GROUP,
+    AccessFlags::GROUP,
+    ExecutorFlags::GROUP,
+    GcFlags::GROUP,
+    FetcherFlags::GROUP,
+    IsolationFlags::GROUP,
+    ContainerNetworkFlags::GROUP,
+    ContainerizerFlags::GROUP,
+    ImageFlags::GROUP,
+    OversubscriptionFlags::GROUP,
+    super::shared::GENERAL,
+    Group { about: " Not supported, or without effect.", flags: UNREAD },
+    Group { about: " Not supported, or without effect, in both daemons.", flags: super::shared::UNREAD },
 ];
 
 impl AgentFlags {

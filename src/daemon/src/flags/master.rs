@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::shared::{LoggingFlags, NetworkFlags};
-use super::spec::{Address, Bytes, Flag, Json, Kind, flags};
+use super::spec::{Address, Bytes, Flag, Group, Json, Kind, flags};
 use super::{FlagError, Flags};
 
 flags! {
@@ -185,7 +185,6 @@ pub(super) const UNREAD: &[Flag] = &[
     Flag::unsupported("modules", Kind::Json, None, "module JSON"),
     Flag::unsupported("modules_dir", Kind::Path, None, "directory of module manifests; exclusive with modules"),
     Flag::unsupported("registry_strict", Kind::Bool, Some("false"), "true is rejected (disabled flag)"),
-    Flag::of_loader("version", Kind::Bool, Some("false"), "print and exit"),
 ];
 
 /// All flags of the master.
@@ -201,17 +200,18 @@ pub struct MasterFlags {
 }
 
 /// The groups of flags, and those that nothing reads.
-pub(super) const MASTER: &[&[Flag]] = &[
-    NetworkFlags::FLAGS,
-    LoggingFlags::FLAGS,
-    IdentityFlags::FLAGS,
-    AccessFlags::FLAGS,
-    StateFlags::FLAGS,
-    AgentHealthFlags::FLAGS,
-    AllocationFlags::FLAGS,
-    FrameworkFlags::FLAGS,
-    UNREAD,
-    super::shared::UNREAD,
+pub(super) const MASTER: &[Group] = &[
+    NetworkFlags::GROUP,
+    LoggingFlags::GROUP,
+    IdentityFlags::GROUP,
+    AccessFlags::GROUP,
+    StateFlags::GROUP,
+    AgentHealthFlags::GROUP,
+    AllocationFlags::GROUP,
+    FrameworkFlags::GROUP,
+    super::shared::GENERAL,
+    Group { about: " Not supported, or without effect.", flags: UNREAD },
+    Group { about: " Not supported, or without effect, in both daemons.", flags: super::shared::UNREAD },
 ];
 
 impl MasterFlags {

@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use super::spec::{Flag, Json, Kind, flags};
+use super::spec::{Flag, Group, Json, Kind, flags};
 
 flags! {
     /// Where the daemon listens, and how it names itself.
@@ -52,11 +52,19 @@ pub(super) const UNREAD: &[Flag] = &[
         "the log of a scheduler is its own",
     ),
     Flag::without_effect("logbufsecs", Kind::Count, Some("0"), "flush delay", "log lines are written at once"),
-    Flag::of_loader("help", Kind::Bool, Some("false"), "print the flags and exit"),
-    Flag::of_loader(
-        "config",
-        Kind::Text,
-        None,
-        "TOML file of flags: one `name = value` a line; environment and command line win over it",
-    ),
 ];
+
+/// Flags that both daemons use while they load the others.
+pub(super) const GENERAL: Group = Group {
+    about: " General.",
+    flags: &[
+        Flag::of_loader("help", Kind::Bool, Some("false"), "print the flags and exit"),
+        Flag::of_loader("version", Kind::Bool, Some("false"), "print and exit"),
+        Flag::of_loader(
+            "config",
+            Kind::Text,
+            None,
+            "TOML file of flags: one `name = value` a line; environment and command line win over it",
+        ),
+    ],
+};

@@ -23,6 +23,15 @@ pub struct Flag {
     pub(crate) effect: Effect,
 }
 
+/// Flags that belong together.
+#[derive(Clone, Copy, Debug)]
+pub struct Group {
+    /// The subject, as a title.
+    pub about: &'static str,
+    /// The flags.
+    pub flags: &'static [Flag],
+}
+
 /// What happens to the value of a flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
@@ -83,6 +92,13 @@ impl Flag {
         Flag { aliases, ..self }
     }
 
+    /// The help with the default, and a note about a flag that is not read.
+    pub fn described(&self) -> String {
+        let default = self.default.map(|default| format!(" [{default}]")).unwrap_or_default();
+        let note = self.note().map(|note| format!(" ({note})")).unwrap_or_default();
+        format!("{}{default}{note}", self.help.trim())
+    }
+
     /// Note for `--help` about a flag that is not read.
     pub(crate) fn note(&self) -> Option<&'static str> {
         match self.effect {
@@ -109,7 +125,7 @@ macro_rules! flags {
 
         impl $group {
             /// The flags of the group.
-            pub(crate) const FLAGS: &[$crate::flags::Flag] = &[$($crate::flags::Flag {
+            pub(crate) const GROUP: $crate::flags::Group = $crate::flags::Group { about: concat!($($about),+), flags: &[$($crate::flags::Flag {
                 name: stringify!($name),
                 aliases: &[$($(stringify!($alias)),+)?],
                 default: {
@@ -121,7 +137,7 @@ macro_rules! flags {
                 kind: <$type as $crate::flags::spec::FlagValue>::KIND,
                 help: concat!($($help),+),
                 effect: $crate::flags::spec::Effect::Read,
-            }),+];
+            }),+] };
 
             /// Converts the texts of the group's flags.
             ///
