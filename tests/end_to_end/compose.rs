@@ -1,7 +1,7 @@
 //! The cluster of docker-compose.yml on a `dockerd` of the test's own, until the leading master is killed.
 //!
-//! No registry of images is there: those of ZooKeeper and Prometheus are made of this machine's programs. Needs root and
-//! Docker; where there is no daemon the test says so.
+//! No registry of images is there: those of ZooKeeper and Prometheus are made of this machine's programs. Needs root
+//! and Docker; where there is no daemon the test says so.
 
 use std::fs;
 use std::path::{Path, PathBuf};

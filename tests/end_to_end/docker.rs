@@ -24,8 +24,8 @@ pub struct Dockerd {
 }
 
 impl Dockerd {
-    /// A daemon whose directory has this name. `None`, with the reason on standard output, if Docker is not installed or
-    /// cannot start.
+    /// A daemon whose directory has this name. `None`, with the reason on standard output, if Docker is not installed
+    /// or cannot start.
     pub fn start(name: &str) -> Option<Dockerd> {
         let directory = std::env::temp_dir().join(format!("tepui-{name}-{}", std::process::id()));
         fs::create_dir_all(&directory).unwrap();

@@ -15,7 +15,7 @@ use crate::absent;
 use crate::demo;
 #[cfg(feature = "lab")]
 use crate::lab;
-use crate::{daemons, execute, framework, job, operate, read, task};
+use crate::{daemons, execute, framework, job, operate, read, task, top};
 
 /// A two-level, resource-offer cluster manager that speaks every wire of Apache Mesos 1.11.
 #[derive(Debug, Parser)]
@@ -42,6 +42,8 @@ enum Command {
     /// Print what tasks write, run commands inside them, kill them, show what they use
     #[command(subcommand)]
     Task(task::Command),
+    /// Watch agents, roles, frameworks and tasks of a cluster
+    Top(top::Args),
     /// List the agents of a cluster; drain, deactivate, reactivate or remove one
     Agents(read::agents::Args),
     /// List the frameworks of a cluster; end one
@@ -127,6 +129,7 @@ impl Cli {
             Command::Execute(args) => execute::run(*args),
             Command::Tasks(args) => read::tasks::run(&args),
             Command::Task(command) => command.run(),
+            Command::Top(args) => top::run(&args),
             Command::Agents(read::agents::Args { action: Some(action), .. }) => action.run(),
             Command::Agents(args) => read::agents::run(&args),
             Command::Frameworks(read::frameworks::Args { action: Some(action), .. }) => action.run(),

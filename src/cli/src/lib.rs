@@ -25,6 +25,7 @@ mod read;
 mod sandbox;
 mod say;
 mod task;
+mod top;
 mod waiting;
 
 use std::process::ExitCode;

@@ -208,7 +208,8 @@ fn attributes(agent: &Agent) -> String {
     given.map(|(name, of)| format!("{name}:{}", value(of))).collect::<Vec<String>>().join(";")
 }
 
-fn state(agent: &Agent) -> &'static str {
+/// What becomes of an agent, in a word.
+pub(crate) fn state(agent: &Agent) -> &'static str {
     match (agent.drain_info.state.as_str(), agent.active, agent.deactivated) {
         ("DRAINING", ..) => "draining",
         ("DRAINED", ..) => "drained",

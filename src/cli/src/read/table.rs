@@ -18,31 +18,50 @@ pub(crate) fn table(titles: &[&str]) -> Table {
     table
 }
 
-/// A row of texts, of which the one at `column` is a state: coloured at a terminal, unless `NO_COLOR` is set.
-pub(crate) fn with_state(row: impl IntoIterator<Item = String>, column: usize) -> Vec<Cell> {
-    let mut cells: Vec<Cell> = Vec::new();
-    for (index, text) in row.into_iter().enumerate() {
-        let colour = if index == column { colour(&text) } else { None };
-        let cell = Cell::new(text);
-        cells.push(match colour {
-            Some(colour) if stdio::allows_colours() => cell.fg(colour),
-            _ => cell,
-        });
-    }
-    cells
+/// What a state means for an operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tone {
+    Good,
+    Changing,
+    Bad,
 }
 
-/// The colour of a state of a task, an agent or a framework; none for what has ended as intended.
-fn colour(state: &str) -> Option<Color> {
+impl Tone {
+    pub(crate) fn into_terminal(self) -> ratatui::style::Color {
+        match self {
+            Tone::Good => ratatui::style::Color::Green,
+            Tone::Changing => ratatui::style::Color::Yellow,
+            Tone::Bad => ratatui::style::Color::Red,
+        }
+    }
+}
+
+/// The tone of a state of a task, an agent or a framework; none for what has ended as intended, and for other texts.
+pub(crate) fn tone(state: &str) -> Option<Tone> {
     match state {
-        "active" | "running" | "healthy" => Some(Color::DarkGreen),
+        "active" | "running" | "healthy" => Some(Tone::Good),
         "staging" | "starting" | "killing" | "draining" | "deactivated" | "recovered" | "inactive" => {
-            Some(Color::DarkYellow)
+            Some(Tone::Changing)
         }
         "failed" | "error" | "lost" | "dropped" | "gone" | "gone_by_operator" | "unreachable" | "unhealthy"
-        | "disconnected" => Some(Color::DarkRed),
+        | "disconnected" => Some(Tone::Bad),
         _ => None,
     }
+}
+
+/// A row of texts, of which the one at `column` is a state: coloured at a terminal, unless `NO_COLOR` is set.
+pub(crate) fn with_state(row: impl IntoIterator<Item = String>, column: usize) -> Vec<Cell> {
+    let cell = |(index, text): (usize, String)| {
+        let tone = tone(&text).filter(|_| index == column && stdio::allows_colours());
+        let cell = Cell::new(text);
+        match tone {
+            Some(Tone::Good) => cell.fg(Color::DarkGreen),
+            Some(Tone::Changing) => cell.fg(Color::DarkYellow),
+            Some(Tone::Bad) => cell.fg(Color::DarkRed),
+            None => cell,
+        }
+    };
+    row.into_iter().enumerate().map(cell).collect()
 }
 
 /// A number with as many decimals as it needs, three at most.

@@ -10,7 +10,7 @@ mod keys;
 mod kill;
 mod logs;
 mod terminal;
-mod top;
+pub(crate) mod top;
 
 use std::process::ExitCode;
 

@@ -2,13 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use serde::{Deserialize, Serialize};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
 
 use crate::connect::MasterArgs;
-use crate::read::model::Agents;
+use crate::read::model::{Agent, Agents};
 use crate::read::print;
 use crate::read::table::{number, table};
 
@@ -38,7 +41,7 @@ struct Entry {
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-struct Statistics {
+pub(crate) struct Statistics {
     timestamp: f64,
     cpus_user_time_secs: f64,
     cpus_system_time_secs: f64,
@@ -48,6 +51,9 @@ struct Statistics {
     mem_rss_bytes: f64,
     mem_limit_bytes: f64,
     processes: u32,
+    /// Seconds in which some process waited for processors, memory and disks, where that is counted.
+    #[serde(skip)]
+    stalled: [Option<f64>; 3],
 }
 
 /// Measures and prints.
@@ -58,9 +64,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let interval = base::parse_duration(&args.interval)?.max(Duration::from_millis(100));
     let text = crate::block_on(async {
         let agents: Agents = args.master.read("/slaves").await?;
-        let first = measure(&agents).await;
+        let agents: Vec<&Agent> = agents.slaves.iter().collect();
+        let (first, _) = measure(&agents).await;
         tokio::time::sleep(interval).await;
-        let second = measure(&agents).await;
+        let (second, silent) = measure(&agents).await;
+        silent.iter().for_each(|why| stdio::err!("left out: {why}"));
         let mut used = rows(&first, &second);
         used.truncate(args.count);
         Ok(if args.json { serde_json::to_string_pretty(&used)? } else { show(&used, second.len()) })
@@ -68,37 +76,82 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     print(&text)
 }
 
-type Measured = BTreeMap<(String, String, String), Statistics>;
+/// What executors have used, by host, framework and executor.
+pub(crate) type Measured = BTreeMap<(String, String, String), Statistics>;
 
-/// What the executors of all agents use, by host, framework and executor.
-async fn measure(agents: &Agents) -> Measured {
-    let mut all = Measured::new();
-    for agent in &agents.slaves {
-        match statistics(agent.address()).await {
-            Ok(entries) => all.extend(
-                entries
-                    .into_iter()
-                    .map(|entry| ((agent.hostname.clone(), entry.framework_id, entry.executor_id), entry.statistics)),
-            ),
-            Err(error) => stdio::err!("{} is left out: {error:#}", agent.hostname),
+/// Maximum number of agents that are asked at the same time, and the time that each has to answer.
+const QUESTIONS: usize = 64;
+const ANSWER: Duration = Duration::from_secs(2);
+
+/// What the executors of agents use; and for each agent that gives no answer its host, with the reason.
+pub(crate) async fn measure(agents: &[&Agent]) -> (Measured, Vec<String>) {
+    let (mut questions, slots) = (JoinSet::new(), Arc::new(Semaphore::new(QUESTIONS)));
+    for agent in agents {
+        let (host, address, slots) = (agent.hostname.clone(), agent.address().to_owned(), slots.clone());
+        questions.spawn(async move {
+            let _slot = slots.acquire_owned().await;
+            let statistics = tokio::time::timeout(ANSWER, statistics(&address)).await;
+            (host, statistics.unwrap_or_else(|_| Err(anyhow!("no answer in {ANSWER:?}"))))
+        });
+    }
+    let (mut all, mut silent) = (Measured::new(), Vec::new());
+    while let Some(answer) = questions.join_next().await {
+        match answer {
+            Ok((host, Ok(entries))) => {
+                let key = |entry: &Entry| (host.clone(), entry.framework_id.clone(), entry.executor_id.clone());
+                all.extend(entries.into_iter().map(|entry| (key(&entry), entry.statistics)));
+            }
+            Ok((host, Err(error))) => silent.push(format!("{host}: {error:#}")),
+            Err(_) => {}
+        }
+    }
+    (all, silent)
+}
+
+/// The statistics of an agent's executors, with the time that their processes waited, where the kernel counts that.
+async fn statistics(address: &str) -> Result<Vec<Entry>> {
+    let reply = wire::client::get(&format!("{address}/monitor/statistics")).await?;
+    let mut entries: Vec<Entry> = serde_json::from_slice(&reply.body)?;
+    if entries.is_empty() {
+        return Ok(entries);
+    }
+    // An agent of Mesos's has no such page.
+    let Ok(metrics) = wire::client::get(&format!("{address}/metrics")).await else { return Ok(entries) };
+    let text = metrics.text();
+    let pressures = pressures(&text);
+    for Entry { framework_id, executor_id, statistics } in &mut entries {
+        let owner = (framework_id.as_str(), executor_id.as_str());
+        statistics.stalled = ["cpu", "memory", "io"].map(|one| pressures.get(&(owner.0, owner.1, one)).copied());
+    }
+    Ok(entries)
+}
+
+/// Seconds in which some process of an executor's container waited, by framework, executor and resource.
+fn pressures(metrics: &str) -> BTreeMap<(&str, &str, &str), f64> {
+    let mut all = BTreeMap::new();
+    for line in metrics.lines().filter(|line| line.contains("kind=\"some\"")) {
+        let Some(labels) = line.strip_prefix("tepui_container_pressure_seconds_total{") else { continue };
+        let label = |name: &str| {
+            let (_, rest) = labels.split_once(&format!("{name}=\""))?;
+            Some(rest.split_once('"')?.0)
+        };
+        let value = line.rsplit(' ').next().and_then(|text| text.parse::<f64>().ok());
+        let key = (label("framework_id"), label("executor_id"), label("resource"));
+        if let ((Some(framework), Some(executor), Some(resource)), Some(value)) = (key, value) {
+            *all.entry((framework, executor, resource)).or_insert(0.0) += value;
         }
     }
     all
 }
 
-async fn statistics(address: &str) -> Result<Vec<Entry>> {
-    let reply = wire::client::get(&format!("{address}/monitor/statistics")).await?;
-    Ok(serde_json::from_slice(&reply.body)?)
-}
-
 /// What one executor used between two measurements.
 #[derive(Debug, Serialize)]
-struct Row {
+pub(crate) struct Row {
     executor_id: String,
     framework_id: String,
     hostname: String,
     /// Processors used, in the mean.
-    cpus: f64,
+    pub(crate) cpus: f64,
     /// Of how many.
     cpus_limit: f64,
     /// The part of the time in which it was kept from them.
@@ -106,10 +159,12 @@ struct Row {
     mem_rss_bytes: f64,
     mem_limit_bytes: f64,
     processes: u32,
+    /// Parts of the time in which some process waited for processors, memory and disks; null where that is not counted.
+    stalled: [Option<f64>; 3],
 }
 
 /// A row for each executor that was there both times, the busiest first.
-fn rows(first: &Measured, second: &Measured) -> Vec<Row> {
+pub(crate) fn rows(first: &Measured, second: &Measured) -> Vec<Row> {
     let row = |(key, now): (&(String, String, String), &Statistics)| {
         let before = first.get(key)?;
         let wall = (now.timestamp - before.timestamp).max(1e-3);
@@ -126,6 +181,7 @@ fn rows(first: &Measured, second: &Measured) -> Vec<Row> {
             mem_rss_bytes: now.mem_rss_bytes,
             mem_limit_bytes: now.mem_limit_bytes,
             processes: now.processes,
+            stalled: std::array::from_fn(|at| Some(share(now.stalled[at]? - before.stalled[at]?))),
         })
     };
     let mut rows: Vec<Row> = second.iter().filter_map(row).collect();
@@ -133,33 +189,66 @@ fn rows(first: &Measured, second: &Measured) -> Vec<Row> {
     rows
 }
 
+/// The titles of [`cells`].
+pub(crate) const TITLES: [&str; 12] = [
+    "TASK",
+    "HOST",
+    ">CPU",
+    ">OF",
+    ">THROTTLED",
+    ">MIB",
+    ">OF",
+    ">CPU WAIT",
+    ">MEM WAIT",
+    ">IO WAIT",
+    ">PROCESSES",
+    "FRAMEWORK",
+];
+
+/// A row in words.
+pub(crate) fn cells(row: &Row) -> Vec<String> {
+    const MEBIBYTE: f64 = 1_048_576.0;
+    let [cpu, memory, io] =
+        row.stalled.map(|part| part.map_or("-".to_owned(), |part| format!("{:.0} %", 100.0 * part)));
+    vec![
+        row.executor_id.clone(),
+        row.hostname.clone(),
+        format!("{:.2}", row.cpus),
+        number(row.cpus_limit),
+        format!("{:.0} %", 100.0 * row.throttled),
+        format!("{:.1}", row.mem_rss_bytes / MEBIBYTE),
+        number((row.mem_limit_bytes / MEBIBYTE).round()),
+        cpu,
+        memory,
+        io,
+        row.processes.to_string(),
+        row.framework_id.clone(),
+    ]
+}
+
 /// The rows as a table; `all` executors have a container.
 fn show(rows: &[Row], all: usize) -> String {
-    const MEBIBYTE: f64 = 1_048_576.0;
-    let titles = ["TASK", "HOST", ">CPU", ">OF", ">THROTTLED", ">MIB", ">OF", ">PROCESSES", "FRAMEWORK"];
-    let mut table = table(&titles);
+    let mut table = table(&TITLES);
     for row in rows {
-        table.add_row([
-            row.executor_id.clone(),
-            row.hostname.clone(),
-            format!("{:.2}", row.cpus),
-            number(row.cpus_limit),
-            format!("{:.0} %", 100.0 * row.throttled),
-            format!("{:.1}", row.mem_rss_bytes / MEBIBYTE),
-            number((row.mem_limit_bytes / MEBIBYTE).round()),
-            row.processes.to_string(),
-            row.framework_id.clone(),
-        ]);
+        table.add_row(cells(row));
     }
     match all {
         0 => "no tasks are running".to_owned(),
-        _ => format!("{}\n\n{} of {all} with a container", table.trim_fmt(), rows.len()),
+        _ => format!("{}\n\n{} of {all} with a container; `tepui top` shows them live", table.trim_fmt(), rows.len()),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pressures_of_executors() {
+        let metrics = "# TYPE x counter\ntepui_container_pressure_seconds_total{framework_id=\"f\",executor_id=\"e\",\
+            container_id=\"c\",resource=\"cpu\",kind=\"some\"} 2.5\ntepui_container_pressure_seconds_total{framework_id=\"f\",\
+            executor_id=\"e\",container_id=\"c\",resource=\"cpu\",kind=\"full\"} 9.0\n";
+        assert_eq!(pressures(metrics), [(("f", "e", "cpu"), 2.5)].into());
+    }
 
     #[test]
     fn the_busiest_first() {
