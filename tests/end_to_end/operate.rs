@@ -192,7 +192,7 @@ fn operators_follow_events_and_set_log_levels_by_commands() {
     assert!(output.next().unwrap().unwrap().ends_with("agents: 1, frameworks: 0, tasks: 0"));
     done(&cluster, &["execute", "--command=true", "--resources=cpus:0.5;mem:64", "--name=one"]);
     let update = output.next().unwrap().unwrap();
-    assert!(update.contains("task one of framework ") && update.contains(" is running"), "{update}");
+    assert!(update.contains("TASK_UPDATED") && update.contains("task one of framework "), "{update}");
     assert!(output.next().is_none() && events.wait().unwrap().success());
     assert!(fails(&cluster, &["events", "--type=tasks"]).contains("the types are SUBSCRIBED"));
 
