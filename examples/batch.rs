@@ -7,10 +7,10 @@
 
 use std::time::Duration;
 
-use sdk::base::Time;
-use sdk::driver::{Options, run};
-use sdk::resources::{Role, parse_text};
-use sdk::{Calls, Event, Packer, Restarts, Scheduler, is_terminal, state, task, v1};
+use tepui_sdk::base::Time;
+use tepui_sdk::driver::{Options, run};
+use tepui_sdk::resources::{Role, parse_text};
+use tepui_sdk::{Calls, Event, Packer, Restarts, Scheduler, is_terminal, state, task, v1};
 
 const TRIES: u8 = 3;
 

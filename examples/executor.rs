@@ -5,12 +5,12 @@
 
 use std::sync::{Arc, mpsc};
 
-use sdk::base::Time;
-use sdk::driver::{Options, executor, run};
-use sdk::executor::{Calls as ExecutorCalls, Event as ExecutorEvent, Executor};
-use sdk::resources::{Role, parse_text};
-use sdk::v1::{self, TaskId, TaskState};
-use sdk::{Calls, DEFAULT_REFUSAL, Event, Packer, Scheduler, task};
+use tepui_sdk::base::Time;
+use tepui_sdk::driver::{Options, executor, run};
+use tepui_sdk::executor::{Calls as ExecutorCalls, Event as ExecutorEvent, Executor};
+use tepui_sdk::resources::{Role, parse_text};
+use tepui_sdk::v1::{self, TaskId, TaskState};
+use tepui_sdk::{Calls, DEFAULT_REFUSAL, Event, Packer, Scheduler, task};
 
 type Found = (TaskId, usize);
 

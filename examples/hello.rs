@@ -4,11 +4,11 @@
 #![allow(clippy::print_stdout, reason = "an example prints what it does")]
 #![forbid(unsafe_code)]
 
-use sdk::base::Time;
-use sdk::driver::{Options, run};
-use sdk::resources::{Resources, Role, parse_text};
-use sdk::v1::FrameworkInfo;
-use sdk::{Calls, DEFAULT_REFUSAL, Event, Packer, Scheduler, is_terminal};
+use tepui_sdk::base::Time;
+use tepui_sdk::driver::{Options, run};
+use tepui_sdk::resources::{Resources, Role, parse_text};
+use tepui_sdk::v1::FrameworkInfo;
+use tepui_sdk::{Calls, DEFAULT_REFUSAL, Event, Packer, Scheduler, is_terminal};
 
 struct Hello {
     left: u32,
@@ -21,7 +21,7 @@ impl Scheduler for Hello {
             Event::Offers(offers) => {
                 let mut packer = Packer::new(offers);
                 while self.left > 0 {
-                    let task = sdk::task::shell(&format!("hello-{}", self.left), "echo hello", &self.needs);
+                    let task = tepui_sdk::task::shell(&format!("hello-{}", self.left), "echo hello", &self.needs);
                     if packer.place(task).is_err() {
                         break;
                     }

@@ -148,10 +148,10 @@ fn state_that_cannot_be_read_ends_nothing_but_the_framework() {
     world.ok(&["submit", "--wait", &file]);
     framework.0.kill();
     {
-        use sdk::state::State as _;
-        let mut store = sdk::state::File::open(world.path("state").as_ref()).unwrap();
+        use tepui_sdk::state::State as _;
+        let mut store = tepui_sdk::state::File::open(world.path("state").as_ref()).unwrap();
         let head = store.load().unwrap().into_keys().find(|key| key.starts_with("own/job/")).unwrap();
-        store.commit(&[sdk::state::Change::set(head, b"{}".to_vec())]).unwrap();
+        store.commit(&[tepui_sdk::state::Change::set(head, b"{}".to_vec())]).unwrap();
     }
     let (master, state) =
         (format!("--master={}", world.cluster.master), format!("--state-dir={}", world.path("state")));

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use binpack::Knobs;
 use binpack::service::{Options, Service};
-use sdk::v1::{FrameworkInfo, framework_info};
+use tepui_sdk::v1::{FrameworkInfo, framework_info};
 
 use crate::process::ToItsEnd;
 use crate::support::Cluster;
@@ -24,7 +24,7 @@ async fn framework(master: &str) -> Service {
         ],
         ..Default::default()
     };
-    let driver = sdk::driver::Options::new(master, framework).unwrap();
+    let driver = tepui_sdk::driver::Options::new(master, framework).unwrap();
     let listen = "127.0.0.1:0".parse().unwrap();
     Service::start(Options { driver, listen, knobs: Knobs::default() }).await.unwrap()
 }

@@ -8,7 +8,7 @@ use binpack::Knobs;
 use binpack::core::{Happening, JobView, Outcome};
 use binpack::job::{self, Syntax};
 use binpack::service::{Options, Service};
-use sdk::v1::{FrameworkInfo, framework_info};
+use tepui_sdk::v1::{FrameworkInfo, framework_info};
 
 use crate::support::{Cluster, PATIENCE, binary};
 
@@ -44,7 +44,7 @@ async fn framework(master: &str) -> Service {
         capabilities: vec![multi_role],
         ..Default::default()
     };
-    let driver = sdk::driver::Options::new(master, framework).unwrap();
+    let driver = tepui_sdk::driver::Options::new(master, framework).unwrap();
     let listen = "127.0.0.1:0".parse().unwrap();
     Service::start(Options { driver, listen, knobs: Knobs::default() }).await.unwrap()
 }

@@ -13,14 +13,14 @@ mod support;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use sdk::base::Time;
-use sdk::driver::{Encoding, Options};
-use sdk::resources::{Resources, Role, parse_text};
-use sdk::v1::{FrameworkInfo, TaskState, framework_info};
-use sdk::{Calls, Ending, Event, Packer, is_terminal};
 use support::daemon::Daemon;
 use support::report::{Report, rate};
 use support::{number, quick};
+use tepui_sdk::base::Time;
+use tepui_sdk::driver::{Encoding, Options};
+use tepui_sdk::resources::{Resources, Role, parse_text};
+use tepui_sdk::v1::{FrameworkInfo, TaskState, framework_info};
+use tepui_sdk::{Calls, Ending, Event, Packer, is_terminal};
 
 fn main() -> Result<()> {
     let tasks = number("tasks", if quick() { 200 } else { 1_000 });
@@ -105,21 +105,21 @@ struct Page {
     took: Duration,
 }
 
-impl sdk::Scheduler for Page {
+impl tepui_sdk::Scheduler for Page {
     fn on_event(&mut self, event: Event, _now: Time, calls: &mut Calls) {
         match event {
             Event::Offers(offers) => {
                 self.start.get_or_insert_with(Instant::now);
                 let mut packer = Packer::new(offers);
                 while self.left > 0 {
-                    let task = sdk::task::shell(&format!("t{}", self.left), "true", &self.needs);
+                    let task = tepui_sdk::task::shell(&format!("t{}", self.left), "true", &self.needs);
                     if packer.place(task).is_err() {
                         break;
                     }
                     self.left -= 1;
                 }
                 // As the other: what is left of an offer is of no use for a while.
-                packer.finish(calls, sdk::DEFAULT_REFUSAL);
+                packer.finish(calls, tepui_sdk::DEFAULT_REFUSAL);
             }
             Event::Update(status) if is_terminal(status.state()) => {
                 self.finished += usize::from(status.state() == TaskState::TaskFinished);
@@ -145,12 +145,12 @@ fn run_sdk(master: &Daemon, tasks: usize) -> Result<Duration> {
     let mut options = Options::new(&master.address.to_string(), framework)?;
     options.encoding = Encoding::Protobuf;
     if std::env::args().any(|a| a == "--state") {
-        options.state = Some(Box::new(sdk::state::Memory::default()));
+        options.state = Some(Box::new(tepui_sdk::state::Memory::default()));
     }
     let needs = parse_text("cpus:1;mem:32", &Role::star())?;
     let page = Page { left: tasks, finished: 0, needs, start: None, took: Duration::ZERO };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let finished = runtime.block_on(sdk::driver::run(page, options));
+    let finished = runtime.block_on(tepui_sdk::driver::run(page, options));
     match finished.ending {
         Ending::Stopped if finished.scheduler.finished == tasks => Ok(finished.scheduler.took),
         other => bail!("{other:?}, {} of {tasks} finished", finished.scheduler.finished),

@@ -4,8 +4,8 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use sdk::driver::api::{self, Api, Call, Method, Response, StatusCode};
 use serde::{Deserialize, Serialize};
+use tepui_sdk::driver::api::{self, Api, Call, Method, Response, StatusCode};
 use wire::client::Client;
 
 struct Jobs;

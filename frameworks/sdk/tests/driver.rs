@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use base::Time;
 use fake::{Fake, event};
-use sdk::driver::{Encoding, Options, run};
-use sdk::state::{Change, Memory, State, StateError};
-use sdk::v1::scheduler::{self, call, event::Type};
-use sdk::v1::{AgentId, FrameworkInfo, TaskId, TaskState, TaskStatus};
-use sdk::{Calls, Ending, Event, Scheduler};
+use tepui_sdk::driver::{Encoding, Options, run};
+use tepui_sdk::state::{Change, Memory, State, StateError};
+use tepui_sdk::v1::scheduler::{self, call, event::Type};
+use tepui_sdk::v1::{AgentId, FrameworkInfo, TaskId, TaskState, TaskStatus};
+use tepui_sdk::{Calls, Ending, Event, Scheduler};
 
 /// Calls a closure.
 struct With<F>(F);
@@ -419,7 +419,7 @@ async fn what_cannot_be_saved_is_not_done() {
 async fn a_request_reaches_the_scheduler_and_comes_back() {
     let fake = Fake::start().await;
     let mut options = options(&fake.address());
-    let (requester, mut requests) = sdk::requests::<u32, u32>();
+    let (requester, mut requests) = tepui_sdk::requests::<u32, u32>();
     options.nudge = Some(requester.nudge());
     let scheduler = With(|event, calls: &mut Calls| {
         if let Event::Wake = event {
@@ -439,7 +439,7 @@ async fn an_answer_that_cannot_be_made_durable_is_not_given() {
     let fake = Fake::start().await;
     let mut options = options(&fake.address());
     options.state = Some(Box::new(Full));
-    let (requester, mut requests) = sdk::requests::<(), ()>();
+    let (requester, mut requests) = tepui_sdk::requests::<(), ()>();
     options.nudge = Some(requester.nudge());
     let scheduler = With(move |event, calls: &mut Calls| {
         if let Event::Wake = event {
@@ -451,7 +451,7 @@ async fn an_answer_that_cannot_be_made_durable_is_not_given() {
     });
     let (finished, answer) = soon(async { tokio::join!(run(scheduler, options), requester.ask(())) }).await;
     assert!(matches!(finished.ending, Ending::State(_)));
-    assert_eq!(answer, Err(sdk::AskError::Gone));
+    assert_eq!(answer, Err(tepui_sdk::AskError::Gone));
 }
 
 #[tokio::test]

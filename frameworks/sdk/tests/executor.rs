@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use prost::Message;
-use sdk::base::Time;
-use sdk::driver::executor::run_in;
-use sdk::executor::{Calls, Ending, Environment, Event, Executor, Recovery};
-use sdk::v1::executor::{self, Call, call, event, event::Type};
-use sdk::v1::{AgentInfo, ExecutorId, ExecutorInfo, FrameworkId, FrameworkInfo, TaskId, TaskInfo, TaskState};
+use tepui_sdk::base::Time;
+use tepui_sdk::driver::executor::run_in;
+use tepui_sdk::executor::{Calls, Ending, Environment, Event, Executor, Recovery};
+use tepui_sdk::v1::executor::{self, Call, call, event, event::Type};
+use tepui_sdk::v1::{AgentInfo, ExecutorId, ExecutorInfo, FrameworkId, FrameworkInfo, TaskId, TaskInfo, TaskState};
 use tokio::sync::mpsc;
 use wire::http::stream::{self, StreamHandle};
 use wire::http::{Handler, PROTOBUF, Request, Response, Running, Server, StatusCode};

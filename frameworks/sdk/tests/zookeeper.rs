@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use base::Time;
 use fake::Fake;
-use sdk::driver::{Options, addresses, run};
-use sdk::v1::FrameworkInfo;
-use sdk::{Calls, Ending, Event, Scheduler};
+use tepui_sdk::driver::{Options, addresses, run};
+use tepui_sdk::v1::FrameworkInfo;
+use tepui_sdk::{Calls, Ending, Event, Scheduler};
 use tokio::net::TcpListener;
 use zookeeper::ZooKeeper;
 

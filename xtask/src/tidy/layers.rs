@@ -168,7 +168,8 @@ pub(super) fn check(root: &Path) -> Result<Vec<String>> {
     let mut breaches = Vec::new();
     for (name, directory) in packages(root)? {
         let manifest = manifest(&directory)?;
-        breaches.extend(check_one(&name, &manifest));
+        // The workspace has no prefix for what has one outside of it.
+        breaches.extend(check_one(name.strip_prefix("tepui-").unwrap_or(&name), &manifest));
     }
     let daemons = root.join(DAEMONS);
     for file in super::sources::files(root, "*.rs")? {

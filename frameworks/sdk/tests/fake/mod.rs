@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex};
 
 use prost::Message;
 use protos::json::{Dialect, FromJson, ToJson};
-use sdk::v1::FrameworkId;
-use sdk::v1::scheduler::event::{Subscribed, Type};
-use sdk::v1::scheduler::{Call, Event, call};
+use tepui_sdk::v1::FrameworkId;
+use tepui_sdk::v1::scheduler::event::{Subscribed, Type};
+use tepui_sdk::v1::scheduler::{Call, Event, call};
 use tokio::sync::mpsc;
 use wire::http::stream::{self, StreamHandle};
 use wire::http::{Handler, HeaderName, JSON, PROTOBUF, Request, Response, Running, Server, StatusCode};
