@@ -4,7 +4,11 @@ use anyhow::{Result, bail};
 
 use crate::read::model::{Agent, Framework};
 
-/// The agent with this id, with an id that ends in `-TEXT` (such as S3), or on this host.
+/// Shorter beginnings of ids are not taken for an id.
+const PREFIX_MIN: usize = 4;
+
+/// The agent with this id, with an id that ends in `-TEXT` (such as S3), on this host, or with the only id that begins
+/// so.
 ///
 /// # Errors
 /// No agent is named so, or several are.
@@ -13,10 +17,14 @@ pub(super) fn agent<'a>(agents: &'a [Agent], text: &str) -> Result<&'a Agent> {
         return Ok(agent);
     }
     let is_there = |agent: &&Agent| agent.has_id(text) || agent.hostname.eq_ignore_ascii_case(text);
-    one(agents.iter().filter(is_there).collect(), |agent| &agent.id, text, "agent", "tepui agents")
+    let mut found: Vec<&Agent> = agents.iter().filter(is_there).collect();
+    if found.is_empty() && text.len() >= PREFIX_MIN {
+        found = agents.iter().filter(|agent| agent.id.starts_with(text)).collect();
+    }
+    one(found, |agent| &agent.id, text, "agent", "tepui agents")
 }
 
-/// The framework with this id or name.
+/// The framework with this id or name, or with the only id that begins or ends so.
 ///
 /// # Errors
 /// No framework is named so, or several are.
@@ -24,7 +32,11 @@ pub(super) fn framework<'a>(frameworks: &'a [Framework], text: &str) -> Result<&
     if let Some(framework) = frameworks.iter().find(|framework| framework.id == text) {
         return Ok(framework);
     }
-    let named = frameworks.iter().filter(|framework| framework.name == text).collect();
+    let mut named: Vec<&Framework> = frameworks.iter().filter(|framework| framework.name == text).collect();
+    if named.is_empty() && text.len() >= PREFIX_MIN {
+        let ends = |id: &str| id.rsplit_once('-').is_some_and(|(_, end)| end == text);
+        named = frameworks.iter().filter(|known| known.id.starts_with(text) || ends(&known.id)).collect();
+    }
     one(named, |framework| &framework.id, text, "framework", "tepui frameworks")
 }
 
@@ -53,6 +65,8 @@ mod tests {
             assert_eq!(agent(&agents, text).unwrap().id, "m-S0", "{text}");
         }
         assert_eq!(agent(&agents, "S1").unwrap().id, "m-S1");
+        assert_eq!(agent(&agents, "m-S10").unwrap().id, "m-S10");
+        assert!(agent(&agents, "m-S").is_err(), "too short to be a beginning");
         let error = agent(&agents, "two").unwrap_err().to_string();
         assert_eq!(error, "several agents are 'two', give one of the ids: m-S1, m-S10");
         let error = agent(&agents, "S7").unwrap_err().to_string();
@@ -61,8 +75,12 @@ mod tests {
 
     #[test]
     fn a_framework_by_id_and_by_name() {
-        let frameworks: Vec<Framework> =
-            serde_json::from_str(r#"[{"id":"f1","name":"a"},{"id":"f2","name":"b"},{"id":"f3","name":"b"}]"#).unwrap();
+        let frameworks: Vec<Framework> = serde_json::from_str(
+            r#"[{"id":"f1","name":"a"},{"id":"f2","name":"b"},{"id":"f3","name":"b"},{"id":"49c8-0007","name":"c"}]"#,
+        )
+        .unwrap();
+        assert_eq!(framework(&frameworks, "0007").unwrap().id, "49c8-0007");
+        assert_eq!(framework(&frameworks, "49c8").unwrap().id, "49c8-0007");
         assert_eq!(framework(&frameworks, "a").unwrap().id, "f1");
         assert_eq!(framework(&frameworks, "f2").unwrap().id, "f2");
         assert!(framework(&frameworks, "b").unwrap_err().to_string().contains("f2, f3"));
