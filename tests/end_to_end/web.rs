@@ -139,6 +139,13 @@ fn agents_are_drained_tasks_killed_and_frameworks_torn_down_after_a_confirmation
     browser.confirm("Kill");
     until("the task has failed", || state_of(&cluster.master, "killed").as_deref() == Some("TASK_FAILED"));
 
+    let _task = start_task(&cluster.master, "ended");
+    browser.open(&format!("http://{}/{}", cluster.master, route_of(&cluster.master, "ended")));
+    browser.click_button("Kill");
+    browser.shows(&["Kill ended?", "by its kill policy"]);
+    browser.confirm("Kill");
+    until("the task is killed", || state_of(&cluster.master, "ended").as_deref() == Some("TASK_KILLED"));
+
     let _task = start_task(&cluster.master, "drained");
     browser.open(&format!("http://{}/#/agents", cluster.master));
     browser.click("//td/a");

@@ -1,6 +1,8 @@
 // Tasks: the list, a table that other pages use, and one task with its history and why it waits.
 
 import { html, useMemo } from "./vendor/preact-htm.js";
+import { call } from "./api.js";
+import { ChangeButton } from "./dialog.js";
 import {
   agentPage,
   amounts,
@@ -152,7 +154,13 @@ function TaskPage({ framework, id }) {
   }
   const agent = store.agents.get(task.agent);
   const own = agent && agentPage(agent, link("tasks", framework, id).slice(2));
+  const kill = () => call("KILL_TASK", { framework_id: { value: framework }, task_id: { value: id } });
   return html`<${Heading} title=${task.id} above=${above}><${State} state=${task.state} />
+      ${
+        !hasEnded(task.state) &&
+        html`<${ChangeButton} label="Kill" danger title="Kill ${task.id}?"
+        text="The task ends as if its framework had killed it: by its kill policy, with the state TASK_KILLED." act=${kill} />`
+      }
       ${own && html`<a class="button primary" href=${own}>Sandbox and output</a>`}<//>
     <${Section} title="About"><${Facts} facts=${[
       ["id", html`<${Id} value=${task.id} />`],
@@ -168,8 +176,8 @@ function TaskPage({ framework, id }) {
     ].filter(([, value]) => value)} />
     ${
       own
-        ? html`<p class="note">The sandbox, the output while it is written, and killing the task's container are on the
-      page of its agent, which may ask for a log-in of its own.</p>`
+        ? html`<p class="note">The sandbox and the output while it is written are on the page of its agent, which may ask
+      for a log-in of its own.</p>`
         : html`<p class="note">The agent is not connected, so its sandbox cannot be shown.</p>`
     }<//>
     <${Section} title="History"><${History} task=${task} /><//>

@@ -152,7 +152,7 @@ fn run(job: &Value) -> Option<String> {
 }
 
 fn tasks_table(tasks: &[&Task], now: f64) -> String {
-    let titles = [">TASK", "STATE", ">VERSION", ">TRIES", "HEALTHY", "HOST", "PORTS", ">RUNNING", "LAST WORD"];
+    let titles = [">TASK", "STATE", ">VERSION", ">TRIES", "HEALTHY", "HOST", "PORTS", ">RUNNING", "MESSAGE"];
     let mut table = table(&titles);
     for task in tasks {
         let place = task.place.clone().unwrap_or_default();
