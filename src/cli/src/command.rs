@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::{Arg, ArgAction, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use daemon::flags::{Kind, Part};
@@ -116,6 +116,27 @@ struct Flags {
     flags: Vec<OsString>,
 }
 
+impl Flags {
+    /// Checks that no word is the name of a command: Mesos ignores arguments that are no flags, and a daemon would start.
+    ///
+    /// # Errors
+    /// The word, with the command that is meant.
+    fn no_commands(&self, part: Part) -> Result<()> {
+        let daemon = part.command();
+        let (all, about) = (Cli::command(), format!("{daemon}s"));
+        let of_daemon = all.find_subcommand(&about);
+        for word in self.flags.iter().take_while(|word| *word != "--").filter_map(|word| word.to_str()) {
+            if of_daemon.is_some_and(|command| command.find_subcommand(word).is_some()) {
+                bail!("'{word}' is no flag of a new {daemon}: for one of the cluster, run `tepui {about} {word}`");
+            }
+            if all.find_subcommand(word).is_some() {
+                bail!("'{word}' is no flag of a new {daemon}: the command is `tepui {word}`");
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Cli {
     /// Carries the command out.
     ///
@@ -123,8 +144,8 @@ impl Cli {
     /// What went wrong, and what to do about it.
     pub fn run(self) -> Result<ExitCode> {
         match self.command {
-            Command::Master(args) => daemons::master(args.flags),
-            Command::Agent(args) => daemons::agent(args.flags),
+            Command::Master(args) => args.no_commands(Part::Master).and_then(|()| daemons::master(args.flags)),
+            Command::Agent(args) => args.no_commands(Part::Agent).and_then(|()| daemons::agent(args.flags)),
             Command::Local(args) => daemons::local(args),
             Command::Execute(args) => execute::run(*args),
             Command::Tasks(args) => read::tasks::run(&args),
@@ -213,6 +234,19 @@ mod tests {
         let names: Vec<&str> =
             all.find_subcommand("agent").unwrap().get_arguments().filter_map(Arg::get_long).collect();
         assert!(names.contains(&"isolation") && names.contains(&"help"), "{names:?}");
+    }
+
+    #[test]
+    fn names_of_commands_start_no_daemon() {
+        let check = |words: &[&str], part| {
+            let flags = Flags { flags: words.iter().map(OsString::from).collect() };
+            flags.no_commands(part).map_err(|error| error.to_string())
+        };
+        assert!(
+            check(&["--work_dir=/x", "drain", "S0"], Part::Agent).unwrap_err().ends_with("run `tepui agents drain`")
+        );
+        assert!(check(&["tasks"], Part::Master).unwrap_err().ends_with("the command is `tepui tasks`"));
+        assert_eq!(check(&["--work_dir=/x", "word", "--", "tasks"], Part::Master), Ok(()));
     }
 
     #[test]

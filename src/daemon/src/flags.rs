@@ -497,6 +497,15 @@ mod tests {
         }
     }
 
+    #[test]
+    fn help_is_asked_for_in_both_forms_and_has_subjects() {
+        for word in ["-h", "--help"] {
+            assert!(load(&[word], &[]).unwrap().asks_for_help(), "{word}");
+        }
+        let text = help(Part::Agent);
+        assert!(text.contains("\nGarbage collection of sandboxes and checkpoints:\n"), "{text}");
+    }
+
     /// The examples have every flag that is read, commented out, as it is by default or as an example.
     #[test]
     fn config_examples_have_every_flag() {

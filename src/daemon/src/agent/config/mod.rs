@@ -301,6 +301,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn names_that_are_meant_otherwise_are_found() {
+        for (name, meant) in [("cpu", "cpus"), ("CPUS", "cpus"), ("memory", "mem"), ("disks", "disk"), ("gpu", "gpus")]
+        {
+            assert_eq!(misspelt(name), Some(meant), "{name}");
+        }
+        assert_eq!(["cpus", "mem", "licences", "gpu_share", "bandwidth"].map(misspelt), [None; 5]);
+    }
+
+    #[test]
     fn features_that_may_be_left_out() {
         let all = vec![Type::MultiRole, Type::ResizeVolume, Type::AgentDraining];
         let read = |names: &[&str]| {
