@@ -15,7 +15,7 @@ use crate::absent;
 use crate::demo;
 #[cfg(feature = "lab")]
 use crate::lab;
-use crate::{daemons, execute, framework, job, operate, read, task, top};
+use crate::{complete, daemons, execute, framework, job, operate, read, task, top};
 
 /// A two-level, resource-offer cluster manager that speaks every wire of Apache Mesos 1.11.
 #[derive(Debug, Parser)]
@@ -180,9 +180,10 @@ impl Cli {
             #[cfg(not(feature = "video"))]
             Command::Demo(_) => absent::run("demo", "video"),
             Command::Completions { shell } => {
-                // Into memory first: what writes the script panics where it cannot.
+                let (shells, name) = (clap_complete::env::Shells::builtins(), shell.to_string());
+                let completer = shells.completer(&name).with_context(|| format!("no script for {name}"))?;
                 let mut script = Vec::new();
-                clap_complete::generate(shell, &mut whole(), "tepui", &mut script);
+                completer.write_registration(complete::VARIABLE, "tepui", "tepui", "tepui", &mut script)?;
                 read::print(String::from_utf8_lossy(&script).trim_end())
             }
             Command::Man { directory } => {
@@ -195,7 +196,7 @@ impl Cli {
 }
 
 /// All commands, with the flags of daemons, which clap does not read.
-fn whole() -> clap::Command {
+pub(crate) fn whole() -> clap::Command {
     let daemon = |part: Part| {
         let flags = part.groups().iter().flat_map(|group| group.flags.iter().map(move |flag| (group, flag)));
         let args = flags.map(|(group, flag)| {

@@ -8,6 +8,7 @@
 #[cfg(not(feature = "lab"))]
 mod absent;
 pub mod command;
+mod complete;
 mod connect;
 mod daemons;
 #[cfg(feature = "video")]
@@ -36,6 +37,8 @@ use clap::Parser;
 ///
 /// The exit status is 0 when it did what was asked, 1 when it failed, 2 when the command line was wrong.
 pub fn main() -> ExitCode {
+    // Answers the shell and ends, if it asks for completions.
+    clap_complete::CompleteEnv::with_factory(command::whole).var(complete::VARIABLE).complete();
     let cli = command::Cli::parse();
     match cli.run() {
         Ok(code) => code,

@@ -5,11 +5,13 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use clap_complete::ArgValueCompleter;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
 use super::confirm::confirm;
 use super::find;
+use crate::complete;
 use crate::connect::MasterArgs;
 use crate::read::model::Agents;
 use crate::say::say;
@@ -40,6 +42,7 @@ pub enum Action {
 #[derive(Debug, clap::Args)]
 pub struct Named {
     /// The agent: its id, the end of its id such as S3, or its host name
+    #[arg(add = ArgValueCompleter::new(complete::agents))]
     agent: String,
     #[command(flatten)]
     master: MasterArgs,

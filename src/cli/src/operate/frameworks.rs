@@ -3,10 +3,12 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use clap_complete::ArgValueCompleter;
 use serde_json::json;
 
 use super::confirm::confirm;
 use super::find;
+use crate::complete;
 use crate::connect::MasterArgs;
 use crate::read::model::Frameworks;
 use crate::say::say;
@@ -17,6 +19,7 @@ pub enum Action {
     /// End a framework and all its tasks for good
     Teardown {
         /// The framework: its id, or its name if no other has it
+        #[arg(add = ArgValueCompleter::new(complete::frameworks))]
         framework: String,
         /// Do not ask at a terminal
         #[arg(long, short)]

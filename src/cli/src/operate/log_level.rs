@@ -4,9 +4,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Result;
+use clap_complete::ArgValueCompleter;
 use serde_json::{Value, json};
 
 use super::reserved::AgentResources;
+use crate::complete;
 use crate::connect::MasterArgs;
 use crate::say::say;
 
@@ -20,7 +22,7 @@ pub struct Args {
     #[arg(long = "for", value_name = "DURATION", value_parser = base::parse_duration, default_value = "10mins")]
     duration: Duration,
     /// An agent instead of the master: its id, the end of its id such as S3, or its host name
-    #[arg(long, short)]
+    #[arg(long, short, add = ArgValueCompleter::new(complete::agents))]
     agent: Option<String>,
     #[command(flatten)]
     master: MasterArgs,

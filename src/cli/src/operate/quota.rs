@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, anyhow};
+use clap_complete::ArgValueCompleter;
 use serde_json::{Map, Value, json};
 
+use crate::complete;
 use crate::connect::MasterArgs;
 use crate::read::table::{number, table};
 use crate::read::{ListArgs, Listed};
@@ -27,6 +29,7 @@ enum Action {
     /// Set the guarantee, the limit or both of a role; what is not given stays
     Set {
         /// The role
+        #[arg(add = ArgValueCompleter::new(complete::roles))]
         role: String,
         /// Resources that the role is guaranteed, such as cpus:4;mem:8192
         #[arg(long, value_name = "RESOURCES")]
@@ -43,6 +46,7 @@ enum Action {
     /// Remove the quota of a role
     Remove {
         /// The role
+        #[arg(add = ArgValueCompleter::new(complete::roles))]
         role: String,
         #[command(flatten)]
         master: MasterArgs,

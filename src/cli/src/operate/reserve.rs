@@ -3,9 +3,11 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use clap_complete::ArgValueCompleter;
 use serde_json::{Value, json};
 
 use super::reserved::{AgentResources, is_dynamic, last_reservation, parse, role, take, text, volume};
+use crate::complete;
 use crate::connect::MasterArgs;
 use crate::read::table::table;
 use crate::read::{ListArgs, Listed};
@@ -15,11 +17,12 @@ use crate::say::say;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The agent: its id, the end of its id such as S3, or its host name
+    #[arg(add = ArgValueCompleter::new(complete::agents))]
     agent: String,
     /// The resources, such as cpus:1;mem:128
     resources: String,
     /// The role
-    #[arg(long)]
+    #[arg(long, add = ArgValueCompleter::new(complete::roles))]
     role: String,
     #[command(flatten)]
     master: MasterArgs,

@@ -3,11 +3,13 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, anyhow, bail};
+use clap_complete::ArgValueCompleter;
 use serde_json::{Value, json};
 
 use super::confirm::confirm;
 use super::reserve::order;
 use super::reserved::{AgentResources, amount, role, volume};
+use crate::complete;
 use crate::connect::MasterArgs;
 use crate::read::model::Agent;
 use crate::read::table::{number, table};
@@ -30,12 +32,13 @@ enum Action {
     /// Create a volume out of disk that is reserved for a role
     Create {
         /// The agent: its id, the end of its id such as S3, or its host name
+        #[arg(add = ArgValueCompleter::new(complete::agents))]
         agent: String,
         /// Size, such as 512MB or 10GB
         #[arg(value_parser = megabytes)]
         size: f64,
         /// The role that the disk is reserved for
-        #[arg(long)]
+        #[arg(long, add = ArgValueCompleter::new(complete::roles))]
         role: String,
         /// The volume's id; by default a new one
         #[arg(long)]

@@ -3,15 +3,18 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
+use clap_complete::ArgValueCompleter;
 use serde_json::{Value, json};
 
 use super::print;
+use crate::complete;
 use crate::connect::MasterArgs;
 
 /// Flags of `tepui explain`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The framework's id, or its name if no other has it
+    #[arg(add = ArgValueCompleter::new(complete::frameworks))]
     framework: String,
     /// In which of its roles; in each, if none is named
     role: Option<String>,

@@ -5,11 +5,13 @@ use std::process::ExitCode;
 use std::time::SystemTime;
 
 use anyhow::{Context, Result, bail};
+use clap_complete::ArgValueCompleter;
 use serde_json::Value;
 
 use super::model::{Agents, Framework, Frameworks, Task};
 use super::table::{age, number, table, with_state};
 use super::{ListArgs, Listed};
+use crate::complete;
 
 /// Flags of `tepui tasks`.
 #[derive(Debug, clap::Args)]
@@ -20,7 +22,7 @@ pub struct Args {
     #[arg(long, short)]
     all: bool,
     /// Only those of this framework, by its id or name
-    #[arg(long, short, value_name = "FRAMEWORK")]
+    #[arg(long, short, value_name = "FRAMEWORK", add = ArgValueCompleter::new(complete::frameworks))]
     framework: Option<String>,
 }
 

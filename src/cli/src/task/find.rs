@@ -1,9 +1,11 @@
 //! Finds the task that a command line names by the beginning of its id.
 
 use anyhow::{Result, bail};
+use clap_complete::ArgValueCompleter;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::complete;
 use crate::connect::MasterArgs;
 use crate::read::model::Agents;
 
@@ -16,9 +18,10 @@ pub struct TaskArgs {
     #[command(flatten)]
     pub(super) master: MasterArgs,
     /// Only among the tasks of this framework, by its id or name
-    #[arg(long, value_name = "FRAMEWORK")]
+    #[arg(long, value_name = "FRAMEWORK", add = ArgValueCompleter::new(complete::frameworks))]
     pub(super) framework: Option<String>,
     /// The task, by its id or the beginning of it
+    #[arg(add = ArgValueCompleter::new(complete::tasks))]
     pub(super) task: String,
 }
 
