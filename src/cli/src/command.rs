@@ -117,7 +117,8 @@ struct Flags {
 }
 
 impl Flags {
-    /// Checks that no word is the name of a command: Mesos ignores arguments that are no flags, and a daemon would start.
+    /// Checks that no word is the name of a command: Mesos ignores arguments that are no flags, and a daemon would
+    /// start.
     ///
     /// # Errors
     /// The word, with the command that is meant.
