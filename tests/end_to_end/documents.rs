@@ -12,11 +12,14 @@ use crate::process::{Process, ToItsEnd};
 use crate::support::{Cluster, Daemon, Directory, binary, call, until, wait_for};
 
 /// Commands that are not run, by what they contain.
-const NOT_RUN: [(&str, &str); 13] = [
+const NOT_RUN: [(&str, &str); 16] = [
     ("cargo ", "builds the program, or runs this test"),
     ("tepui local ", "runs until it is interrupted; the cluster of this test is one"),
     ("tepui lab ", "takes minutes, and has tests of its own"),
     ("mount ", "needs root and a processor with resource control"),
+    ("contrib/docker/root ", "makes an image; the test of the compose file does that"),
+    ("docker compose ", "needs that image"),
+    ("tepui framework binpack --role=batch", "runs until it is interrupted"),
     ("docker run ", "needs Docker and an image of the program"),
     ("--isolation=", "needs root, mounted controllers, devices or plugins"),
     ("--secret_resolver=", "is a flag without its command"),
@@ -29,7 +32,7 @@ const NOT_RUN: [(&str, &str); 13] = [
 ];
 
 /// Which commands may begin a line; a test must know what to do with each.
-const KNOWN: [&str; 8] = ["tepui", "curl", "echo", "export", "cargo", "mount", "docker", "--"];
+const KNOWN: [&str; 9] = ["tepui", "curl", "echo", "export", "cargo", "contrib", "mount", "docker", "--"];
 
 struct Block {
     /// File and line, for messages.

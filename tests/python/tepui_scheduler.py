@@ -97,7 +97,15 @@ async def agent_calls(operator: tepui.Operator, agent_id: str) -> None:
     assert (await operator.maintenance_status())["status"]["draining_machines"]
     await operator.update_maintenance_schedule({})
 
+    needs_much = (await operator.explain("python", need="cpus:1000"))["explanations"][0]
+    assert needs_much["possible_agents"] == 0 and "No agent can offer cpus:1000" in needs_much["text"]
     assert await operator.explain("python")
+    try:
+        await operator.kill_task("nothing", "task")
+    except tepui.CallError as error:
+        assert "No framework has the id 'nothing'" in str(error)
+    else:
+        raise AssertionError("a task of no framework is killed")
     assert await operator.state() and await operator.tasks() and await operator.roles()
 
 

@@ -139,9 +139,17 @@ class Operator:
         """Replace the allocation policies, with a call of tepui's own."""
         await self.call("UPDATE_POLICIES", {"policies": policies})
 
-    async def explain(self, framework: str, role: str | None = None) -> Any:
-        """Return why a framework, named by its id or name, has no or few offers, by a call of tepui's own."""
-        return await self.call("EXPLAIN", {"framework": framework} | ({"role": role} if role else {}))
+    async def explain(self, framework: str, role: str | None = None, need: str | None = None) -> Any:
+        """Return why a framework, named by its id or name, has no or few offers, by a call of tepui's own.
+
+        With ``need``, such as ``"cpus:1;mem:64"``, smaller offers do not count.
+        """
+        fields = {"framework": framework, "role": role, "need": need}
+        return await self.call("EXPLAIN", {name: value for name, value in fields.items() if value is not None})
+
+    async def kill_task(self, framework_id: str, task_id: str) -> None:
+        """End a task of any framework as if the framework had killed it, by a call of tepui's own."""
+        await self.call("KILL_TASK", {"framework_id": {"value": framework_id}, "task_id": {"value": task_id}})
 
     async def fairness(self) -> Any:
         """Return the answer of GET_FAIRNESS, a call of tepui's own."""
