@@ -242,6 +242,15 @@ fn operators_see_why_work_waits() {
 }
 
 #[test]
+fn operators_learn_at_once_that_there_are_no_agents() {
+    let cluster = Cluster::start("operate-empty", 0, "cpus:1;mem:64");
+    let error = fails(&cluster, &["execute", "--command=true"]);
+    assert!(error.contains("the work cannot run: there are no agents. With --wait"), "{error}");
+    assert!(done(&cluster, &["agents"]).contains("no agents; start one with"));
+    assert!(fails(&cluster, &["agents", "drain", "S0"]).contains("no agent is 'S0'"));
+}
+
+#[test]
 fn operators_take_machines_down_and_up_by_commands() {
     let cluster = Cluster::start("operate-machines", 1, "cpus:1;mem:64");
     assert!(done(&cluster, &["maintenance", "status"]).contains("no machine is scheduled"));
