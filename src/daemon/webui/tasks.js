@@ -159,7 +159,8 @@ function TaskPage({ framework, id }) {
       ${
         !hasEnded(task.state) &&
         html`<${ChangeButton} label="Kill" danger title="Kill ${task.id}?"
-        text="The task ends as if its framework had killed it: by its kill policy, with the state TASK_KILLED." act=${kill} />`
+        text="The task ends as if its framework had killed it: by its kill policy, with the state TASK_KILLED."
+        act=${kill} />`
       }
       ${own && html`<a class="button primary" href=${own}>Sandbox and output</a>`}<//>
     <${Section} title="About"><${Facts} facts=${[

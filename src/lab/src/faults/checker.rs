@@ -147,7 +147,7 @@ impl Checker {
                 return;
             }
             return self.fail("updates go to their owners", || {
-                format!("scheduler {who} is told of {task}, which it never launched")
+                format!("scheduler {who} receives an update of {task}, which it never launched")
             });
         };
         let state = status.state();
@@ -160,7 +160,7 @@ impl Checker {
         // An update that comes again is another thing: its acknowledgement was lost.
         if checkpoint && ended && lives.contains(&state) && status.uuid.is_none() {
             self.fail("the end of a task is its end", || {
-                format!("scheduler {who}: {task} has ended ({before:?}), and is said to be {state:?}")
+                format!("scheduler {who}: {task} has ended ({before:?}), and is reported as {state:?}")
             });
         }
         let Some(made) = status.uuid.as_ref().and_then(|uuid| self.made.get(uuid)) else { return };
@@ -168,7 +168,7 @@ impl Checker {
         let owner = self.ids.get(&name.0).copied();
         if owner != Some(who) || name.1 != *task {
             return self.fail("updates go to their owners", || {
-                format!("an update of {}/{} of {owner:?} comes to scheduler {who} for {task}", name.0, name.1)
+                format!("an update of {}/{} of {owner:?} is delivered to scheduler {who} for {task}", name.0, name.1)
             });
         }
         let expected = self.expected.entry(name).or_default();
@@ -176,7 +176,7 @@ impl Checker {
         *expected = before.max(number + 1);
         if number > before && checkpoint {
             self.fail("no update is lost or overtaken", || {
-                format!("scheduler {who} is told update {number} of {task} before update {before}")
+                format!("scheduler {who} receives update {number} of {task} before update {before}")
             });
         }
     }

@@ -49,7 +49,7 @@ fn disks(world: &World<Checker>, agents: usize, snapshot: &Snapshot) -> Doubt {
     }
     let is_unhealthy = |info: &SlaveInfo| info.attributes.iter().any(|attribute| attribute.name == UNHEALTHY);
     match snapshot.agents.values().find(|agent| is_unhealthy(&agent.info)) {
-        Some(agent) => Err(format!("the master takes the disk of agent {} for one that refuses", agent.id)),
+        Some(agent) => Err(format!("the master lists the disk of agent {} as failing", agent.id)),
         None => Ok(()),
     }
 }
@@ -80,7 +80,7 @@ fn work(world: &mut World<Checker>, who: usize, finished: bool) -> Doubt {
     }
     let view = party.view.borrow();
     if view.left > 0 {
-        return Err(format!("scheduler {who} has {} tasks to do", view.left));
+        return Err(format!("scheduler {who} has {} unfinished tasks", view.left));
     }
     if !finished && view.down > 0 {
         return Err(format!("{} services of scheduler {who} do not run", view.down));
@@ -110,7 +110,9 @@ fn tasks(world: &mut World<Checker>, who: usize, snapshot: &Snapshot) -> Doubt {
     let certain = believed.iter().filter(|(_, state)| !is_doubtful(**state)).map(|(task, _)| task.clone());
     let certain: BTreeSet<String> = certain.collect();
     if certain != running || booked != running {
-        return Err(format!("of {id} runs {running:?}; the master says {booked:?}, scheduler {who} {certain:?}"));
+        return Err(format!(
+            "framework {id}: {running:?} run; the master has {booked:?}, scheduler {who} has {certain:?}"
+        ));
     }
     Ok(())
 }
@@ -144,7 +146,7 @@ fn agents_and_master(world: &mut World<Checker>, agents: usize, snapshot: &Snaps
         }
         let booked = booked.remove(id.as_str()).unwrap_or_default();
         if known != booked {
-            return Err(format!("agent {n} knows {known:?}, and the master says {booked:?}"));
+            return Err(format!("agent {n} has {known:?}, the master has {booked:?}"));
         }
     }
     Ok(())
@@ -160,12 +162,12 @@ fn reservations(world: &mut World<Checker>, agents: usize, snapshot: &Snapshot) 
         let Some(known) = known else { return Err(format!("the master does not know agent {n}")) };
         let (own, booked) = (view.resources.to_checkpoint(), known.total.to_checkpoint());
         if own != booked {
-            return Err(format!("agent {n} has the reservations {own}, and the master says {booked}"));
+            return Err(format!("agent {n} has the reservations {own}, the master has {booked}"));
         }
         let ids = own.iter().filter_map(|volume| volume.disk()?.persistence_id());
         let ids: BTreeSet<String> = ids.map(str::to_owned).collect();
         if ids != directories {
-            return Err(format!("agent {n} says that it has the volumes {ids:?}, and has {directories:?}"));
+            return Err(format!("agent {n} reports the volumes {ids:?}, its disk has {directories:?}"));
         }
     }
     Ok(())
@@ -176,7 +178,7 @@ fn ended_frameworks(world: &World<Checker>, snapshot: &Snapshot) -> Doubt {
     let ended: BTreeSet<&str> = snapshot.completed.values().map(|framework| framework.id.as_str()).collect();
     match world.living().find(|executor| ended.contains(executor.framework)) {
         Some(executor) => {
-            Err(format!("framework {} has ended, and executor {} lives", executor.framework, executor.id))
+            Err(format!("framework {} has ended, executor {} still runs", executor.framework, executor.id))
         }
         None => Ok(()),
     }
@@ -221,7 +223,10 @@ fn confirmed(world: &mut World<Checker>) -> Doubt {
         let seen = checker.expected.get(&made.task).copied().unwrap_or_default();
         if seen <= made.number {
             let name = &party.plan.role;
-            return Err(format!("update {} of {:?} (role {name}) was safe, and is not told", made.number, made.task));
+            return Err(format!(
+                "update {} of {:?} (role {name}) was durable, and is not delivered",
+                made.number, made.task
+            ));
         }
     }
     Ok(())

@@ -240,7 +240,7 @@ impl fmt::Display for Kind {
             }
             Kind::Doom { process, doom } => {
                 let when = match doom.moment {
-                    Moment::Writing(durable) => format!("in the midst of its next write, part {durable} is durable"),
+                    Moment::Writing(durable) => format!("during its next write, of which part {durable} is durable"),
                     Moment::After(outputs) => format!("after {outputs} outputs of its next batch"),
                 };
                 write!(f, "{process} will crash {when}, back in {}", show_span(doom.away))

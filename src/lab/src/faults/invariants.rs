@@ -51,7 +51,7 @@ impl Invariants {
         let snapshot = master.snapshot();
         agree(master, &snapshot, &left)?;
         if let Err(text) = world.observer().operator_checks.check(&snapshot) {
-            return broken("what operators were told is done stays done", text);
+            return broken("confirmed operator calls persist", text);
         }
         for agent in snapshot.agents.values() {
             if self.reserved.get(&agent.info.hostname).is_some_and(|kept| *kept != reserved(&agent.total)) {
@@ -105,7 +105,7 @@ impl Invariants {
 /// The tables of a master agree with each other, and allocations do not exceed the total.
 fn agree(master: &Master, snapshot: &Snapshot, left: &[String]) -> Result<(), Broken> {
     if let Err(text) = invariants::check_invariants(master) {
-        return broken("all books agree", text);
+        return broken("all tables agree", text);
     }
     for agent in snapshot.agents.values() {
         // An agent that reregisters without a volume or a reservation, because the operation was lost, does not have
@@ -126,7 +126,7 @@ fn agree(master: &Master, snapshot: &Snapshot, left: &[String]) -> Result<(), Br
         let mut of_left = snapshot.frameworks.values().filter(|framework| left.contains(&framework.id.to_string()));
         if !fits && !of_left.any(|framework| !framework.tasks.is_empty()) {
             let text = format!("agent {} has {}, and {taken} is taken", agent.id, agent.total);
-            return broken("nothing is given away twice", text);
+            return broken("no resources are allocated twice", text);
         }
     }
     Ok(())

@@ -85,7 +85,7 @@ impl OperatorChecks {
                 What::Weight(role) => snapshot.weights.get(*role).map(|weight| thousandths(*weight)),
             };
             if has != known.wanted.filter(|wanted| *wanted > 0 || *what == What::Limit) {
-                return Err(format!("{what:?} was set to {:?} thousandths, and is {has:?}", known.wanted));
+                return Err(format!("{what:?} was set to {:?} thousandths, but is {has:?}", known.wanted));
             }
         }
         Ok(())

@@ -165,7 +165,7 @@ impl Play {
             self.until(at.since(BEGIN))?;
             let calm = match settling {
                 0 => convergence::missing(&mut self.world, plan.agents.len(), finished),
-                calls => Err(format!("operators have set {calls} things right")),
+                calls => Err(format!("operators have restored {calls} settings")),
             };
             let Err(text) = calm else { return Ok(()) };
             if at > end {

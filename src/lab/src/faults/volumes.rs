@@ -89,7 +89,7 @@ impl Volumes {
         if volume.gone {
             return Some((
                 "a volume is made once",
-                format!("{directory} of agent {agent} was destroyed, and is there"),
+                format!("{directory} of agent {agent} was destroyed, and still exists"),
             ));
         }
         volume.place = Some((agent, directory.to_owned()));
@@ -100,11 +100,11 @@ impl Volumes {
         let volume = self.0.get_mut(id_of(directory))?;
         (volume.place, volume.gone) = (None, true);
         if !volume.unwanted {
-            return Some(("no volume is lost", format!("no request destroys {directory}")));
+            return Some(("no volume is lost", format!("{directory} was destroyed without a request")));
         }
         // Of frameworks without checkpointing a task may run on after its master has given it up.
         let user = volume.users.iter().find(|(framework, _)| is_kept(framework))?;
-        Some(("no volume is lost", format!("{directory} goes, and task {} of {} uses it", user.1, user.0)))
+        Some(("no volume is lost", format!("{directory} is destroyed, while task {} of {} uses it", user.1, user.0)))
     }
 
     fn used(&mut self, agent: u32, task: TaskName, id: &str, alone: bool, data: Option<&BTreeSet<String>>) -> Fault {
@@ -113,10 +113,10 @@ impl Volumes {
         };
         let here = volume.place.as_ref().is_some_and(|(of, _)| *of == agent);
         let Some(data) = data.filter(|_| here) else {
-            return Some(("a task sees its volumes", format!("{id} of {} of {} is not there", task.1, task.0)));
+            return Some(("a task sees its volumes", format!("{id} of {} of {} does not exist", task.1, task.0)));
         };
         if *data != volume.data {
-            let text = format!("{id} has {data:?}, and {:?} was written into it", volume.data);
+            let text = format!("{id} contains {data:?}, {:?} was written into it", volume.data);
             return Some(("a volume keeps its data", text));
         }
         if let Some(user) = volume.users.first().filter(|_| alone) {
