@@ -177,8 +177,8 @@ function TaskPage({ framework, id }) {
     ].filter(([, value]) => value)} />
     ${
       own
-        ? html`<p class="note">The sandbox and the output while it is written are on the page of its agent, which may ask
-      for a log-in of its own.</p>`
+        ? html`<p class="note">The sandbox and the output while it is written are on the page of its agent,
+      which may ask for a log-in of its own.</p>`
         : html`<p class="note">The agent is not connected, so its sandbox cannot be shown.</p>`
     }<//>
     <${Section} title="History"><${History} task=${task} /><//>
