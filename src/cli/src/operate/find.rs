@@ -12,14 +12,15 @@ const PREFIX_MIN: usize = 4;
 ///
 /// # Errors
 /// No agent is named so, or several are.
-pub(super) fn agent<'a>(agents: &'a [Agent], text: &str) -> Result<&'a Agent> {
+pub(super) fn agent<'a>(agents: impl IntoIterator<Item = &'a Agent>, text: &str) -> Result<&'a Agent> {
+    let agents: Vec<&Agent> = agents.into_iter().collect();
     if let Some(agent) = agents.iter().find(|agent| agent.id == text) {
         return Ok(agent);
     }
     let is_there = |agent: &&Agent| agent.has_id(text) || agent.hostname.eq_ignore_ascii_case(text);
-    let mut found: Vec<&Agent> = agents.iter().filter(is_there).collect();
+    let mut found: Vec<&Agent> = agents.iter().copied().filter(is_there).collect();
     if found.is_empty() && text.len() >= PREFIX_MIN {
-        found = agents.iter().filter(|agent| agent.id.starts_with(text)).collect();
+        found = agents.into_iter().filter(|agent| agent.id.starts_with(text)).collect();
     }
     one(found, |agent| &agent.id, text, "agent", "tepui agents")
 }

@@ -7,9 +7,10 @@ use anyhow::Result;
 use clap_complete::ArgValueCompleter;
 use serde_json::{Value, json};
 
-use super::reserved::AgentResources;
+use super::find;
 use crate::complete;
 use crate::connect::MasterArgs;
+use crate::read::model::Agents;
 use crate::say::say;
 
 /// Flags of `tepui log-level`.
@@ -37,7 +38,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         let (name, daemon) = match &args.agent {
             None => ("the master".to_owned(), args.master.clone()),
             Some(text) => {
-                let agent = AgentResources::find(&args.master, text).await?.agent;
+                let agents: Agents = args.master.read("/slaves").await?;
+                let agent = find::agent(&agents.slaves, text)?;
                 let master = agent.address().to_owned();
                 (format!("agent {}", agent.id), MasterArgs { master, ..args.master.clone() })
             }

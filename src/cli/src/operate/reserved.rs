@@ -41,12 +41,9 @@ impl AgentResources {
     /// # Errors
     /// No agent is named so, or several are.
     pub(super) async fn find(master: &MasterArgs, text: &str) -> Result<AgentResources> {
-        let (agents, reserved): (Vec<Agent>, Vec<Vec<Value>>) =
-            AgentResources::all(master).await?.into_iter().map(|one| (one.agent, one.reserved)).unzip();
-        let id = find::agent(&agents, text)?.id.clone();
-        let found = agents.into_iter().zip(reserved).find(|(agent, _)| agent.id == id);
-        let (agent, reserved) = found.ok_or_else(|| anyhow!("agent {id} is gone"))?;
-        Ok(AgentResources { agent, reserved })
+        let all = AgentResources::all(master).await?;
+        let id = find::agent(all.iter().map(|one| &one.agent), text)?.id.clone();
+        all.into_iter().find(|one| one.agent.id == id).ok_or_else(|| anyhow!("agent {id} is gone"))
     }
 }
 
@@ -127,7 +124,7 @@ pub(super) fn parse(text: &str, reservations: &Value) -> Result<Vec<Value>> {
 /// Less is reserved.
 pub(super) fn take(reserved: &[Value], role_wanted: &str, wanted: &str) -> Result<Vec<Value>> {
     let mut taken = Vec::new();
-    for wanted in parse(wanted, &json!([]))? {
+    for mut wanted in parse(wanted, &json!([]))? {
         let is_like = |one: &&Value| {
             one["name"] == wanted["name"]
                 && one["type"] == wanted["type"]
@@ -139,8 +136,8 @@ pub(super) fn take(reserved: &[Value], role_wanted: &str, wanted: &str) -> Resul
         if wanted["type"] != "SCALAR" {
             // The master checks that the ranges or items are within the reservation.
             let [only] = candidates[..] else { bail!(nothing(reserved, role_wanted, &wanted)) };
-            taken.push(json!({ "reservations": only["reservations"].clone() }));
-            merge(taken.last_mut(), &wanted);
+            wanted["reservations"] = only["reservations"].clone();
+            taken.push(wanted);
             continue;
         }
         let mut missing = amount(&wanted);
@@ -158,14 +155,6 @@ pub(super) fn take(reserved: &[Value], role_wanted: &str, wanted: &str) -> Resul
         }
     }
     Ok(taken)
-}
-
-/// Adds the fields of `from` that `to` does not have.
-fn merge(to: Option<&mut Value>, from: &Value) {
-    let (Some(to), Some(from)) = (to.and_then(Value::as_object_mut), from.as_object()) else { return };
-    for (name, value) in from {
-        to.entry(name.clone()).or_insert_with(|| value.clone());
-    }
 }
 
 fn nothing(reserved: &[Value], role_wanted: &str, wanted: &Value) -> String {

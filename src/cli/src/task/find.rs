@@ -137,6 +137,7 @@ fn choose(frameworks: Frameworks, text: &str, framework: Option<&str>, among: Am
         found.retain(|task| task.id == text);
     }
     let mut ids: Vec<&str> = found.iter().map(|task| task.id.as_str()).collect();
+    ids.sort_unstable();
     ids.dedup();
     let live = found.iter().filter(|task| task.is_live()).count();
     match (ids.len(), live) {

@@ -38,7 +38,8 @@ impl CloneArguments {
     /// Forks: 0 in the child. With `pidfd`, the parent gets a descriptor of the child there.
     ///
     /// # Safety
-    /// The caller makes sure of what fork(2) demands: in the child, locks of other threads may be held for ever.
+    /// As for fork(2) in a process with several threads: the child must call only what is async-signal-safe, because
+    /// locks of other threads stay locked in it.
     ///
     /// # Errors
     /// The system's error. A group to be born in needs clone3.
