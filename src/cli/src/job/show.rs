@@ -1,7 +1,6 @@
 //! `tepui job list` and `tepui job show`: tables of jobs and tasks.
 
 use std::process::ExitCode;
-use std::time::SystemTime;
 
 use anyhow::{Context, Result};
 use serde_json::Value;
@@ -9,8 +8,8 @@ use serde_json::Value;
 use super::model::{Jobs, Need, Summary, Task, View};
 use super::service::{self, Service, ServiceArgs};
 use crate::connect::MasterArgs;
-use crate::read::print;
 use crate::read::table::{age, number, table};
+use crate::read::{now, print};
 use crate::waiting::Waiting;
 
 /// Number of tasks of a job that are shown by default.
@@ -102,9 +101,7 @@ pub(super) async fn show(args: &ShowArgs) -> Result<ExitCode> {
     {
         view.why.extend(waiting.reasons.iter().map(|reason| format!("master: {reason}")));
     }
-    #[expect(clippy::disallowed_methods, reason = "ages are shown to a person")]
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs_f64();
-    print(&show_text(&view, args.all, now))
+    print(&show_text(&view, args.all, now().as_secs_f64()))
 }
 
 /// Why the master makes no offers that are large enough; none if it cannot be asked.

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 use std::process::ExitCode;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::connect::MasterArgs;
 use crate::read::model::{Agent, Agents};
 use crate::read::table::{age, table};
-use crate::read::{ListArgs, Listed};
+use crate::read::{ListArgs, Listed, now};
 use crate::say::say;
 
 /// What to do about maintenance.
@@ -187,11 +187,6 @@ fn show(windows: &[Value], down: &[Value], now: Duration) -> Result<String> {
         }
     }
     Ok(table.trim_fmt())
-}
-
-#[expect(clippy::disallowed_methods, reason = "a schedule is in real time")]
-fn now() -> Duration {
-    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
 }
 
 #[cfg(test)]

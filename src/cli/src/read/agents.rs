@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use anyhow::Result;
 use serde::Deserialize;
@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use super::maintenance::Maintenance;
 use super::model::{Agent, Agents, Amounts};
 use super::table::{age, table, used, with_state};
-use super::{ListArgs, Listed};
+use super::{ListArgs, Listed, now};
 use crate::operate::agents::Action;
 
 /// Maximum number of unreachable agents that are listed.
@@ -56,15 +56,10 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             unreachable: registry.unreachable.slaves,
             builds,
             is_wide: args.list.is_wide(),
-            now: now(),
+            now: now().as_secs_f64(),
         };
         Ok(Listed::Text(view.text()))
     })
-}
-
-#[expect(clippy::disallowed_methods, reason = "a person wants to know how soon, and commands are not replayed")]
-fn now() -> f64 {
-    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs_f64()
 }
 
 /// The part of the registry that no list of agents has.

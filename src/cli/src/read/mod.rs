@@ -16,17 +16,22 @@ pub(crate) mod table;
 pub mod tasks;
 
 use std::process::ExitCode;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result};
 
 pub use list::ListArgs;
 pub(crate) use list::Listed;
 
+/// The time since the epoch.
+#[expect(clippy::disallowed_methods, reason = "times are shown to a person, and schedules are in real time")]
+pub(crate) fn now() -> Duration {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
+}
+
 /// The time of day, in UTC.
 fn time_of_day() -> String {
-    #[expect(clippy::disallowed_methods, reason = "the time is shown to a person")]
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+    let now = now().as_secs();
     format!("{:02}:{:02}:{:02}Z", now / 3600 % 24, now / 60 % 60, now % 60)
 }
 

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
-use std::time::SystemTime;
 
 use anyhow::{Context, Result, bail};
 use clap_complete::ArgValueCompleter;
@@ -10,7 +9,7 @@ use serde_json::Value;
 
 use super::model::{Agents, Framework, Frameworks, Task};
 use super::table::{age, number, table, with_state};
-use super::{ListArgs, Listed};
+use super::{ListArgs, Listed, now};
 use crate::complete;
 
 /// Flags of `tepui tasks`.
@@ -40,9 +39,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         }
         let frameworks = serde_json::from_value(document).context("the master's list of frameworks")?;
         let agents = master.read("/slaves").await?;
-        #[expect(clippy::disallowed_methods, reason = "ages are shown to a person")]
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs_f64();
-        Ok(Listed::Text(show(args, &frameworks, &agents, now)))
+        Ok(Listed::Text(show(args, &frameworks, &agents, now().as_secs_f64())))
     })
 }
 
