@@ -1,4 +1,4 @@
-//! The house work: `cargo xtask test|ci|conformance|bench|papers|dist|tidy|fuzz`.
+//! The house work: `cargo xtask test|ci|conformance|bench|papers|dist|site|tidy|fuzz`.
 //!
 //! Everything that a checkout needs besides cargo itself is here, so that a developer and CI type the same thing.
 //! It knows nothing of what the other crates do: it reads their files and runs their programs.
@@ -36,6 +36,7 @@ usage: cargo xtask <command>
                            pages of docs/papers
   dist [--no-profile]      the release archive: fat LTO, a profile of the program's own runs, a static executor; takes an
                            hour (without the profile: a quarter)
+  site                     the documentation as a site, with a reference of commands and flags: target/site/html
   tidy                     the house rules alone
   fuzz [TARGET] [SECONDS]  the fuzz targets, or one, each for SECONDS (60); needs cargo-fuzz and a nightly toolchain
 ";
@@ -70,6 +71,7 @@ fn run(arguments: &[String]) -> Result<()> {
             steps::run(run.args(rest))
         }
         "dist" => dist::run(rest),
+        "site" => site(),
         "tidy" => tidy::run(),
         "fuzz" => fuzz::run(rest),
         "help" | "--help" | "-h" => {
@@ -78,6 +80,15 @@ fn run(arguments: &[String]) -> Result<()> {
         }
         other => bail!("there is no command '{other}'\n\n{USAGE}"),
     }
+}
+
+/// Makes the documentation's site and checks its links.
+///
+/// # Errors
+/// As of the program `site`.
+fn site() -> Result<()> {
+    let mut make = cargo(&["run", "--quiet", "--package", "site", "--"]);
+    steps::run(make.arg(root()).arg(target().join("site")))
 }
 
 /// Whether missing programs may be installed; refuses every other argument.

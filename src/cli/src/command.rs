@@ -197,7 +197,7 @@ impl Cli {
 }
 
 /// All commands, with the flags of daemons, which clap does not read.
-pub(crate) fn whole() -> clap::Command {
+pub fn whole() -> clap::Command {
     let daemon = |part: Part| {
         let flags = part.groups().iter().flat_map(|group| group.flags.iter().map(move |flag| (group, flag)));
         let args = flags.map(|(group, flag)| {

@@ -92,6 +92,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ),
     ("tepui", &["base", "executor", "fetcher", "containers", "daemon", "cli"]),
     ("xtask", &[]),
+    ("site", &["cli", "daemon"]),
 ];
 
 /// Crates whose code computes and does nothing else: the same inputs give the same outputs, byte for byte.

@@ -100,7 +100,7 @@ impl Flag {
     }
 
     /// Note for `--help` about a flag that is not read.
-    pub(crate) fn note(&self) -> Option<&'static str> {
+    pub fn note(&self) -> Option<&'static str> {
         match self.effect {
             Effect::Read | Effect::Loader => None,
             Effect::Unsupported => Some("not supported"),
