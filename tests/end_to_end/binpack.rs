@@ -214,7 +214,14 @@ fn gangs_services_and_their_versions() {
     framework.wait_for(&["\"name\":\"web\"", "deployed", "\"version\":3"]);
     assert!(world.fields("web", "task_id").iter().all(|id| !before.contains(id)));
     let talk = "[[job]]\nname = 'talk'\ncommand = 'echo first; echo aside >&2; sleep 1; echo last'\n";
+    let mut list = tepui();
+    list.args(["job", "list", "--watch"]).env("TEPUI_MASTER", &world.cluster.master);
+    let mut list = Process::start(&mut list);
+    list.line(Stream::Stdout, &["web", "service"]);
     world.ok(&["submit", &world.file("talk.toml", talk)]);
+    list.line(Stream::Stdout, &["talk", "batch"]);
+    list.signal("-INT");
+    assert!(list.end().success());
     framework.wait_for(&["\"name\":\"talk\"", "TASK_RUNNING"]);
     until("it has begun to talk", || world.job(&["logs", "talk"]).stdout.starts_with(b"first\n"));
     assert_eq!(world.ok(&["logs", "--follow", "talk", "0"]), "first\nlast\n");

@@ -9,7 +9,7 @@ use super::model::{Jobs, Need, Summary, Task, View};
 use super::service::{self, Service, ServiceArgs};
 use crate::connect::MasterArgs;
 use crate::read::table::{age, number, table};
-use crate::read::{now, print};
+use crate::read::{now, print, watch};
 use crate::waiting::Waiting;
 
 /// Number of tasks of a job that are shown by default.
@@ -25,6 +25,9 @@ pub struct ListArgs {
     /// Only those that have not ended
     #[arg(long)]
     active: bool,
+    /// List again every two seconds, until interrupted; without a terminal, after each change
+    #[arg(long, short)]
+    watch: bool,
 }
 
 /// Flags of `tepui job show`.
@@ -40,18 +43,26 @@ pub struct ShowArgs {
 }
 
 pub(super) async fn list(args: &ListArgs) -> Result<ExitCode> {
+    match args.watch {
+        false => print(&listed(args).await?),
+        true => watch(async || listed(args).await).await,
+    }
+}
+
+/// The text of the list. The framework is looked up each time: it may have moved.
+async fn listed(args: &ListArgs) -> Result<String> {
     let document = args.service.find().await?.get("/v1/jobs").await?;
     let mut jobs: Jobs = serde_json::from_value(document.clone()).context("the framework's answer")?;
     if args.service.json {
         let mut list = document["jobs"].as_array().cloned().unwrap_or_default();
         list.retain(|job| !args.active || job["ended"].is_null());
-        return print(&serde_json::to_string_pretty(&Value::Array(list))?);
+        return Ok(serde_json::to_string_pretty(&Value::Array(list))?);
     }
     jobs.jobs.retain(|job| !args.active || job.ended.is_none());
     if jobs.jobs.is_empty() {
-        return print("no jobs; submit one with `tepui job submit FILE`");
+        return Ok("no jobs; submit one with `tepui job submit FILE`".to_owned());
     }
-    print(&jobs_table(&jobs.jobs))
+    Ok(jobs_table(&jobs.jobs))
 }
 
 /// Jobs as a table.

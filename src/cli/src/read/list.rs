@@ -66,7 +66,7 @@ impl ListArgs {
     pub(crate) fn show(&self, look: impl AsyncFn() -> Result<Listed>) -> Result<ExitCode> {
         match self.watch {
             false => print(&self.format(crate::block_on(look())?)?),
-            true => crate::block_on(self.watch(look)),
+            true => crate::block_on(watch(async || self.format(look().await?))),
         }
     }
 
@@ -80,29 +80,32 @@ impl ListArgs {
             Listed::Document(document) => Ok(serde_json::to_string_pretty(&document)?),
         }
     }
+}
 
-    async fn watch(&self, look: impl AsyncFn() -> Result<Listed>) -> Result<ExitCode> {
-        let interrupt = Interrupt::watch()?;
-        let nudge = interrupt.nudge();
-        let is_terminal = std::io::stdout().is_terminal();
-        let mut last = None;
-        while !interrupt.wanted() {
-            let text = look().await.and_then(|listed| self.format(listed));
-            match text {
-                text if is_terminal => draw(&text.unwrap_or_else(|error| format!("{error:#}")))?,
-                text => {
-                    let text = text?;
-                    if last.as_ref() != Some(&text) {
-                        print(&text)?;
-                        last = Some(text);
-                    }
+/// Prints the text of `look` after each change, until interrupted; at a terminal, in one place.
+///
+/// # Errors
+/// Those of `look`; at a terminal, they are shown, and it looks again.
+pub(crate) async fn watch(look: impl AsyncFn() -> Result<String>) -> Result<ExitCode> {
+    let interrupt = Interrupt::watch()?;
+    let nudge = interrupt.nudge();
+    let is_terminal = std::io::stdout().is_terminal();
+    let mut last = None;
+    while !interrupt.wanted() {
+        match look().await {
+            text if is_terminal => draw(&text.unwrap_or_else(|error| format!("{error:#}")))?,
+            text => {
+                let text = text?;
+                if last.as_ref() != Some(&text) {
+                    print(&text)?;
+                    last = Some(text);
                 }
             }
-            // An interrupt ends the pause, and is seen above.
-            let _ = tokio::time::timeout(LOOK, nudge.notified()).await;
         }
-        Ok(ExitCode::SUCCESS)
+        // An interrupt ends the pause, and is seen above.
+        let _ = tokio::time::timeout(LOOK, nudge.notified()).await;
     }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Draws a text over the whole terminal, as far as it fits. Long lines are cut, not wrapped.
