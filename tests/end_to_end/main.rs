@@ -33,6 +33,7 @@ mod mpi;
 mod networks;
 mod one_agent;
 mod operate;
+mod origins;
 mod package;
 mod perf;
 mod ports;

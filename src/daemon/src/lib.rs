@@ -23,6 +23,7 @@ pub mod local;
 mod logging;
 pub mod master;
 mod metrics;
+mod origin;
 mod parts;
 pub mod process;
 mod prometheus;

@@ -18,6 +18,7 @@ use crate::acls::Asker;
 use crate::common::{self, Common, Shared};
 use crate::driver::Driver;
 use crate::firewall::Firewall;
+use crate::origin;
 use crate::prometheus::{MEDIA_TYPE, Text, add_all};
 use crate::realms::{Realm, Realms};
 
@@ -259,7 +260,8 @@ impl wire::http::Handler for Handler {
             return *refusal;
         }
         let Some(found) = found else { return Response::error(StatusCode::NOT_FOUND) };
-        let principal = match self.realms.principal(realm(*found.route), &request) {
+        let principal = origin::check(&request).and_then(|()| self.realms.principal(realm(*found.route), &request));
+        let principal = match principal {
             Ok(principal) => principal,
             Err(refusal) => return *refusal,
         };

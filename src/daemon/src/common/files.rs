@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use protos::json::Writer;
 use wire::http::{Request, Response, StatusCode, TEXT, header};
 
@@ -102,10 +103,22 @@ pub(super) async fn download(common: &Arc<Common>, request: &Request) -> Respons
     };
     match found {
         Ok((name, content)) => Response::ok_body(media_type(&name), content)
-            .with_header(header::CONTENT_DISPOSITION, &format!("attachment; filename={name}")),
+            .with_header(header::CONTENT_DISPOSITION, &disposition(&name))
+            .with_header(header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         Err(FilesError::NotFound) => Response::not_found(),
         Err(error) => refused(&error),
     }
+}
+
+/// The header by which a browser saves a file and never shows it. Tasks choose the names of files: characters that end
+/// or continue a header's value become `_`, and the whole name follows as of RFC 6266.
+fn disposition(name: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.+@#~".contains(c);
+    if name.chars().all(is_plain) {
+        return format!("attachment; filename={name}");
+    }
+    let plain: String = name.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
+    format!("attachment; filename={plain}; filename*=UTF-8''{}", utf8_percent_encode(name, NON_ALPHANUMERIC))
 }
 
 /// The type that a browser should see; everything unknown is bytes.
@@ -130,4 +143,17 @@ pub(super) fn debug(common: &Common, jsonp: Option<&str>) -> Response {
         }
     });
     Response::ok_jsonp(out, jsonp)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_downloads_stay_in_their_header() {
+        assert_eq!(disposition("stdout.1"), "attachment; filename=stdout.1");
+        assert_eq!(disposition("r\n.html"), "attachment; filename=r_.html; filename*=UTF-8''r%0A%2Ehtml");
+        assert_eq!(disposition("a; \"b\""), "attachment; filename=a___b_; filename*=UTF-8''a%3B%20%22b%22");
+        assert_eq!(disposition("ü"), "attachment; filename=_; filename*=UTF-8''%C3%BC");
+    }
 }

@@ -25,6 +25,7 @@ use crate::common::{self, Common, Shared};
 use crate::driver::Driver;
 use crate::firewall::Firewall;
 use crate::flags::MasterFlags;
+use crate::origin;
 use crate::realms::{Realm, Realms};
 
 /// An endpoint of the master.
@@ -115,7 +116,7 @@ impl Handler {
     }
 
     async fn answer(&self, route: Route, rest: &str, request: &Request) -> Response {
-        let principal = match self.realms.principal(realm(route), request) {
+        let principal = match origin::check(request).and_then(|()| self.realms.principal(realm(route), request)) {
             Ok(principal) => principal,
             Err(refusal) => return *refusal,
         };

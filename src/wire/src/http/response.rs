@@ -151,12 +151,16 @@ impl Response {
         Response::error(StatusCode::UNAUTHORIZED).with_header(WWW_AUTHENTICATE, challenge)
     }
 
-    /// Sets a header. A value that cannot stand in a header (a line break) is left out: nothing can be smuggled in.
+    /// Sets a header. With a value that no header can have, such as a line break, the response becomes a 500 that names
+    /// the header: without it, it could mean something else.
     pub fn with_header(mut self, name: HeaderName, value: &str) -> Response {
-        if let Ok(value) = HeaderValue::from_str(value) {
-            self.headers.insert(name, value);
+        match HeaderValue::from_str(value) {
+            Ok(value) => {
+                self.headers.insert(name, value);
+                self
+            }
+            Err(_) => Response::internal(format!("The header '{name}' of the response has an invalid value")),
         }
-        self
     }
 
     /// Closes the connection after this response.

@@ -109,7 +109,8 @@ impl Shared {
     }
 }
 
-/// A stream of status 200, and the handle that feeds it. More than `limit` waiting bytes cut the client off.
+/// A stream of status 200, and the handle that feeds it. More than `limit` bytes that wait behind the next record cut the
+/// client off.
 ///
 /// Headers such as `Mesos-Stream-Id` are set on the response.
 pub fn open(content_type: &'static str, limit: usize) -> (StreamHandle, Response) {
@@ -175,8 +176,10 @@ impl StreamHandle {
         if state.finished {
             return Err(StreamEnd::Ended);
         }
-        // A single record may be longer than the limit: it is only cut off if others wait before it.
-        if state.queued > 0 && state.queued + record.0.len() > self.0.limit {
+        // The record that is sent next does not count: the first one has the state of the whole cluster and may be
+        // longer than the limit, and the next event follows before it is sent.
+        let waits_behind = |next: &Bytes| state.queued - next.len() + record.0.len() > self.0.limit;
+        if state.queue.front().is_some_and(waits_behind) {
             drop(state);
             let end = StreamEnd::TooSlow { limit: self.0.limit };
             self.0.end(end);

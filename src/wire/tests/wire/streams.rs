@@ -103,7 +103,13 @@ async fn a_single_record_may_exceed_the_limit() {
     let mut fixture = serve_with(Limits { stream: 1000, ..Limits::default() }, false);
     let (mut raw, handle) = open(&mut fixture).await;
     handle.send(&[b'x'; 100_000]).unwrap();
+    // What follows before it is sent does not cut it off.
+    handle.send(&[b'y'; 900]).unwrap();
     assert_eq!(raw.chunk().await.len(), 100_007);
+    assert_eq!(raw.chunk().await.len(), 904);
+    handle.send(&[b'x'; 100_000]).unwrap();
+    handle.send(&[b'y'; 900]).unwrap();
+    assert_eq!(handle.send(&[b'y'; 200]), Err(StreamEnd::TooSlow { limit: 1000 }));
 }
 
 #[tokio::test]

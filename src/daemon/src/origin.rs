@@ -1,0 +1,67 @@
+//! Rules for requests that a browser sends for a page of another origin: such a page changes nothing here, and calls no
+//! function but the one that `jsonp` names.
+//!
+//! Who sends a request is checked in `realms`: a browser may add the credentials of its user to requests of any page.
+
+use wire::http::{Method, Request, Response, StatusCode};
+
+/// Maximum length of a callback's name.
+const CALLBACK_MAX: usize = 128;
+
+/// Checks a request against these rules.
+///
+/// # Errors
+/// The answer: 403 to a request of another origin that is neither GET nor HEAD, 400 to a callback that is no name.
+pub(crate) fn check(request: &Request) -> Result<(), Box<Response>> {
+    if let Some(callback) = request.query.get("jsonp").filter(|callback| !is_name(callback)) {
+        let shown: String = callback.chars().take(CALLBACK_MAX).collect();
+        return Err(Box::new(Response::bad_request(format!(
+            "Invalid 'jsonp' {shown:?}: it must be the name of a function: letters, digits, '_', '$' and '.'"
+        ))));
+    }
+    let is_read = request.method == Method::GET || request.method == Method::HEAD;
+    match request.header("origin") {
+        Some(origin) if !is_read && !is_own(origin, request) => Err(Box::new(Response::text(
+            StatusCode::FORBIDDEN,
+            format!("A page of the origin {origin:?} must not send {} requests to this one", request.method),
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Whether the origin is the address that the browser has sent the request to. A proxy that replaces `Host` adds
+/// `X-Forwarded-Host`, which a page can only send after a preflight request, and those are not answered.
+fn is_own(origin: &str, request: &Request) -> bool {
+    let Some((_, host)) = origin.split_once("://") else { return false };
+    ["host", "x-forwarded-host"].into_iter().filter_map(|name| request.header(name)).any(|own| {
+        // The port of the scheme is left out of both, or of one of them.
+        let bare = |text: &str| text.trim_end_matches(":80").trim_end_matches(":443").to_ascii_lowercase();
+        bare(own) == bare(host)
+    })
+}
+
+/// Whether a text is the name of a function, or of one that is a field of objects: `take`, `angular.callbacks._0`.
+fn is_name(text: &str) -> bool {
+    let is_part = |part: &str| {
+        !part.is_empty()
+            && !part.starts_with(|c: char| c.is_ascii_digit())
+            && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '$')
+    };
+    text.len() <= CALLBACK_MAX && text.split('.').all(is_part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_functions() {
+        for name in ["take_it", "angular.callbacks._0", "$jsonp1", "JSON_CALLBACK"] {
+            assert!(is_name(name), "{name}");
+        }
+        let long = "a".repeat(CALLBACK_MAX + 1);
+        for text in ["", "a.", ".a", "1a", "alert(1);a", "a b", "<script>", "a[0]", "a\u{2028}", &long] {
+            assert!(!is_name(text), "{text}");
+        }
+    }
+}
