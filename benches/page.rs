@@ -1,5 +1,5 @@
-//! How soon does the master's page show a large cluster, and what do open pages cost the master? A real master with fake
-//! agents and running tasks, and a headless Chromium; needs the packages chromium and chromium-driver.
+//! How soon does the master's page show a large cluster, and what do open pages cost the master? A real master with
+//! fake agents and running tasks, and a headless Chromium; needs the packages chromium and chromium-driver.
 //!
 //! Run with `cargo bench --bench page`; `--quick` takes 1,000 agents and 10,000 tasks, `--agents=N --tasks=N` others.
 

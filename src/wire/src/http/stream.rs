@@ -109,8 +109,8 @@ impl Shared {
     }
 }
 
-/// A stream of status 200, and the handle that feeds it. More than `limit` bytes that wait behind the next record cut the
-/// client off.
+/// A stream of status 200, and the handle that feeds it. More than `limit` bytes that wait behind the next record cut
+/// the client off.
 ///
 /// Headers such as `Mesos-Stream-Id` are set on the response.
 pub fn open(content_type: &'static str, limit: usize) -> (StreamHandle, Response) {
