@@ -31,7 +31,6 @@ pub(crate) fn run(install: bool) -> Result<()> {
         let report = target().join("demo.html");
         steps::run(Command::new(binary()).args(["demo", "--policy=both", "--report"]).arg(report))
     });
-    steps.run("documentation site", crate::site);
     steps.run("tests", || tests(python.as_deref()));
     steps.finish()
 }

@@ -123,3 +123,17 @@ fn tracked(repository: &Path) -> Result<Vec<PathBuf>> {
     // A file that is deleted and not committed is still in git's list.
     Ok(files.filter(|path| repository.join(path).exists()).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_site_of_this_repository_has_no_dead_link() {
+        let repository = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
+        let directory = std::env::temp_dir().join(format!("tepui-site-{}", std::process::id()));
+        let result = build(repository, &directory);
+        std::fs::remove_dir_all(&directory).unwrap();
+        result.unwrap();
+    }
+}
