@@ -316,10 +316,9 @@ impl Agent {
             Incoming::PingSlave(ping) => return self.ping(from, ping, now, out),
             Incoming::RegisterExecutor(register) => return self.register_executor(from, &register, now, out),
             Incoming::ReregisterExecutor(register) => return self.reregister_executor(from, register, now, out),
-            Incoming::StatusUpdate(update) => return self.status_update_message(update, now, out),
-            Incoming::ExecutorToFramework(message) => return self.executor_to_framework(message, out),
-            Incoming::FrameworkToExecutor(message) => return self.framework_to_executor(message, out),
-            Incoming::UpdateFramework(update) => return self.update_framework(update, now, out),
+            Incoming::StatusUpdate(update) => return self.status_update_message(from, update, now, out),
+            Incoming::ExecutorToFramework(message) => return self.executor_to_framework_message(from, message, out),
+            Incoming::FrameworkToExecutor(message) => return self.framework_to_executor_message(from, message, out),
             _ => {}
         }
         if self.master.as_ref() != Some(from) {
@@ -341,14 +340,14 @@ impl Agent {
             Incoming::ReconcileOperations(reconcile) => self.reconcile_operations(reconcile, out),
             Incoming::CheckpointResources(checkpoint) => self.checkpoint_resources_message(&checkpoint, out),
             Incoming::DrainSlave(drain) => self.drain_slave(drain, now, out),
-            // These were handled above, regardless of their sender.
+            Incoming::UpdateFramework(update) => self.update_framework(update, now, out),
+            // These were handled above: their senders are other processes than the master.
             Incoming::PingSlave(_)
             | Incoming::RegisterExecutor(_)
             | Incoming::ReregisterExecutor(_)
             | Incoming::StatusUpdate(_)
             | Incoming::ExecutorToFramework(_)
-            | Incoming::FrameworkToExecutor(_)
-            | Incoming::UpdateFramework(_) => {}
+            | Incoming::FrameworkToExecutor(_) => {}
         }
     }
 

@@ -1,7 +1,7 @@
 //! The calls of the v1 executor API but SUBSCRIBE: UPDATE, MESSAGE, HEARTBEAT (docs/mesos/executors.md, rows 7 to 15),
 //! and what v0 executors send instead of them; and the way from a framework to its executor.
 
-use base::Time;
+use base::{Pid, TaskId, Time};
 use cores::{ErrorKind, RequestId, StreamId};
 use protos::mesos::internal::{ExecutorToFrameworkMessage, FrameworkToExecutorMessage, StatusUpdateMessage};
 use protos::mesos::{self as pb, executor as api};
@@ -50,9 +50,45 @@ impl Agent {
         self.respond(request, Ok(Done::Accepted), out);
     }
 
-    /// A v0 executor's update.
-    pub(crate) fn status_update_message(&mut self, message: StatusUpdateMessage, now: Time, out: &mut Outbox) {
-        self.executor_update(message.update, now, out);
+    /// A v0 executor's update. An executor reports on its own tasks only.
+    pub(crate) fn status_update_message(
+        &mut self,
+        from: &Pid,
+        message: StatusUpdateMessage,
+        now: Time,
+        out: &mut Outbox,
+    ) {
+        let update = message.update;
+        let framework = self.frameworks.get(update.framework_id.value.as_str());
+        let named = update.executor_id.as_ref().map(|id| id.value.as_str());
+        let named = named.and_then(|id| framework?.executors.get(id));
+        let with_task = || framework?.executor_of(&TaskId::of(&update.status.task_id.value).ok()?);
+        if let Some(executor) = named.or_else(with_task).filter(|executor| !executor.is_at(from)) {
+            let (id, framework) = (&executor.id, &update.framework_id.value);
+            self.counters.invalid_status_updates += 1;
+            return out.warn(format!(
+                "Dropped a status update of {from}, which is not the process of executor {id} of framework {framework}"
+            ));
+        }
+        self.executor_update(update, now, out);
+    }
+
+    /// A v0 executor's message for its framework.
+    pub(crate) fn executor_to_framework_message(
+        &mut self,
+        from: &Pid,
+        message: ExecutorToFrameworkMessage,
+        out: &mut Outbox,
+    ) {
+        let executor = self.executor(&message.framework_id.value, &message.executor_id.value);
+        if executor.is_some_and(|executor| !executor.is_at(from)) {
+            self.counters.invalid_framework_messages += 1;
+            return out.warn(format!(
+                "Dropped a message of {from}, which is not the process of executor {}",
+                message.executor_id.value
+            ));
+        }
+        self.executor_to_framework(message, out);
     }
 
     /// Passes bytes on to a framework: to its driver, or through the master.
@@ -74,8 +110,27 @@ impl Agent {
         }
     }
 
-    /// FrameworkToExecutorMessage: bytes for an executor, from its framework or from the master.
-    pub(crate) fn framework_to_executor(&mut self, message: FrameworkToExecutorMessage, out: &mut Outbox) {
+    /// FrameworkToExecutorMessage: bytes for an executor, from its framework's driver or from the master.
+    pub(crate) fn framework_to_executor_message(
+        &mut self,
+        from: &Pid,
+        message: FrameworkToExecutorMessage,
+        out: &mut Outbox,
+    ) {
+        let framework = self.frameworks.get(message.framework_id.value.as_str());
+        let driver = framework.and_then(|framework| framework.pid.as_ref());
+        if self.master.as_ref() != Some(from) && driver != Some(from) {
+            self.counters.invalid_framework_messages += 1;
+            return out.warn(format!(
+                "Dropped a message of {from}, which is neither the master nor the driver of framework {}",
+                message.framework_id.value
+            ));
+        }
+        self.framework_to_executor(message, out);
+    }
+
+    /// Passes bytes on to an executor.
+    fn framework_to_executor(&mut self, message: FrameworkToExecutorMessage, out: &mut Outbox) {
         let (framework, executor) = (&message.framework_id.value, &message.executor_id.value);
         let state = self.may_report(framework, executor);
         if self.state != AgentState::Running || state != Some(ExecutorState::Running) {

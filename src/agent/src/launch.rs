@@ -154,7 +154,7 @@ impl Agent {
             program_of(command)
         };
         let runs = executor.directory.rsplit_once('/').map(|(runs, _)| runs);
-        let ours = (is_default || executor.generated_for_command_task).then(|| Ours {
+        let ours = executor.is_ours().then(|| Ours {
             framework: executor.framework_id.as_str().to_owned(),
             executor: executor.id.as_str().to_owned(),
         });

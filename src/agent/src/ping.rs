@@ -19,7 +19,8 @@ impl Agent {
             // For this master it means that what is listed from now on is true; what was listed before goes first.
             false => out.outputs.push(pong),
         }
-        if self.state != AgentState::Running {
+        let is_of_master = self.master.as_ref().is_some_and(|master| master.address() == from.address());
+        if self.state != AgentState::Running || !is_of_master {
             return;
         }
         if ping.connected {

@@ -26,7 +26,9 @@ impl Agent {
         out: &mut Outbox,
     ) {
         let (framework, executor) = (&message.framework_id.value, &message.executor_id.value);
-        let wanted = self.may_report(framework, executor).filter(|state| *state == ExecutorState::Registering);
+        let is_ours = self.executor(framework, executor).is_some_and(|executor| executor.is_ours());
+        let wanted = self.may_report(framework, executor);
+        let wanted = wanted.filter(|state| *state == ExecutorState::Registering && !is_ours);
         if wanted.is_none() || self.state == AgentState::Recovering {
             return self.send(from, ShutdownExecutorMessage::default(), out);
         }
@@ -74,6 +76,11 @@ impl Agent {
         }
         let Some(known) = self.frameworks.get(framework.as_str()).cloned() else { return };
         let Some(target) = self.executor_mut(&framework, &executor) else { return };
+        if !matches!(target.link, ExecutorLink::None) && !target.is_at(from) {
+            return out.warn(format!(
+                "Dropped a message of {from}, which is not the process of executor {executor} of framework {framework}"
+            ));
+        }
         target.link = ExecutorLink::Pid(from.clone());
         target.state = ExecutorState::Running;
         let (timer, run) = (target.timer.take(), Arc::clone(&target.run));

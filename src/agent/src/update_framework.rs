@@ -10,7 +10,7 @@ use crate::output::Outbox;
 use crate::state::FrameworkState;
 
 impl Agent {
-    /// Takes the new info and pid, and sends the framework's unacknowledged updates again.
+    /// Takes the new info and pid from the master, and sends the framework's unacknowledged updates again.
     pub(crate) fn update_framework(&mut self, message: UpdateFrameworkMessage, now: Time, out: &mut Outbox) {
         if self.state == AgentState::Recovering {
             return;

@@ -30,6 +30,7 @@ mod prometheus;
 pub mod random;
 mod realms;
 mod rejection;
+mod senders;
 mod streams;
 mod webui;
 mod zookeeper;

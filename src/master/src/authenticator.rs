@@ -34,6 +34,9 @@ pub enum AuthInput {
         from: Pid,
         /// The client.
         client: Pid,
+        /// The connection of the message. A conversation ends an earlier one of the client over the same connection:
+        /// another process must not end it.
+        connection: u64,
         /// A random value that never repeats: it becomes the challenge.
         nonce: [u8; 16],
     },
@@ -180,6 +183,7 @@ pub fn client_of(from: &Pid, wanted: &m::AuthenticateMessage) -> Result<Pid, Cli
 /// A conversation.
 struct Session {
     client: Pid,
+    connection: u64,
     peer: Pid,
     challenge: String,
     /// Whether the peer has the challenge.
@@ -204,7 +208,7 @@ pub struct Authenticator {
     hostname: String,
     /// By number, so the oldest comes first. All have the same time, so it is also the first to be too late.
     sessions: BTreeMap<u64, Session>,
-    by_client: FxHashMap<Pid, u64>,
+    by_client: FxHashMap<(Pid, u64), u64>,
 }
 
 impl Authenticator {
@@ -217,8 +221,8 @@ impl Authenticator {
     /// Takes one input. What follows from it is added to `out`.
     pub fn handle(&mut self, input: AuthInput, now: Time, out: &mut Vec<AuthOutput>) {
         match input {
-            AuthInput::Authenticate { attempt, from, client, nonce } => {
-                self.begin(attempt, from, client, nonce, now, out);
+            AuthInput::Authenticate { attempt, from, client, connection, nonce } => {
+                self.begin(attempt, from, (client, connection), nonce, now, out);
             }
             AuthInput::Start { attempt, from, message } => {
                 if self.may_speak(attempt, from, out) {
@@ -245,8 +249,17 @@ impl Authenticator {
         self.sessions.first_key_value().map(|(_, session)| session.deadline)
     }
 
-    fn begin(&mut self, attempt: u64, peer: Pid, client: Pid, nonce: [u8; 16], now: Time, out: &mut Vec<AuthOutput>) {
-        if let Some(old) = self.by_client.get(&client).copied() {
+    fn begin(
+        &mut self,
+        attempt: u64,
+        peer: Pid,
+        (client, connection): (Pid, u64),
+        nonce: [u8; 16],
+        now: Time,
+        out: &mut Vec<AuthOutput>,
+    ) {
+        let key = (client.clone(), connection);
+        if let Some(old) = self.by_client.get(&key).copied() {
             self.end(old, End::Silent("it was begun anew"), out);
         }
         if self.sessions.len() >= SESSIONS_MAX
@@ -259,8 +272,8 @@ impl Authenticator {
         let challenge = format!("<{}.{}@{}>", number(one), number(two), self.hostname);
         let message = m::AuthenticationMechanismsMessage { mechanisms: vec![MECHANISM.to_owned()] };
         out.push(AuthOutput::Send { attempt, to: peer.clone(), message: AuthMessage::Mechanisms(message) });
-        self.by_client.insert(client.clone(), attempt);
-        let session = Session { client, peer, challenge, is_asked: false, deadline: now + self.timeout };
+        self.by_client.insert(key, attempt);
+        let session = Session { client, connection, peer, challenge, is_asked: false, deadline: now + self.timeout };
         self.sessions.insert(attempt, session);
     }
 
@@ -322,8 +335,12 @@ impl Authenticator {
     }
 
     fn end(&mut self, attempt: u64, end: End, out: &mut Vec<AuthOutput>) {
-        let Some(Session { client, peer: to, .. }) = self.sessions.remove(&attempt) else { return };
-        self.by_client.remove(&client);
+        let Some(Session { client, connection, peer: to, .. }) = self.sessions.remove(&attempt) else { return };
+        let key = (client, connection);
+        if self.by_client.get(&key) == Some(&attempt) {
+            self.by_client.remove(&key);
+        }
+        let (client, _) = key;
         let (message, proved) = match end {
             End::Proved(principal) => (Some(AuthMessage::Completed(Default::default())), Ok(principal)),
             End::Refused(why) => (Some(AuthMessage::Failed(Default::default())), Err(why.to_owned())),
@@ -374,6 +391,7 @@ mod tests {
                 attempt,
                 from,
                 client,
+                connection: 1,
                 nonce: [0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 1, 0],
             })
         }

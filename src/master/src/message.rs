@@ -126,6 +126,18 @@ incoming! {
 }
 
 impl Message {
+    /// Whether the message asks to register its sender, as an agent or as a framework's driver.
+    pub fn asks_for_admission(&self) -> bool {
+        match self {
+            Message::RegisterSlave(_)
+            | Message::ReregisterSlave(_)
+            | Message::RegisterFramework(_)
+            | Message::ReregisterFramework(_) => true,
+            Message::Call(call) => call.r#type() == scheduler::call::Type::Subscribe,
+            _ => false,
+        }
+    }
+
     /// Reads a message for the process `to`. `name` is the full protobuf name.
     ///
     /// `Ok(None)`: no process of the master's takes such a message; it is to be dropped.

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use base::Pid;
-use protos::mesos::scheduler::call::Type;
 use rustc_hash::FxHashMap;
 
 use crate::io::Outbox;
@@ -75,7 +74,7 @@ impl Peers {
     /// Returns a message that may be handled now. One that asks for admission waits until its sender has ended its
     /// authentication; of several the last one counts, as they repeat each other.
     pub(crate) fn admissible(&mut self, from: &Pid, message: Message, out: &mut Outbox) -> Option<Message> {
-        if !self.are_any_ongoing() || !asks_for_admission(&message) || !self.is_ongoing(from) {
+        if !self.are_any_ongoing() || !message.asks_for_admission() || !self.is_ongoing(from) {
             return Some(message);
         }
         if let Err(why) = self.keep_waiting(from, &message) {
@@ -149,17 +148,6 @@ impl Peers {
             return None;
         }
         self.newcomers.pop_first().map(|(_, pid)| pid)
-    }
-}
-
-fn asks_for_admission(message: &Message) -> bool {
-    match message {
-        Message::RegisterSlave(_)
-        | Message::ReregisterSlave(_)
-        | Message::RegisterFramework(_)
-        | Message::ReregisterFramework(_) => true,
-        Message::Call(call) => call.r#type() == Type::Subscribe,
-        _ => false,
     }
 }
 

@@ -129,6 +129,17 @@ impl Executor {
         Some(pb::CgroupInfo { net_cls: Some(pb::cgroup_info::NetCls { classid }) })
     }
 
+    /// Whether the agent starts it as its own program: a pod's, or one that it has made up for a command task. It has a
+    /// connection of its own and never registers by a message.
+    pub(crate) fn is_ours(&self) -> bool {
+        self.generated_for_command_task || self.info.r#type == Some(pb::executor_info::Type::Default as i32)
+    }
+
+    /// Whether this is the process of its v0 driver.
+    pub(crate) fn is_at(&self, pid: &Pid) -> bool {
+        matches!(&self.link, ExecutorLink::Pid(own) if own == pid)
+    }
+
     /// An executor whose container has not been started, without tasks. Its sandbox lies below the work directory where
     /// its run lies below the meta directory.
     pub(crate) fn new(

@@ -10,6 +10,7 @@ use agent::{Agent, Input};
 use base::Pid;
 use detector::{Detector, Leader, Url};
 use tokio::sync::Notify;
+use wire::libprocess::{Network, Session};
 
 use crate::driver::Driver;
 use crate::flags::FlagError;
@@ -74,28 +75,40 @@ fn fixed(text: &str) -> Result<Pid, FlagError> {
     Ok(Pid::new("master", SocketAddrV4::new(ip, port)))
 }
 
+/// Receives the leading masters.
+pub(super) struct Found {
+    pub(super) driver: Driver<Agent>,
+    pub(super) network: Network,
+    /// What messages to a master carry, so that its own can be told from forged ones.
+    pub(super) session: Session,
+}
+
+impl Found {
+    fn report(&self, master: Option<Pid>) {
+        if let Some(master) = &master {
+            self.network.set_session(master.address(), Some(self.session));
+        }
+        self.driver.submit(Input::Detected { master });
+    }
+}
+
 /// Reports the leading master to the core, at each change and whenever it asks. `seed` is for the jitter of waits.
-pub(super) fn watch(
-    masters: Masters,
-    seed: u64,
-    driver: Driver<Agent>,
-    ask: Arc<Notify>,
-) -> tokio::task::JoinHandle<()> {
+pub(super) fn watch(masters: Masters, seed: u64, found: Found, ask: Arc<Notify>) -> tokio::task::JoinHandle<()> {
     tokio::spawn(async move {
         match masters {
             Masters::Fixed(master) => loop {
-                driver.submit(Input::Detected { master: Some(master.clone()) });
+                found.report(Some(master.clone()));
                 ask.notified().await;
             },
             Masters::ZooKeeper(url, timeout) => {
                 tracing::info!("looking for the leading master through ZooKeeper at {}", url.servers());
-                follow(Detector::start(url, timeout, seed), &driver, &ask).await;
+                follow(Detector::start(url, timeout, seed), &found, &ask).await;
             }
         }
     })
 }
 
-async fn follow(mut detector: Detector, driver: &Driver<Agent>, ask: &Notify) {
+async fn follow(mut detector: Detector, found: &Found, ask: &Notify) {
     let mut told: Option<Leader> = None;
     loop {
         let is_asked = tokio::select! {
@@ -114,7 +127,7 @@ async fn follow(mut detector: Detector, driver: &Driver<Agent>, ask: &Notify) {
                 }
             }
         }
-        driver.submit(Input::Detected { master: leader.as_ref().map(|leader| leader.pid.clone()) });
+        found.report(leader.as_ref().map(|leader| leader.pid.clone()));
         told = leader;
     }
 }

@@ -9,7 +9,7 @@ use agent::{Agent, AgentState, AuthMessage, Incoming, Input, Snapshot};
 use authorizer::{Action, Authorizer};
 use base::Time;
 use wire::http::{Body, HeaderMap, RECORDIO, Request, Response, StatusCode, last_value};
-use wire::libprocess::{Delivery, MessageSink};
+use wire::libprocess::{ConnectionId, Delivery, MessageSink};
 use wire::route::Table;
 
 use super::outputs::Shell;
@@ -21,6 +21,7 @@ use crate::firewall::Firewall;
 use crate::origin;
 use crate::prometheus::{MEDIA_TYPE, Text, add_all};
 use crate::realms::{Realm, Realms};
+use crate::senders::{Kind, Senders};
 
 /// The id of the agent's process.
 const PROCESS: &str = "slave(1)";
@@ -47,6 +48,7 @@ pub(super) struct Handler {
     /// Interval of heartbeats of attached output.
     pub(super) heartbeat_interval: Duration,
     realms: Realms,
+    senders: Senders,
     /// Who may do what.
     authorizer: Authorizer,
     pub(super) started: Time,
@@ -61,13 +63,13 @@ impl Handler {
         driver: Driver<Agent>,
         shell: Arc<Shell>,
         heartbeat_interval: Duration,
-        realms: Realms,
+        (realms, senders): (Realms, Senders),
         authorizer: Authorizer,
         started: Time,
     ) -> Handler {
         let routes = routes();
         let closed = closed(&common.firewall, &routes);
-        Handler { common, driver, shell, heartbeat_interval, realms, authorizer, started, routes, closed }
+        Handler { common, driver, shell, heartbeat_interval, realms, senders, authorizer, started, routes, closed }
     }
 
     /// What the agent looks like after everything that was asked for before.
@@ -287,8 +289,15 @@ impl MessageSink for Handler {
         self.common.strict_peers
     }
 
+    fn closed(&self, connection: ConnectionId) {
+        self.senders.closed(connection);
+    }
+
     fn deliver(&self, message: wire::libprocess::Message) -> Delivery {
         if let Some((attempt, said)) = AuthMessage::decode(&message.to, &message.name, &message.body) {
+            if !self.senders.admit(&message.from, &message.origin, Kind::Other) {
+                return Delivery::Forged;
+            }
             self.driver.submit(Input::Authentication { attempt, from: message.from, message: said });
             return Delivery::Accepted;
         }
@@ -297,6 +306,9 @@ impl MessageSink for Handler {
         }
         match Incoming::decode(&message.name, &message.body) {
             Ok(decoded) => {
+                if !self.senders.admit(&message.from, &message.origin, kind(&decoded)) {
+                    return Delivery::Forged;
+                }
                 self.driver.submit(Input::Message { from: message.from, message: Box::new(decoded) });
                 Delivery::Accepted
             }
@@ -305,6 +317,17 @@ impl MessageSink for Handler {
                 Delivery::Ignored
             }
         }
+    }
+}
+
+/// What binds the addresses of masters and of v0 executors: with these messages they begin.
+fn kind(message: &Incoming) -> Kind {
+    match message {
+        Incoming::SlaveRegistered(_)
+        | Incoming::SlaveReregistered(_)
+        | Incoming::RegisterExecutor(_)
+        | Incoming::ReregisterExecutor(_) => Kind::Registers,
+        _ => Kind::Other,
     }
 }
 

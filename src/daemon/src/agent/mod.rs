@@ -16,6 +16,7 @@ mod oversubscription;
 mod private;
 mod program;
 mod realms;
+mod session;
 mod start;
 mod validate;
 mod views;

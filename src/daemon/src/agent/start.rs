@@ -19,13 +19,13 @@ use wire::Limits;
 use wire::http::Server;
 use wire::libprocess::Network;
 
-use super::detector::{self, Masters};
+use super::detector::{self, Found, Masters};
 use super::executor_connections::ExecutorConnections;
 use super::handler::Handler;
 use super::keeper::{self, Keeper};
 use super::outputs::{self, Shell};
 use super::volume_changes::VolumeChanges;
-use super::{RunningAgent, config, oversubscription, private, program, realms};
+use super::{RunningAgent, config, oversubscription, private, program, realms, session};
 use crate::address::{Identity, identity};
 use crate::clock::Clock;
 use crate::common::{Common, LogLevel, strict_peers};
@@ -36,6 +36,7 @@ use crate::files::Files;
 use crate::firewall::Firewall;
 use crate::flags::{AgentFlags, FlagError, Flags, LoggingFlags, Part};
 use crate::realms::Realms;
+use crate::senders::Senders;
 use crate::streams::Streams;
 use crate::webui::Webui;
 
@@ -197,6 +198,7 @@ async fn serve(setup: Setup, recovery: Recovery) -> anyhow::Result<RunningAgent>
         common: common.clone(),
         capabilities: recovery.capabilities,
     });
+    let session = session::of(&setup.runtime_dir);
     let started = driver.now();
     let watching = containers.watch(&holdings(&driver));
     let handler = Arc::new(Handler::new(
@@ -204,7 +206,7 @@ async fn serve(setup: Setup, recovery: Recovery) -> anyhow::Result<RunningAgent>
         driver.clone(),
         shell.clone(),
         flags.access.http_heartbeat_interval,
-        setup.realms,
+        (setup.realms, Senders::new(network.clone(), Some(session))),
         recovery.authorizer,
         started,
     ));
@@ -213,8 +215,9 @@ async fn serve(setup: Setup, recovery: Recovery) -> anyhow::Result<RunningAgent>
 
     let running = driver.clone();
     let core = tokio::spawn(async move { running.run(shell).await });
+    let found = Found { driver: driver.clone(), network: network.clone(), session };
     let mut tasks = vec![
-        detector::watch(setup.masters, recovery.seed, driver.clone(), redetect),
+        detector::watch(setup.masters, recovery.seed, found, redetect),
         keeper.watch(),
         watch_disk(setup.work_dir, flags.gc.disk_watch_interval, driver.clone()),
     ];

@@ -9,7 +9,9 @@ use std::sync::{Arc, Mutex};
 use base::{Pid, lock};
 use master::{AuthInput, AuthOutput, Authenticator, Input, client_of};
 use protos::mesos::internal::AuthenticateMessage;
+use rustc_hash::FxHashMap;
 use tokio::sync::Notify;
+use wire::libprocess::{ConnectionId, Message, Origin};
 
 use super::outputs::{Live, Shell};
 use crate::clock::Clock;
@@ -17,6 +19,7 @@ use crate::driver::Driver;
 use crate::flags::FlagError;
 use crate::flags::master::AccessFlags;
 use crate::random;
+use crate::senders::Senders;
 
 /// The name of the message that begins a conversation.
 const AUTHENTICATE: &str = "mesos.internal.AuthenticateMessage";
@@ -25,13 +28,89 @@ const SESSION: &str = "crammd5-authenticator-session";
 
 /// Leads conversations.
 pub(super) struct Authentication {
-    authenticator: Mutex<Authenticator>,
+    state: Mutex<State>,
     attempts: AtomicU64,
+    senders: Arc<Senders>,
     shell: Arc<Shell>,
     driver: Driver<Live>,
     clock: Clock,
     /// There is a conversation where there was none.
     begun: Notify,
+}
+
+struct State {
+    authenticator: Authenticator,
+    /// Those in progress, by number.
+    conversations: FxHashMap<u64, Conversation>,
+    /// Their numbers by connection.
+    over: FxHashMap<ConnectionId, Vec<u64>>,
+    /// For each client the conversation that the core knows of.
+    leading: FxHashMap<Pid, u64>,
+}
+
+impl State {
+    fn new(authenticator: Authenticator) -> State {
+        let (conversations, over, leading) = Default::default();
+        State { authenticator, conversations, over, leading }
+    }
+
+    fn add(&mut self, attempt: u64, conversation: Conversation) {
+        self.over.entry(conversation.origin.connection).or_default().push(attempt);
+        if !conversation.is_tentative {
+            self.leading.insert(conversation.client.clone(), attempt);
+        }
+        self.conversations.insert(attempt, conversation);
+    }
+
+    fn remove(&mut self, attempt: u64) -> Option<Conversation> {
+        let conversation = self.conversations.remove(&attempt)?;
+        if let Some(numbers) = self.over.get_mut(&conversation.origin.connection) {
+            numbers.retain(|number| *number != attempt);
+            if numbers.is_empty() {
+                self.over.remove(&conversation.origin.connection);
+            }
+        }
+        if self.leading.get(&conversation.client) == Some(&attempt) {
+            self.leading.remove(&conversation.client);
+        }
+        Some(conversation)
+    }
+
+    /// Whether the client authenticates over another connection, which is open.
+    fn is_led_elsewhere(&self, client: &Pid, connection: ConnectionId) -> bool {
+        let leading = self.leading.get(client).and_then(|attempt| self.conversations.get(attempt));
+        leading.is_some_and(|one| one.is_open && one.origin.connection != connection)
+    }
+
+    fn close(&mut self, connection: ConnectionId) {
+        for attempt in self.over.remove(&connection).unwrap_or_default() {
+            if let Some(one) = self.conversations.get_mut(&attempt) {
+                one.is_open = false;
+            }
+        }
+    }
+}
+
+/// Where a conversation takes place.
+struct Conversation {
+    client: Pid,
+    /// The peer's process that answers.
+    peer: Pid,
+    origin: Origin,
+    /// The connection is open.
+    is_open: bool,
+    /// The client is registered, or authenticates, over another connection: the core learns of this conversation only
+    /// if it proves something, so that a forged one changes nothing.
+    is_tentative: bool,
+}
+
+impl Conversation {
+    /// Whether a message comes from the peer.
+    fn may_speak(&self, origin: &Origin) -> bool {
+        let is_bound = self.is_open && self.origin.is_libprocess;
+        let is_near = self.origin.peer.ip() == origin.peer.ip();
+        self.origin.connection == origin.connection || (is_near && !is_bound)
+    }
 }
 
 /// The authenticator of libprocess clients. `known` are the users of `--credentials`.
@@ -62,20 +141,21 @@ pub(super) fn authenticator(
 impl Authentication {
     pub(super) fn new(
         authenticator: Authenticator,
+        senders: Arc<Senders>,
         shell: Arc<Shell>,
         driver: Driver<Live>,
         clock: Clock,
     ) -> Authentication {
-        let (authenticator, attempts, begun) = (Mutex::new(authenticator), AtomicU64::new(1), Notify::new());
-        Authentication { authenticator, attempts, shell, driver, clock, begun }
+        let state = Mutex::new(State::new(authenticator));
+        Authentication { state, attempts: AtomicU64::new(1), senders, shell, driver, clock, begun: Notify::new() }
     }
 
     /// Whether the message is one of a conversation, or begins one; it has been dealt with then.
-    pub(super) fn hears(&self, message: &wire::libprocess::Message) -> bool {
+    pub(super) fn hears(&self, message: &Message) -> bool {
         let (to, name) = (message.to.as_str(), message.name.as_str());
         if to == "master" && name == AUTHENTICATE {
             match protos::decode::<AuthenticateMessage>(&message.body) {
-                Ok(wanted) => self.begin(&message.from, &wanted),
+                Ok(wanted) => self.begin(message, &wanted),
                 Err(error) => tracing::warn!(from = %message.from, "message dropped: {error}"),
             }
             return true;
@@ -84,7 +164,8 @@ impl Authentication {
             return false;
         }
         match AuthInput::decode(&message.from, to, name, &message.body) {
-            Some(input) => self.handle(input),
+            Some(input) if self.may_speak(&input, &message.origin) => self.handle(input),
+            Some(_) => tracing::debug!(from = %message.from, "dropped: another connection began the conversation"),
             None => tracing::debug!(from = %message.from, "no process takes {name}: dropped"),
         }
         true
@@ -93,7 +174,7 @@ impl Authentication {
     /// Ends conversations that take too long, as long as it is polled.
     pub(super) async fn watch(self: Arc<Authentication>) {
         loop {
-            let wake = lock(&self.authenticator).next_wake();
+            let wake = lock(&self.state).authenticator.next_wake();
             match wake {
                 Some(at) => tokio::time::sleep_until(self.clock.instant(at).into()).await,
                 None => self.begun.notified().await,
@@ -102,7 +183,19 @@ impl Authentication {
         }
     }
 
-    fn begin(&self, from: &Pid, wanted: &AuthenticateMessage) {
+    /// A connection has closed: the peers of its conversations may continue over others.
+    pub(super) fn closed(&self, connection: ConnectionId) {
+        lock(&self.state).close(connection);
+    }
+
+    fn may_speak(&self, input: &AuthInput, origin: &Origin) -> bool {
+        let (AuthInput::Start { attempt, .. } | AuthInput::Step { attempt, .. }) = input else { return true };
+        // The authenticator knows what to do about a conversation that there is not.
+        lock(&self.state).conversations.get(attempt).is_none_or(|one| one.may_speak(origin))
+    }
+
+    fn begin(&self, message: &Message, wanted: &AuthenticateMessage) {
+        let (from, origin) = (&message.from, message.origin);
         let client = match client_of(from, wanted) {
             Ok(client) => client,
             Err(why) => {
@@ -112,17 +205,26 @@ impl Authentication {
         };
         tracing::info!("Authenticating {client}");
         let attempt = self.attempts.fetch_add(1, Ordering::Relaxed);
-        // Before anything that the client may ask for next.
-        self.driver.submit(Input::Authenticating { pid: client.clone(), attempt });
-        self.handle(AuthInput::Authenticate { attempt, from: from.clone(), client, nonce: random::bytes() });
+        self.senders.greet(from, &origin);
+        let is_bound = self.senders.are_others_bound(&client, &origin);
+        let is_tentative = is_bound || lock(&self.state).is_led_elsewhere(&client, origin.connection);
+        if !is_tentative {
+            // Before anything that the client may ask for next.
+            self.driver.submit(Input::Authenticating { pid: client.clone(), attempt });
+        }
+        let conversation =
+            Conversation { client: client.clone(), peer: from.clone(), origin, is_open: true, is_tentative };
+        lock(&self.state).add(attempt, conversation);
+        let (from, connection) = (from.clone(), origin.connection.0);
+        self.handle(AuthInput::Authenticate { attempt, from, client, connection, nonce: random::bytes() });
         self.begun.notify_one();
     }
 
     fn handle(&self, input: AuthInput) {
         let mut out = Vec::new();
         // Locked until all is carried out, so that the order stays.
-        let mut authenticator = lock(&self.authenticator);
-        authenticator.handle(input, self.clock.now(), &mut out);
+        let state = &mut *lock(&self.state);
+        state.authenticator.handle(input, self.clock.now(), &mut out);
         for output in out {
             match output {
                 AuthOutput::Send { attempt, to, message } => {
@@ -133,13 +235,33 @@ impl Authentication {
                     if let Err(why) = &proved {
                         tracing::warn!("Failed to authenticate {client}: {why}");
                     }
-                    self.driver.submit(Input::Authenticated { pid: client, attempt, principal: proved.ok() });
+                    let conversation = state.remove(attempt);
+                    self.settled(attempt, client, proved.ok(), conversation);
                 }
                 AuthOutput::Ignored { attempt, from } => {
                     tracing::warn!(%from, "dropped a message for {SESSION}({attempt}), which talks to another address");
                 }
             }
         }
+    }
+}
+
+impl Authentication {
+    /// Reports the end of a conversation to the core.
+    fn settled(&self, attempt: u64, pid: Pid, principal: Option<Arc<str>>, conversation: Option<Conversation>) {
+        let is_tentative = conversation.as_ref().is_some_and(|one| one.is_tentative);
+        match (&principal, conversation) {
+            // mesos-go's older driver authenticates through a socket of its own, which says nothing of its others.
+            (Some(_), Some(one)) if one.peer.address() == pid.address() => {
+                self.senders.prove(&pid, &one.origin, one.is_open);
+            }
+            (None, _) if is_tentative => return,
+            _ => {}
+        }
+        if is_tentative {
+            self.driver.submit(Input::Authenticating { pid: pid.clone(), attempt });
+        }
+        self.driver.submit(Input::Authenticated { pid, attempt, principal });
     }
 }
 

@@ -12,7 +12,7 @@ use detector::{Detector, Known, Leader, Lease, Url};
 use protos::json::{Dialect, ToJson};
 use protos::mesos::MasterInfo;
 use wire::http::{Request, Response, StatusCode};
-use wire::libprocess::{Delivery, MessageSink};
+use wire::libprocess::{ConnectionId, Delivery, MessageSink};
 
 use super::group_registry::Claim;
 use super::handler::Handler;
@@ -128,6 +128,12 @@ impl wire::http::Handler for Switch {
 impl MessageSink for Switch {
     fn require_peer_address_match(&self) -> bool {
         self.first.require_peer_address_match()
+    }
+
+    fn closed(&self, connection: ConnectionId) {
+        if let Some(handler) = self.now() {
+            handler.closed(connection);
+        }
     }
 
     fn deliver(&self, message: wire::libprocess::Message) -> Delivery {

@@ -10,7 +10,7 @@ use base::Time;
 use master::{Answer, Input, Message, RequestId, Snapshot};
 use protos::mesos;
 use wire::http::{Request, Response, StatusCode};
-use wire::libprocess::{Delivery, MessageSink};
+use wire::libprocess::{ConnectionId, Delivery, MessageSink};
 use wire::route::Table;
 
 use super::authentication::Authentication;
@@ -27,6 +27,7 @@ use crate::firewall::Firewall;
 use crate::flags::MasterFlags;
 use crate::origin;
 use crate::realms::{Realm, Realms};
+use crate::senders::{Kind, Senders};
 
 /// An endpoint of the master.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +56,7 @@ pub(super) struct Handler {
     pub(super) driver: Driver<Live>,
     pub(super) shell: Arc<Shell>,
     authentication: Arc<Authentication>,
+    senders: Arc<Senders>,
     realms: Realms,
     pub(super) info: Arc<mesos::MasterInfo>,
     pub(super) started: Time,
@@ -76,7 +78,7 @@ impl Handler {
         parts: &Parts,
         driver: Driver<Live>,
         shell: Arc<Shell>,
-        authentication: Arc<Authentication>,
+        (authentication, senders): (Arc<Authentication>, Arc<Senders>),
         realms: Realms,
         standby: Option<Arc<Standby>>,
     ) -> Handler {
@@ -89,6 +91,7 @@ impl Handler {
             driver,
             shell,
             authentication,
+            senders,
             realms,
             info,
             started,
@@ -298,6 +301,11 @@ impl MessageSink for Handler {
         self.common.strict_peers
     }
 
+    fn closed(&self, connection: ConnectionId) {
+        self.senders.closed(connection);
+        self.authentication.closed(connection);
+    }
+
     fn deliver(&self, message: wire::libprocess::Message) -> Delivery {
         if let Some(standby) = &self.standby {
             let known = Message::is_process(&message.to) || self.routes.has_process(&message.to);
@@ -314,6 +322,10 @@ impl MessageSink for Handler {
         }
         match Message::decode(&message.to, &message.name, &message.body) {
             Ok(Some(decoded)) => {
+                let kind = if decoded.asks_for_admission() { Kind::Registers } else { Kind::Other };
+                if !self.senders.admit(&message.from, &message.origin, kind) {
+                    return Delivery::Forged;
+                }
                 self.driver.submit(Input::Message { from: message.from, message: decoded });
                 return Delivery::Accepted;
             }

@@ -53,6 +53,7 @@ use crate::files::Files;
 use crate::firewall::Firewall;
 use crate::flags::master::AllocationFlags;
 use crate::flags::{FlagError, Flags, LoggingFlags, MasterFlags, Part};
+use crate::senders::Senders;
 use crate::streams::Streams;
 use crate::webui::Webui;
 use authentication::Authentication;
@@ -166,6 +167,7 @@ impl Parts {
         let exited = move |pid| exited.submit(Input::Exited { pid });
         let network = Network::with_connections(Limits::default(), connections, exited);
         let (exit, exit_seen) = watch::channel(None);
+        let senders = Arc::new(Senders::new(network.clone(), None));
         let shell = Arc::new(Shell {
             network,
             pid: self.pid.clone(),
@@ -175,7 +177,8 @@ impl Parts {
             authorizer,
             exit,
         });
-        let authentication = Authentication::new(authenticator, shell.clone(), driver.clone(), self.clock);
+        let authentication =
+            Authentication::new(authenticator, senders.clone(), shell.clone(), driver.clone(), self.clock);
         let authentication = Arc::new(authentication);
         let mut tasks = JoinSet::new();
         let watch = authentication.clone().watch();
@@ -191,7 +194,7 @@ impl Parts {
                 std::future::pending().await
             });
         }
-        let handler = Handler::new(self, driver.clone(), shell.clone(), authentication, realms, standby);
+        let handler = Handler::new(self, driver.clone(), shell.clone(), (authentication, senders), realms, standby);
         tasks.spawn(async move { driver.run(shell).await.context("the registry cannot be written") });
         Ok(Served { handler: Arc::new(handler), exit: exit_seen, tasks })
     }

@@ -1,5 +1,6 @@
 //! ExecutorToFrameworkMessage: what an executor has to say to its framework, by way of the master.
 
+use base::Pid;
 use protos::mesos::internal::ExecutorToFrameworkMessage;
 
 use crate::counters::Counter;
@@ -7,15 +8,18 @@ use crate::io::Outbox;
 use crate::master::Master;
 
 impl Master {
-    pub(crate) fn executor_to_framework(&mut self, message: ExecutorToFrameworkMessage, out: &mut Outbox) {
+    pub(crate) fn executor_to_framework(&mut self, from: &Pid, message: ExecutorToFrameworkMessage, out: &mut Outbox) {
         self.count(Counter::MessagesExecutorToFramework);
-        let known = self.agent_by_id(&message.slave_id.value).is_some();
-        let framework = self.framework_by_id(&message.framework_id.value);
-        let Some(framework) = framework.filter(|_| known) else {
-            self.count(Counter::InvalidExecutorToFrameworkMessages);
-            let (agent, framework) = (&message.slave_id.value, &message.framework_id.value);
-            out.warn(format!("Dropping an executor's message: agent {agent} or framework {framework} is not known"));
-            return;
+        let id = &message.framework_id.value;
+        let framework = self.framework_by_id(id).ok_or_else(|| format!("framework {id} is not known"));
+        let sent = self.reporting_agent(from, &message.slave_id.value).and(framework);
+        let framework = match sent {
+            Ok(framework) => framework,
+            Err(why) => {
+                self.count(Counter::InvalidExecutorToFrameworkMessages);
+                out.warn(format!("Dropping an executor's message: {why}"));
+                return;
+            }
         };
         if !self.framework(framework).is_some_and(|framework| framework.connected()) {
             self.count(Counter::InvalidExecutorToFrameworkMessages);

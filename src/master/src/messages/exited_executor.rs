@@ -1,5 +1,6 @@
 //! ExitedExecutorMessage: an executor has ended.
 
+use base::Pid;
 use protos::mesos::internal::ExitedExecutorMessage;
 
 use crate::counters::Counter;
@@ -7,12 +8,12 @@ use crate::io::Outbox;
 use crate::master::Master;
 
 impl Master {
-    pub(crate) fn exited_executor(&mut self, message: ExitedExecutorMessage, out: &mut Outbox) {
+    pub(crate) fn exited_executor(&mut self, from: &Pid, message: ExitedExecutorMessage, out: &mut Outbox) {
         self.count(Counter::MessagesExitedExecutor);
         let (agent_id, id) = (&message.slave_id.value, &message.executor_id.value);
-        let Some(agent) = self.agent_by_id(agent_id) else {
-            out.warn(format!("Ignoring the end of executor {id}: agent {agent_id} is not registered"));
-            return;
+        let agent = match self.reporting_agent(from, agent_id) {
+            Ok(agent) => agent,
+            Err(why) => return out.warn(format!("Ignoring the end of executor {id}: {why}")),
         };
         let Some(framework) = self.framework_by_id(&message.framework_id.value) else { return };
         if !self.remove_executor(agent, framework, id) {

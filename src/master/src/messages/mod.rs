@@ -23,6 +23,7 @@ use crate::frameworks::Subscription;
 use crate::io::{Outbox, Output};
 use crate::master::Master;
 use crate::message::Message;
+use crate::state::AgentKey;
 
 impl Master {
     /// Takes one libprocess message.
@@ -36,15 +37,15 @@ impl Master {
     pub(crate) fn pass(&mut self, from: Pid, message: Message, out: &mut Outbox) {
         let Some(message) = self.peers.admissible(&from, message, out) else { return };
         match message {
-            Message::PongSlave { observer } => self.pong_slave(observer, out),
-            Message::StatusUpdate(message) => self.status_update(*message, out),
+            Message::PongSlave { observer } => self.pong_slave(&from, observer, out),
+            Message::StatusUpdate(message) => self.status_update(&from, *message, out),
             Message::RegisterSlave(message) => self.register_slave(from, *message, out),
             Message::ReregisterSlave(message) => self.reregister_slave(from, *message, out),
             Message::UnregisterSlave(message) => self.unregister_slave(&from, &message, out),
-            Message::UpdateSlave(message) => self.update_slave(*message, out),
-            Message::ExitedExecutor(message) => self.exited_executor(*message, out),
-            Message::ExecutorToFramework(message) => self.executor_to_framework(*message, out),
-            Message::UpdateOperationStatus(message) => self.update_operation_status(*message, out),
+            Message::UpdateSlave(message) => self.update_slave(&from, *message, out),
+            Message::ExitedExecutor(message) => self.exited_executor(&from, *message, out),
+            Message::ExecutorToFramework(message) => self.executor_to_framework(&from, *message, out),
+            Message::UpdateOperationStatus(message) => self.update_operation_status(&from, *message, out),
             Message::Call(call) => self.driver_call(from, *call, out),
             Message::RegisterFramework(message) => self.register_framework(from, message.framework, out),
             Message::ReregisterFramework(message) => self.reregister_framework(from, *message, out),
@@ -56,6 +57,18 @@ impl Master {
                 }
             }
             old => self.old_call(from, old, out),
+        }
+    }
+
+    /// The agent of an id, if the message about it is its own: agents report on nothing but themselves.
+    ///
+    /// # Errors
+    /// No such agent is registered, or the sender is another process.
+    pub(crate) fn reporting_agent(&self, from: &Pid, id: &str) -> Result<AgentKey, String> {
+        let key = self.agent_by_id(id).ok_or_else(|| format!("agent {id} is not registered"))?;
+        match self.agent(key) {
+            Some(agent) if agent.pid == *from => Ok(key),
+            _ => Err(format!("{from} is not the process of agent {id}")),
         }
     }
 

@@ -10,9 +10,9 @@ use crate::state::is_terminal;
 
 impl Master {
     /// Forwards the update to its framework, if that is connected, and takes the state in.
-    pub(crate) fn status_update(&mut self, message: StatusUpdateMessage, out: &mut Outbox) {
+    pub(crate) fn status_update(&mut self, from: &Pid, message: StatusUpdateMessage, out: &mut Outbox) {
         self.count(Counter::MessagesStatusUpdate);
-        if let Err(why) = self.forward_update(message, out) {
+        if let Err(why) = self.forward_update(from, message, out) {
             self.count(Counter::InvalidStatusUpdates);
             out.warn(format!("Ignoring a status update: {why}"));
         } else {
@@ -20,7 +20,7 @@ impl Master {
         }
     }
 
-    fn forward_update(&mut self, message: StatusUpdateMessage, out: &mut Outbox) -> Result<(), String> {
+    fn forward_update(&mut self, from: &Pid, message: StatusUpdateMessage, out: &mut Outbox) -> Result<(), String> {
         let StatusUpdateMessage { mut update, pid } = message;
         let task_id = update.status.task_id.value.as_str();
         let pid = pid.as_deref().unwrap_or_default();
@@ -31,7 +31,7 @@ impl Master {
         let uuid = uuid.ok_or_else(|| format!("that of task {task_id} has no uuid"))?;
         base::valid_uuid(uuid).map_err(|why| format!("the uuid of that of task {task_id}: {why}"))?;
         let agent_id = update.slave_id.as_ref().map(|id| id.value.as_str()).unwrap_or_default();
-        let agent = self.agent_by_id(agent_id).ok_or_else(|| format!("agent {agent_id} is not registered"))?;
+        let agent = self.reporting_agent(from, agent_id)?;
         let framework_id = update.framework_id.value.as_str();
         let framework =
             self.framework_by_id(framework_id).ok_or_else(|| format!("framework {framework_id} is not known"))?;

@@ -1,5 +1,6 @@
 //! UpdateOperationStatusMessage: an agent reports an operation's state (docs/mesos/libprocess.md).
 
+use base::Pid;
 use protos::mesos::internal::{AcknowledgeOperationStatusMessage, UpdateOperationStatusMessage};
 use protos::mesos::{self, OperationState};
 
@@ -10,9 +11,14 @@ use crate::operations::is_final;
 use crate::state::AgentKey;
 
 impl Master {
-    pub(crate) fn update_operation_status(&mut self, message: UpdateOperationStatusMessage, out: &mut Outbox) {
+    pub(crate) fn update_operation_status(
+        &mut self,
+        from: &Pid,
+        message: UpdateOperationStatusMessage,
+        out: &mut Outbox,
+    ) {
         self.count(Counter::MessagesOperationStatusUpdate);
-        match self.take_operation_status(message, out) {
+        match self.take_operation_status(from, message, out) {
             Ok(()) => self.count(Counter::ValidOperationStatusUpdates),
             Err(why) => {
                 self.count(Counter::InvalidOperationStatusUpdates);
@@ -21,9 +27,14 @@ impl Master {
         }
     }
 
-    fn take_operation_status(&mut self, message: UpdateOperationStatusMessage, out: &mut Outbox) -> Result<(), String> {
+    fn take_operation_status(
+        &mut self,
+        from: &Pid,
+        message: UpdateOperationStatusMessage,
+        out: &mut Outbox,
+    ) -> Result<(), String> {
         let agent_id = message.slave_id.as_ref().ok_or("it names no agent")?.value.clone();
-        let agent = self.agent_by_id(&agent_id).ok_or_else(|| format!("agent {agent_id} is not registered"))?;
+        let agent = self.reporting_agent(from, &agent_id)?;
         if let Some(uuid) = &message.status.uuid {
             // Its framework could not acknowledge it.
             base::valid_uuid(&uuid.value).map_err(|why| format!("its uuid: {why}"))?;

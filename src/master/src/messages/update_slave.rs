@@ -1,5 +1,6 @@
 //! UpdateSlaveMessage: an agent's resource version, oversubscribed resources, providers (docs/mesos/libprocess.md).
 
+use base::Pid;
 use protos::mesos;
 use protos::mesos::internal::{ReconcileOperationsMessage, UpdateSlaveMessage, reconcile_operations_message};
 use resources::{Resources, from_proto};
@@ -13,17 +14,17 @@ use crate::state::AgentKey;
 use crate::validate;
 
 impl Master {
-    pub(crate) fn update_slave(&mut self, message: UpdateSlaveMessage, out: &mut Outbox) {
+    pub(crate) fn update_slave(&mut self, from: &Pid, message: UpdateSlaveMessage, out: &mut Outbox) {
         self.count(Counter::MessagesUpdateSlave);
         let id = message.slave_id.value.clone();
-        let taken = self.take_update(message, out);
+        let taken = self.take_update(from, message, out);
         if let Err(why) = taken {
             out.warn(format!("Ignoring an update of agent {id}: {why}"));
         }
     }
 
-    fn take_update(&mut self, message: UpdateSlaveMessage, out: &mut Outbox) -> Result<(), String> {
-        let key = self.agent_by_id(&message.slave_id.value).ok_or("it is not registered")?;
+    fn take_update(&mut self, from: &Pid, message: UpdateSlaveMessage, out: &mut Outbox) -> Result<(), String> {
+        let key = self.reporting_agent(from, &message.slave_id.value)?;
         validate::resource_version(message.resource_version_uuid.as_ref())?;
         // Agents before 1.5 do not set the flag: for them it is always a matter of oversubscription.
         let oversubscribed = match message.update_oversubscribed_resources.unwrap_or(true) {

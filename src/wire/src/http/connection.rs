@@ -21,7 +21,7 @@ use super::io::{ConnectionIo, Control, Phase};
 use super::server::{Handler, Shared};
 use super::service;
 use crate::connections::Slot;
-use crate::libprocess::{Incoming, MessageSink, Outcome};
+use crate::libprocess::{ConnectionId, Incoming, MessageSink, Origin, Outcome};
 
 /// How long, and for how many bytes, a rejected client may continue to send.
 const LINGER: Duration = Duration::from_secs(2);
@@ -39,7 +39,9 @@ pub(super) async fn serve<H: Handler, S: MessageSink>(
 ) {
     let mut stopping = shared.stopping.clone();
     let close = slot.close();
-    let mut incoming = Incoming::new(peer, shared.limits.head, shared.limits.body);
+    let origin = Origin { connection: ConnectionId::next(), peer, is_libprocess: false, session: None };
+    let _closing = Closing { sink: shared.sink.clone(), connection: origin.connection };
+    let mut incoming = Incoming::new(origin, shared.limits.head, shared.limits.body);
     let outcome = tokio::select! {
         _ = stopping.changed() => return,
         () = close.notified() => return,
@@ -50,25 +52,38 @@ pub(super) async fn serve<H: Handler, S: MessageSink>(
         Ok(Outcome::Closed) => {}
         Ok(Outcome::Refused) => linger(&mut stream).await,
         // Boxed: the many connections that carry messages only do not pay for its size.
-        Ok(Outcome::Http(read_ahead)) => Box::pin(serve_http(stream, peer, slot, read_ahead, shared)).await,
+        Ok(Outcome::Http(read_ahead)) => Box::pin(serve_http(stream, origin, slot, read_ahead, shared)).await,
         Err(error) => tracing::debug!(%peer, %error, "connection broken"),
+    }
+}
+
+/// Reports the end of a connection to the sink.
+struct Closing<S: MessageSink> {
+    sink: Arc<S>,
+    connection: ConnectionId,
+}
+
+impl<S: MessageSink> Drop for Closing<S> {
+    fn drop(&mut self) {
+        self.sink.closed(self.connection);
     }
 }
 
 async fn serve_http<H: Handler, S: MessageSink>(
     stream: TcpStream,
-    peer: SocketAddr,
+    origin: Origin,
     mut slot: Slot,
     read_ahead: Bytes,
     shared: Arc<Shared<H, S>>,
 ) {
+    let peer = origin.peer;
     let control = Arc::new(Control::new(stream, read_ahead, slot.close()));
     let io = TokioIo::new(ConnectionIo::new(control.clone()));
     let mut stopping = shared.stopping.clone();
     let limits = shared.limits.clone();
     let service = service_fn(|request| {
         let (shared, control) = (shared.clone(), control.clone());
-        Box::pin(async move { service::answer(request, peer, &shared, &control).await })
+        Box::pin(async move { service::answer(request, origin, &shared, &control).await })
     });
     let connection = http1::Builder::new()
         .title_case_headers(true)

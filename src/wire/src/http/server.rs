@@ -9,6 +9,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use nix::errno::Errno;
+use nix::sys::socket::{setsockopt, sockopt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -64,8 +65,7 @@ impl Server {
     pub fn bind(address: SocketAddr, limits: Limits) -> io::Result<Server> {
         let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
         socket.set_reuseaddr(true)?;
-        // Accepted sockets inherit it: the kernel closes connections to hosts that are gone without a word.
-        socket.set_keepalive(true)?;
+        keep_alive(&socket)?;
         socket.bind(address)?;
         // A registration storm opens thousands of connections at once; the kernel lowers this to somaxconn.
         let listener = socket.listen(16 << 10)?;
@@ -93,6 +93,16 @@ impl Server {
         let accepting = tokio::spawn(accept(self.listener, shared));
         Running { address: self.address, stop, accepting, grace }
     }
+}
+
+/// Accepted sockets inherit it: the kernel closes connections to hosts that have gone without closing them. A process
+/// that returns at the address of such a host cannot send messages for it before that (docs/mesos/libprocess.md).
+fn keep_alive(socket: &TcpSocket) -> io::Result<()> {
+    socket.set_keepalive(true)?;
+    setsockopt(socket, sockopt::TcpKeepIdle, &30)?;
+    setsockopt(socket, sockopt::TcpKeepInterval, &10)?;
+    setsockopt(socket, sockopt::TcpKeepCount, &3)?;
+    Ok(())
 }
 
 async fn accept<H: Handler, S: MessageSink>(listener: TcpListener, shared: Arc<Shared<H, S>>) {

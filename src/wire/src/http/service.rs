@@ -22,7 +22,7 @@ use super::response::ResponseBody;
 use super::server::{Handler, Shared};
 use super::stream::StreamCut;
 use super::{Body, BodyStream, Query, Request, Response};
-use crate::libprocess::{Delivery, Message, MessageSink, Refusal};
+use crate::libprocess::{Delivery, Message, MessageSink, Origin, Refusal, Session};
 
 /// The connection closes without any answer, as Mesos does on a request that it cannot decode.
 #[derive(Debug, thiserror::Error)]
@@ -32,14 +32,14 @@ pub(super) struct Undecodable(&'static str);
 /// Answers a request, or closes the connection silently.
 pub(super) async fn answer<H: Handler, S: MessageSink>(
     request: hyper::Request<Incoming>,
-    peer: SocketAddr,
+    origin: Origin,
     shared: &Arc<Shared<H, S>>,
     control: &Arc<Control>,
 ) -> Result<hyper::Response<OutBody>, Undecodable> {
     control.enter(Phase::Handling);
     let (head, incoming) = request.into_parts();
     let accept_encoding = last_value(&head.headers, "accept-encoding").map(str::to_owned);
-    let response = respond(head, incoming, peer, shared, control).await?;
+    let response = respond(head, incoming, origin, shared, control).await?;
     let response = gzip(response, accept_encoding.as_deref()).await;
     if response.close {
         control.linger.store(true, Ordering::Relaxed);
@@ -53,7 +53,7 @@ pub(super) async fn answer<H: Handler, S: MessageSink>(
 async fn respond<H: Handler, S: MessageSink>(
     head: Parts,
     incoming: Incoming,
-    peer: SocketAddr,
+    origin: Origin,
     shared: &Arc<Shared<H, S>>,
     control: &Control,
 ) -> Result<Response, Undecodable> {
@@ -65,7 +65,7 @@ async fn respond<H: Handler, S: MessageSink>(
     let message = is_message(&head);
     if !message && shared.handler.streams_body(path, &head.headers) {
         let body = Body::Stream(BodyStream::new(incoming));
-        return handle(head, query, body, peer, shared).await;
+        return handle(head, query, body, origin.peer, shared).await;
     }
     let limit = shared.limits.body;
     control.needs_body.store(true, Ordering::Relaxed);
@@ -81,9 +81,9 @@ async fn respond<H: Handler, S: MessageSink>(
     };
     if message {
         poll_fn(|cx| shared.sink.poll_ready(cx)).await;
-        return Ok(deliver(&head, body, peer, &*shared.sink));
+        return Ok(deliver(&head, body, origin, &*shared.sink));
     }
-    handle(head, query, Body::Full(body), peer, shared).await
+    handle(head, query, Body::Full(body), origin.peer, shared).await
 }
 
 async fn handle<H: Handler, S: MessageSink>(
@@ -116,15 +116,18 @@ fn is_message(head: &Parts) -> bool {
 }
 
 /// A libprocess message on a connection that began with ordinary requests.
-fn deliver<S: MessageSink>(head: &Parts, body: Bytes, peer: SocketAddr, sink: &S) -> Response {
+fn deliver<S: MessageSink>(head: &Parts, body: Bytes, origin: Origin, sink: &S) -> Response {
     let from = last_value(&head.headers, "libprocess-from");
     let agent = last_value(&head.headers, "user-agent");
-    let message = Message::from_request(head.uri.path(), from, agent, body, peer);
+    let is_libprocess = agent.is_some_and(|agent| agent.starts_with("libprocess/"));
+    let session = last_value(&head.headers, Session::HEADER).and_then(|text| text.parse().ok());
+    let origin = Origin { is_libprocess, session, ..origin };
+    let message = Message::from_request(head.uri.path(), from, agent, body, origin);
     match message.and_then(|message| crate::libprocess::deliver(message, sink)) {
         Ok(Delivery::Accepted) => Response::accepted().keep_connection(),
         Ok(_) => Response::accepted(),
         Err(Refusal::NoProcess) => Response::not_found(),
-        Err(refusal @ Refusal::AddressMismatch { .. }) => Response::bad_request(refusal.to_string()),
+        Err(refusal @ (Refusal::AddressMismatch { .. } | Refusal::Forged { .. })) => Response::bad_request(refusal.to_string()),
         Err(refusal) => Response::internal(refusal.to_string()),
     }
 }

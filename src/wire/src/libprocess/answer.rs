@@ -34,7 +34,7 @@ pub(super) fn push(out: &mut Vec<u8>, outcome: &Result<(), Refusal>, close: bool
     let status: &[u8] = match outcome {
         Ok(()) => b"202 Accepted",
         Err(Refusal::NoProcess) => b"404 Not Found",
-        Err(Refusal::AddressMismatch { .. }) => b"400 Bad Request",
+        Err(Refusal::AddressMismatch { .. } | Refusal::Forged { .. }) => b"400 Bad Request",
         Err(Refusal::NoSender | Refusal::BadPath) => b"500 Internal Server Error",
         Err(Refusal::TooLong { .. }) => b"413 Payload Too Large",
     };

@@ -5,9 +5,11 @@ use std::io::Write;
 use base::Pid;
 use bytes::{BufMut, BytesMut};
 
-/// Appends a message.
-pub(super) fn push(out: &mut BytesMut, from: &Pid, to: &str, name: &str, body: &[u8]) {
-    out.reserve(200 + to.len() + name.len() + 2 * from.id().len() + body.len());
+use super::Session;
+
+/// Appends a message; it carries `session`, if there is one.
+pub(super) fn push(out: &mut BytesMut, from: &Pid, to: &str, name: &str, session: Option<&Session>, body: &[u8]) {
+    out.reserve(250 + to.len() + name.len() + 2 * from.id().len() + body.len());
     let mut writer = out.writer();
     // Writing into memory does not fail.
     let _ = write!(
@@ -15,6 +17,9 @@ pub(super) fn push(out: &mut BytesMut, from: &Pid, to: &str, name: &str, body: &
         "POST /{to}/{name} HTTP/1.1\r\nUser-Agent: libprocess/{from}\r\nLibprocess-From: {from}\r\n\
          Connection: Keep-Alive\r\nHost: \r\n"
     );
+    if let Some(session) = session {
+        let _ = write!(out.writer(), "{}: {}\r\n", Session::HEADER, session.digits());
+    }
     if body.is_empty() {
         out.extend_from_slice(b"\r\n");
         return;
@@ -32,7 +37,7 @@ mod tests {
     fn exact_bytes() {
         let from: Pid = "master@10.0.0.1:5050".parse().unwrap();
         let mut out = BytesMut::new();
-        push(&mut out, &from, "slave(1)", "mesos.internal.PingSlaveMessage", b"\x08\x01");
+        push(&mut out, &from, "slave(1)", "mesos.internal.PingSlaveMessage", None, b"\x08\x01");
         assert_eq!(
             &out[..],
             b"POST /slave(1)/mesos.internal.PingSlaveMessage HTTP/1.1\r\n\
@@ -46,7 +51,9 @@ mod tests {
                 .as_slice()
         );
         out.clear();
-        push(&mut out, &from, "slave-observer(1)", "mesos.internal.PongSlaveMessage", b"");
-        assert!(out.ends_with(b"Connection: Keep-Alive\r\nHost: \r\n\r\n"));
+        let session = Session::new([1; 16]);
+        push(&mut out, &from, "slave-observer(1)", "mesos.internal.PongSlaveMessage", Some(&session), b"");
+        let end = "Host: \r\nTepui-Session: 01010101010101010101010101010101\r\n\r\n";
+        assert!(out.ends_with(end.as_bytes()), "{out:?}");
     }
 }

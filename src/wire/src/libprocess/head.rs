@@ -1,14 +1,12 @@
 //! The head of a request on a connection that has carried messages only so far: is it a message, and how is its body
 //! framed? What is no message, or is malformed, is left to the HTTP server to judge.
 
-use std::net::SocketAddr;
-
 use base::Pid;
 use bytes::Bytes;
 use httparse::{EMPTY_HEADER, Status};
 
 use super::chunked::{BodyDecoder, BodyError};
-use super::{Message, Refusal};
+use super::{Message, Origin, Refusal, Session};
 
 /// hyper refuses more headers than this as well.
 const MAX_HEADERS: usize = 100;
@@ -29,7 +27,9 @@ pub(super) struct Head {
     /// The sender asks to close the connection after the response.
     pub(super) close: bool,
     /// The sender is a libprocess, which reads no answers.
-    pub(super) deaf: bool,
+    pub(super) is_libprocess: bool,
+    /// The token that the message carries.
+    pub(super) session: Option<Session>,
 }
 
 impl Head {
@@ -60,6 +60,7 @@ struct Fields<'a> {
     length: Option<&'a str>,
     transfer: Option<&'a str>,
     connection: Option<&'a str>,
+    session: Option<&'a str>,
     /// Something that only the HTTP server understands.
     other: bool,
 }
@@ -76,6 +77,7 @@ impl<'a> Fields<'a> {
                 14 if is("content-length") => fields.length = value,
                 17 if is("transfer-encoding") => fields.transfer = value,
                 10 if is("connection") => fields.connection = value,
+                13 if is(Session::HEADER) => fields.session = value,
                 16 if is("content-encoding") => fields.other = true,
                 _ => {}
             }
@@ -104,8 +106,8 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Reads the head at the beginning of `input`, which came from `peer`.
-pub(super) fn parse(input: &[u8], peer: SocketAddr) -> Parsed {
+/// Reads the head at the beginning of `input`, which came from `origin`.
+pub(super) fn parse(input: &[u8], origin: Origin) -> Parsed {
     let start = input.iter().position(|byte| !matches!(byte, b'\r' | b'\n')).unwrap_or(input.len());
     let begin = &input[start..];
     if !begin.starts_with(b"POST /") && !b"POST /".starts_with(begin) {
@@ -126,7 +128,8 @@ pub(super) fn parse(input: &[u8], peer: SocketAddr) -> Parsed {
     };
     let close = has("close") || (request.version == Some(0) && !has("keep-alive"));
     let path = path.split('?').next().unwrap_or(path);
-    let message = Message::from_request(path, fields.from, fields.agent, Bytes::new(), peer)
+    let message = Message::from_request(path, fields.from, fields.agent, Bytes::new(), origin)
         .map(|message| (message.to, message.from, message.name));
-    Parsed::Message(Head { message, framing, close, deaf: fields.is_libprocess() }, used)
+    let (is_libprocess, session) = (fields.is_libprocess(), fields.session.and_then(|text| text.parse().ok()));
+    Parsed::Message(Head { message, framing, close, is_libprocess, session }, used)
 }

@@ -5,7 +5,6 @@
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::io;
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -17,7 +16,7 @@ use tokio::time::Sleep;
 
 use super::chunked::{BodyDecoder, BodyError};
 use super::head::{self, Head, Parsed};
-use super::{Delivery, Message, MessageSink, Refusal, answer, deliver};
+use super::{Delivery, Message, MessageSink, Origin, Refusal, answer, deliver};
 use crate::Limits;
 use crate::connections::{Slot, WaitsFor};
 
@@ -57,7 +56,7 @@ pub(crate) enum Outcome {
 
 /// The state of a connection that has carried messages only.
 pub(crate) struct Incoming {
-    peer: SocketAddr,
+    origin: Origin,
     head_limit: usize,
     body_limit: usize,
     /// The beginning of a head.
@@ -80,9 +79,9 @@ pub(crate) struct Incoming {
 }
 
 impl Incoming {
-    pub(crate) fn new(peer: SocketAddr, head_limit: usize, body_limit: usize) -> Incoming {
+    pub(crate) fn new(origin: Origin, head_limit: usize, body_limit: usize) -> Incoming {
         Incoming {
-            peer,
+            origin,
             head_limit,
             body_limit,
             partial: BytesMut::new(),
@@ -158,7 +157,7 @@ impl Incoming {
                 }
             }
             if self.answers.len() - self.sent > UNREAD_ANSWERS {
-                tracing::warn!(peer = %self.peer, "a libprocess peer does not read the answers to its messages: cut off");
+                tracing::warn!(peer = %self.origin.peer, "a libprocess peer does not read the answers to its messages: cut off");
                 return Poll::Ready(Ok(Outcome::Closed));
             }
             self.is_held_back = sink.poll_ready(cx).is_pending();
@@ -224,7 +223,7 @@ impl Incoming {
                 }
                 continue;
             }
-            match head::parse(input, self.peer) {
+            match head::parse(input, self.origin) {
                 Parsed::Partial if input.len() <= self.head_limit => {
                     self.partial = BytesMut::from(input);
                     return;
@@ -248,12 +247,12 @@ impl Incoming {
     }
 
     fn complete<S: MessageSink + ?Sized>(&mut self, head: Head, body: Bytes, sink: &S) {
-        let peer = self.peer;
-        let delivery = head.message.and_then(|(to, from, name)| deliver(Message { to, from, name, body, peer }, sink));
+        let origin = Origin { is_libprocess: head.is_libprocess, session: head.session, ..self.origin };
+        let delivery = head.message.and_then(|(to, from, name)| deliver(Message { to, from, name, body, origin }, sink));
         self.is_link |= delivery == Ok(Delivery::Accepted);
         let outcome = delivery.map(|_| ());
         answer::push(&mut self.answers, &outcome, head.close);
-        self.urgent |= outcome.is_err() || !head.deaf;
+        self.urgent |= outcome.is_err() || !head.is_libprocess;
         if head.close {
             self.ending = Some(Outcome::Closed);
         }

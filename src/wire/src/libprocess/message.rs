@@ -1,12 +1,39 @@
 //! A received message, and the sink that takes it.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use base::Pid;
 use bytes::Bytes;
 
+use super::Session;
 use crate::http::percent_decode;
+
+/// Number of an incoming connection, unique in this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ConnectionId(pub u64);
+
+impl ConnectionId {
+    /// The number of a new connection.
+    pub(crate) fn next() -> ConnectionId {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        ConnectionId(LAST.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+}
+
+/// Where a message really came from, whatever sender it names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The connection.
+    pub connection: ConnectionId,
+    /// The address of its other end.
+    pub peer: SocketAddr,
+    /// The sender is a libprocess, which sends to one address over one connection at a time: its `User-Agent` says so.
+    pub is_libprocess: bool,
+    /// The token that the message carries.
+    pub session: Option<Session>,
+}
 
 /// A libprocess message as it came in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,8 +46,8 @@ pub struct Message {
     pub name: String,
     /// The serialised message, unchecked.
     pub body: Bytes,
-    /// The address that it really came from.
-    pub peer: SocketAddr,
+    /// Where it really came from.
+    pub origin: Origin,
 }
 
 /// What a sink did with a message.
@@ -32,6 +59,8 @@ pub enum Delivery {
     Ignored,
     /// There is no such process: 404.
     NoSuchProcess,
+    /// The message comes from another process than it names: 400.
+    Forged,
 }
 
 /// Where received messages go, in the order of their connection.
@@ -44,6 +73,11 @@ pub trait MessageSink: Send + Sync + 'static {
     fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<()> {
         let _ = cx;
         Poll::Ready(())
+    }
+
+    /// A connection has closed; it may have carried messages.
+    fn closed(&self, connection: ConnectionId) {
+        let _ = connection;
     }
 
     /// Whether a sender that names another IP than its own is refused, as with
@@ -77,6 +111,12 @@ pub enum Refusal {
         /// Where the message came from.
         ip: IpAddr,
     },
+    /// 400.
+    #[error("The process {from} has registered over another connection")]
+    Forged {
+        /// The sender that was named.
+        from: Pid,
+    },
     /// 500.
     #[error("The sender of the message cannot be determined: neither header names a pid")]
     NoSender,
@@ -101,11 +141,11 @@ impl Message {
         from: Option<&str>,
         agent: Option<&str>,
         body: Bytes,
-        peer: SocketAddr,
+        origin: Origin,
     ) -> Result<Message, Refusal> {
         let (to, name) = target(path)?;
         let from = sender(from, agent)?;
-        Ok(Message { to, from, name, body, peer })
+        Ok(Message { to, from, name, body, origin })
     }
 }
 
@@ -131,13 +171,15 @@ fn sender(from: Option<&str>, agent: Option<&str>) -> Result<Pid, Refusal> {
 /// Hands a message to the sink after the check of its address.
 pub(crate) fn deliver<S: MessageSink + ?Sized>(message: Message, sink: &S) -> Result<Delivery, Refusal> {
     if sink.require_peer_address_match() {
-        let ip = message.peer.ip().to_canonical();
+        let ip = message.origin.peer.ip().to_canonical();
         if IpAddr::V4(*message.from.address().ip()) != ip {
             return Err(Refusal::AddressMismatch { from: message.from, ip });
         }
     }
+    let from = message.from.clone();
     match sink.deliver(message) {
         Delivery::NoSuchProcess => Err(Refusal::NoProcess),
+        Delivery::Forged => Err(Refusal::Forged { from }),
         delivery => Ok(delivery),
     }
 }
@@ -146,10 +188,15 @@ pub(crate) fn deliver<S: MessageSink + ?Sized>(message: Message, sink: &S) -> Re
 mod tests {
     use super::*;
 
-    const PEER: SocketAddr = SocketAddr::new(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 1);
+    const ORIGIN: Origin = Origin {
+        connection: ConnectionId(1),
+        peer: SocketAddr::new(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 1),
+        is_libprocess: true,
+        session: None,
+    };
 
     fn read(path: &str, from: Option<&str>, agent: Option<&str>) -> Result<(String, String, String), Refusal> {
-        let message = Message::from_request(path, from, agent, Bytes::new(), PEER)?;
+        let message = Message::from_request(path, from, agent, Bytes::new(), ORIGIN)?;
         Ok((message.to, message.name, message.from.to_string()))
     }
 

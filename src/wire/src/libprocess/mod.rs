@@ -16,10 +16,12 @@ mod message;
 mod network;
 mod peer;
 mod replay;
+mod session;
 
 pub(crate) use answer::date_now;
 pub(crate) use incoming::{Incoming, Outcome, poll_read_shared};
 pub(crate) use message::deliver;
-pub use message::{Delivery, Message, MessageSink, NoMessages, Refusal};
+pub use message::{ConnectionId, Delivery, Message, MessageSink, NoMessages, Origin, Refusal};
 pub use network::{ExitedSink, Network};
 pub use replay::replay;
+pub use session::{Session, SessionInvalid};

@@ -9,8 +9,8 @@ use base::Pid;
 use rustc_hash::FxHashMap;
 use tokio::runtime::Handle;
 
-use super::connection;
 use super::peer::{Closed, Peer};
+use super::{Session, connection};
 use crate::sync::lock;
 use crate::{Connections, Limits};
 
@@ -48,6 +48,8 @@ impl Drop for Shared {
 
 pub(super) struct Inner {
     peers: Mutex<FxHashMap<SocketAddrV4, Arc<Peer>>>,
+    /// The tokens that messages to an address carry.
+    sessions: Mutex<FxHashMap<SocketAddrV4, Session>>,
     exited: Arc<dyn ExitedSink>,
     pub(super) limits: Limits,
     pub(super) connections: Connections,
@@ -71,8 +73,20 @@ impl Network {
     /// fails.
     pub fn with_connections(limits: Limits, connections: Connections, exited: impl ExitedSink) -> Network {
         let (exited, runtime) = (Arc::new(exited), Handle::current());
-        let inner = Inner { peers: Mutex::default(), exited, limits, connections, runtime };
+        let inner = Inner { peers: Mutex::default(), sessions: Mutex::default(), exited, limits, connections, runtime };
         Network { shared: Arc::new(Shared { inner: Arc::new(inner) }) }
+    }
+
+    /// Sets the token that messages to an address carry from now on, or removes it.
+    pub fn set_session(&self, address: SocketAddrV4, session: Option<Session>) {
+        match session {
+            Some(session) => lock(&self.shared.inner.sessions).insert(address, session),
+            None => lock(&self.shared.inner.sessions).remove(&address),
+        };
+        // A peer that was made before the change is here by now.
+        if let Some(peer) = lock(&self.shared.inner.peers).get(&address) {
+            peer.set_session(session);
+        }
     }
 
     /// Queues a message and returns at once. A message to the empty pid is dropped.
@@ -98,7 +112,7 @@ impl Network {
         if pid.is_empty() {
             return;
         }
-        let replacement = Arc::new(Peer::new(pid.address()));
+        let replacement = self.shared.inner.new_peer(pid.address());
         let old = lock(&self.shared.inner.peers).insert(pid.address(), replacement.clone());
         if let Some(old) = old {
             replacement.take_over(&old);
@@ -144,7 +158,7 @@ impl Network {
             let (peer, new) = match peers.get(&address) {
                 Some(peer) if !peer.is_closed() => (peer.clone(), false),
                 _ => {
-                    let peer = Arc::new(Peer::new(address));
+                    let peer = self.shared.inner.new_peer(address);
                     peers.insert(address, peer.clone());
                     (peer, true)
                 }
@@ -166,6 +180,11 @@ impl Network {
 }
 
 impl Inner {
+    fn new_peer(&self, address: SocketAddrV4) -> Arc<Peer> {
+        let session = lock(&self.sessions).get(&address).copied();
+        Arc::new(Peer::new(address, session))
+    }
+
     fn close(&self) {
         let peers: Vec<_> = lock(&self.peers).drain().collect();
         for (_, peer) in peers {

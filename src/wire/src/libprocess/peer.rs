@@ -8,7 +8,7 @@ use base::Pid;
 use bytes::BytesMut;
 use rustc_hash::FxHashSet;
 
-use super::encode;
+use super::{Session, encode};
 use crate::sync::lock;
 
 /// The peer's connection has ended: a new peer is needed.
@@ -22,6 +22,8 @@ struct State {
     /// The connection's task, if it waits.
     task: Option<Waker>,
     closed: bool,
+    /// What messages carry that are queued from now on.
+    session: Option<Session>,
     /// The connection's task has bytes that it took and has not written.
     writing: bool,
 }
@@ -51,8 +53,12 @@ pub(super) enum Work {
 }
 
 impl Peer {
-    pub(super) fn new(address: SocketAddrV4) -> Peer {
-        Peer { address, state: Mutex::default() }
+    pub(super) fn new(address: SocketAddrV4, session: Option<Session>) -> Peer {
+        Peer { address, state: Mutex::new(State { session, ..State::default() }) }
+    }
+
+    pub(super) fn set_session(&self, session: Option<Session>) {
+        lock(&self.state).session = session;
     }
 
     pub(super) fn address(&self) -> SocketAddrV4 {
@@ -92,7 +98,7 @@ impl Peer {
                 state.closed = true;
                 return Ok(());
             }
-            encode::push(&mut state.queue, from, to, name, body);
+            encode::push(&mut state.queue, from, to, name, state.session.as_ref(), body);
             Ok(())
         })
     }

@@ -2,13 +2,14 @@
 
 use std::net::SocketAddr;
 
-use super::{Incoming, MessageSink};
+use super::{ConnectionId, Incoming, MessageSink, Origin};
 use crate::Limits;
 
 /// What a server makes of the bytes of one connection, which arrive in these parts: messages go to the sink, the
 /// answers come back. It ends where the server would close the connection or find a request that is no message.
 pub fn replay<S: MessageSink>(parts: &[&[u8]], peer: SocketAddr, limits: &Limits, sink: &S) -> Vec<u8> {
-    let mut incoming = Incoming::new(peer, limits.head, limits.body);
+    let origin = Origin { connection: ConnectionId(0), peer, is_libprocess: false, session: None };
+    let mut incoming = Incoming::new(origin, limits.head, limits.body);
     for part in parts {
         if incoming.is_over() {
             break;
@@ -113,7 +114,7 @@ mod tests {
             let from: Pid = "scheduler-x@10.1.2.3:4567".parse().unwrap();
             let mut bytes = BytesMut::new();
             for (to, name, body) in &messages {
-                encode::push(&mut bytes, &from, to, name, body);
+                encode::push(&mut bytes, &from, to, name, None, body);
             }
             let parts: Vec<&[u8]> = bytes.chunks(size).collect();
             let (got, _) = read(&parts);

@@ -33,7 +33,7 @@ async fn delivered_and_answered() {
     let got = soon("the message", fixture.messages.recv()).await.unwrap();
     assert_eq!((got.to.as_str(), got.name.as_str()), ("slave(1)", "mesos.internal.Some%20Message"));
     assert_eq!((got.from.to_string().as_str(), &got.body[..]), ("slave(1)@127.0.0.1:5051", b"body".as_slice()));
-    assert_eq!(got.peer, raw.stream.local_addr().unwrap());
+    assert_eq!(got.origin.peer, raw.stream.local_addr().unwrap());
 
     let response = raw.ask(message("nobody", "mesos.internal.PingSlaveMessage", "")).await;
     assert_eq!((response.status(), response.text()), (404, "404 Not Found."));

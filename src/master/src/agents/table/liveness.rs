@@ -151,6 +151,11 @@ impl Agents {
         book.liveness.ping = Some(timers.set(at, timer));
     }
 
+    /// The agent of an observer.
+    pub(crate) fn observed_by(&self, observer: u64) -> Option<AgentKey> {
+        self.by_observer.get(&observer).copied()
+    }
+
     /// Takes a pong in; `max` pings in a row that were not answered had scheduled the agent's removal. Returns nothing
     /// if the observer is no agent's.
     pub(crate) fn pong(&mut self, observer: u64, max: u32, now: Time) -> Option<Pong> {

@@ -1,0 +1,48 @@
+//! The token by which masters recognise this agent, and it recognises its master: `session` in `--runtime_dir`.
+//!
+//! It survives the agent's process, so that no other process can take the agent's place while it restarts.
+
+use std::io;
+use std::path::Path;
+
+use wire::libprocess::Session;
+
+use crate::random;
+
+/// The token in the directory; a new one if there is none, or if the file is invalid. A new one that cannot be written
+/// serves this process.
+pub(super) fn of(runtime_dir: &Path) -> Session {
+    let path = runtime_dir.join("session");
+    match std::fs::read_to_string(&path).map(|text| text.trim().parse()) {
+        Ok(Ok(session)) => return session,
+        Ok(Err(error)) => tracing::warn!("'{}' is replaced: {error}", path.display()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => tracing::warn!("'{}' is replaced, because it cannot be read: {error}", path.display()),
+    }
+    let session = Session::new(random::bytes());
+    if let Err(error) = store::replace_file(&path, session.digits().as_bytes()) {
+        tracing::warn!("The session of this agent is not kept for its next start: {:#}", anyhow::Error::from(error));
+    }
+    session
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_session_is_kept() {
+        let directory = tempfile::tempdir().unwrap();
+        let first = of(directory.path());
+        assert_eq!(of(directory.path()), first);
+        let path = directory.path().join("session");
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        std::fs::write(&path, "x").unwrap();
+        let second = of(directory.path());
+        assert_ne!(second, first);
+        assert_eq!(of(directory.path()), second);
+        assert_ne!(of(Path::new("/proc/no/such/directory")), second);
+    }
+}

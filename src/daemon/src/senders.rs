@@ -1,0 +1,343 @@
+//! Which connection speaks for the process at an address: a message names its sender, and any process can name any.
+//!
+//! - A message that carries the address's session token is accepted over any connection.
+//! - Without a token, as from Mesos's processes, an address is bound to the connection over which it has registered.
+//!   While that is open, messages over others are refused: libprocess sends to one address over one connection.
+//! - When it has closed, the next connection from the same IP takes its place.
+//!
+//! It decides nothing about processes that have not registered, and nothing about who may register.
+
+use std::net::{IpAddr, SocketAddrV4};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use base::{Pid, lock};
+use rustc_hash::FxHashMap;
+use tokio::time::Instant;
+use wire::libprocess::{ConnectionId, Network, Origin, Session};
+
+/// Limit of bound addresses; those without an open connection make room for others.
+const ADDRESSES_MAX: usize = 1 << 17;
+/// Limit of addresses that one connection is bound to: a process has one, behind a proxy there may be some.
+const OF_A_CONNECTION_MAX: usize = 256;
+/// Least time between two warnings about the same address.
+const WARNING_INTERVAL: Duration = Duration::from_secs(60);
+
+/// The bound addresses of a daemon.
+pub(crate) struct Senders {
+    /// Sends the tokens back.
+    network: Network,
+    /// The token that this process gives others, if it gives any: only that one counts then.
+    own: Option<Session>,
+    table: Mutex<Table>,
+}
+
+#[derive(Default)]
+struct Table {
+    owners: FxHashMap<SocketAddrV4, Owner>,
+    /// The addresses that each open connection is bound to.
+    bound: FxHashMap<ConnectionId, Vec<SocketAddrV4>>,
+}
+
+/// What speaks for an address.
+struct Owner {
+    /// While it is open.
+    connection: Option<ConnectionId>,
+    ip: IpAddr,
+    /// It sends over one connection at a time.
+    is_libprocess: bool,
+    session: Option<Session>,
+    /// The first token that the address had: the process with it may return.
+    former: Option<Session>,
+    warned: Option<Instant>,
+}
+
+/// What a message asks for, as far as it matters here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// It registers its sender: that binds the sender's address.
+    Registers,
+    /// Anything else.
+    Other,
+}
+
+impl Owner {
+    fn of(origin: &Origin, session: Option<Session>) -> Owner {
+        Owner {
+            connection: Some(origin.connection),
+            ip: ip(origin),
+            is_libprocess: origin.is_libprocess,
+            session,
+            former: None,
+            warned: None,
+        }
+    }
+
+    /// Whether a message without a known token comes from the process at `address`.
+    fn may_speak(&self, address: SocketAddrV4, origin: &Origin, kind: Kind) -> bool {
+        if self.connection == Some(origin.connection) {
+            return true;
+        }
+        let is_at = |ip: IpAddr| ip == IpAddr::V4(*address.ip());
+        let is_near = ip(origin) == self.ip || is_at(ip(origin));
+        let shares = self.session.is_none() && !self.is_libprocess && is_near;
+        match (kind, self.connection) {
+            (Kind::Registers, None) => true,
+            // It has the address that it names, and the other has not.
+            (Kind::Registers, Some(_)) => shares || is_at(ip(origin)) && !is_at(self.ip),
+            (Kind::Other, None) => self.session.is_none() && is_near,
+            (Kind::Other, Some(_)) => shares,
+        }
+    }
+}
+
+impl Senders {
+    /// Those of a daemon that sends by `network`. An agent gives its masters a token, `own`; a master takes those of
+    /// its agents.
+    pub(crate) fn new(network: Network, own: Option<Session>) -> Senders {
+        Senders { network, own, table: Mutex::default() }
+    }
+
+    /// Whether a message comes from the process that it names, as far as that is known.
+    pub(crate) fn admit(&self, from: &Pid, origin: &Origin, kind: Kind) -> bool {
+        let address = from.address();
+        let session = origin.session.filter(|session| self.own.is_none_or(|own| own == *session));
+        let table = &mut *lock(&self.table);
+        let Some(owner) = table.owners.get_mut(&address) else {
+            if kind == Kind::Registers || (self.own.is_some() && session.is_some()) {
+                self.bind(table, address, Owner::of(origin, session));
+            }
+            return true;
+        };
+        let known = session.is_some() && (session == owner.session || session == owner.former || self.own.is_some());
+        if !known && !owner.may_speak(address, origin, kind) {
+            warn(owner, from, origin);
+            return false;
+        }
+        let registers = kind == Kind::Registers;
+        let is_new = (known || registers) && session != owner.session;
+        let moves = registers && owner.connection != Some(origin.connection);
+        if is_new || moves || owner.connection.is_none() {
+            let former = if is_new { owner.former.or(owner.session) } else { owner.former };
+            let session = if is_new { session } else { owner.session };
+            self.bind(table, address, Owner { former, ..Owner::of(origin, session) });
+        }
+        true
+    }
+
+    /// A process has proved by a secret who it is, over this connection: that settles what speaks for its address.
+    pub(crate) fn prove(&self, client: &Pid, origin: &Origin, is_open: bool) {
+        let table = &mut *lock(&self.table);
+        let former = table.owners.get(&client.address()).and_then(|owner| owner.former.or(owner.session));
+        let owner = Owner { former, ..Owner::of(origin, origin.session) };
+        self.bind(table, client.address(), owner);
+        if !is_open {
+            table.close(origin.connection);
+        }
+    }
+
+    /// Whether another connection, which is open, speaks for the process.
+    pub(crate) fn are_others_bound(&self, client: &Pid, origin: &Origin) -> bool {
+        let table = lock(&self.table);
+        let owner = table.owners.get(&client.address()).filter(|owner| owner.connection.is_some());
+        owner.is_some_and(|owner| {
+            let has_token = origin.session.is_some() && origin.session == owner.session;
+            !has_token && !owner.may_speak(client.address(), origin, Kind::Other)
+        })
+    }
+
+    /// A process that has not registered begins to authenticate: its token is sent back already, so that it knows
+    /// the answers to be its master's.
+    pub(crate) fn greet(&self, from: &Pid, origin: &Origin) {
+        if origin.session.is_some() && !lock(&self.table).owners.contains_key(&from.address()) {
+            self.network.set_session(from.address(), origin.session);
+        }
+    }
+
+    /// A connection has closed.
+    pub(crate) fn closed(&self, connection: ConnectionId) {
+        lock(&self.table).close(connection);
+    }
+
+    fn bind(&self, table: &mut Table, address: SocketAddrV4, owner: Owner) {
+        table.unbind(address);
+        if table.owners.len() >= ADDRESSES_MAX {
+            let gone: Vec<SocketAddrV4> =
+                table.owners.iter().filter(|(_, owner)| owner.connection.is_none()).map(|(at, _)| *at).collect();
+            for address in gone {
+                table.owners.remove(&address);
+                self.network.set_session(address, None);
+            }
+        }
+        let Some(connection) = owner.connection else { return };
+        let bound = table.bound.entry(connection).or_default();
+        if bound.len() >= OF_A_CONNECTION_MAX || table.owners.len() >= ADDRESSES_MAX {
+            return;
+        }
+        bound.push(address);
+        if self.own.is_none() {
+            self.network.set_session(address, owner.session);
+        }
+        table.owners.insert(address, owner);
+    }
+}
+
+impl Table {
+    /// Removes the owner of an address, which another one replaces.
+    fn unbind(&mut self, address: SocketAddrV4) {
+        let Some(Owner { connection: Some(connection), .. }) = self.owners.remove(&address) else { return };
+        if let Some(bound) = self.bound.get_mut(&connection) {
+            bound.retain(|other| *other != address);
+            if bound.is_empty() {
+                self.bound.remove(&connection);
+            }
+        }
+    }
+
+    fn close(&mut self, connection: ConnectionId) {
+        for address in self.bound.remove(&connection).unwrap_or_default() {
+            if let Some(owner) = self.owners.get_mut(&address) {
+                owner.connection = None;
+            }
+        }
+    }
+}
+
+fn ip(origin: &Origin) -> IpAddr {
+    origin.peer.ip().to_canonical()
+}
+
+fn warn(owner: &mut Owner, from: &Pid, origin: &Origin) {
+    let now = Instant::now();
+    if owner.warned.is_some_and(|at| now.duration_since(at) < WARNING_INTERVAL) {
+        return;
+    }
+    owner.warned = Some(now);
+    tracing::warn!(
+        "Refusing messages from {} that name {from} as their sender: that process has registered over another connection",
+        origin.peer
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AGENT: &str = "slave(1)@10.0.0.2:5051";
+    const TOKEN: Option<Session> = Some(token(1));
+
+    const fn token(byte: u8) -> Session {
+        Session::new([byte; 16])
+    }
+
+    /// A libprocess message over a connection from an IP.
+    fn over(connection: u64, ip: &str, session: Option<Session>) -> Origin {
+        let (connection, peer) = (ConnectionId(connection), format!("{ip}:40000").parse().unwrap());
+        Origin { connection, peer, is_libprocess: true, session }
+    }
+
+    fn master() -> Senders {
+        Senders::new(Network::new(wire::Limits::default(), |_| {}), None)
+    }
+
+    fn admit(senders: &Senders, origin: Origin, kind: Kind) -> bool {
+        senders.admit(&AGENT.parse().unwrap(), &origin, kind)
+    }
+
+    #[tokio::test]
+    async fn one_connection_speaks_for_a_registered_address() {
+        let senders = master();
+        let (own, other) = (over(1, "10.0.0.2", None), over(2, "10.0.0.2", None));
+        assert!(admit(&senders, other, Kind::Other), "nothing is registered");
+        assert!(admit(&senders, own, Kind::Registers));
+        assert!(admit(&senders, own, Kind::Other));
+        assert!(!admit(&senders, other, Kind::Other));
+        assert!(!admit(&senders, other, Kind::Registers));
+        assert!(senders.are_others_bound(&AGENT.parse().unwrap(), &other));
+        // Another process of the same address is the same.
+        assert!(!senders.admit(&"slave(2)@10.0.0.2:5051".parse().unwrap(), &other, Kind::Other));
+        assert!(senders.admit(&"slave(1)@10.0.0.2:5052".parse().unwrap(), &other, Kind::Other));
+        senders.closed(other.connection);
+        assert!(admit(&senders, own, Kind::Other));
+    }
+
+    #[tokio::test]
+    async fn when_it_has_closed_the_same_ip_takes_its_place() {
+        let senders = master();
+        // Behind a translated address: the pid has another IP than the connection.
+        let own = over(1, "192.168.0.7", None);
+        assert!(admit(&senders, own, Kind::Registers));
+        senders.closed(own.connection);
+        assert!(!admit(&senders, over(2, "192.168.0.9", None), Kind::Other));
+        assert!(admit(&senders, over(3, "192.168.0.7", None), Kind::Other));
+        // That one is open now.
+        assert!(!admit(&senders, over(4, "192.168.0.7", None), Kind::Registers));
+        senders.closed(ConnectionId(3));
+        assert!(admit(&senders, over(5, "192.168.0.9", None), Kind::Registers));
+    }
+
+    #[tokio::test]
+    async fn the_named_ip_prevails_over_others_and_a_secret_over_all() {
+        let senders = master();
+        assert!(admit(&senders, over(1, "10.0.0.66", None), Kind::Registers));
+        assert!(!admit(&senders, over(2, "10.0.0.67", None), Kind::Registers));
+        assert!(admit(&senders, over(3, "10.0.0.2", None), Kind::Registers));
+        assert!(!admit(&senders, over(1, "10.0.0.66", None), Kind::Other));
+        assert!(!admit(&senders, over(4, "10.0.0.2", None), Kind::Registers));
+        senders.prove(&AGENT.parse().unwrap(), &over(4, "10.0.0.2", None), true);
+        assert!(admit(&senders, over(4, "10.0.0.2", None), Kind::Registers));
+        assert!(!admit(&senders, over(3, "10.0.0.2", None), Kind::Other));
+    }
+
+    #[tokio::test]
+    async fn a_token_speaks_over_any_connection() {
+        let senders = master();
+        assert!(admit(&senders, over(1, "10.0.0.2", TOKEN), Kind::Registers));
+        assert!(admit(&senders, over(2, "172.16.0.1", TOKEN), Kind::Other));
+        for session in [None, Some(token(2))] {
+            assert!(!admit(&senders, over(3, "10.0.0.2", session), Kind::Other));
+            assert!(!admit(&senders, over(3, "10.0.0.2", session), Kind::Registers));
+        }
+        senders.closed(ConnectionId(1));
+        assert!(!admit(&senders, over(3, "10.0.0.2", None), Kind::Other));
+        // While the agent is down another process registers at its address; the agent gets it back.
+        assert!(admit(&senders, over(4, "10.0.0.2", Some(token(2))), Kind::Registers));
+        assert!(admit(&senders, over(5, "10.0.0.2", TOKEN), Kind::Registers));
+        assert!(!admit(&senders, over(6, "10.0.0.2", None), Kind::Other));
+    }
+
+    #[tokio::test]
+    async fn a_client_of_many_connections_is_known_by_its_ip() {
+        let senders = master();
+        let over = |connection, ip| Origin { is_libprocess: false, ..over(connection, ip, None) };
+        assert!(admit(&senders, over(1, "10.0.0.3"), Kind::Registers));
+        assert!(admit(&senders, over(2, "10.0.0.3"), Kind::Other));
+        assert!(admit(&senders, over(2, "10.0.0.3"), Kind::Registers));
+        assert!(!admit(&senders, over(3, "10.0.0.4"), Kind::Other));
+    }
+
+    #[tokio::test]
+    async fn an_agent_knows_its_master_by_the_token_that_it_gave() {
+        let agent = Senders::new(Network::new(wire::Limits::default(), |_| {}), TOKEN);
+        // Another token counts as none.
+        assert!(admit(&agent, over(1, "10.0.0.2", Some(token(2))), Kind::Registers));
+        assert!(admit(&agent, over(2, "10.0.0.2", TOKEN), Kind::Other));
+        for session in [None, Some(token(2))] {
+            assert!(!admit(&agent, over(3, "10.0.0.2", session), Kind::Other));
+            assert!(!admit(&agent, over(3, "10.0.0.2", session), Kind::Registers));
+        }
+        assert!(admit(&agent, over(4, "10.0.0.2", TOKEN), Kind::Registers));
+    }
+
+    #[tokio::test]
+    async fn bound_addresses_are_limited() {
+        let senders = master();
+        for port in 1..=2 * OF_A_CONNECTION_MAX {
+            let pid: Pid = format!("slave(1)@10.0.0.2:{port}").parse().unwrap();
+            assert!(senders.admit(&pid, &over(1, "10.0.0.2", None), Kind::Registers));
+        }
+        assert_eq!(lock(&senders.table).owners.len(), OF_A_CONNECTION_MAX);
+        senders.closed(ConnectionId(1));
+        assert!(lock(&senders.table).bound.is_empty());
+    }
+}
