@@ -24,6 +24,7 @@ mod docker_checks;
 mod documents;
 mod examples;
 mod floods;
+mod forged;
 mod inodes;
 mod lab_bundled;
 mod lab_live;

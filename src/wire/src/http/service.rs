@@ -127,7 +127,9 @@ fn deliver<S: MessageSink>(head: &Parts, body: Bytes, origin: Origin, sink: &S) 
         Ok(Delivery::Accepted) => Response::accepted().keep_connection(),
         Ok(_) => Response::accepted(),
         Err(Refusal::NoProcess) => Response::not_found(),
-        Err(refusal @ (Refusal::AddressMismatch { .. } | Refusal::Forged { .. })) => Response::bad_request(refusal.to_string()),
+        Err(refusal @ (Refusal::AddressMismatch { .. } | Refusal::Forged { .. })) => {
+            Response::bad_request(refusal.to_string())
+        }
         Err(refusal) => Response::internal(refusal.to_string()),
     }
 }

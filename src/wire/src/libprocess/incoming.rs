@@ -248,7 +248,8 @@ impl Incoming {
 
     fn complete<S: MessageSink + ?Sized>(&mut self, head: Head, body: Bytes, sink: &S) {
         let origin = Origin { is_libprocess: head.is_libprocess, session: head.session, ..self.origin };
-        let delivery = head.message.and_then(|(to, from, name)| deliver(Message { to, from, name, body, origin }, sink));
+        let delivery =
+            head.message.and_then(|(to, from, name)| deliver(Message { to, from, name, body, origin }, sink));
         self.is_link |= delivery == Ok(Delivery::Accepted);
         let outcome = delivery.map(|_| ());
         answer::push(&mut self.answers, &outcome, head.close);
