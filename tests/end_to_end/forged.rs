@@ -81,7 +81,7 @@ impl Cluster {
 
     fn is_as_it_was(&self) {
         assert_eq!(states(&self.one, "t"), ["TASK_RUNNING"]);
-        assert_eq!(agents(&self.one.address), [self.agent.clone()]);
+        assert_eq!(agents(&self.one.address), std::slice::from_ref(&self.agent));
     }
 }
 
@@ -139,7 +139,7 @@ fn a_restarted_agent_takes_its_place_again() {
         // There is no agent now, and what the sender names is not its own either.
         assert_eq!(send(&master, "master", &agent, &Cluster::start_update(&agent)), REFUSED);
     });
-    until("the agent is back", || agents(&master) == [cluster.agent.clone()]);
+    until("the agent is back", || agents(&master) == std::slice::from_ref(&cluster.agent));
     cluster.is_as_it_was();
     assert_eq!(send(&master, "master", &agent, &cluster.update()), REFUSED);
     cluster.is_as_it_was();

@@ -21,6 +21,7 @@ mod host;
 mod lists;
 pub mod local;
 mod logging;
+mod logins;
 pub mod master;
 mod metrics;
 mod origin;

@@ -4,13 +4,16 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use base::same_text;
 use wire::auth::check_basic;
-use wire::http::{Request, Response};
+use wire::http::{HeaderName, Request, Response, StatusCode};
+use wire::libprocess::ConnectionId;
 
 use crate::common::Shared;
 use crate::flags::FlagError;
+use crate::logins::{Attempt, Logins};
 
 /// A set of endpoints with the same authentication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +55,7 @@ pub(crate) struct Realms {
     asking: Vec<(Realm, &'static str)>,
     /// Passwords by user.
     known: BTreeMap<String, String>,
+    logins: Logins,
 }
 
 impl Realms {
@@ -70,17 +74,47 @@ impl Realms {
             return Err(FlagError::Refused { name: guard.flag, why });
         }
         let asking = on().map(|guard| (guard.realm, guard.name)).collect();
-        Ok(Realms { asking, known: known.unwrap_or_default() })
+        Ok(Realms { asking, known: known.unwrap_or_default(), logins: Logins::default() })
     }
 
     /// The authenticated principal; `None` in an unprotected realm.
     ///
     /// # Errors
-    /// 401.
+    /// 401; 429 after too many failures of the user from that address.
     pub(crate) fn principal(&self, realm: Realm, request: &Request) -> Result<Option<Arc<str>>, Box<Response>> {
         let Some((_, name)) = self.asking.iter().find(|(asking, _)| *asking == realm) else { return Ok(None) };
-        let is_known =
-            |user: &str, password: &str| self.known.get(user).is_some_and(|known| same_text(known, password));
-        check_basic(request.header("authorization"), name, is_known).map(|user| Some(user.into()))
+        let mut wait = None;
+        let is_known = |user: &str, password: &str| {
+            let attempt = Attempt { source: request.peer.ip(), connection: request.connection, user };
+            if let Err(time) = self.logins.check(attempt) {
+                wait = Some(time);
+                return false;
+            }
+            let is_known = self.known.get(user).is_some_and(|known| same_text(known, password));
+            if is_known {
+                self.logins.succeeded(attempt)
+            } else {
+                self.logins.failed(attempt)
+            }
+            is_known
+        };
+        let checked = check_basic(request.header("authorization"), name, is_known);
+        if let Some(wait) = wait {
+            return Err(Box::new(too_many(wait)));
+        }
+        checked.map(|user| Some(user.into()))
     }
+
+    /// A connection has closed.
+    pub(crate) fn closed(&self, connection: ConnectionId) {
+        self.logins.closed(connection);
+    }
+}
+
+/// The answer to an attempt that must wait, whether its password is right or not.
+fn too_many(wait: Duration) -> Response {
+    let seconds = wait.as_secs() + 1;
+    let text = format!("Too many failed log-ins of this user from this address; try again in {seconds} s");
+    Response::text(StatusCode::TOO_MANY_REQUESTS, text)
+        .with_header(HeaderName::from_static("retry-after"), &seconds.to_string())
 }

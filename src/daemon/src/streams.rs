@@ -9,8 +9,9 @@ use base::lock;
 use prost::Message;
 use protos::json::{Dialect, ToJson};
 use rustc_hash::FxHashMap;
-use wire::http::Response;
+use wire::Limits;
 use wire::http::stream::{Records, StreamEnd, StreamHandle};
+use wire::http::{Backlog, Response};
 use wire::negotiate::Encoding;
 
 /// A v0 message as v1 bytes. Only for messages whose v1 encoding has the same numbers.
@@ -30,18 +31,33 @@ pub fn encode_v1(encoding: Encoding, message: &(impl Message + ToJson)) -> Vec<u
 pub struct Streams {
     open: Mutex<FxHashMap<u64, (Arc<StreamHandle>, Encoding)>>,
     next: AtomicU64,
+    /// What may wait for the reader of one.
     limit: usize,
+    /// What may wait for the readers of all.
+    backlog: Backlog,
 }
 
 impl Streams {
-    /// No streams yet; each may have `limit` bytes waiting for its reader.
-    pub fn new(limit: usize) -> Streams {
-        Streams { open: Mutex::default(), next: AtomicU64::new(1), limit }
+    /// No streams yet, with these limits of what waits for readers.
+    pub fn new(limits: &Limits) -> Streams {
+        let (limit, backlog) = (limits.stream, Backlog::new(limits.streams));
+        Streams { open: Mutex::default(), next: AtomicU64::new(1), limit, backlog }
+    }
+
+    /// Whether a stream may be opened.
+    ///
+    /// # Errors
+    /// 503: too much waits for the readers of others.
+    pub fn check_room(&self) -> Result<(), Box<Response>> {
+        match self.backlog.is_full() {
+            true => Err(Box::new(Response::unavailable("Too many bytes wait for the readers of other streams"))),
+            false => Ok(()),
+        }
     }
 
     /// Opens a stream. `closed` is called when the client is gone, but not when the daemon ends the stream.
     pub fn open(&self, encoding: Encoding, closed: impl FnOnce(u64) + Send + 'static) -> (u64, Response) {
-        let (handle, response) = wire::http::stream::open(encoding.media_type(), self.limit);
+        let (handle, response) = wire::http::stream::open_within(encoding.media_type(), self.limit, &self.backlog);
         let closed = |number| {
             move |end| {
                 tracing::info!(stream = number, "event stream {end}");
@@ -53,7 +69,7 @@ impl Streams {
 
     /// Opens a stream in protobuf that is not the answer to a request. `closed` is called as with [`Streams::open`].
     pub fn open_bare(&self, closed: impl FnOnce(u64) + Send + 'static) -> (u64, Records) {
-        let (handle, records) = wire::http::stream::open_bare(self.limit);
+        let (handle, records) = wire::http::stream::open_bare(self.limit, &self.backlog);
         let closed = |number| {
             move |end| {
                 tracing::debug!(stream = number, "event stream {end}");

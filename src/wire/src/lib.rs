@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 pub mod auth;
+mod budget;
 pub mod client;
 mod connections;
 pub mod http;

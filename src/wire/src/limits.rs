@@ -11,8 +11,13 @@ pub struct Limits {
     pub head: usize,
     /// A request's body as it is after decompression; a longer one gets 413. Mesos has no such limit.
     pub body: usize,
+    /// The bodies of all requests and messages together that are being read and handled, without those up to 64 KiB;
+    /// one more gets 503. Bodies from one address may have half of it.
+    pub bodies: usize,
     /// What may wait for a stream's reader before the reader is cut off.
     pub stream: usize,
+    /// What may wait for the readers of all streams together; then those are cut off that do not read.
+    pub streams: usize,
     /// What may wait for one libprocess peer before the connection to it is given up.
     pub peer: usize,
     /// How long an answer may wait for a client that reads nothing of it, and a request for the next byte of its body;
@@ -38,8 +43,10 @@ impl Default for Limits {
     fn default() -> Limits {
         Limits {
             head: 80 << 10,
-            body: 256 << 20,
+            body: 64 << 20,
+            bodies: 256 << 20,
             stream: 64 << 20,
+            streams: 256 << 20,
             peer: 64 << 20,
             stalled: Duration::from_secs(60),
             request_head: Duration::from_secs(30),

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use wire::Limits;
 use wire::http::stream::{self, StreamEnd, StreamHandle};
-use wire::http::{Handler, Query, Request, Server, percent_decode};
+use wire::http::{BodyRule, Handler, Query, Request, Server, percent_decode};
 use wire::libprocess::NoMessages;
 
 use super::reader::chain;
@@ -185,7 +185,7 @@ impl<A: Api> Handler for Answering<A> {
         self.0.answer(call).await
     }
 
-    fn streams_body(&self, _: &str, _: &wire::http::HeaderMap) -> bool {
-        false
+    fn admit(&self, _: &mut Request) -> Result<BodyRule, Box<Response>> {
+        Ok(BodyRule::Whole { limit: usize::MAX })
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use agent::{Agent, AgentState, AuthMessage, Incoming, Input, Snapshot};
 use authorizer::{Action, Authorizer};
 use base::Time;
-use wire::http::{Body, HeaderMap, RECORDIO, Request, Response, StatusCode, last_value};
+use wire::http::{Body, BodyRule, RECORDIO, Request, Response, StatusCode};
 use wire::libprocess::{ConnectionId, Delivery, MessageSink};
 use wire::route::Table;
 
@@ -251,23 +251,23 @@ fn closed(firewall: &Firewall, routes: &Table<Route>) -> Vec<Route> {
 }
 
 impl wire::http::Handler for Handler {
-    fn streams_body(&self, path: &str, headers: &HeaderMap) -> bool {
-        let found = self.routes.find(path).is_some_and(|found| *found.route == Route::Operator);
-        found && last_value(headers, "content-type") == Some(RECORDIO)
+    fn admit(&self, request: &mut Request) -> Result<BodyRule, Box<Response>> {
+        let found = self.routes.find(&request.path);
+        self.common.firewall.check(&self.closed, &request.path, found.as_ref())?;
+        let Some(found) = found else { return Err(Box::new(Response::error(StatusCode::NOT_FOUND))) };
+        origin::check(request)?;
+        request.principal = self.realms.principal(realm(*found.route), request)?;
+        Ok(match (*found.route, request.header("content-type")) {
+            (Route::Operator, Some(RECORDIO)) => BodyRule::Stream,
+            // Calls carry data of tasks and their environments.
+            (Route::Operator | Route::Executor, _) => BodyRule::Whole { limit: 16 << 20 },
+            _ => BodyRule::Whole { limit: 1 << 20 },
+        })
     }
 
     async fn handle(&self, request: Request) -> Response {
-        let found = self.routes.find(&request.path);
-        if let Err(refusal) = self.common.firewall.check(&self.closed, &request.path, found.as_ref()) {
-            return *refusal;
-        }
-        let Some(found) = found else { return Response::error(StatusCode::NOT_FOUND) };
-        let principal = origin::check(&request).and_then(|()| self.realms.principal(realm(*found.route), &request));
-        let principal = match principal {
-            Ok(principal) => principal,
-            Err(refusal) => return *refusal,
-        };
-        let asker = Asker { authorizer: self.authorizer.clone(), principal };
+        let Some(found) = self.routes.find(&request.path) else { return Response::error(StatusCode::NOT_FOUND) };
+        let asker = Asker { authorizer: self.authorizer.clone(), principal: request.principal.clone() };
         if !matches!(request.body, Body::Stream(_)) {
             return tokio::select! {
                 biased;
@@ -291,6 +291,7 @@ impl MessageSink for Handler {
 
     fn closed(&self, connection: ConnectionId) {
         self.senders.closed(connection);
+        self.realms.closed(connection);
     }
 
     fn deliver(&self, message: wire::libprocess::Message) -> Delivery {

@@ -162,7 +162,7 @@ async fn serve(setup: Setup, recovery: Recovery) -> anyhow::Result<RunningAgent>
     let network = Network::with_connections(Limits::default(), common.connections.clone(), exited);
     let reports = driver.clone();
     let report: Report = Arc::new(move |input| reports.submit(input));
-    let (streams, answers) = (Arc::new(Streams::new(Limits::default().stream)), Arc::default());
+    let (streams, answers) = (Arc::new(Streams::new(&Limits::default())), Arc::default());
     common.attach_log("/slave/log");
     let shown = Arc::clone(&common);
     let deleter = Deleter::new(move |path| outputs::detach_below(&shown.files, path), containerizer::delete);

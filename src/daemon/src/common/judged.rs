@@ -26,6 +26,8 @@ pub async fn judged<T: Send + 'static>(
         headers: request.headers.clone(),
         body: Body::Full(body.clone()),
         peer: request.peer,
+        connection: request.connection,
+        principal: request.principal.clone(),
     };
     let judged = tokio::task::spawn_blocking(move || judge(&request)).await;
     judged.unwrap_or_else(|error| Err(Box::new(Response::internal(error.to_string()))))
@@ -36,6 +38,7 @@ mod tests {
     use std::net::SocketAddr;
 
     use wire::http::{HeaderMap, Method};
+    use wire::libprocess::ConnectionId;
 
     use super::*;
 
@@ -51,6 +54,8 @@ mod tests {
                 headers: HeaderMap::new(),
                 body: Body::Full(vec![b' '; length].into()),
                 peer: SocketAddr::from(([127, 0, 0, 1], 1)),
+                connection: ConnectionId(1),
+                principal: None,
             };
             let judge = |request: &Request| Ok((request.body.full().len(), std::thread::current().id()));
             let (read, thread) = judged(&request, judge).await.expect("nothing is refused");

@@ -18,6 +18,7 @@ use crate::clock::Clock;
 use crate::driver::Driver;
 use crate::flags::FlagError;
 use crate::flags::master::AccessFlags;
+use crate::logins::{Attempt, Logins};
 use crate::random;
 use crate::senders::Senders;
 
@@ -31,6 +32,7 @@ pub(super) struct Authentication {
     state: Mutex<State>,
     attempts: AtomicU64,
     senders: Arc<Senders>,
+    logins: Logins,
     shell: Arc<Shell>,
     driver: Driver<Live>,
     clock: Clock,
@@ -97,6 +99,8 @@ struct Conversation {
     /// The peer's process that answers.
     peer: Pid,
     origin: Origin,
+    /// Who the peer claims to be; empty before it has answered.
+    principal: String,
     /// The connection is open.
     is_open: bool,
     /// The client is registered, or authenticates, over another connection: the core learns of this conversation only
@@ -105,6 +109,10 @@ struct Conversation {
 }
 
 impl Conversation {
+    fn new(client: Pid, peer: Pid, origin: Origin, is_tentative: bool) -> Conversation {
+        Conversation { client, peer, origin, principal: String::new(), is_open: true, is_tentative }
+    }
+
     /// Whether a message comes from the peer.
     fn may_speak(&self, origin: &Origin) -> bool {
         let is_bound = self.is_open && self.origin.is_libprocess;
@@ -147,7 +155,8 @@ impl Authentication {
         clock: Clock,
     ) -> Authentication {
         let state = Mutex::new(State::new(authenticator));
-        Authentication { state, attempts: AtomicU64::new(1), senders, shell, driver, clock, begun: Notify::new() }
+        let (attempts, logins, begun) = (AtomicU64::new(1), Logins::default(), Notify::new());
+        Authentication { state, attempts, senders, logins, shell, driver, clock, begun }
     }
 
     /// Whether the message is one of a conversation, or begins one; it has been dealt with then.
@@ -164,8 +173,13 @@ impl Authentication {
             return false;
         }
         match AuthInput::decode(&message.from, to, name, &message.body) {
-            Some(input) if self.may_speak(&input, &message.origin) => self.handle(input),
-            Some(_) => tracing::debug!(from = %message.from, "dropped: another connection began the conversation"),
+            Some(input) if !self.may_speak(&input, &message.origin) => {
+                tracing::debug!(from = %message.from, "dropped: another connection began the conversation");
+            }
+            Some(input) if self.is_held_up(&input, &message.origin) => {
+                tracing::debug!(from = %message.from, "dropped: too many failed attempts of this principal");
+            }
+            Some(input) => self.handle(input),
             None => tracing::debug!(from = %message.from, "no process takes {name}: dropped"),
         }
         true
@@ -186,6 +200,20 @@ impl Authentication {
     /// A connection has closed: the peers of its conversations may continue over others.
     pub(super) fn closed(&self, connection: ConnectionId) {
         lock(&self.state).close(connection);
+        self.logins.closed(connection);
+    }
+
+    /// Whether an answer to a challenge comes too soon after others that were wrong. It is not answered then: the client
+    /// begins anew after its time.
+    fn is_held_up(&self, input: &AuthInput, origin: &Origin) -> bool {
+        let AuthInput::Step { attempt, message, .. } = input else { return false };
+        let principal = principal(&message.data);
+        let login = Attempt { source: origin.peer.ip(), connection: origin.connection, user: &principal };
+        let is_held_up = self.logins.check(login).is_err();
+        if let Some(one) = lock(&self.state).conversations.get_mut(attempt) {
+            one.principal = principal;
+        }
+        is_held_up
     }
 
     fn may_speak(&self, input: &AuthInput, origin: &Origin) -> bool {
@@ -212,8 +240,7 @@ impl Authentication {
             // Before anything that the client may ask for next.
             self.driver.submit(Input::Authenticating { pid: client.clone(), attempt });
         }
-        let conversation =
-            Conversation { client: client.clone(), peer: from.clone(), origin, is_open: true, is_tentative };
+        let conversation = Conversation::new(client.clone(), from.clone(), origin, is_tentative);
         lock(&self.state).add(attempt, conversation);
         let (from, connection) = (from.clone(), origin.connection.0);
         self.handle(AuthInput::Authenticate { attempt, from, client, connection, nonce: random::bytes() });
@@ -246,10 +273,22 @@ impl Authentication {
     }
 }
 
+/// The principal of an answer to a challenge, as far as it can be read.
+fn principal(answer: &[u8]) -> String {
+    let text = std::str::from_utf8(answer).ok().and_then(|text| text.rsplit_once(' '));
+    text.map(|(principal, _)| principal.to_owned()).unwrap_or_default()
+}
+
 impl Authentication {
     /// Reports the end of a conversation to the core.
     fn settled(&self, attempt: u64, pid: Pid, principal: Option<Arc<str>>, conversation: Option<Conversation>) {
         let is_tentative = conversation.as_ref().is_some_and(|one| one.is_tentative);
+        if let Some(Conversation { origin, principal: user, .. }) = conversation.as_ref()
+            && !user.is_empty()
+        {
+            let login = Attempt { source: origin.peer.ip(), connection: origin.connection, user };
+            if principal.is_some() { self.logins.succeeded(login) } else { self.logins.failed(login) }
+        }
         match (&principal, conversation) {
             // mesos-go's older driver authenticates through a socket of its own, which says nothing of its others.
             (Some(_), Some(one)) if one.peer.address() == pid.address() => {

@@ -11,7 +11,7 @@ use base::lock;
 use detector::{Detector, Known, Leader, Lease, Url};
 use protos::json::{Dialect, ToJson};
 use protos::mesos::MasterInfo;
-use wire::http::{Request, Response, StatusCode};
+use wire::http::{BodyRule, Request, Response, StatusCode};
 use wire::libprocess::{ConnectionId, Delivery, MessageSink};
 
 use super::group_registry::Claim;
@@ -117,6 +117,11 @@ impl Switch {
 }
 
 impl wire::http::Handler for Switch {
+    fn admit(&self, request: &mut Request) -> Result<BodyRule, Box<Response>> {
+        // A master that is not sure to lead any more answers nothing; `handle` sees to that.
+        self.now().unwrap_or(&self.first).admit(request)
+    }
+
     async fn handle(&self, request: Request) -> Response {
         match self.now().cloned() {
             Some(handler) => handler.handle(request).await,

@@ -9,7 +9,7 @@ use authorizer::Action;
 use base::Time;
 use master::{Answer, Input, Message, RequestId, Snapshot};
 use protos::mesos;
-use wire::http::{Request, Response, StatusCode};
+use wire::http::{BodyRule, Request, Response, StatusCode};
 use wire::libprocess::{ConnectionId, Delivery, MessageSink};
 use wire::route::Table;
 
@@ -119,10 +119,7 @@ impl Handler {
     }
 
     async fn answer(&self, route: Route, rest: &str, request: &Request) -> Response {
-        let principal = match origin::check(request).and_then(|()| self.realms.principal(realm(route), request)) {
-            Ok(principal) => principal,
-            Err(refusal) => return *refusal,
-        };
+        let principal = request.principal.clone();
         if let Some(standby) = self.standby.as_ref().filter(|_| is_leaders(route)) {
             return match route {
                 Route::Redirect if !rest.is_empty() => Response::not_found(),
@@ -274,6 +271,16 @@ fn realm(route: Route) -> Realm {
     }
 }
 
+/// Limit of the bodies of requests, in bytes. Launches of many tasks are the longest.
+fn body_limit(route: Route) -> usize {
+    match route {
+        Route::Scheduler => 64 << 20,
+        // A maintenance schedule names all machines of a cluster.
+        Route::Operator | Route::Legacy(legacy::Endpoint::MaintenanceSchedule) => 16 << 20,
+        _ => 1 << 20,
+    }
+}
+
 /// What the rules close. Metrics are closed in all their formats.
 fn closed(firewall: &Firewall, routes: &Table<Route>) -> Vec<Route> {
     let mut closed = firewall.closed(routes);
@@ -284,12 +291,17 @@ fn closed(firewall: &Firewall, routes: &Table<Route>) -> Vec<Route> {
 }
 
 impl wire::http::Handler for Handler {
-    async fn handle(&self, request: Request) -> Response {
+    fn admit(&self, request: &mut Request) -> Result<BodyRule, Box<Response>> {
         let found = self.routes.find(&request.path);
-        if let Err(refusal) = self.common.firewall.check(&self.closed, &request.path, found.as_ref()) {
-            return *refusal;
-        }
-        match found {
+        self.common.firewall.check(&self.closed, &request.path, found.as_ref())?;
+        let Some(found) = found else { return Err(Box::new(Response::error(StatusCode::NOT_FOUND))) };
+        origin::check(request)?;
+        request.principal = self.realms.principal(realm(*found.route), request)?;
+        Ok(BodyRule::Whole { limit: body_limit(*found.route) })
+    }
+
+    async fn handle(&self, request: Request) -> Response {
+        match self.routes.find(&request.path) {
             Some(found) => self.answer(*found.route, found.rest, &request).await,
             None => Response::error(StatusCode::NOT_FOUND),
         }
@@ -304,6 +316,7 @@ impl MessageSink for Handler {
     fn closed(&self, connection: ConnectionId) {
         self.senders.closed(connection);
         self.authentication.closed(connection);
+        self.realms.closed(connection);
     }
 
     fn deliver(&self, message: wire::libprocess::Message) -> Delivery {

@@ -171,7 +171,7 @@ impl Parts {
         let shell = Arc::new(Shell {
             network,
             pid: self.pid.clone(),
-            streams: Streams::new(Limits::default().stream),
+            streams: Streams::new(&Limits::default()),
             answers: Answers::default(),
             registry: Mutex::new(registry),
             authorizer,

@@ -116,6 +116,10 @@ pub(super) async fn decide(handler: &Handler, call: Call, principal: Option<Arc<
 }
 
 async fn subscribe(handler: &Handler, encoding: Encoding, principal: Option<Arc<str>>) -> Response {
+    // Its first event is the state of the whole cluster.
+    if let Err(refusal) = handler.shell.streams.check_room() {
+        return *refusal;
+    }
     let (driver, shell) = (handler.driver.clone(), handler.shell.clone());
     let (stream, response) = handler.shell.streams.open(encoding, move |stream| {
         shell.streams.forget(stream);

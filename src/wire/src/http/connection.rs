@@ -41,7 +41,8 @@ pub(super) async fn serve<H: Handler, S: MessageSink>(
     let close = slot.close();
     let origin = Origin { connection: ConnectionId::next(), peer, is_libprocess: false, session: None };
     let _closing = Closing { sink: shared.sink.clone(), connection: origin.connection };
-    let mut incoming = Incoming::new(origin, shared.limits.head, shared.limits.body);
+    let mut incoming =
+        Incoming::new(origin, shared.bodies.budget.share(peer.ip()), shared.limits.head, shared.limits.body);
     let outcome = tokio::select! {
         _ = stopping.changed() => return,
         () = close.notified() => return,

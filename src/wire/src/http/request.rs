@@ -1,6 +1,7 @@
 //! A request as a handler sees it. It does not know endpoints.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method};
@@ -8,6 +9,7 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 
 use super::Query;
+use crate::libprocess::ConnectionId;
 
 /// The last value of a header: Mesos does not join the values of a header that occurs twice.
 ///
@@ -32,8 +34,12 @@ pub struct Request {
     pub headers: HeaderMap,
     /// The body, whole unless the handler asked for a stream.
     pub body: Body,
-    /// Who sent it.
+    /// The address that it came from.
     pub peer: SocketAddr,
+    /// The connection that it came over.
+    pub connection: ConnectionId,
+    /// The authenticated principal, if [`Handler::admit`](super::Handler::admit) has found one.
+    pub principal: Option<Arc<str>>,
 }
 
 impl Request {

@@ -15,10 +15,10 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
+use super::collect::Bodies;
 use super::connection;
-use super::request::last_value;
 use super::response::RECORDIO;
-use super::{HeaderMap, Request, Response};
+use super::{Request, Response};
 use crate::libprocess::MessageSink;
 use crate::{Connections, Limits};
 
@@ -27,15 +27,33 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// What answers requests.
 pub trait Handler: Send + Sync + 'static {
+    /// Checks a request by its head, before its body is read, and returns how the body is taken. Sets the principal of a
+    /// request that has one.
+    ///
+    /// # Errors
+    /// The answer to a request that is refused whatever its body is.
+    fn admit(&self, request: &mut Request) -> Result<BodyRule, Box<Response>> {
+        Ok(match request.header("content-type") {
+            Some(RECORDIO) => BodyRule::Stream,
+            _ => BodyRule::Whole { limit: usize::MAX },
+        })
+    }
+
     /// Answers one request. The next request of the connection is handled after this answer is sent. A request whose
     /// client has gone away is handled all the same; only if that takes more than ten seconds the future is dropped.
     fn handle(&self, request: Request) -> impl Future<Output = Response> + Send;
+}
 
-    /// Whether the handler takes the body of such a request in parts as they arrive, without a limit.
-    fn streams_body(&self, path: &str, headers: &HeaderMap) -> bool {
-        let _ = path;
-        last_value(headers, "content-type") == Some(RECORDIO)
-    }
+/// How the body of a request is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyRule {
+    /// As a whole, decompressed.
+    Whole {
+        /// Its limit in bytes; [`Limits::body`] holds as well.
+        limit: usize,
+    },
+    /// In parts as they arrive, without a limit.
+    Stream,
 }
 
 /// A bound server that does not serve yet, so that its address can be published first.
@@ -52,6 +70,7 @@ pub(super) struct Shared<H, S> {
     pub(super) handler: Arc<H>,
     pub(super) sink: Arc<S>,
     pub(super) limits: Limits,
+    pub(super) bodies: Bodies,
     connections: Connections,
     /// Turns true when the server stops.
     pub(super) stopping: watch::Receiver<bool>,
@@ -88,10 +107,12 @@ impl Server {
     /// Serves requests by `handler` and messages by `sink`, in tasks of the current runtime.
     pub fn serve<H: Handler, S: MessageSink>(self, handler: Arc<H>, sink: Arc<S>) -> Running {
         let (stop, stopping) = watch::channel(false);
-        let grace = self.limits.stop;
-        let shared = Arc::new(Shared { handler, sink, limits: self.limits, connections: self.connections, stopping });
-        let accepting = tokio::spawn(accept(self.listener, shared));
-        Running { address: self.address, stop, accepting, grace }
+        let (grace, address, listener) = (self.limits.stop, self.address, self.listener);
+        let bodies = Bodies::new(self.limits.bodies);
+        let (limits, connections) = (self.limits, self.connections);
+        let shared = Arc::new(Shared { handler, sink, limits, bodies, connections, stopping });
+        let accepting = tokio::spawn(accept(listener, shared));
+        Running { address, stop, accepting, grace }
     }
 }
 

@@ -1,27 +1,26 @@
 //! One request of a connection that hyper speaks: checks that hold for every endpoint, the body, then the handler.
 
 use std::future::poll_fn;
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
-use bytes::{Bytes, BytesMut};
-use http::header::{CONNECTION, CONTENT_ENCODING, HeaderValue};
+use bytes::Bytes;
+use http::header::{CONNECTION, HeaderMap, HeaderValue};
 use http::request::Parts;
 use http::{Method, StatusCode};
-use http_body::{Body as _, Frame, SizeHint};
-use http_body_util::BodyExt;
+use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
 
-use super::gzip::{GunzipError, gunzip, gzip};
+use super::collect::{CollectError, Collected, discard};
+use super::gzip::gzip;
 use super::io::{Control, Phase};
 use super::request::last_value;
 use super::response::ResponseBody;
 use super::server::{Handler, Shared};
 use super::stream::StreamCut;
-use super::{Body, BodyStream, Query, Request, Response};
+use super::{Body, BodyRule, BodyStream, Query, Request, Response};
 use crate::libprocess::{Delivery, Message, MessageSink, Origin, Refusal, Session};
 
 /// The connection closes without any answer, as Mesos does on a request that it cannot decode.
@@ -62,51 +61,98 @@ async fn respond<H: Handler, S: MessageSink>(
         return Ok(Response::error(StatusCode::BAD_REQUEST));
     }
     let query = Query::parse(head.uri.query().unwrap_or_default()).map_err(|_| Undecodable("query"))?;
-    let message = is_message(&head);
-    if !message && shared.handler.streams_body(path, &head.headers) {
-        let body = Body::Stream(BodyStream::new(incoming));
-        return handle(head, query, body, origin.peer, shared).await;
+    if is_message(&head) {
+        return respond_to_message(head, incoming, origin, shared, control).await;
     }
-    let limit = shared.limits.body;
+    let mut request = Request {
+        path: path.to_owned(),
+        raw_query: head.uri.query().map(str::to_owned),
+        method: head.method,
+        query,
+        headers: head.headers,
+        body: Body::Full(Bytes::new()),
+        peer: origin.peer,
+        connection: origin.connection,
+        principal: None,
+    };
+    let rule = match request.path.contains("/..") {
+        true => Err(Box::new(Response::not_found())),
+        false => shared.handler.admit(&mut request),
+    };
+    // The bytes of the body count until the request is answered.
+    let _share = match rule {
+        Err(refusal) => return Ok(refuse(incoming, *refusal, control).await),
+        Ok(BodyRule::Stream) => {
+            request.body = Body::Stream(BodyStream::new(incoming));
+            None
+        }
+        Ok(BodyRule::Whole { limit }) => {
+            let limit = limit.min(shared.limits.body);
+            match read(&request.headers, incoming, limit, origin, shared, control).await? {
+                Ok(Collected { body, share }) => {
+                    request.body = Body::Full(body);
+                    Some(share)
+                }
+                Err(refusal) => return Ok(*refusal),
+            }
+        }
+    };
+    Ok(shared.handler.handle(request).await)
+}
+
+/// Reads a body; or what answers a request whose body is past a limit.
+async fn read<H: Handler, S: MessageSink>(
+    headers: &HeaderMap,
+    incoming: Incoming,
+    limit: usize,
+    origin: Origin,
+    shared: &Arc<Shared<H, S>>,
+    control: &Control,
+) -> Result<Result<Collected, Box<Response>>, Undecodable> {
     control.needs_body.store(true, Ordering::Relaxed);
-    let collected = collect(&head, incoming, limit).await;
+    let share = shared.bodies.budget.share(origin.peer.ip());
+    let collected = shared.bodies.collect(headers, incoming, limit, share).await;
     control.needs_body.store(false, Ordering::Relaxed);
-    let body = match collected {
-        Ok(body) => body,
+    let (status, text) = match collected {
+        Ok(collected) => return Ok(Ok(collected)),
         Err(CollectError::TooLong) => {
-            let text = format!("The request's body is longer than {limit} bytes");
-            return Ok(Response::text(StatusCode::PAYLOAD_TOO_LARGE, text).closing());
+            (StatusCode::PAYLOAD_TOO_LARGE, format!("The request's body is longer than {limit} bytes"))
+        }
+        Err(CollectError::TooDense) => {
+            (StatusCode::PAYLOAD_TOO_LARGE, "The request's body is compressed too many times".to_owned())
+        }
+        Err(CollectError::TooMany) => {
+            let text = "The bodies of the requests in progress are too large together; try again later";
+            (StatusCode::SERVICE_UNAVAILABLE, text.to_owned())
         }
         Err(CollectError::Undecodable(why)) => return Err(Undecodable(why)),
     };
-    if message {
-        poll_fn(|cx| shared.sink.poll_ready(cx)).await;
-        return Ok(deliver(&head, body, origin, &*shared.sink));
-    }
-    handle(head, query, Body::Full(body), origin.peer, shared).await
+    Ok(Err(Box::new(Response::text(status, text).closing())))
 }
 
-async fn handle<H: Handler, S: MessageSink>(
+/// The answer to a request that is refused before its body is read. A short body is read to its end, so that the
+/// connection can be used on.
+async fn refuse(incoming: Incoming, refusal: Response, control: &Control) -> Response {
+    control.needs_body.store(true, Ordering::Relaxed);
+    let is_read = discard(incoming).await;
+    control.needs_body.store(false, Ordering::Relaxed);
+    if is_read { refusal } else { refusal.closing() }
+}
+
+async fn respond_to_message<H: Handler, S: MessageSink>(
     head: Parts,
-    query: Query,
-    body: Body,
-    peer: SocketAddr,
+    incoming: Incoming,
+    origin: Origin,
     shared: &Arc<Shared<H, S>>,
+    control: &Control,
 ) -> Result<Response, Undecodable> {
-    let path = head.uri.path();
-    if path.contains("/..") {
-        return Ok(Response::not_found());
+    match read(&head.headers, incoming, shared.limits.body, origin, shared, control).await? {
+        Ok(Collected { body, share: _share }) => {
+            poll_fn(|cx| shared.sink.poll_ready(cx)).await;
+            Ok(deliver(&head, body, origin, &*shared.sink))
+        }
+        Err(refusal) => Ok(*refusal),
     }
-    let request = Request {
-        method: head.method,
-        path: path.to_owned(),
-        raw_query: head.uri.query().map(str::to_owned),
-        query,
-        headers: head.headers,
-        body,
-        peer,
-    };
-    Ok(shared.handler.handle(request).await)
 }
 
 fn is_message(head: &Parts) -> bool {
@@ -132,46 +178,6 @@ fn deliver<S: MessageSink>(head: &Parts, body: Bytes, origin: Origin, sink: &S) 
         }
         Err(refusal) => Response::internal(refusal.to_string()),
     }
-}
-
-enum CollectError {
-    TooLong,
-    Undecodable(&'static str),
-}
-
-/// The whole body, decompressed.
-async fn collect(head: &Parts, mut incoming: Incoming, limit: usize) -> Result<Bytes, CollectError> {
-    let announced = incoming.size_hint().lower();
-    if usize::try_from(announced).map_or(true, |announced| announced > limit) {
-        return Err(CollectError::TooLong);
-    }
-    let mut first = Bytes::new();
-    let mut rest = BytesMut::new();
-    while let Some(frame) = incoming.frame().await {
-        let frame = frame.map_err(|_| CollectError::Undecodable("body"))?;
-        let data = frame.into_data().map_err(|_| CollectError::Undecodable("trailers"))?;
-        if first.len() + rest.len() + data.len() > limit {
-            return Err(CollectError::TooLong);
-        }
-        // Most bodies come in one part, which is then not copied.
-        if first.is_empty() && rest.is_empty() {
-            first = data;
-            continue;
-        }
-        if rest.is_empty() {
-            rest.reserve(usize::try_from(announced).unwrap_or(0).max(first.len() + data.len()));
-            rest.extend_from_slice(&std::mem::take(&mut first));
-        }
-        rest.extend_from_slice(&data);
-    }
-    let body = if rest.is_empty() { first } else { rest.freeze() };
-    if last_value(&head.headers, CONTENT_ENCODING.as_str()) != Some("gzip") {
-        return Ok(body);
-    }
-    gunzip(body, limit).await.map_err(|error| match error {
-        GunzipError::TooLong(_) => CollectError::TooLong,
-        GunzipError::Malformed(_) => CollectError::Undecodable("gzip"),
-    })
 }
 
 fn into_hyper(response: Response, control: Arc<Control>) -> hyper::Response<OutBody> {

@@ -13,8 +13,8 @@ use bytes::Bytes;
 use http_body::Frame;
 use tokio::sync::Notify;
 
-use super::Response;
 use super::response::ResponseBody;
+use super::{Backlog, Response};
 use crate::sync::lock;
 
 /// Why a stream is over.
@@ -29,6 +29,11 @@ pub enum StreamEnd {
         /// The limit in bytes.
         limit: usize,
     },
+    /// The client did not read, and more than `limit` bytes waited for the clients of all streams together.
+    Crowded {
+        /// The limit in bytes.
+        limit: usize,
+    },
 }
 
 impl fmt::Display for StreamEnd {
@@ -37,6 +42,9 @@ impl fmt::Display for StreamEnd {
             StreamEnd::Ended => write!(f, "ended by the server"),
             StreamEnd::ClientClosed => write!(f, "closed by the client"),
             StreamEnd::TooSlow { limit } => write!(f, "cut off: more than {limit} bytes waited for the client to read"),
+            StreamEnd::Crowded { limit } => {
+                write!(f, "cut off: more than {limit} bytes waited for the clients of all streams, this one among them")
+            }
         }
     }
 }
@@ -80,6 +88,7 @@ struct State {
 
 struct Shared {
     limit: usize,
+    backlog: Backlog,
     state: Mutex<State>,
     ended: Notify,
 }
@@ -93,11 +102,11 @@ impl Shared {
         }
         state.end = Some(end);
         state.queue = VecDeque::new();
-        state.queued = 0;
+        self.backlog.remove(std::mem::take(&mut state.queued));
         let (on_end, reader, cut) = (state.on_end.take(), state.reader.take(), state.cut.take());
         drop(state);
         self.ended.notify_waiters();
-        if let (StreamEnd::TooSlow { .. }, Some(cut)) = (end, cut) {
+        if let (StreamEnd::TooSlow { .. } | StreamEnd::Crowded { .. }, Some(cut)) = (end, cut) {
             cut.notify_one();
         }
         if let Some(reader) = reader {
@@ -114,15 +123,21 @@ impl Shared {
 ///
 /// Headers such as `Mesos-Stream-Id` are set on the response.
 pub fn open(content_type: &'static str, limit: usize) -> (StreamHandle, Response) {
-    let (handle, records) = open_bare(limit);
+    open_within(content_type, limit, &Backlog::new(usize::MAX))
+}
+
+/// A stream as of [`open`], whose unread bytes count with those of others.
+pub fn open_within(content_type: &'static str, limit: usize, backlog: &Backlog) -> (StreamHandle, Response) {
+    let (handle, records) = open_bare(limit, backlog);
     let mut response = Response::ok_body(content_type, Bytes::new());
     response.body = ResponseBody::Stream(records.0);
     (handle, response)
 }
 
 /// A stream without a response: the caller passes its records to the reader.
-pub fn open_bare(limit: usize) -> (StreamHandle, Records) {
-    let shared = Arc::new(Shared { limit, state: Mutex::default(), ended: Notify::new() });
+pub fn open_bare(limit: usize, backlog: &Backlog) -> (StreamHandle, Records) {
+    let backlog = backlog.clone();
+    let shared = Arc::new(Shared { limit, backlog, state: Mutex::default(), ended: Notify::new() });
     (StreamHandle(shared.clone()), Records(Source(shared)))
 }
 
@@ -142,6 +157,7 @@ impl Records {
         let mut state = lock(&self.0.0.state);
         let record = state.queue.pop_front()?;
         state.queued -= record.len();
+        self.0.0.backlog.remove(record.len());
         Some(record)
     }
 }
@@ -185,7 +201,14 @@ impl StreamHandle {
             self.0.end(end);
             return Err(end);
         }
+        if !state.queue.is_empty() && !self.0.backlog.has_room(record.0.len()) {
+            drop(state);
+            let end = StreamEnd::Crowded { limit: self.0.backlog.limit() };
+            self.0.end(end);
+            return Err(end);
+        }
         state.queued += record.0.len();
+        self.0.backlog.add(record.0.len());
         state.queue.push_back(record.0.clone());
         let reader = state.reader.take();
         drop(state);
@@ -275,7 +298,7 @@ impl Source {
     /// Names the switch that breaks the connection off when its socket takes no more bytes.
     pub(super) fn attach(&self, cut: Arc<Notify>) {
         let mut state = lock(&self.0.state);
-        if let Some(StreamEnd::TooSlow { .. }) = state.end {
+        if let Some(StreamEnd::TooSlow { .. } | StreamEnd::Crowded { .. }) = state.end {
             cut.notify_one();
         }
         state.cut = Some(cut);
@@ -285,6 +308,7 @@ impl Source {
         let mut state = lock(&self.0.state);
         if let Some(record) = state.queue.pop_front() {
             state.queued -= record.len();
+            self.0.backlog.remove(record.len());
             return Poll::Ready(Some(Ok(Frame::data(record))));
         }
         if state.end.is_some() {

@@ -37,6 +37,7 @@ pub(super) fn push(out: &mut Vec<u8>, outcome: &Result<(), Refusal>, close: bool
         Err(Refusal::AddressMismatch { .. } | Refusal::Forged { .. }) => b"400 Bad Request",
         Err(Refusal::NoSender | Refusal::BadPath) => b"500 Internal Server Error",
         Err(Refusal::TooLong { .. }) => b"413 Payload Too Large",
+        Err(Refusal::TooMany) => b"503 Service Unavailable",
     };
     out.extend_from_slice(b"HTTP/1.1 ");
     out.extend_from_slice(status);

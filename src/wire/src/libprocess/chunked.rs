@@ -9,6 +9,8 @@ pub(super) enum BodyError {
     Malformed,
     #[error("a message's body is longer than {0} bytes")]
     TooLong(usize),
+    #[error("the bodies in progress are too large together")]
+    TooMany,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +57,11 @@ impl BodyDecoder {
 
     pub(super) fn is_done(&self) -> bool {
         self.step == Step::Done
+    }
+
+    /// Number of bytes that have arrived.
+    pub(super) fn len(&self) -> usize {
+        self.body.len()
     }
 
     /// The body; call it when it is done.

@@ -18,6 +18,7 @@ use super::chunked::{BodyDecoder, BodyError};
 use super::head::{self, Head, Parsed};
 use super::{Delivery, Message, MessageSink, Origin, Refusal, answer, deliver};
 use crate::Limits;
+use crate::budget::{Share, UNCOUNTED};
 use crate::connections::{Slot, WaitsFor};
 
 /// A sender that leaves this many bytes of answers unread is cut off.
@@ -57,6 +58,8 @@ pub(crate) enum Outcome {
 /// The state of a connection that has carried messages only.
 pub(crate) struct Incoming {
     origin: Origin,
+    /// What the body on its way has of the budget.
+    share: Share,
     head_limit: usize,
     body_limit: usize,
     /// The beginning of a head.
@@ -79,9 +82,10 @@ pub(crate) struct Incoming {
 }
 
 impl Incoming {
-    pub(crate) fn new(origin: Origin, head_limit: usize, body_limit: usize) -> Incoming {
+    pub(crate) fn new(origin: Origin, share: Share, head_limit: usize, body_limit: usize) -> Incoming {
         Incoming {
             origin,
+            share,
             head_limit,
             body_limit,
             partial: BytesMut::new(),
@@ -216,6 +220,9 @@ impl Incoming {
                     Ok(used) => input = &input[used..],
                     Err(error) => return self.refuse(error),
                 }
+                if body.len() > UNCOUNTED && !self.share.grow_to(body.len()) {
+                    return self.refuse(BodyError::TooMany);
+                }
                 if body.is_done() {
                     self.complete(head, body.finish(), sink);
                 } else {
@@ -247,6 +254,7 @@ impl Incoming {
     }
 
     fn complete<S: MessageSink + ?Sized>(&mut self, head: Head, body: Bytes, sink: &S) {
+        self.share.clear();
         let origin = Origin { is_libprocess: head.is_libprocess, session: head.session, ..self.origin };
         let delivery =
             head.message.and_then(|(to, from, name)| deliver(Message { to, from, name, body, origin }, sink));
@@ -265,6 +273,10 @@ impl Incoming {
             BodyError::Malformed => Outcome::Closed,
             BodyError::TooLong(limit) => {
                 answer::push(&mut self.answers, &Err(Refusal::TooLong { limit }), true);
+                Outcome::Refused
+            }
+            BodyError::TooMany => {
+                answer::push(&mut self.answers, &Err(Refusal::TooMany), true);
                 Outcome::Refused
             }
         });

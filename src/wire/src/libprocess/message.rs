@@ -129,6 +129,9 @@ pub enum Refusal {
         /// The limit in bytes.
         limit: usize,
     },
+    /// 503; the connection closes.
+    #[error("The bodies of the requests in progress are too large together; try again later")]
+    TooMany,
 }
 
 impl Message {

@@ -4,12 +4,14 @@ use std::net::SocketAddr;
 
 use super::{ConnectionId, Incoming, MessageSink, Origin};
 use crate::Limits;
+use crate::budget::Budget;
 
 /// What a server makes of the bytes of one connection, which arrive in these parts: messages go to the sink, the
 /// answers come back. It ends where the server would close the connection or find a request that is no message.
 pub fn replay<S: MessageSink>(parts: &[&[u8]], peer: SocketAddr, limits: &Limits, sink: &S) -> Vec<u8> {
     let origin = Origin { connection: ConnectionId(0), peer, is_libprocess: false, session: None };
-    let mut incoming = Incoming::new(origin, limits.head, limits.body);
+    let share = Budget::new(limits.bodies).share(peer.ip());
+    let mut incoming = Incoming::new(origin, share, limits.head, limits.body);
     for part in parts {
         if incoming.is_over() {
             break;

@@ -88,6 +88,7 @@ mod tests {
 
     use super::*;
     use crate::http::{Body, HeaderMap, Query};
+    use crate::libprocess::ConnectionId;
 
     pub(crate) fn request(method: Method, headers: &[(&'static str, &'static str)], body: &'static str) -> Request {
         let mut map = HeaderMap::new();
@@ -102,6 +103,8 @@ mod tests {
             headers: map,
             body: Body::Full(Bytes::from_static(body.as_bytes())),
             peer: "127.0.0.1:1".parse().unwrap(),
+            connection: ConnectionId(1),
+            principal: None,
         }
     }
 

@@ -1,5 +1,6 @@
 //! The server, the network and the client over real sockets, byte by byte where the wire facts say so.
 
+mod bodies;
 mod client;
 mod connections;
 mod http;

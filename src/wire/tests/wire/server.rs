@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio::sync::{Notify, mpsc};
 use wire::http::stream::{self, StreamHandle};
-use wire::http::{Body, Handler, Method, Request, Response, Running, Server, StatusCode};
+use wire::http::{Body, BodyRule, Handler, Method, RECORDIO, Request, Response, Running, Server, StatusCode};
 use wire::libprocess::{Delivery, Message, MessageSink};
 use wire::{Connections, Limits};
 
@@ -88,9 +88,19 @@ impl Drop for DropFlag {
 }
 
 impl Handler for Probe {
+    fn admit(&self, request: &mut Request) -> Result<BodyRule, Box<Response>> {
+        match request.path.as_str() {
+            "/secret" if request.header("authorization").is_none() => Err(Box::new(Response::unauthorized("Basic"))),
+            "/small" => Ok(BodyRule::Whole { limit: 1000 }),
+            _ if request.header("content-type") == Some(RECORDIO) => Ok(BodyRule::Stream),
+            _ => Ok(BodyRule::Whole { limit: usize::MAX }),
+        }
+    }
+
     async fn handle(&self, request: Request) -> Response {
         self.seen.lock().unwrap().push(request.path_and_query());
         match request.path.as_str() {
+            "/secret" | "/small" => Response::ok_json("read"),
             "/echo" => match request.body {
                 Body::Full(body) => Response::ok_json(body),
                 Body::Stream(mut parts) => {

@@ -1,0 +1,105 @@
+//! A limit on the bytes that many holders have together. It holds no bytes itself.
+
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex};
+
+use rustc_hash::FxHashMap;
+
+use crate::sync::lock;
+
+/// Bodies up to this length are not counted.
+pub(crate) const UNCOUNTED: usize = 64 << 10;
+
+/// The budget of a process for one kind of bytes. Clones share it. One source may have half of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Budget {
+    limit: usize,
+    used: Arc<Mutex<Used>>,
+}
+
+#[derive(Debug, Default)]
+struct Used {
+    total: usize,
+    by_source: FxHashMap<IpAddr, usize>,
+}
+
+impl Budget {
+    pub(crate) fn new(limit: usize) -> Budget {
+        Budget { limit, used: Arc::default() }
+    }
+
+    /// A share of nothing yet, for bytes of this source.
+    pub(crate) fn share(&self, source: IpAddr) -> Share {
+        Share { budget: self.clone(), source, bytes: 0 }
+    }
+}
+
+/// What one holder has of a budget; dropping it gives that back.
+#[derive(Debug)]
+pub(crate) struct Share {
+    budget: Budget,
+    source: IpAddr,
+    bytes: usize,
+}
+
+impl Share {
+    /// Increases the share to this many bytes; `false`, and no change, if the budget does not have them.
+    pub(crate) fn grow_to(&mut self, bytes: usize) -> bool {
+        let Some(more) = bytes.checked_sub(self.bytes).filter(|more| *more > 0) else { return true };
+        let limit = self.budget.limit;
+        let used = &mut *lock(&self.budget.used);
+        let of_source = used.by_source.get(&self.source).copied().unwrap_or(0);
+        if used.total.saturating_add(more) > limit || of_source.saturating_add(more) > limit / 2 {
+            return false;
+        }
+        used.total += more;
+        used.by_source.insert(self.source, of_source + more);
+        self.bytes = bytes;
+        true
+    }
+
+    /// Gives the bytes back.
+    pub(crate) fn clear(&mut self) {
+        if self.bytes == 0 {
+            return;
+        }
+        let used = &mut *lock(&self.budget.used);
+        let bytes = std::mem::take(&mut self.bytes);
+        used.total -= bytes;
+        if let Some(of_source) = used.by_source.get_mut(&self.source) {
+            *of_source -= bytes;
+            if *of_source == 0 {
+                used.by_source.remove(&self.source);
+            }
+        }
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_limited_together_and_by_source() {
+        let budget = Budget::new(100);
+        let source = |last| IpAddr::from([10, 0, 0, last]);
+        let (mut a, mut b, mut c) = (budget.share(source(1)), budget.share(source(1)), budget.share(source(2)));
+        assert!(a.grow_to(30) && a.grow_to(20), "a share does not shrink");
+        assert!(b.grow_to(20));
+        assert!(!b.grow_to(21), "half of the budget is what a source may have");
+        assert!(c.grow_to(50));
+        let mut d = budget.share(source(3));
+        assert!(!d.grow_to(1));
+        drop(a);
+        assert!(d.grow_to(30) && !d.grow_to(31));
+        drop((b, c, d));
+        let used = lock(&budget.used);
+        assert_eq!((used.total, used.by_source.len()), (0, 0));
+    }
+}

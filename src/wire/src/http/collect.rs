@@ -1,0 +1,145 @@
+//! Reads the bodies of requests within their limits: of each body, of all together, and of what they decompress to.
+
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use http::HeaderMap;
+use http::header::CONTENT_ENCODING;
+use http_body::Body as _;
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use tokio::sync::Semaphore;
+
+use super::gzip::{Gunzip, GunzipError};
+use super::request::last_value;
+use crate::budget::{Budget, Share, UNCOUNTED};
+
+/// At most this much is reserved on the word of a header alone.
+const RESERVE: usize = 1 << 20;
+/// A refused request is read to its end if its body has at most this length, so that its connection can be used on.
+const DISCARD: usize = 64 << 10;
+
+/// What the bodies of all requests of a server have in common.
+#[derive(Debug)]
+pub(super) struct Bodies {
+    pub(super) budget: Budget,
+    /// One permit for each body that is decompressed on a thread.
+    unpacking: Arc<Semaphore>,
+}
+
+/// Why a body is not there.
+#[derive(Debug)]
+pub(super) enum CollectError {
+    TooLong,
+    /// What it decompresses to is too many times as long.
+    TooDense,
+    /// All bodies in progress have too many bytes together.
+    TooMany,
+    Undecodable(&'static str),
+}
+
+/// A whole body, and its share of the budget.
+#[derive(Debug)]
+pub(super) struct Collected {
+    pub(super) body: Bytes,
+    pub(super) share: Share,
+}
+
+impl Bodies {
+    pub(super) fn new(limit: usize) -> Bodies {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        Bodies { budget: Budget::new(limit), unpacking: Arc::new(Semaphore::new(threads)) }
+    }
+
+    /// The whole body, decompressed, of at most `limit` bytes.
+    pub(super) async fn collect(
+        &self,
+        headers: &HeaderMap,
+        mut incoming: Incoming,
+        limit: usize,
+        mut share: Share,
+    ) -> Result<Collected, CollectError> {
+        let announced = announced(&incoming);
+        if announced > limit {
+            return Err(CollectError::TooLong);
+        }
+        let mut first = Bytes::new();
+        let mut rest = BytesMut::new();
+        while let Some(frame) = incoming.frame().await {
+            let frame = frame.map_err(|_| CollectError::Undecodable("body"))?;
+            let data = frame.into_data().map_err(|_| CollectError::Undecodable("trailers"))?;
+            let length = first.len() + rest.len() + data.len();
+            if length > limit {
+                return Err(CollectError::TooLong);
+            }
+            if length > UNCOUNTED && !share.grow_to(length) {
+                return Err(CollectError::TooMany);
+            }
+            // Most bodies come in one part, which is then not copied.
+            if first.is_empty() && rest.is_empty() {
+                first = data;
+                continue;
+            }
+            if rest.is_empty() {
+                rest.reserve(announced.min(RESERVE).max(length));
+                rest.extend_from_slice(&std::mem::take(&mut first));
+            }
+            rest.extend_from_slice(&data);
+        }
+        let body = if rest.is_empty() { first } else { rest.freeze() };
+        if last_value(headers, CONTENT_ENCODING.as_str()) != Some("gzip") {
+            return Ok(Collected { body, share });
+        }
+        self.unpack(body, limit, share).await
+    }
+
+    /// Decompresses a body: a short one at once, others on a thread, of which there are as many as processors.
+    async fn unpack(&self, packed: Bytes, limit: usize, share: Share) -> Result<Collected, CollectError> {
+        let mut gunzip = Gunzip::new(packed, limit, share);
+        if !gunzip.is_short() || !gunzip.run(UNCOUNTED)? {
+            // The semaphore is never closed.
+            let _permit = self.unpacking.acquire().await;
+            let work = tokio::task::spawn_blocking(move || {
+                let done = gunzip.run(usize::MAX);
+                (done, gunzip)
+            });
+            let (done, unpacked) = work.await.map_err(|_| CollectError::Undecodable("gzip"))?;
+            done?;
+            gunzip = unpacked;
+        }
+        let (body, share) = gunzip.into_parts();
+        Ok(Collected { body, share })
+    }
+}
+
+/// Reads the rest of a refused request if that is short; `false` if its connection must close.
+pub(super) async fn discard(mut incoming: Incoming) -> bool {
+    if announced(&incoming) > DISCARD {
+        return false;
+    }
+    let mut read = 0;
+    while let Some(frame) = incoming.frame().await {
+        let Ok(frame) = frame else { return false };
+        read += frame.data_ref().map_or(0, Bytes::len);
+        if read > DISCARD {
+            return false;
+        }
+    }
+    true
+}
+
+/// The length that the head of the request states; 0 if it states none.
+fn announced(incoming: &Incoming) -> usize {
+    usize::try_from(incoming.size_hint().lower()).unwrap_or(usize::MAX)
+}
+
+impl From<GunzipError> for CollectError {
+    fn from(error: GunzipError) -> CollectError {
+        match error {
+            GunzipError::TooLong => CollectError::TooLong,
+            GunzipError::TooDense => CollectError::TooDense,
+            GunzipError::TooMany => CollectError::TooMany,
+            GunzipError::Malformed => CollectError::Undecodable("gzip"),
+        }
+    }
+}
