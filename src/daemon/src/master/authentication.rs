@@ -203,8 +203,8 @@ impl Authentication {
         self.logins.closed(connection);
     }
 
-    /// Whether an answer to a challenge comes too soon after others that were wrong. It is not answered then: the client
-    /// begins anew after its time.
+    /// Whether an answer to a challenge comes too soon after others that were wrong. It is not answered then: the
+    /// client begins anew after its time.
     fn is_held_up(&self, input: &AuthInput, origin: &Origin) -> bool {
         let AuthInput::Step { attempt, message, .. } = input else { return false };
         let principal = principal(&message.data);

@@ -19,8 +19,8 @@ const MINIMUM: usize = 1024;
 /// Bodies from here on are worked on by the blocking pool: about a millisecond's work.
 const OFF_THREAD: usize = 64 << 10;
 
-/// A compressed body may be this many times as long once it is decompressed, beyond the first `DENSE_FREE` bytes. JSON of
-/// many equal tasks is compressed some 100 times; gzip itself reaches 1,000 times.
+/// A compressed body may be this many times as long once it is decompressed, beyond the first `DENSE_FREE` bytes. JSON
+/// of many equal tasks is compressed some 100 times; gzip itself reaches 1,000 times.
 const DENSITY_MAX: usize = 200;
 const DENSE_FREE: usize = 1 << 20;
 /// Bytes that are decompressed between two looks at the limits.

@@ -27,8 +27,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// What answers requests.
 pub trait Handler: Send + Sync + 'static {
-    /// Checks a request by its head, before its body is read, and returns how the body is taken. Sets the principal of a
-    /// request that has one.
+    /// Checks a request by its head, before its body is read, and returns how the body is taken. Sets the principal of
+    /// a request that has one.
     ///
     /// # Errors
     /// The answer to a request that is refused whatever its body is.
