@@ -2,6 +2,10 @@
 //!
 //! The shell writes entries and carries out outputs; the outbox defines their order.
 
+use std::sync::Arc;
+
+use base::Pid;
+
 /// The result of a batch of inputs: a transaction. The shell makes every entry of `persist` durable before it carries
 /// out any of `outputs`, those of earlier batches included.
 #[derive(Clone, Debug)]
@@ -15,6 +19,25 @@ pub struct Outbox<P, O> {
     pub at_once: Vec<O>,
     /// Lines for the log. They are written at once, so that a slow disk does not delay them.
     pub log: Vec<Line>,
+    /// Refusals for the audit log that no answer to a request reports. They are written at once.
+    pub refusals: Vec<Refusal>,
+}
+
+/// A refusal of what a message asks for, or of a part of a request that was answered before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The principal of the sender, if there is one.
+    pub principal: Option<Arc<str>>,
+    /// The libprocess process of the sender; none for HTTP.
+    pub pid: Option<Pid>,
+    /// The name of the call or the message.
+    pub call: &'static str,
+    /// The ids of its objects by their kind, such as `framework` and `task`.
+    pub target: Vec<(&'static str, String)>,
+    /// Whether the sender may not ask for it; otherwise it is invalid.
+    pub is_denied: bool,
+    /// The rule.
+    pub why: String,
 }
 
 /// A line for the log.
@@ -41,7 +64,7 @@ pub enum Level {
 
 impl<P, O> Default for Outbox<P, O> {
     fn default() -> Self {
-        Outbox { persist: Vec::new(), outputs: Vec::new(), at_once: Vec::new(), log: Vec::new() }
+        Outbox { persist: Vec::new(), outputs: Vec::new(), at_once: Vec::new(), log: Vec::new(), refusals: Vec::new() }
     }
 }
 
@@ -57,6 +80,7 @@ impl<P, O> Outbox<P, O> {
         self.outputs.clear();
         self.at_once.clear();
         self.log.clear();
+        self.refusals.clear();
     }
 
     /// Adds an output that waits for the entries to persist.

@@ -10,6 +10,7 @@ use base::{Time, lock};
 use cores::{Core, Level, Line, Outbox};
 use tokio::sync::{Notify, mpsc, watch};
 
+use crate::audit::Audit;
 use crate::clock::Clock;
 
 /// The most inputs that are handled before what they led to is carried out.
@@ -44,6 +45,8 @@ struct Shared<C: Core> {
     pending: Mutex<Vec<Batch<C>>>,
     notify: Notify,
     clock: Clock,
+    /// Where refusals go that no answer reports.
+    audit: Audit,
     /// How many batches have had something to write.
     to_write: AtomicU64,
     /// How many of those are durable.
@@ -58,6 +61,11 @@ type Batch<C> = Outbox<<C as Core>::Persist, <C as Core>::Output>;
 impl<C: Core> Driver<C> {
     /// A driver for `core`; nothing happens before [`Driver::run`].
     pub fn new(core: C, clock: Clock) -> Driver<C> {
+        Driver::audited(core, clock, Audit::default())
+    }
+
+    /// As [`Driver::new`], with an audit log.
+    pub(crate) fn audited(core: C, clock: Clock, audit: Audit) -> Driver<C> {
         Driver {
             shared: Arc::new(Shared {
                 queue: Mutex::new(Vec::new()),
@@ -65,6 +73,7 @@ impl<C: Core> Driver<C> {
                 pending: Mutex::new(Vec::new()),
                 notify: Notify::new(),
                 clock,
+                audit,
                 to_write: AtomicU64::new(0),
                 durable: watch::Sender::new(0),
                 committer: Mutex::new(None),
@@ -118,6 +127,12 @@ impl<C: Core> Driver<C> {
         seen
     }
 
+    /// Looks at the core after everything queued before has been handled. What it sees need not be durable.
+    pub fn look<R>(&self, look: impl FnOnce(&C) -> R) -> R {
+        self.handle_queue();
+        look(&lock(&self.shared.core))
+    }
+
     fn handle_queue(&self) {
         loop {
             let mut inputs = std::mem::take(&mut *lock(&self.shared.queue));
@@ -151,6 +166,7 @@ impl<C: Core> Driver<C> {
 
     fn queue(&self, mut batch: Batch<C>) {
         write_log(&mut batch.log);
+        batch.refusals.drain(..).for_each(|refusal| self.shared.audit.refused(refusal));
         if !batch.persist.is_empty() {
             self.shared.to_write.fetch_add(1, Ordering::Relaxed);
         }

@@ -9,6 +9,7 @@ use base::same_text;
 use wire::auth::check_basic;
 use wire::http::{Request, Response};
 
+use crate::audit::Audit;
 use crate::common::Shared;
 use crate::flags::FlagError;
 
@@ -52,6 +53,8 @@ pub(crate) struct Realms {
     asking: Vec<(Realm, &'static str)>,
     /// Passwords by user.
     known: BTreeMap<String, String>,
+    /// Where failed log-ins go.
+    audit: Audit,
 }
 
 impl Realms {
@@ -70,7 +73,13 @@ impl Realms {
             return Err(FlagError::Refused { name: guard.flag, why });
         }
         let asking = on().map(|guard| (guard.realm, guard.name)).collect();
-        Ok(Realms { asking, known: known.unwrap_or_default() })
+        Ok(Realms { asking, known: known.unwrap_or_default(), audit: Audit::default() })
+    }
+
+    /// Writes failed log-ins into the audit log.
+    #[must_use]
+    pub(crate) fn audited(self, audit: Audit) -> Realms {
+        Realms { audit, ..self }
     }
 
     /// The authenticated principal; `None` in an unprotected realm.
@@ -81,6 +90,11 @@ impl Realms {
         let Some((_, name)) = self.asking.iter().find(|(asking, _)| *asking == realm) else { return Ok(None) };
         let is_known =
             |user: &str, password: &str| self.known.get(user).is_some_and(|known| same_text(known, password));
-        check_basic(request.header("authorization"), name, is_known).map(|user| Some(user.into()))
+        let header = request.header("authorization");
+        let checked = check_basic(header, name, is_known);
+        if checked.is_err() {
+            self.audit.failed_http_login(header, request.peer, name);
+        }
+        checked.map(|user| Some(user.into()))
     }
 }

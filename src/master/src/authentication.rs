@@ -14,6 +14,11 @@ use crate::master::Master;
 use crate::peers::Proof;
 
 impl Master {
+    /// The principal that a libprocess client has proved to be.
+    pub fn principal(&self, pid: &Pid) -> Option<Arc<str>> {
+        self.peers.proof(pid).map(|proof| proof.principal.clone())
+    }
+
     /// A peer begins to authenticate: what it had proved before counts no more.
     pub(crate) fn authenticating(&mut self, pid: Pid, attempt: u64) {
         self.count(Counter::MessagesAuthenticate);

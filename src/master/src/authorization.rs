@@ -4,7 +4,7 @@
 
 use authorizer::Action;
 use base::Pid;
-use cores::{CallError, ErrorKind};
+use cores::CallError;
 use protos::mesos::offer::{Operation, operation::Type};
 use protos::mesos::{FrameworkInfo, Resource as Proto, SlaveInfo};
 use resources::{Resource, Role, resource_from_proto};
@@ -33,7 +33,8 @@ impl Master {
         }
         let who = principal.unwrap_or("a client without a principal");
         out.warn(format!("Refusing a call of {who}: {}", refusal(action, object)));
-        Err(CallError::new(ErrorKind::Forbidden, ""))
+        let on = object.map(|object| format!(" for '{object}'")).unwrap_or_default();
+        Err(CallError::forbidden(format!("{}{on}", action.key())))
     }
 
     /// Whether a framework may have its roles.

@@ -15,6 +15,7 @@ use wire::route::Table;
 use super::outputs::Shell;
 use super::{attach, executor_api, metrics, operator_api, views};
 use crate::acls::Asker;
+use crate::audit;
 use crate::common::{self, Common, Shared};
 use crate::driver::Driver;
 use crate::firewall::Firewall;
@@ -255,6 +256,12 @@ impl wire::http::Handler for Handler {
     }
 
     async fn handle(&self, request: Request) -> Response {
+        self.common.audit.observe(request, async |request| self.respond(request).await).await
+    }
+}
+
+impl Handler {
+    async fn respond(&self, request: Request) -> Response {
         let found = self.routes.find(&request.path);
         if let Err(refusal) = self.common.firewall.check(&self.closed, &request.path, found.as_ref()) {
             return *refusal;
@@ -265,6 +272,7 @@ impl wire::http::Handler for Handler {
             Ok(principal) => principal,
             Err(refusal) => return *refusal,
         };
+        audit::note_principal(principal.as_ref());
         let asker = Asker { authorizer: self.authorizer.clone(), principal };
         if !matches!(request.body, Body::Stream(_)) {
             return tokio::select! {

@@ -12,6 +12,7 @@ use protos::mesos::internal::AuthenticateMessage;
 use tokio::sync::Notify;
 
 use super::outputs::{Live, Shell};
+use crate::audit::Audit;
 use crate::clock::Clock;
 use crate::driver::Driver;
 use crate::flags::FlagError;
@@ -30,6 +31,7 @@ pub(super) struct Authentication {
     shell: Arc<Shell>,
     driver: Driver<Live>,
     clock: Clock,
+    audit: Audit,
     /// There is a conversation where there was none.
     begun: Notify,
 }
@@ -65,9 +67,10 @@ impl Authentication {
         shell: Arc<Shell>,
         driver: Driver<Live>,
         clock: Clock,
+        audit: Audit,
     ) -> Authentication {
         let (authenticator, attempts, begun) = (Mutex::new(authenticator), AtomicU64::new(1), Notify::new());
-        Authentication { authenticator, attempts, shell, driver, clock, begun }
+        Authentication { authenticator, attempts, shell, driver, clock, audit, begun }
     }
 
     /// Whether the message is one of a conversation, or begins one; it has been dealt with then.
@@ -84,7 +87,7 @@ impl Authentication {
             return false;
         }
         match AuthInput::decode(&message.from, to, name, &message.body) {
-            Some(input) => self.handle(input),
+            Some(input) => self.handle(input, Some(message)),
             None => tracing::debug!(from = %message.from, "no process takes {name}: dropped"),
         }
         true
@@ -98,7 +101,7 @@ impl Authentication {
                 Some(at) => tokio::time::sleep_until(self.clock.instant(at).into()).await,
                 None => self.begun.notified().await,
             }
-            self.handle(AuthInput::Wake);
+            self.handle(AuthInput::Wake, None);
         }
     }
 
@@ -114,11 +117,13 @@ impl Authentication {
         let attempt = self.attempts.fetch_add(1, Ordering::Relaxed);
         // Before anything that the client may ask for next.
         self.driver.submit(Input::Authenticating { pid: client.clone(), attempt });
-        self.handle(AuthInput::Authenticate { attempt, from: from.clone(), client, nonce: random::bytes() });
+        self.handle(AuthInput::Authenticate { attempt, from: from.clone(), client, nonce: random::bytes() }, None);
         self.begun.notify_one();
     }
 
-    fn handle(&self, input: AuthInput) {
+    /// `answer` is the message of the input, if it answers a challenge.
+    fn handle(&self, input: AuthInput, answer: Option<&wire::libprocess::Message>) {
+        let user = user_of(&input).map(str::to_owned);
         let mut out = Vec::new();
         // Locked until all is carried out, so that the order stays.
         let mut authenticator = lock(&self.authenticator);
@@ -132,6 +137,10 @@ impl Authentication {
                 AuthOutput::Settled { attempt, client, proved } => {
                     if let Err(why) = &proved {
                         tracing::warn!("Failed to authenticate {client}: {why}");
+                        if let Some(answer) = answer {
+                            let user = user.as_deref().unwrap_or_default();
+                            self.audit.failed_login(&client, answer.peer, user, why);
+                        }
                     }
                     self.driver.submit(Input::Authenticated { pid: client, attempt, principal: proved.ok() });
                 }
@@ -141,6 +150,12 @@ impl Authentication {
             }
         }
     }
+}
+
+/// The user that an answer to a challenge names: `<user> <digits>`.
+fn user_of(input: &AuthInput) -> Option<&str> {
+    let AuthInput::Step { message, .. } = input else { return None };
+    Some(std::str::from_utf8(&message.data).ok()?.rsplit_once(' ')?.0)
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ use super::views::pieces::Pieces;
 use super::views::sight::Sight;
 use super::{Parts, explain, legacy, metrics, operator_api, scheduler_api, views};
 use crate::acls::{self, Asker};
+use crate::audit;
 use crate::common::{self, Common, Shared};
 use crate::driver::Driver;
 use crate::firewall::Firewall;
@@ -115,11 +116,23 @@ impl Handler {
         }
     }
 
+    async fn respond(&self, request: &Request) -> Response {
+        let found = self.routes.find(&request.path);
+        if let Err(refusal) = self.common.firewall.check(&self.closed, &request.path, found.as_ref()) {
+            return *refusal;
+        }
+        match found {
+            Some(found) => self.answer(*found.route, found.rest, request).await,
+            None => Response::error(StatusCode::NOT_FOUND),
+        }
+    }
+
     async fn answer(&self, route: Route, rest: &str, request: &Request) -> Response {
         let principal = match origin::check(request).and_then(|()| self.realms.principal(realm(route), request)) {
             Ok(principal) => principal,
             Err(refusal) => return *refusal,
         };
+        audit::note_principal(principal.as_ref());
         if let Some(standby) = self.standby.as_ref().filter(|_| is_leaders(route)) {
             return match route {
                 Route::Redirect if !rest.is_empty() => Response::not_found(),
@@ -185,6 +198,17 @@ impl Handler {
     /// 403.
     pub(super) fn must_read(&self, path: &str, asker: &Asker) -> Result<(), Box<Response>> {
         asker.may_read_log(&self.common, path).unwrap_or(Ok(()))
+    }
+
+    /// Writes a message that asks for a change into the audit log.
+    fn audit_message(&self, message: &wire::libprocess::Message, decoded: &Message) {
+        if !self.common.audit.is_on() {
+            return;
+        }
+        if let Some(asked) = audit::master_message(decoded) {
+            let principal = self.driver.look(|live| live.principal(&message.from));
+            self.common.audit.message(asked, &message.from, message.peer, principal.as_deref());
+        }
     }
 
     /// Writes a document off the reactor's thread.
@@ -282,14 +306,7 @@ fn closed(firewall: &Firewall, routes: &Table<Route>) -> Vec<Route> {
 
 impl wire::http::Handler for Handler {
     async fn handle(&self, request: Request) -> Response {
-        let found = self.routes.find(&request.path);
-        if let Err(refusal) = self.common.firewall.check(&self.closed, &request.path, found.as_ref()) {
-            return *refusal;
-        }
-        match found {
-            Some(found) => self.answer(*found.route, found.rest, &request).await,
-            None => Response::error(StatusCode::NOT_FOUND),
-        }
+        self.common.audit.observe(request, async |request| self.respond(&request).await).await
     }
 }
 
@@ -314,6 +331,7 @@ impl MessageSink for Handler {
         }
         match Message::decode(&message.to, &message.name, &message.body) {
             Ok(Some(decoded)) => {
+                self.audit_message(&message, &decoded);
                 self.driver.submit(Input::Message { from: message.from, message: decoded });
                 return Delivery::Accepted;
             }
