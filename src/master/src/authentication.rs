@@ -11,7 +11,9 @@ use protos::mesos::FrameworkInfo;
 use crate::counters::Counter;
 use crate::io::{Outbox, Output};
 use crate::master::Master;
+use crate::messages::REGISTRATION;
 use crate::peers::Proof;
+use crate::refusals::Fault;
 
 impl Master {
     /// The principal that a libprocess client has proved to be.
@@ -67,6 +69,8 @@ impl Master {
         let may = !self.config.authenticate_agents || self.peers.proof(from).is_some();
         if !may {
             out.warn(format!("Refusing registration of agent at {from} because it is not authenticated"));
+            let fault = Fault::Denied("the agent is not authenticated".to_owned());
+            self.refuse_message(from, REGISTRATION, ("agent", ""), fault, out);
         }
         may
     }

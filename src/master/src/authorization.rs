@@ -11,6 +11,8 @@ use resources::{Resource, Role, resource_from_proto};
 
 use crate::io::Outbox;
 use crate::master::Master;
+use crate::messages::REGISTRATION;
+use crate::refusals::Fault;
 use crate::validate::roles_of;
 
 /// An action, and what it is done to; none: to any.
@@ -78,7 +80,9 @@ impl Master {
         let mut wishes = std::iter::once((Action::RegisterAgent, None)).chain(wishes);
         let refused = wishes.find(|(action, object)| !authorizer.approves(principal, *action, object.as_deref()));
         if let Some((action, object)) = &refused {
-            out.warn(format!("Refusing registration of agent at {from}: {}", refusal(*action, object.as_deref())));
+            let why = refusal(*action, object.as_deref());
+            out.warn(format!("Refusing registration of agent at {from}: {why}"));
+            self.refuse_message(from, REGISTRATION, ("hostname", &info.hostname), Fault::Denied(why), out);
         }
         refused.is_none()
     }

@@ -115,7 +115,7 @@ mod tests {
         let read = |name: &str| fs::read_to_string(directory.path().join(name)).ok();
         assert_eq!(read("audit.log").as_deref(), Some("eight\n"));
         assert_eq!(read("audit.log.1").as_deref(), Some("a line longer than a file\n"));
-        assert_eq!(read("audit.log.2").as_deref(), Some("five\nsix\n"));
+        assert_eq!(read("audit.log.2").as_deref(), Some("six\n"));
         assert_eq!(read("audit.log.3"), None);
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
     }
