@@ -2,6 +2,7 @@
 //!
 //! The shell writes entries and carries out outputs; the outbox defines their order.
 
+use std::panic::Location;
 use std::sync::Arc;
 
 use base::Pid;
@@ -47,6 +48,8 @@ pub struct Line {
     pub level: Level,
     /// The text, without an end of line.
     pub text: String,
+    /// The place in the code that has written it: a shell limits the lines of one place.
+    pub place: &'static Location<'static>,
 }
 
 /// How much a log line matters.
@@ -89,21 +92,25 @@ impl<P, O> Outbox<P, O> {
     }
 
     /// Adds a log line.
+    #[track_caller]
     pub fn log(&mut self, level: Level, text: impl Into<String>) {
-        self.log.push(Line { level, text: text.into() });
+        self.log.push(Line { level, text: text.into(), place: Location::caller() });
     }
 
     /// Adds a log line about something that an operator has to act on.
+    #[track_caller]
     pub fn error(&mut self, text: impl Into<String>) {
         self.log(Level::Error, text);
     }
 
     /// Adds a log line about bad input or something lost.
+    #[track_caller]
     pub fn warn(&mut self, text: impl Into<String>) {
         self.log(Level::Warning, text);
     }
 
     /// Adds a log line about a change in the cluster.
+    #[track_caller]
     pub fn info(&mut self, text: impl Into<String>) {
         self.log(Level::Info, text);
     }

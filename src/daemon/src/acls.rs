@@ -55,7 +55,7 @@ impl Asker {
         }
         let who = self.principal.as_deref().unwrap_or("a client without a principal");
         let on = object.map(|object| format!(" for '{object}'")).unwrap_or_default();
-        tracing::info!("refusing a request of {who}, by '{}'{on} of the access control lists", action.key());
+        tracing::warn!("Refusing a request of {who}, by '{}'{on} of the access control lists", action.key());
         audit::note_rule(|| format!("{}{on}", action.key()));
         Err(Box::new(forbidden()))
     }

@@ -12,6 +12,7 @@ use tokio::sync::{Notify, mpsc, watch};
 
 use crate::audit::Audit;
 use crate::clock::Clock;
+use crate::log_limit::{COUNTED, admits};
 
 /// The most inputs that are handled before what they led to is carried out.
 const BATCH_LIMIT: usize = 4096;
@@ -218,14 +219,23 @@ impl<C: Core> Driver<C> {
 
 /// Writes the log lines of a core.
 pub fn write_log(lines: &mut Vec<Line>) {
-    for Line { level, text } in lines.drain(..) {
+    for Line { level, text, place } in lines.drain(..) {
+        let text = single(text);
+        // The target tells that the line is counted already, by its place in the core.
         match level {
-            Level::Error => tracing::error!("{text}"),
-            Level::Warning => tracing::warn!("{text}"),
-            Level::Info => tracing::info!("{text}"),
-            Level::Debug => tracing::debug!("{text}"),
+            Level::Error => tracing::error!(target: COUNTED, "{text}"),
+            Level::Warning if !admits(place.into(), tracing::Level::WARN, || text.clone()) => {}
+            Level::Warning => tracing::warn!(target: COUNTED, "{text}"),
+            Level::Info if !admits(place.into(), tracing::Level::INFO, || text.clone()) => {}
+            Level::Info => tracing::info!(target: COUNTED, "{text}"),
+            Level::Debug => tracing::debug!(target: COUNTED, "{text}"),
         }
     }
+}
+
+/// A text as one line: names that clients choose may contain ends of lines.
+fn single(text: String) -> String {
+    if text.contains(char::is_control) { text.escape_debug().to_string() } else { text }
 }
 
 /// Lets the committer go when the driver's task ends.

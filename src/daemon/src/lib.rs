@@ -21,6 +21,7 @@ pub mod flags;
 mod host;
 mod lists;
 pub mod local;
+mod log_limit;
 mod logging;
 pub mod master;
 mod metrics;

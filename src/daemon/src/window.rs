@@ -11,19 +11,20 @@ pub(crate) struct Window {
     began: Instant,
     written: u32,
     left_out: u64,
+    /// Left out in earlier periods, and not taken yet.
+    earlier: u64,
 }
 
 impl Window {
     /// A window whose first period begins now.
     pub(crate) fn new(now: Instant) -> Window {
-        Window { began: now, written: 0, left_out: 0 }
+        Window { began: now, written: 0, left_out: 0, earlier: 0 }
     }
 
     /// Whether another line may be written; otherwise it is counted.
     pub(crate) fn admits(&mut self, now: Instant, max: u32) -> bool {
-        // The count of a period that is over stays until it is taken: a new period begins then.
-        if self.left_out == 0 && now.duration_since(self.began) >= PERIOD {
-            *self = Window::new(now);
+        if now.duration_since(self.began) >= PERIOD {
+            *self = Window { earlier: self.earlier + self.left_out, ..Window::new(now) };
         }
         if self.written < max {
             self.written += 1;
@@ -33,26 +34,24 @@ impl Window {
         false
     }
 
-    /// Returns how many lines were left out, if the period is over, and begins another one.
+    /// Returns how many lines were left out in periods that are over.
     pub(crate) fn take_left_out(&mut self, now: Instant) -> Option<u64> {
-        if self.left_out == 0 || now.duration_since(self.began) < PERIOD {
-            return None;
+        if self.left_out > 0 && now.duration_since(self.began) >= PERIOD {
+            *self = Window { earlier: self.earlier + self.left_out, ..Window::new(now) };
         }
-        let left_out = self.left_out;
-        *self = Window::new(now);
-        Some(left_out)
+        Some(std::mem::take(&mut self.earlier)).filter(|count| *count > 0)
     }
 
     /// Returns how many lines were left out so far, also if the period is not over, and begins another one.
     pub(crate) fn end(&mut self, now: Instant) -> Option<u64> {
-        let left_out = self.left_out;
+        let left_out = self.left_out + self.earlier;
         *self = Window::new(now);
         Some(left_out).filter(|count| *count > 0)
     }
 
-    /// When [`Window::take_left_out`] has something to return; none if no line was left out.
+    /// Whether lines were left out that nothing has taken yet.
     pub(crate) fn is_waiting(&self) -> bool {
-        self.left_out > 0
+        self.left_out + self.earlier > 0
     }
 }
 
@@ -73,11 +72,10 @@ mod tests {
         let admitted = (0..5).filter(|_| window.admits(start, 2)).count();
         assert_eq!((admitted, window.take_left_out(start)), (2, None));
         let later = start + PERIOD;
-        // Nothing is written before the count is.
-        assert!(!window.admits(later, 2));
-        assert_eq!(window.take_left_out(later), Some(4));
-        assert!(window.admits(later, 2) && !window.is_waiting());
-        assert_eq!(window.take_left_out(later + PERIOD), None);
-        assert!(window.admits(later + PERIOD, 1));
+        assert!(window.admits(later, 1) && !window.admits(later, 1));
+        assert_eq!((window.take_left_out(later), window.is_waiting()), (Some(3), true));
+        assert_eq!((window.take_left_out(later + PERIOD), window.is_waiting()), (Some(1), false));
+        assert!(!window.admits(later + PERIOD, 0));
+        assert_eq!((window.end(later + PERIOD), window.end(later)), (Some(1), None));
     }
 }

@@ -113,7 +113,7 @@ impl Authentication {
                 return;
             }
         };
-        tracing::info!("Authenticating {client}");
+        tracing::debug!("Authenticating {client}");
         let attempt = self.attempts.fetch_add(1, Ordering::Relaxed);
         // Before anything that the client may ask for next.
         self.driver.submit(Input::Authenticating { pid: client.clone(), attempt });
