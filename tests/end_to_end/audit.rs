@@ -11,21 +11,21 @@ use serde_json::{Value, json};
 use crate::support::{Daemon, Directory, PATIENCE, call, exchange, free_port, until, wait_for};
 
 /// Users with their passwords, as `Authorization` has them.
-const OPS: &str = "b3BzOjBwcy1zZWNyZXQtMQ==";
+pub const OPS: &str = "b3BzOjBwcy1zZWNyZXQtMQ==";
 const DEV: &str = "ZGV2OmRldi1zZWNyZXQtMg==";
 /// A wrong password of `ops`.
-const WRONG: &str = "b3BzOndyMG5nLXBhc3N3MHJk";
+pub const WRONG: &str = "b3BzOndyMG5nLXBhc3N3MHJk";
 /// All passwords that a log must not have, also as they are sent.
 pub const PASSWORDS: [&str; 6] = ["0ps-secret-1", "dev-secret-2", "wr0ng-passw0rd", OPS, DEV, WRONG];
 
 /// `--credentials` and `--http_credentials`.
-pub fn credentials(directory: &Directory) -> String {
+fn credentials(directory: &Directory) -> String {
     let known = r#"{"credentials": [{"principal": "ops", "secret": "0ps-secret-1"}, {"principal": "dev", "secret": "dev-secret-2"}]}"#;
     directory.write("credentials", known)
 }
 
 /// Starts a master with an audit log.
-fn master(directory: &Directory, more: &[String]) -> Daemon {
+pub fn master(directory: &Directory, more: &[String]) -> Daemon {
     let own = [
         "master".to_owned(),
         "--ip=127.0.0.1".to_owned(),
@@ -40,7 +40,7 @@ fn master(directory: &Directory, more: &[String]) -> Daemon {
 }
 
 /// Sends a request as a user; the answer.
-fn ask(address: &str, user: &str, method: &str, path: &str, body: &str) -> String {
+pub fn ask(address: &str, user: &str, method: &str, path: &str, body: &str) -> String {
     exchange(address, &request(user, method, path, body)).unwrap()
 }
 
@@ -51,7 +51,7 @@ fn request(user: &str, method: &str, path: &str, body: &str) -> String {
 }
 
 /// Makes a call as a user; the status.
-fn make(address: &str, user: &str, path: &str, call: &Value) -> u16 {
+pub fn make(address: &str, user: &str, path: &str, call: &Value) -> u16 {
     let answer = ask(address, user, "POST", path, &call.to_string());
     answer.split(' ').nth(1).unwrap().parse().unwrap()
 }

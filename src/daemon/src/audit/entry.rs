@@ -186,23 +186,25 @@ pub(super) fn bounded(text: &str) -> String {
     shown
 }
 
+/// A line for tests.
+#[cfg(test)]
+pub(super) fn entry(call: &str) -> Entry {
+    Entry {
+        time: SystemTime::UNIX_EPOCH,
+        principal: None,
+        address: None,
+        pid: None,
+        call: call.to_owned(),
+        target: Target::default(),
+        decision: Decision::Allowed,
+        status: None,
+        rule: None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    pub(in crate::audit) fn entry(call: &str) -> Entry {
-        Entry {
-            time: SystemTime::UNIX_EPOCH,
-            principal: None,
-            address: None,
-            pid: None,
-            call: call.to_owned(),
-            target: Target::default(),
-            decision: Decision::Allowed,
-            status: None,
-            rule: None,
-        }
-    }
 
     #[test]
     fn a_line_has_all_fields() {
@@ -220,7 +222,7 @@ mod tests {
             "address": "10.0.0.1:4711", "transport": "http", "call": "DRAIN_AGENT", "target": {"agent": "S1"},
             "decision": "denied", "status": 403, "rule": "drain_agents"});
         assert_eq!(line, expected);
-        let message = Entry { pid: Some("s@1.2.3.4:5".to_owned()), ..super::tests::entry("KillTaskMessage") };
+        let message = Entry { pid: Some("s@1.2.3.4:5".to_owned()), ..super::entry("KillTaskMessage") };
         let line: Value = serde_json::from_str(&message.json("master")).unwrap();
         assert_eq!((&line["transport"], &line["principal"]), (&json!("libprocess"), &Value::Null));
     }
@@ -250,5 +252,3 @@ mod tests {
         assert_eq!(some.map(of), ["invalid", "invalid", "failed"]);
     }
 }
-#[cfg(test)]
-pub(super) use tests::entry;
