@@ -113,59 +113,75 @@ fn changes_are_written_with_what_decided() {
         call(&address, "GET", "/slaves")?["slaves"][0]["id"].as_str().map(str::to_owned)
     });
 
-    // Calls of the operator API, and older endpoints.
+    operators(&address, &audit, &id);
+    frameworks(&address, &audit, &id);
+    operators_of_the_agent(&agent_address, &agent_audit);
+
+    let calls: Vec<String> = lines(&audit).iter().filter_map(|line| Some(line["call"].as_str()?.to_owned())).collect();
+    assert!(!calls.iter().any(|call| ["GET_STATE", "REVIVE"].contains(&&**call)), "{calls:?}");
+    assert_eq!(fs::metadata(&audit).unwrap().permissions().mode() & 0o777, 0o600);
+    for name in ["audit.log", "agent-audit.log", "m.log", "a.log"] {
+        let text = fs::read_to_string(directory.path().join(name)).unwrap();
+        assert!(!PASSWORDS.iter().any(|password| text.contains(password)), "{name}: {text}");
+    }
+}
+
+/// Calls of the operator API, and older endpoints.
+fn operators(address: &str, audit: &Path, id: &str) {
     let deactivate = json!({"type": "DEACTIVATE_AGENT", "deactivate_agent": {"agent_id": {"value": id}}});
     let drain = json!({"type": "DRAIN_AGENT", "drain_agent": {"agent_id": {"value": id}}});
     let quota = json!({"type": "UPDATE_QUOTA", "update_quota": {"force": true, "quota_configs": [{"role": "r"}]}});
-    assert_eq!(make(&address, OPS, "/api/v1", &deactivate), 200);
-    assert_eq!(make(&address, DEV, "/api/v1", &drain), 403);
-    assert_eq!(make(&address, DEV, "/api/v1", &quota), 403);
+    assert_eq!(make(address, OPS, "/api/v1", &deactivate), 200);
+    assert_eq!(make(address, DEV, "/api/v1", &drain), 403);
+    assert_eq!(make(address, DEV, "/api/v1", &quota), 403);
     assert_eq!(
-        make(&address, OPS, "/api/v1", &json!({"type": "DRAIN_AGENT", "drain_agent": {"agent_id": {"value": "X"}}})),
+        make(address, OPS, "/api/v1", &json!({"type": "DRAIN_AGENT", "drain_agent": {"agent_id": {"value": "X"}}})),
         400
     );
-    assert!(ask(&address, OPS, "POST", "/teardown", "frameworkId=nothing").starts_with("HTTP/1.1 400 "));
+    assert!(ask(address, OPS, "POST", "/teardown", "frameworkId=nothing").starts_with("HTTP/1.1 400 "));
     assert_eq!(
-        make(&address, OPS, "/api/v1", &json!({"type": "UPDATE_POLICIES", "update_policies": {"policies": {}}})),
+        make(address, OPS, "/api/v1", &json!({"type": "UPDATE_POLICIES", "update_policies": {"policies": {}}})),
         200
     );
-    assert!(ask(&address, OPS, "POST", "/quota", "{\"role\": \"wr0ng-passw0rd").starts_with("HTTP/1.1 400 "));
-    assert_eq!(make(&address, WRONG, "/api/v1", &drain), 401);
-    assert_eq!(make(&address, OPS, "/api/v1", &json!({"type": "GET_STATE"})), 200);
-    let done = line(&audit, &json!({"call": "DEACTIVATE_AGENT"}));
+    assert!(ask(address, OPS, "POST", "/quota", "{\"role\": \"wr0ng-passw0rd").starts_with("HTTP/1.1 400 "));
+    assert_eq!(make(address, WRONG, "/api/v1", &drain), 401);
+    assert_eq!(make(address, OPS, "/api/v1", &json!({"type": "GET_STATE"})), 200);
+    let done = line(audit, &json!({"call": "DEACTIVATE_AGENT"}));
     assert_eq!(
         (&done["principal"], &done["decision"], &done["status"]),
         (&json!("ops"), &json!("allowed"), &json!(200))
     );
     assert_eq!((&done["target"]["agent"], &done["daemon"]), (&json!(id), &json!("master")));
     assert!(done["address"].as_str().unwrap().starts_with("127.0.0.1:"), "{done}");
-    let denied = line(&audit, &json!({"call": "DRAIN_AGENT", "decision": "denied"}));
+    let denied = line(audit, &json!({"call": "DRAIN_AGENT", "decision": "denied"}));
     assert_eq!((&denied["principal"], &denied["status"]), (&json!("dev"), &json!(403)));
     assert!(denied["rule"].as_str().unwrap().contains("drain_agents"), "{denied}");
-    let denied = line(&audit, &json!({"call": "UPDATE_QUOTA", "decision": "denied", "target": {"role": "r"}}));
+    let denied = line(audit, &json!({"call": "UPDATE_QUOTA", "decision": "denied", "target": {"role": "r"}}));
     assert!(denied["rule"].as_str().unwrap().contains("update_quotas"), "{denied}");
-    line(&audit, &json!({"call": "DRAIN_AGENT", "decision": "invalid", "target": {"agent": "X"}}));
-    line(&audit, &json!({"call": "POST /teardown", "decision": "invalid", "target": {"framework": "nothing"}}));
-    line(&audit, &json!({"call": "UPDATE_POLICIES", "decision": "allowed"}));
+    line(audit, &json!({"call": "DRAIN_AGENT", "decision": "invalid", "target": {"agent": "X"}}));
+    line(audit, &json!({"call": "POST /teardown", "decision": "invalid", "target": {"framework": "nothing"}}));
+    line(audit, &json!({"call": "UPDATE_POLICIES", "decision": "allowed"}));
     // What cannot be decoded is not repeated.
-    let quota = line(&audit, &json!({"call": "POST /quota", "decision": "invalid"}));
+    let quota = line(audit, &json!({"call": "POST /quota", "decision": "invalid"}));
     assert_eq!(quota["rule"], "the request cannot be decoded");
-    let login = line(&audit, &json!({"call": "LOGIN", "status": 401, "target": {"user": "ops"}}));
+    let login = line(audit, &json!({"call": "LOGIN", "status": 401, "target": {"user": "ops"}}));
     assert_eq!((&login["principal"], &login["rule"]), (&Value::Null, &json!("mesos-master-readwrite")));
+}
 
-    // Frameworks.
+/// Calls of frameworks.
+fn frameworks(address: &str, audit: &Path, id: &str) {
     let subscribe = |role: &str| {
         let info = json!({"user": "nobody", "name": "f", "roles": [role], "capabilities": [{"type": "MULTI_ROLE"}]});
         json!({"type": "SUBSCRIBE", "subscribe": {"framework_info": info}}).to_string()
     };
-    let refused = ask(&address, OPS, "POST", "/api/v1/scheduler", &subscribe("closed"));
+    let refused = ask(address, OPS, "POST", "/api/v1/scheduler", &subscribe("closed"));
     assert!(refused.starts_with("HTTP/1.1 200 ") && refused.contains("Not authorized"), "{refused}");
-    let denied = line(&audit, &json!({"call": "SUBSCRIBE", "decision": "denied", "principal": "ops"}));
+    let denied = line(audit, &json!({"call": "SUBSCRIBE", "decision": "denied", "principal": "ops"}));
     assert!(denied["rule"].as_str().unwrap().contains("register_frameworks"), "{denied}");
     let reactivate = json!({"type": "REACTIVATE_AGENT", "reactivate_agent": {"agent_id": {"value": id}}});
-    assert_eq!(make(&address, OPS, "/api/v1", &reactivate), 200);
-    let mut scheduler = Scheduler::subscribe(&address, &subscribe("closed"));
-    line(&audit, &json!({"call": "SUBSCRIBE", "decision": "allowed", "principal": "dev"}));
+    assert_eq!(make(address, OPS, "/api/v1", &reactivate), 200);
+    let mut scheduler = Scheduler::subscribe(address, &subscribe("closed"));
+    line(audit, &json!({"call": "SUBSCRIBE", "decision": "allowed", "principal": "dev"}));
     let offer = scheduler.until("\"OFFERS\"", |events| {
         let event = events.iter().find(|event| event["type"] == "OFFERS")?;
         Some(event["offers"]["offers"][0].clone())
@@ -178,37 +194,28 @@ fn changes_are_written_with_what_decided() {
     let framework = &offer["framework_id"];
     let accept = json!({"type": "ACCEPT", "framework_id": framework,
         "accept": {"offer_ids": [offer["id"]], "operations": [launch]}});
-    assert_eq!(scheduler.call(&address, &accept), 202);
-    assert_eq!(scheduler.call(&address, &json!({"type": "REVIVE", "framework_id": framework})), 202);
-    let taken = line(&audit, &json!({"call": "ACCEPT", "decision": "allowed", "principal": "dev"}));
+    assert_eq!(scheduler.call(address, &accept), 202);
+    assert_eq!(scheduler.call(address, &json!({"type": "REVIVE", "framework_id": framework})), 202);
+    let taken = line(audit, &json!({"call": "ACCEPT", "decision": "allowed", "principal": "dev"}));
     assert_eq!((&taken["target"]["task"], &taken["target"]["operation"]), (&json!("task-1"), &json!("LAUNCH")));
-    let denied = line(&audit, &json!({"call": "LAUNCH", "decision": "denied", "principal": "dev"}));
+    let denied = line(audit, &json!({"call": "LAUNCH", "decision": "denied", "principal": "dev"}));
     assert_eq!((&denied["target"]["task"], &denied["target"]["framework"]), (&json!("task-1"), &framework["value"]));
     assert!(denied["rule"].as_str().unwrap().contains("nobody"), "{denied}");
     let teardown = format!("frameworkId={}", framework["value"].as_str().unwrap());
-    assert!(ask(&address, OPS, "POST", "/master/teardown", &teardown).starts_with("HTTP/1.1 200 "));
-    line(
-        &audit,
-        &json!({"call": "POST /teardown", "decision": "allowed", "target": {"framework": framework["value"]}}),
-    );
+    assert!(ask(address, OPS, "POST", "/master/teardown", &teardown).starts_with("HTTP/1.1 200 "));
+    line(audit, &json!({"call": "POST /teardown", "decision": "allowed", "target": {"framework": framework["value"]}}));
+}
 
-    // The agent.
+/// Calls of the agent's operator API.
+fn operators_of_the_agent(address: &str, audit: &Path) {
     let level = json!({"type": "SET_LOGGING_LEVEL", "set_logging_level": {"level": 0, "duration": {"nanoseconds": 1}}});
-    assert_eq!(make(&agent_address, OPS, "/api/v1", &level), 200);
-    assert_eq!(make(&agent_address, DEV, "/api/v1", &level), 403);
-    assert_eq!(make(&agent_address, WRONG, "/api/v1", &level), 401);
-    line(&agent_audit, &json!({"call": "SET_LOGGING_LEVEL", "decision": "allowed", "daemon": "agent"}));
-    let denied = line(&agent_audit, &json!({"call": "SET_LOGGING_LEVEL", "decision": "denied"}));
+    assert_eq!(make(address, OPS, "/api/v1", &level), 200);
+    assert_eq!(make(address, DEV, "/api/v1", &level), 403);
+    assert_eq!(make(address, WRONG, "/api/v1", &level), 401);
+    line(audit, &json!({"call": "SET_LOGGING_LEVEL", "decision": "allowed", "daemon": "agent"}));
+    let denied = line(audit, &json!({"call": "SET_LOGGING_LEVEL", "decision": "denied"}));
     assert_eq!((&denied["principal"], &denied["target"]["level"]), (&json!("dev"), &json!("0")));
-    line(&agent_audit, &json!({"call": "LOGIN", "rule": "mesos-agent-readwrite"}));
-
-    let calls: Vec<String> = lines(&audit).iter().filter_map(|line| Some(line["call"].as_str()?.to_owned())).collect();
-    assert!(!calls.iter().any(|call| ["GET_STATE", "REVIVE"].contains(&&**call)), "{calls:?}");
-    assert_eq!(fs::metadata(&audit).unwrap().permissions().mode() & 0o777, 0o600);
-    for name in ["audit.log", "agent-audit.log", "m.log", "a.log"] {
-        let text = fs::read_to_string(directory.path().join(name)).unwrap();
-        assert!(!PASSWORDS.iter().any(|password| text.contains(password)), "{name}: {text}");
-    }
+    line(audit, &json!({"call": "LOGIN", "rule": "mesos-agent-readwrite"}));
 }
 
 /// A framework of `dev`, whose events are read as text.

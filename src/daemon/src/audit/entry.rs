@@ -1,7 +1,7 @@
 //! A line of the audit log: its fields, their limits, its JSON form.
 //!
-//! No field holds a request's body, a header or a password. Texts of clients are shortened, and serde_json escapes them:
-//! a client cannot begin a line of its own.
+//! No field holds a request's body, a header or a password. Texts of clients are shortened, and serde_json escapes
+//! them: a client cannot begin a line of its own.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
