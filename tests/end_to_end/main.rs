@@ -7,6 +7,7 @@
 
 mod access;
 mod agent_faults;
+mod audit;
 mod authentication;
 mod backends;
 mod binpack;

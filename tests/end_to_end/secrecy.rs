@@ -1,13 +1,17 @@
-//! What an agent writes for itself is read by no task: other tasks' variables are in there.
+//! What an agent writes for itself is read by no task: other tasks' variables are in there. No log and no page has a
+//! password or a task's variable.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
+use crate::audit;
+use crate::connection::Connection;
 use crate::one_agent::OneAgent;
-use crate::support::until;
+use crate::support::{Daemon, Directory, get, until, wait_for};
 
 /// Everything below a directory, and itself, but links.
 fn below(path: &Path) -> Vec<PathBuf> {
@@ -69,4 +73,102 @@ fn a_task_cannot_read_what_others_are_told() {
     fs::set_permissions(&private[1], Permissions::from_mode(0o700)).unwrap();
     assert_eq!(seen(&cluster, "second"), shown);
     until("the old files are closed, too", || !kept().iter().any(|path| is_open(path)));
+}
+
+/// Variables of a task: one as text, one of the type SECRET, and that one in base64.
+const PLANTED: [&str; 3] = ["pl4nted-plain", "pl4nted-secret", "cGw0bnRlZC1zZWNyZXQ="];
+
+/// A task of an agent with both variables.
+fn with_secrets(agent: &Value, id: &str, user: &str) -> Value {
+    let scalar = |name: &str, value: f64| json!({"name": name, "type": "SCALAR", "scalar": {"value": value}, "allocation_info": {"role": "*"}});
+    let variables = json!([{"name": "PLAIN", "value": PLANTED[0]},
+        {"name": "HIDDEN", "type": "SECRET", "secret": {"type": "VALUE", "value": {"data": PLANTED[2]}}}]);
+    let command = json!({"value": "env > env.part; mv env.part env; exec sleep 1000", "user": user,
+        "environment": {"variables": variables}});
+    json!({"name": id, "task_id": {"value": id}, "agent_id": agent, "command": command,
+        "resources": [scalar("cpus", 0.1), scalar("mem", 32.0)]})
+}
+
+#[test]
+fn secrets_are_in_no_log_and_on_no_page() {
+    let directory = Directory::new("secrets");
+    let more = [
+        "--authenticate_agents".to_owned(),
+        "--authenticate_http_readwrite".to_owned(),
+        "--allocation_interval=50ms".to_owned(),
+    ];
+    let mut master = audit::master(&directory, &more);
+    let address = master.address().expect("the master runs");
+    let credential = directory.write("credential", r#"{"principal": "dev", "secret": "dev-secret-2"}"#);
+    let words = [
+        "agent".to_owned(),
+        "--ip=127.0.0.1".to_owned(),
+        "--port=0".to_owned(),
+        "--launcher=posix".to_owned(),
+        "--resources=cpus:1;mem:64;disk:64".to_owned(),
+        "--authenticate_http_readwrite".to_owned(),
+        format!("--master={address}"),
+        format!("--work_dir={}", directory.join("a")),
+        format!("--runtime_dir={}", directory.join("r")),
+        format!("--credential={credential}"),
+        format!("--http_credentials={}", directory.join("credentials")),
+        format!("--audit_log={}", directory.join("agent-audit.log")),
+    ];
+    let mut agent = Daemon::start(&directory.path().join("a.log"), &words, &[]);
+    let agent_address = agent.address().expect("the agent runs");
+
+    let mut scheduler = Connection::open(&address, "/api/v1/scheduler");
+    let info = json!({"user": "root", "name": "f", "roles": ["*"], "capabilities": [{"type": "MULTI_ROLE"}]});
+    scheduler.send(&json!({"type": "SUBSCRIBE", "subscribe": {"framework_info": info}}));
+    assert_eq!(scheduler.status(), 200);
+    let offer = loop {
+        let event = scheduler.event().unwrap();
+        if event["type"] == "OFFERS" {
+            break event["offers"]["offers"][0].clone();
+        }
+    };
+    let mut calls = Connection::open(&address, "/api/v1/scheduler");
+    calls.stream_id.clone_from(&scheduler.stream_id);
+    let agent_id = &offer["agent_id"];
+    // The second one is refused.
+    let tasks = [with_secrets(agent_id, "t", "root"), with_secrets(agent_id, "t", "root")];
+    let launch = json!({"type": "LAUNCH", "launch": {"task_infos": tasks}});
+    let accept = json!({"type": "ACCEPT", "framework_id": offer["framework_id"],
+        "accept": {"offer_ids": [offer["id"]], "operations": [launch]}});
+    calls.send(&accept);
+    assert_eq!(calls.status(), 202);
+    let sandboxes = directory.path().join("a/slaves");
+    let written = || below(&sandboxes).into_iter().find(|path| path.ends_with("env") && path.is_file());
+    let told = fs::read_to_string(wait_for("the task runs", written)).unwrap();
+    assert!(PLANTED[..2].iter().all(|planted| told.contains(planted)), "the task has its variables: {told}");
+    // Log-ins with a wrong password, and bodies that cannot be decoded or are refused.
+    for (address, path) in [(&address, "/api/v1"), (&agent_address, "/api/v1")] {
+        assert_eq!(audit::make(address, audit::WRONG, path, &accept), 401);
+        assert_eq!(audit::make(address, audit::OPS, path, &accept), 400);
+        let broken = format!("{{\"type\": \"{}\"", PLANTED[0]);
+        assert!(audit::ask(address, audit::OPS, "POST", path, &broken).starts_with("HTTP/1.1 400 "));
+    }
+    for path in ["/quota", "/weights", "/machine/down"] {
+        let method = if path == "/weights" { "PUT" } else { "POST" };
+        let answer = audit::ask(&address, audit::OPS, method, path, &format!("[\"{}\"", PLANTED[0]));
+        assert!(answer.starts_with("HTTP/1.1 400 "), "{path}: {answer}");
+    }
+
+    let mut texts = Vec::new();
+    for name in ["m.log", "a.log", "audit.log", "agent-audit.log"] {
+        texts.push((name.to_owned(), fs::read_to_string(directory.path().join(name)).unwrap()));
+    }
+    for address in [&address, &agent_address] {
+        for path in ["/flags", "/state"] {
+            texts.push((format!("{address}{path}"), get(address, path).unwrap()));
+        }
+    }
+    let output = Command::new("ps").args(["-eww", "-o", "args"]).output().expect("ps runs");
+    texts.push(("ps".to_owned(), String::from_utf8_lossy(&output.stdout).into_owned()));
+    for (name, text) in texts {
+        assert!(text.len() > 20, "{name}: {text}");
+        for secret in PLANTED.iter().chain(&audit::PASSWORDS) {
+            assert!(!text.contains(secret), "{secret} is in {name}: {text}");
+        }
+    }
 }

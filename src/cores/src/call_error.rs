@@ -9,6 +9,8 @@ pub struct CallError {
     pub kind: ErrorKind,
     /// The text for the client.
     pub text: String,
+    /// The rule of the access control lists that forbids it, for the audit log; clients do not see it.
+    pub rule: Option<String>,
 }
 
 /// Kinds of errors of requests.
@@ -33,7 +35,12 @@ pub enum ErrorKind {
 impl CallError {
     /// An error of `kind`, with the text for the client.
     pub fn new(kind: ErrorKind, text: impl Into<String>) -> CallError {
-        CallError { kind, text: text.into() }
+        CallError { kind, text: text.into(), rule: None }
+    }
+
+    /// The access control lists forbid the request by `rule`.
+    pub fn forbidden(rule: impl Into<String>) -> CallError {
+        CallError { kind: ErrorKind::Forbidden, text: String::new(), rule: Some(rule.into()) }
     }
 
     /// The request is invalid.

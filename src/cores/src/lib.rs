@@ -14,7 +14,7 @@ use base::Time;
 
 pub use call_error::{CallError, ErrorKind};
 pub use change::Change;
-pub use outbox::{Level, Line, Outbox};
+pub use outbox::{Level, Line, Outbox, Refusal};
 pub use timers::{TimerKey, Timers};
 
 /// Names an HTTP answer whose body stays open. The shell chooses it and never uses it twice.

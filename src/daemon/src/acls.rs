@@ -8,7 +8,8 @@ use authorizer::{Acls, Action, Authorizer, Verdict};
 use protos::mesos;
 use wire::http::{Method, Request, Response, StatusCode};
 
-use crate::common::{Common, Shared};
+use crate::audit;
+use crate::common::{Common, Shared, note_toggle};
 use crate::flags::{FlagError, Json};
 
 /// Reads `--acls`. Without the flag everything is allowed. `authorizer` is the name and the value of the flag that
@@ -54,7 +55,8 @@ impl Asker {
         }
         let who = self.principal.as_deref().unwrap_or("a client without a principal");
         let on = object.map(|object| format!(" for '{object}'")).unwrap_or_default();
-        tracing::info!("refusing a request of {who}, by '{}'{on} of the access control lists", action.key());
+        tracing::warn!("Refusing a request of {who}, by '{}'{on} of the access control lists", action.key());
+        audit::note_rule(|| format!("{}{on}", action.key()));
         Err(Box::new(forbidden()))
     }
 
@@ -65,7 +67,10 @@ impl Asker {
     pub(crate) fn must_all(&self, action: Action) -> Result<(), Box<Response>> {
         match self.authorizer.verdict(self.principal.as_deref(), action) {
             Verdict::Everything => Ok(()),
-            Verdict::Depends | Verdict::Nothing => Err(Box::new(forbidden())),
+            Verdict::Depends | Verdict::Nothing => {
+                audit::note_rule(|| action.key().to_owned());
+                Err(Box::new(forbidden()))
+            }
         }
     }
 
@@ -98,7 +103,10 @@ impl Asker {
                 Err(Box::new(Response::method_not_allowed(&["GET"], request.method.as_str())))
             }
             Shared::Flags => self.must(Action::ViewFlags, None),
-            Shared::LoggingToggle => self.must(Action::GetEndpoint, Some("/logging/toggle")),
+            Shared::LoggingToggle => {
+                note_toggle(request);
+                self.must(Action::GetEndpoint, Some("/logging/toggle"))
+            }
             Shared::FilesDebug => self.must(Action::GetEndpoint, Some("/files/debug")),
             Shared::Health | Shared::Version | Shared::Help | Shared::SystemStats | Shared::Webui(_) => Ok(()),
             // Each path separately.

@@ -21,8 +21,10 @@ use wire::route::Table;
 pub use help::gaps;
 pub use judged::judged;
 pub use log_level::LogLevel;
+pub(crate) use log_level::note_toggle;
 pub use query::{form, number};
 
+use crate::audit::Audit;
 use crate::files::Files;
 use crate::firewall::Firewall;
 use crate::flags::{Flags, LoggingFlags, Part};
@@ -51,6 +53,8 @@ pub struct Common {
     pub(crate) firewall: Firewall,
     /// How much is logged.
     pub log_level: Arc<LogLevel>,
+    /// The log of changes.
+    pub(crate) audit: Audit,
     /// Whether messages from another address than their sender names are refused.
     pub strict_peers: bool,
 }

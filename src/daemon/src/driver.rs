@@ -10,7 +10,9 @@ use base::{Time, lock};
 use cores::{Core, Level, Line, Outbox};
 use tokio::sync::{Notify, mpsc, watch};
 
+use crate::audit::Audit;
 use crate::clock::Clock;
+use crate::log_limit::{COUNTED, admits};
 
 /// The most inputs that are handled before what they led to is carried out.
 const BATCH_LIMIT: usize = 4096;
@@ -44,6 +46,8 @@ struct Shared<C: Core> {
     pending: Mutex<Vec<Batch<C>>>,
     notify: Notify,
     clock: Clock,
+    /// Where refusals go that no answer reports.
+    audit: Audit,
     /// How many batches have had something to write.
     to_write: AtomicU64,
     /// How many of those are durable.
@@ -58,6 +62,11 @@ type Batch<C> = Outbox<<C as Core>::Persist, <C as Core>::Output>;
 impl<C: Core> Driver<C> {
     /// A driver for `core`; nothing happens before [`Driver::run`].
     pub fn new(core: C, clock: Clock) -> Driver<C> {
+        Driver::audited(core, clock, Audit::default())
+    }
+
+    /// As [`Driver::new`], with an audit log.
+    pub(crate) fn audited(core: C, clock: Clock, audit: Audit) -> Driver<C> {
         Driver {
             shared: Arc::new(Shared {
                 queue: Mutex::new(Vec::new()),
@@ -65,6 +74,7 @@ impl<C: Core> Driver<C> {
                 pending: Mutex::new(Vec::new()),
                 notify: Notify::new(),
                 clock,
+                audit,
                 to_write: AtomicU64::new(0),
                 durable: watch::Sender::new(0),
                 committer: Mutex::new(None),
@@ -118,6 +128,12 @@ impl<C: Core> Driver<C> {
         seen
     }
 
+    /// Looks at the core after everything queued before has been handled. What it sees need not be durable.
+    pub fn look<R>(&self, look: impl FnOnce(&C) -> R) -> R {
+        self.handle_queue();
+        look(&lock(&self.shared.core))
+    }
+
     fn handle_queue(&self) {
         loop {
             let mut inputs = std::mem::take(&mut *lock(&self.shared.queue));
@@ -151,6 +167,7 @@ impl<C: Core> Driver<C> {
 
     fn queue(&self, mut batch: Batch<C>) {
         write_log(&mut batch.log);
+        batch.refusals.drain(..).for_each(|refusal| self.shared.audit.refused(refusal));
         if !batch.persist.is_empty() {
             self.shared.to_write.fetch_add(1, Ordering::Relaxed);
         }
@@ -202,14 +219,23 @@ impl<C: Core> Driver<C> {
 
 /// Writes the log lines of a core.
 pub fn write_log(lines: &mut Vec<Line>) {
-    for Line { level, text } in lines.drain(..) {
+    for Line { level, text, place } in lines.drain(..) {
+        let text = single(text);
+        // The target tells that the line is counted already, by its place in the core.
         match level {
-            Level::Error => tracing::error!("{text}"),
-            Level::Warning => tracing::warn!("{text}"),
-            Level::Info => tracing::info!("{text}"),
-            Level::Debug => tracing::debug!("{text}"),
+            Level::Error => tracing::error!(target: COUNTED, "{text}"),
+            Level::Warning if !admits(place.into(), tracing::Level::WARN, || text.clone()) => {}
+            Level::Warning => tracing::warn!(target: COUNTED, "{text}"),
+            Level::Info if !admits(place.into(), tracing::Level::INFO, || text.clone()) => {}
+            Level::Info => tracing::info!(target: COUNTED, "{text}"),
+            Level::Debug => tracing::debug!(target: COUNTED, "{text}"),
         }
     }
+}
+
+/// A text as one line: names that clients choose may contain ends of lines.
+fn single(text: String) -> String {
+    if text.contains(char::is_control) { text.escape_debug().to_string() } else { text }
 }
 
 /// Lets the committer go when the driver's task ends.

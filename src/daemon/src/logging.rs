@@ -18,6 +18,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::common::LogLevel;
 use crate::flags::{FlagError, LoggingFlags, Part};
+use crate::log_limit::{Limit, Short};
 
 /// What is logged now: 0 errors, 1 warnings, 2 what changes in the cluster, 3 what happens to tasks, 4 everything.
 static VERBOSITY: AtomicU8 = AtomicU8::new(2);
@@ -56,19 +57,20 @@ pub fn start(part: Part, flags: &LoggingFlags) -> anyhow::Result<Arc<LogLevel>> 
     let wanted = || filter_fn(|line| is_wanted(line.target(), line.level()));
     let has_colours = stdio::has_colours();
     // By default a layer reports its own errors with `eprintln!`, which panics; here they are ignored.
-    let console = layer().with_writer(std::io::stderr).with_ansi(has_colours).with_target(false).with_filter(wanted());
+    let console =
+        layer().with_writer(Short(std::io::stderr)).with_ansi(has_colours).with_target(false).with_filter(wanted());
     let console = (!flags.quiet).then_some(console);
     let file = match log_file(part, flags) {
         Some(path) => {
             let made = path.parent().map_or(Ok(()), |directory| store::create_directories(directory, Access::Group));
             let open = made.and_then(|()| store::append_file(&path, Access::Group));
             let file = open.with_context(|| format!("cannot write the log '{}'", path.display()))?;
-            Some(layer().with_writer(Mutex::new(file)).with_ansi(false).with_target(false).with_filter(wanted()))
+            Some(layer().with_writer(Short(Mutex::new(file))).with_ansi(false).with_target(false).with_filter(wanted()))
         }
         None => None,
     };
     // A second daemon in one process logs where the first one does.
-    let _ = tracing_subscriber::registry().with(console).with(file).try_init();
+    let _ = tracing_subscriber::registry().with(console).with(file).with(Limit { is_wanted }).try_init();
     Ok(switch(base))
 }
 

@@ -13,8 +13,8 @@ use rustc_hash::FxHashMap;
 use tokio::time::Instant;
 use wire::libprocess::ConnectionId;
 
-/// So many failures in a row have no wait.
-const FREE: u32 = 5;
+/// So many failures have no wait: scripts that try every endpoint of a cluster with a wrong password are no attack.
+const FREE: u32 = 100;
 /// The first wait.
 const FIRST: Duration = Duration::from_secs(1);
 /// The longest wait.

@@ -11,7 +11,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::agent::{self, Stop};
 use crate::flags::{Flags, LoggingFlags, Part, help};
-use crate::{logging, master};
+use crate::{log_limit, logging, master};
 
 /// When a daemon has done what it does only once: registered, or recovered and elected itself.
 const STARTED: Duration = Duration::from_secs(1);
@@ -42,6 +42,7 @@ pub fn run(part: Part, arguments: &[String]) -> anyhow::Result<ExitCode> {
             // The code of the start is not needed again; pages that are needed are read back.
             containers::trim_program();
         });
+        tokio::spawn(log_limit::report_regularly());
         match part {
             Part::Master => {
                 let running = master::start(flags, log_level).await?;
@@ -62,6 +63,7 @@ pub fn run(part: Part, arguments: &[String]) -> anyhow::Result<ExitCode> {
             }
         }
     });
+    log_limit::report(true);
     match ended {
         // A write that has begun may finish.
         Ok(_) => runtime.shutdown_timeout(WRITES),

@@ -11,6 +11,7 @@ use wire::auth::check_basic;
 use wire::http::{HeaderName, Request, Response, StatusCode};
 use wire::libprocess::ConnectionId;
 
+use crate::audit::Audit;
 use crate::common::Shared;
 use crate::flags::FlagError;
 use crate::logins::{Attempt, Logins};
@@ -56,6 +57,8 @@ pub(crate) struct Realms {
     /// Passwords by user.
     known: BTreeMap<String, String>,
     logins: Logins,
+    /// Where failed log-ins go.
+    audit: Audit,
 }
 
 impl Realms {
@@ -74,7 +77,13 @@ impl Realms {
             return Err(FlagError::Refused { name: guard.flag, why });
         }
         let asking = on().map(|guard| (guard.realm, guard.name)).collect();
-        Ok(Realms { asking, known: known.unwrap_or_default(), logins: Logins::default() })
+        Ok(Realms { asking, known: known.unwrap_or_default(), logins: Logins::default(), audit: Audit::default() })
+    }
+
+    /// Writes failed log-ins into the audit log.
+    #[must_use]
+    pub(crate) fn audited(self, audit: Audit) -> Realms {
+        Realms { audit, ..self }
     }
 
     /// The authenticated principal; `None` in an unprotected realm.
@@ -98,9 +107,13 @@ impl Realms {
             }
             is_known
         };
-        let checked = check_basic(request.header("authorization"), name, is_known);
+        let header = request.header("authorization");
+        let checked = check_basic(header, name, is_known);
         if let Some(wait) = wait {
             return Err(Box::new(too_many(wait)));
+        }
+        if checked.is_err() {
+            self.audit.failed_http_login(header, request.peer, name);
         }
         checked.map(|user| Some(user.into()))
     }

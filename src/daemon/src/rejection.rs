@@ -3,6 +3,8 @@
 use cores::{CallError, ErrorKind};
 use wire::http::{Response, StatusCode};
 
+use crate::audit;
+
 /// The response for `error`. An error without a text gets the text of its status.
 pub(crate) fn rejection(error: CallError) -> Response {
     let status = match error.kind {
@@ -14,6 +16,9 @@ pub(crate) fn rejection(error: CallError) -> Response {
         ErrorKind::Unimplemented => StatusCode::NOT_IMPLEMENTED,
         ErrorKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
     };
+    if let Some(rule) = error.rule {
+        audit::note_rule(|| rule);
+    }
     match error.text.is_empty() {
         true => Response::error(status),
         false => Response::text(status, error.text),

@@ -11,9 +11,16 @@ use protos::mesos::FrameworkInfo;
 use crate::counters::Counter;
 use crate::io::{Outbox, Output};
 use crate::master::Master;
+use crate::messages::REGISTRATION;
 use crate::peers::Proof;
+use crate::refusals::Fault;
 
 impl Master {
+    /// The principal that a libprocess client has proved to be.
+    pub fn principal(&self, pid: &Pid) -> Option<Arc<str>> {
+        self.peers.proof(pid).map(|proof| proof.principal.clone())
+    }
+
     /// A peer begins to authenticate: what it had proved before counts no more.
     pub(crate) fn authenticating(&mut self, pid: Pid, attempt: u64) {
         self.count(Counter::MessagesAuthenticate);
@@ -62,6 +69,8 @@ impl Master {
         let may = !self.config.authenticate_agents || self.peers.proof(from).is_some();
         if !may {
             out.warn(format!("Refusing registration of agent at {from} because it is not authenticated"));
+            let fault = Fault::Denied("the agent is not authenticated".to_owned());
+            self.refuse_message(from, REGISTRATION, ("agent", ""), fault, out);
         }
         may
     }

@@ -4,13 +4,15 @@
 
 use authorizer::Action;
 use base::Pid;
-use cores::{CallError, ErrorKind};
+use cores::CallError;
 use protos::mesos::offer::{Operation, operation::Type};
 use protos::mesos::{FrameworkInfo, Resource as Proto, SlaveInfo};
 use resources::{Resource, Role, resource_from_proto};
 
 use crate::io::Outbox;
 use crate::master::Master;
+use crate::messages::REGISTRATION;
+use crate::refusals::Fault;
 use crate::validate::roles_of;
 
 /// An action, and what it is done to; none: to any.
@@ -33,7 +35,8 @@ impl Master {
         }
         let who = principal.unwrap_or("a client without a principal");
         out.warn(format!("Refusing a call of {who}: {}", refusal(action, object)));
-        Err(CallError::new(ErrorKind::Forbidden, ""))
+        let on = object.map(|object| format!(" for '{object}'")).unwrap_or_default();
+        Err(CallError::forbidden(format!("{}{on}", action.key())))
     }
 
     /// Whether a framework may have its roles.
@@ -77,7 +80,9 @@ impl Master {
         let mut wishes = std::iter::once((Action::RegisterAgent, None)).chain(wishes);
         let refused = wishes.find(|(action, object)| !authorizer.approves(principal, *action, object.as_deref()));
         if let Some((action, object)) = &refused {
-            out.warn(format!("Refusing registration of agent at {from}: {}", refusal(*action, object.as_deref())));
+            let why = refusal(*action, object.as_deref());
+            out.warn(format!("Refusing registration of agent at {from}: {why}"));
+            self.refuse_message(from, REGISTRATION, ("hostname", &info.hostname), Fault::Denied(why), out);
         }
         refused.is_none()
     }

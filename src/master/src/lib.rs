@@ -31,6 +31,7 @@ mod operations;
 mod operator;
 mod peers;
 pub mod record;
+mod refusals;
 mod registry;
 mod snapshot;
 mod state;

@@ -13,6 +13,7 @@ use crate::counters::Counter;
 use crate::io::{Outbox, Output};
 use crate::master::Master;
 use crate::message::Message;
+use crate::refusals::Fault;
 use crate::state::FrameworkKey;
 use crate::timers::Timer;
 
@@ -72,10 +73,13 @@ impl Master {
         }
         let capacity = limit.capacity.unwrap_or(WAITING_MAX);
         if gate.waiting.len() as u64 >= capacity {
+            let name = message.name();
             let message = format!("Message {} dropped: capacity({capacity}) exceeded", message.full_name());
             out.warn(format!("{message} (of {from})"));
             self.count(Counter::DroppedMessages);
             self.count_held(key, 0, 1);
+            let id = self.framework(key).map(|framework| framework.id.to_string()).unwrap_or_default();
+            self.refuse_message(from, name, ("framework", &id), Fault::Denied(message.clone()), out);
             out.push(Output::send(from, FrameworkErrorMessage { message }));
             return None;
         }

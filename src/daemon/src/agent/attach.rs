@@ -19,6 +19,7 @@ use super::handler::Handler;
 use super::operator_api::{must, respond};
 use super::validate::{self, Typed};
 use crate::acls::Asker;
+use crate::audit;
 use crate::codec;
 use crate::streams::encode_v1;
 
@@ -206,6 +207,7 @@ async fn attach(handler: &Handler, request: Request, asker: &Asker) -> Result<()
 
 fn check(media: &Media, record: &[u8]) -> Result<Call, Box<Response>> {
     let call: Call = media.decode(record, codec::agent_call)?;
+    audit::note_call(|| audit::agent_call(&call));
     if let Err(why) = validate::operator_call(&call) {
         return Err(Box::new(Response::bad_request(format!("Failed to validate agent::Call: {why}"))));
     }

@@ -140,7 +140,7 @@ impl ExecutorConnections {
         let Some((input, outcome)) = last else { return Ok(ended) };
         self.driver.handle_now(input);
         if let Ok(Err(error)) = outcome.await {
-            tracing::info!(executor = owner.0.executor, "an executor's call was rejected: {error}");
+            tracing::warn!(executor = owner.0.executor, "an executor's call was rejected: {error}");
         }
         Ok(ended)
     }

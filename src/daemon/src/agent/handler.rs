@@ -15,6 +15,7 @@ use wire::route::Table;
 use super::outputs::Shell;
 use super::{attach, executor_api, metrics, operator_api, views};
 use crate::acls::Asker;
+use crate::audit;
 use crate::common::{self, Common, Shared};
 use crate::driver::Driver;
 use crate::firewall::Firewall;
@@ -252,6 +253,18 @@ fn closed(firewall: &Firewall, routes: &Table<Route>) -> Vec<Route> {
 
 impl wire::http::Handler for Handler {
     fn admit(&self, request: &mut Request) -> Result<BodyRule, Box<Response>> {
+        let checked = self.check(request);
+        self.common.audit.admitted(request, checked)
+    }
+
+    async fn handle(&self, request: Request) -> Response {
+        self.common.audit.observe(request, async |request| self.respond(request).await).await
+    }
+}
+
+impl Handler {
+    /// Checks a request before its body is read.
+    fn check(&self, request: &mut Request) -> Result<BodyRule, Box<Response>> {
         let found = self.routes.find(&request.path);
         self.common.firewall.check(&self.closed, &request.path, found.as_ref())?;
         let Some(found) = found else { return Err(Box::new(Response::error(StatusCode::NOT_FOUND))) };
@@ -265,9 +278,11 @@ impl wire::http::Handler for Handler {
         })
     }
 
-    async fn handle(&self, request: Request) -> Response {
+    async fn respond(&self, request: Request) -> Response {
         let Some(found) = self.routes.find(&request.path) else { return Response::error(StatusCode::NOT_FOUND) };
-        let asker = Asker { authorizer: self.authorizer.clone(), principal: request.principal.clone() };
+        let principal = request.principal.clone();
+        audit::note_principal(principal.as_ref());
+        let asker = Asker { authorizer: self.authorizer.clone(), principal };
         if !matches!(request.body, Body::Stream(_)) {
             return tokio::select! {
                 biased;

@@ -31,6 +31,7 @@ use containerizer::{ComposingContainerizer, Deleter};
 use tokio::sync::{oneshot, watch};
 use wire::libprocess::Network;
 
+use crate::audit::Audit;
 use crate::driver::Driver;
 use keeper::Keeper;
 use outputs::Exit;
@@ -51,6 +52,7 @@ pub struct RunningAgent {
     /// Ready when what an earlier agent has left over has ended; only one that cleans up waits for it.
     left_overs: Option<oneshot::Receiver<()>>,
     network: Network,
+    audit: Audit,
 }
 
 /// How an agent came to its end.
@@ -113,6 +115,7 @@ impl RunningAgent {
             let _ = (&mut self.core).await;
         }
         tokio::join!(self.server.stop(), self.network.flush(FAREWELL));
+        self.audit.flush().await;
         ended
     }
 }

@@ -12,6 +12,7 @@ use wire::negotiate::{Encoding, Media};
 use super::handler::Handler;
 use super::{attach, metrics, views};
 use crate::acls::Asker;
+use crate::audit;
 use crate::codec;
 use crate::common::{calls, unknown_call};
 use crate::rejection::rejection;
@@ -64,6 +65,7 @@ pub(super) async fn must(handler: &Handler, call: &Call, asker: &Asker) -> Resul
 fn check(request: &Request) -> Result<(Call, Media), Box<Response>> {
     let media = Media::negotiate(&request.method, &request.headers)?;
     let call: Call = media.decode(request.body.full(), codec::agent_call)?;
+    audit::note_call(|| audit::agent_call(&call));
     if let Err(why) = super::validate::operator_call(&call) {
         unknown_call::log(request, |number| Some(Type::try_from(number).ok()?.as_str_name()));
         return Err(Box::new(Response::bad_request(format!("Failed to validate agent::Call: {why}"))));

@@ -27,6 +27,7 @@ use super::outputs::{self, Shell};
 use super::volume_changes::VolumeChanges;
 use super::{RunningAgent, config, oversubscription, private, program, realms, session};
 use crate::address::{Identity, identity};
+use crate::audit::Audit;
 use crate::clock::Clock;
 use crate::common::{Common, LogLevel, strict_peers};
 use crate::connections::connections;
@@ -90,6 +91,7 @@ impl Setup {
             webui: Webui::of(Part::Agent, None),
             firewall,
             log_level,
+            audit: Audit::start(Part::Agent, &flags.audit)?,
             strict_peers: strict_peers(),
         });
         Ok(Setup { common, flags, masters, realms, work_dir, runtime_dir, server, identity, pid, containerizer })
@@ -200,13 +202,14 @@ async fn serve(setup: Setup, recovery: Recovery) -> anyhow::Result<RunningAgent>
     });
     let session = session::of(&setup.runtime_dir);
     let started = driver.now();
+    let audit = common.audit.clone();
     let watching = containers.watch(&holdings(&driver));
     let handler = Arc::new(Handler::new(
         common,
         driver.clone(),
         shell.clone(),
         flags.access.http_heartbeat_interval,
-        (setup.realms, Senders::new(network.clone(), Some(session))),
+        (setup.realms.audited(audit.clone()), Senders::new(network.clone(), Some(session))),
         recovery.authorizer,
         started,
     ));
@@ -235,6 +238,7 @@ async fn serve(setup: Setup, recovery: Recovery) -> anyhow::Result<RunningAgent>
         deleter,
         left_overs: Some(left_overs).filter(|_| flags.executors.recover == "cleanup"),
         network,
+        audit,
     })
 }
 

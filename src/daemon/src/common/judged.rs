@@ -2,6 +2,8 @@
 
 use wire::http::{Body, Query, Request, Response};
 
+use crate::audit;
+
 /// A body that is longer takes milliseconds to read, in which the reactor's thread would do nothing else.
 const LARGE: usize = 1 << 20;
 
@@ -29,7 +31,8 @@ pub async fn judged<T: Send + 'static>(
         connection: request.connection,
         principal: request.principal.clone(),
     };
-    let judged = tokio::task::spawn_blocking(move || judge(&request)).await;
+    let notes = audit::current();
+    let judged = tokio::task::spawn_blocking(move || audit::within(notes, || judge(&request))).await;
     judged.unwrap_or_else(|error| Err(Box::new(Response::internal(error.to_string()))))
 }
 

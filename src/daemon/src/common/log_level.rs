@@ -9,6 +9,15 @@ use std::time::Duration;
 use base::lock;
 use wire::http::{Request, Response, TEXT};
 
+use crate::audit::{self, Asked, Target};
+
+/// Notes for the audit log that the endpoint is asked for another level.
+pub(crate) fn note_toggle(request: &Request) {
+    if let Some(level) = request.query.get("level") {
+        audit::note_call(|| Some(Asked::new("/logging/toggle", Target::default().with("level", level))));
+    }
+}
+
 /// Changes how much is logged: 0 is the level of the start, 1 adds what happened to single tasks, 2 and more
 /// everything.
 pub type Switch = Arc<dyn Fn(u32) + Send + Sync>;
@@ -68,6 +77,7 @@ impl LogLevel {
         match self.understand(request) {
             Ok(None) => Response::ok_body(TEXT, format!("{}\n", self.level())),
             Ok(Some((level, duration))) => {
+                note_toggle(request);
                 self.set(level, duration);
                 Response::empty(wire::http::StatusCode::OK)
             }

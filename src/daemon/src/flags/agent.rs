@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::shared::{LoggingFlags, NetworkFlags};
+use super::shared::{AuditFlags, LoggingFlags, NetworkFlags};
 use super::spec::{Address, Bytes, Flag, Group, Json, Kind, flags};
 use super::{FlagError, Flags};
 
@@ -355,6 +355,7 @@ pub(super) const UNREAD: &[Flag] = &[
 #[derive(Clone, Debug)]
 pub struct AgentFlags {
     pub(crate) network: NetworkFlags,
+    pub(crate) audit: AuditFlags,
     pub(crate) node: NodeFlags,
     pub(crate) registration: RegistrationFlags,
     pub(crate) access: AccessFlags,
@@ -372,6 +373,7 @@ pub struct AgentFlags {
 pub(super) const AGENT: &[Group] = &[
     NetworkFlags::GROUP,
     LoggingFlags::GROUP,
+    AuditFlags::GROUP,
     NodeFlags::GROUP,
     RegistrationFlags::GROUP,
     AccessFlags::GROUP,
@@ -396,6 +398,7 @@ impl AgentFlags {
     pub fn read(given: &Flags) -> Result<AgentFlags, FlagError> {
         Ok(AgentFlags {
             network: NetworkFlags::read(given)?,
+            audit: AuditFlags::read(given)?,
             node: NodeFlags::read(given)?,
             registration: RegistrationFlags::read(given)?,
             access: AccessFlags::read(given)?,

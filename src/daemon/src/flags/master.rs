@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::shared::{LoggingFlags, NetworkFlags};
+use super::shared::{AuditFlags, LoggingFlags, NetworkFlags};
 use super::spec::{Address, Bytes, Flag, Group, Json, Kind, flags};
 use super::{FlagError, Flags};
 
@@ -191,6 +191,7 @@ pub(super) const UNREAD: &[Flag] = &[
 #[derive(Clone, Debug)]
 pub struct MasterFlags {
     pub(crate) network: NetworkFlags,
+    pub(crate) audit: AuditFlags,
     pub(crate) identity: IdentityFlags,
     pub(crate) access: AccessFlags,
     pub(crate) state: StateFlags,
@@ -203,6 +204,7 @@ pub struct MasterFlags {
 pub(super) const MASTER: &[Group] = &[
     NetworkFlags::GROUP,
     LoggingFlags::GROUP,
+    AuditFlags::GROUP,
     IdentityFlags::GROUP,
     AccessFlags::GROUP,
     StateFlags::GROUP,
@@ -222,6 +224,7 @@ impl MasterFlags {
     pub fn read(given: &Flags) -> Result<MasterFlags, FlagError> {
         Ok(MasterFlags {
             network: NetworkFlags::read(given)?,
+            audit: AuditFlags::read(given)?,
             identity: IdentityFlags::read(given)?,
             access: AccessFlags::read(given)?,
             state: StateFlags::read(given)?,

@@ -1,10 +1,10 @@
-//! The flags that master and agent share: addresses and logging.
+//! The flags that master and agent share: addresses, the log and the audit log.
 //!
 //! Rules that need more than one value are checked by the readers.
 
 use std::path::PathBuf;
 
-use super::spec::{Flag, Group, Json, Kind, flags};
+use super::spec::{Bytes, Flag, Group, Json, Kind, flags};
 
 flags! {
     /// Where the daemon listens, and how it names itself.
@@ -39,6 +39,18 @@ flags! {
         logging_level: String = "INFO",
         /// No stderr logging
         quiet: bool = "false",
+    }
+}
+
+flags! {
+    /// The audit log.
+    AuditFlags {
+        /// File of the audit log, or `journald`; without it there is none
+        audit_log: Option<PathBuf>,
+        /// Size at which the file of the audit log is rotated
+        audit_log_max_size: Bytes = "100MB",
+        /// Number of files of the audit log, the one that is written included
+        audit_log_max_files: u64 = "5",
     }
 }
 

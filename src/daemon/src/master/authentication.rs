@@ -14,6 +14,7 @@ use tokio::sync::Notify;
 use wire::libprocess::{ConnectionId, Message, Origin};
 
 use super::outputs::{Live, Shell};
+use crate::audit::Audit;
 use crate::clock::Clock;
 use crate::driver::Driver;
 use crate::flags::FlagError;
@@ -36,6 +37,7 @@ pub(super) struct Authentication {
     shell: Arc<Shell>,
     driver: Driver<Live>,
     clock: Clock,
+    audit: Audit,
     /// There is a conversation where there was none.
     begun: Notify,
 }
@@ -153,10 +155,11 @@ impl Authentication {
         shell: Arc<Shell>,
         driver: Driver<Live>,
         clock: Clock,
+        audit: Audit,
     ) -> Authentication {
         let state = Mutex::new(State::new(authenticator));
         let (attempts, logins, begun) = (AtomicU64::new(1), Logins::default(), Notify::new());
-        Authentication { state, attempts, senders, logins, shell, driver, clock, begun }
+        Authentication { state, attempts, senders, logins, shell, driver, clock, audit, begun }
     }
 
     /// Whether the message is one of a conversation, or begins one; it has been dealt with then.
@@ -231,7 +234,7 @@ impl Authentication {
                 return;
             }
         };
-        tracing::info!("Authenticating {client}");
+        tracing::debug!("Authenticating {client}");
         let attempt = self.attempts.fetch_add(1, Ordering::Relaxed);
         self.senders.greet(from, &origin);
         let is_bound = self.senders.are_others_bound(&client, &origin);
@@ -259,10 +262,13 @@ impl Authentication {
                     self.shell.network.send(&from, &to, &message.full_name(), &message.encode());
                 }
                 AuthOutput::Settled { attempt, client, proved } => {
+                    let conversation = state.remove(attempt);
                     if let Err(why) = &proved {
                         tracing::warn!("Failed to authenticate {client}: {why}");
+                        if let Some(one) = conversation.as_ref().filter(|one| !one.principal.is_empty()) {
+                            self.audit.failed_login(&client, one.origin.peer, &one.principal, why);
+                        }
                     }
-                    let conversation = state.remove(attempt);
                     self.settled(attempt, client, proved.ok(), conversation);
                 }
                 AuthOutput::Ignored { attempt, from } => {

@@ -21,6 +21,7 @@ use super::views::pieces::Pieces;
 use super::views::sight::Sight;
 use super::{Parts, explain, legacy, metrics, operator_api, scheduler_api, views};
 use crate::acls::{self, Asker};
+use crate::audit;
 use crate::common::{self, Common, Shared};
 use crate::driver::Driver;
 use crate::firewall::Firewall;
@@ -118,8 +119,26 @@ impl Handler {
         }
     }
 
+    /// Checks a request before its body is read.
+    fn check(&self, request: &mut Request) -> Result<BodyRule, Box<Response>> {
+        let found = self.routes.find(&request.path);
+        self.common.firewall.check(&self.closed, &request.path, found.as_ref())?;
+        let Some(found) = found else { return Err(Box::new(Response::error(StatusCode::NOT_FOUND))) };
+        origin::check(request)?;
+        request.principal = self.realms.principal(realm(*found.route), request)?;
+        Ok(BodyRule::Whole { limit: body_limit(*found.route) })
+    }
+
+    async fn respond(&self, request: &Request) -> Response {
+        match self.routes.find(&request.path) {
+            Some(found) => self.answer(*found.route, found.rest, request).await,
+            None => Response::error(StatusCode::NOT_FOUND),
+        }
+    }
+
     async fn answer(&self, route: Route, rest: &str, request: &Request) -> Response {
         let principal = request.principal.clone();
+        audit::note_principal(principal.as_ref());
         if let Some(standby) = self.standby.as_ref().filter(|_| is_leaders(route)) {
             return match route {
                 Route::Redirect if !rest.is_empty() => Response::not_found(),
@@ -185,6 +204,17 @@ impl Handler {
     /// 403.
     pub(super) fn must_read(&self, path: &str, asker: &Asker) -> Result<(), Box<Response>> {
         asker.may_read_log(&self.common, path).unwrap_or(Ok(()))
+    }
+
+    /// Writes a message that asks for a change into the audit log.
+    fn audit_message(&self, message: &wire::libprocess::Message, decoded: &Message) {
+        if !self.common.audit.is_on() {
+            return;
+        }
+        if let Some(asked) = audit::master_message(decoded) {
+            let principal = self.driver.look(|live| live.principal(&message.from));
+            self.common.audit.message(asked, &message.from, message.origin.peer, principal.as_deref());
+        }
     }
 
     /// Writes a document off the reactor's thread.
@@ -292,19 +322,12 @@ fn closed(firewall: &Firewall, routes: &Table<Route>) -> Vec<Route> {
 
 impl wire::http::Handler for Handler {
     fn admit(&self, request: &mut Request) -> Result<BodyRule, Box<Response>> {
-        let found = self.routes.find(&request.path);
-        self.common.firewall.check(&self.closed, &request.path, found.as_ref())?;
-        let Some(found) = found else { return Err(Box::new(Response::error(StatusCode::NOT_FOUND))) };
-        origin::check(request)?;
-        request.principal = self.realms.principal(realm(*found.route), request)?;
-        Ok(BodyRule::Whole { limit: body_limit(*found.route) })
+        let checked = self.check(request);
+        self.common.audit.admitted(request, checked)
     }
 
     async fn handle(&self, request: Request) -> Response {
-        match self.routes.find(&request.path) {
-            Some(found) => self.answer(*found.route, found.rest, &request).await,
-            None => Response::error(StatusCode::NOT_FOUND),
-        }
+        self.common.audit.observe(request, async |request| self.respond(&request).await).await
     }
 }
 
@@ -339,6 +362,7 @@ impl MessageSink for Handler {
                 if !self.senders.admit(&message.from, &message.origin, kind) {
                     return Delivery::Forged;
                 }
+                self.audit_message(&message, &decoded);
                 self.driver.submit(Input::Message { from: message.from, message: decoded });
                 return Delivery::Accepted;
             }

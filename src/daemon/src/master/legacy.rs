@@ -18,6 +18,7 @@ use super::scheduler_api::respond;
 use super::views::settings;
 use super::views::sight::Sight;
 use crate::acls::Asker;
+use crate::audit;
 use crate::common;
 
 /// An older endpoint.
@@ -96,12 +97,16 @@ pub(super) async fn answer(
     if method == "GET" {
         return Response::ok_jsonp(document(handler, endpoint, asker).await, request.query.get("jsonp"));
     }
+    audit::note_path(method, endpoint.path());
     let principal = asker.principal;
     if endpoint == Endpoint::Quota && method == "DELETE" {
         return remove_quota(handler, rest, principal).await;
     }
     match to_call(endpoint, request) {
-        Ok(call) => change(handler, call, principal).await,
+        Ok(call) => {
+            audit::note_call(|| audit::master_call(&call));
+            change(handler, call, principal).await
+        }
         Err(text) => Response::bad_request(text),
     }
 }
@@ -137,6 +142,7 @@ async fn remove_quota(handler: &Handler, role: &str, principal: Option<Arc<str>>
     let mut call = Call::default();
     call.set_type(Type::RemoveQuota);
     call.remove_quota = Some(call::RemoveQuota { role: role.to_owned() });
+    audit::note_call(|| audit::master_call(&call));
     let outcome = decide(handler, call, principal).await;
     match outcome {
         Some(mut answer) => {

@@ -44,6 +44,7 @@ use wire::libprocess::Network;
 
 use crate::address::{Identity, identity, ip_number};
 use crate::answers::Answers;
+use crate::audit::Audit;
 use crate::clock::Clock;
 use crate::common::{Common, LogLevel, MESOS_VERSION, strict_peers};
 use crate::connections::connections;
@@ -70,6 +71,7 @@ pub struct RunningMaster {
     server: wire::http::Running,
     /// What leads, or waits until it may.
     core: JoinHandle<anyhow::Result<()>>,
+    audit: Audit,
 }
 
 /// All that a master is made of, except for what it remembers.
@@ -125,9 +127,11 @@ pub async fn start(mut given: Flags, log_level: Arc<LogLevel>) -> anyhow::Result
         files: Files::default(),
         firewall,
         log_level,
+        audit: Audit::start(Part::Master, &flags.audit)?,
         strict_peers: strict_peers(),
     });
     common.attach_log("/master/log");
+    let audit = common.audit.clone();
     let clock = Clock::start();
     let parts = Parts { common, flags, info, pid, clock, started: clock.now() };
     let served = parts.serve(registry, group.is_some().then(|| standby.clone()))?;
@@ -137,7 +141,7 @@ pub async fn start(mut given: Flags, log_level: Arc<LogLevel>) -> anyhow::Result
         Some(group) => tokio::spawn(election::contend(parts, group, served, switch, standby)),
         None => tokio::spawn(served.run()),
     };
-    Ok(RunningMaster { address, server, core })
+    Ok(RunningMaster { address, server, core, audit })
 }
 
 impl Parts {
@@ -146,7 +150,7 @@ impl Parts {
         let flags = &*self.flags;
         let core_config = config::config(flags)?;
         let known = credentials::of_list("credentials", flags.access.credentials.as_deref())?;
-        let realms = realms::read(&flags.access, known.clone())?;
+        let realms = realms::read(&flags.access, known.clone())?.audited(self.common.audit.clone());
         let hostname = self.info.hostname.as_deref().unwrap_or_default();
         let authenticator = authentication::authenticator(&flags.access, known, hostname)?;
         let seed = u64::from_le_bytes(crate::random::bytes());
@@ -160,7 +164,7 @@ impl Parts {
         };
         let authorizer = core_config.authorizer.clone();
         let core = Master::new(core_config, self.info.clone(), registry.registry(), seed, start);
-        let driver = Driver::new(Live::new(core, recording), self.clock);
+        let driver = Driver::audited(Live::new(core, recording), self.clock, self.common.audit.clone());
 
         let exited = driver.clone();
         let connections = self.common.connections.clone();
@@ -177,8 +181,9 @@ impl Parts {
             authorizer,
             exit,
         });
+        let audit = self.common.audit.clone();
         let authentication =
-            Authentication::new(authenticator, senders.clone(), shell.clone(), driver.clone(), self.clock);
+            Authentication::new(authenticator, senders.clone(), shell.clone(), driver.clone(), self.clock, audit);
         let authentication = Arc::new(authentication);
         let mut tasks = JoinSet::new();
         let watch = authentication.clone().watch();
@@ -281,6 +286,7 @@ impl RunningMaster {
             }
             self.server.stop().await;
         }
+        self.audit.flush().await;
         result
     }
 }

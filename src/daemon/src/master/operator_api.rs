@@ -18,6 +18,7 @@ use super::scheduler_api::{respond, respond_or_fail};
 use super::views::sight::Sight;
 use super::{metrics, own_calls, validate, views};
 use crate::acls::Asker;
+use crate::audit;
 use crate::codec;
 use crate::common::{calls, judged, unknown_call};
 use crate::streams::encode_v1;
@@ -34,6 +35,7 @@ pub(super) async fn answer(handler: &Handler, request: &Request, asker: Asker) -
 
 fn check(request: &Request) -> Result<(Call, Encoding), Box<Response>> {
     let (call, _) = decode_call(request, codec::master_call)?;
+    audit::note_call(|| audit::master_call(&call));
     if let Err(why) = validate::operator_call(&call) {
         unknown_call::log(request, |number| Some(Type::try_from(number).ok()?.as_str_name()));
         return Err(Box::new(Response::bad_request(format!("Failed to validate master::Call: {why}"))));

@@ -57,6 +57,11 @@ impl Live {
         (self.core.snapshot(), self.runs.clone())
     }
 
+    /// The principal that a libprocess client has proved to be.
+    pub(super) fn principal(&self, pid: &Pid) -> Option<Arc<str>> {
+        self.core.principal(pid)
+    }
+
     /// The policies of holding and refusal.
     pub(super) fn policies(&mut self) -> Policies {
         self.core.policies().clone()

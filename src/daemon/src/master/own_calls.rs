@@ -21,6 +21,7 @@ use super::scheduler_api::respond_or_fail;
 use super::views::sight::Sight;
 use super::{explain, fairness};
 use crate::acls::{self, Asker};
+use crate::audit::{self, Asked, Target};
 
 /// A call of tepui's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +67,7 @@ pub(super) fn find(request: &Request) -> Option<(Own, Value)> {
 }
 
 pub(super) async fn answer(handler: &Handler, request: &Request, own: Own, mut call: Value, asker: Asker) -> Response {
+    audit::note_call(|| asked(own, &call));
     match accepted_encoding(request) {
         Ok(_)
             if request
@@ -117,6 +119,19 @@ pub(super) async fn answer(handler: &Handler, request: &Request, own: Own, mut c
                 Some(Err(why)) => Response::bad_request(format!("Invalid policies: {why}")),
                 None => Response::bad_request("Expecting 'update_policies.policies' to be present"),
             }
+        }
+    }
+}
+
+/// The change that a call asks for; none if it reads.
+fn asked(own: Own, call: &Value) -> Option<Asked> {
+    match own {
+        Own::GetPolicies | Own::GetFairness | Own::Explain => None,
+        Own::UpdatePolicies => Some(Asked::new("UPDATE_POLICIES", Target::default())),
+        Own::KillTask => {
+            let id = |field: &str| call["kill_task"][field]["value"].as_str().unwrap_or_default();
+            let target = Target::default().with("framework", id("framework_id")).with("task", id("task_id"));
+            Some(Asked::new("KILL_TASK", target))
         }
     }
 }

@@ -13,6 +13,7 @@ use wire::negotiate::{accepted_encoding, decode_call};
 
 use super::handler::Handler;
 use super::outputs::Outcome;
+use crate::audit;
 use crate::codec;
 use crate::common::judged;
 use crate::rejection::rejection;
@@ -55,6 +56,7 @@ pub(super) async fn answer(handler: &Handler, request: &Request, principal: Opti
 
 fn check(refused: &Refused, request: &Request, principal: Option<&str>) -> Result<Box<Call>, Box<Response>> {
     let (call, _) = decode_call(request, codec::scheduler_call)?;
+    audit::note_call(|| audit::scheduler_call(&call));
     if let Err(why) = master::validate_call(&call).and_then(|()| validate_principal(&call, principal)) {
         refused.count(call.r#type());
         return Err(Box::new(Response::bad_request(format!("Failed to validate scheduler::Call: {why}"))));

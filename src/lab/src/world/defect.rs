@@ -218,7 +218,7 @@ impl<O: Observer> World<O> {
 
     /// What a master answers to a call.
     pub(super) fn spoiled_answer(&mut self) -> Option<CallError> {
-        let error = CallError { kind: ErrorKind::Unimplemented, text: String::new() };
+        let error = CallError::new(ErrorKind::Unimplemented, "");
         self.spoils(Defect::RefusedCalls).then_some(error)
     }
 

@@ -179,6 +179,7 @@ impl Master {
     /// The offers are not what they should be: none is used, tasks are dropped, operations fail.
     fn refuse_accept(&mut self, key: FrameworkKey, call: Accept, why: &str, out: &mut Outbox) {
         out.warn(format!("Refusing an ACCEPT: {why}"));
+        self.refuse_offers(key, why, out);
         for id in &call.offer_ids {
             if let Some(offer) = self.offers.find_own(&id.value, key) {
                 self.discard_offer(offer, None, OfferEnd::Rescinded);
@@ -242,6 +243,7 @@ impl Master {
         out: &mut Outbox,
     ) {
         out.warn(format!("Refusing an operation: {message}"));
+        self.refuse_operation(key, operation, message, out);
         let Some(operation_id) = operation.id.clone() else { return };
         if self.framework(key).is_some_and(|framework| framework.pid().is_some()) {
             self.frameworks.tell_error(key, message, out);

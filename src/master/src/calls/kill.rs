@@ -16,7 +16,7 @@ impl Master {
         self.count(Counter::MessagesKillTask);
         let task = self.task_by_id(key, &call.task_id.value).and_then(|task| self.task(key, task)).cloned();
         let Some(task) = task else {
-            out.info(format!("Told to kill task {}, which is not known", call.task_id.value));
+            out.warn(format!("Told to kill task {}, which is not known", call.task_id.value));
             let task = reconcile::Task { task_id: call.task_id, slave_id: call.slave_id };
             self.reconcile(key, Reconcile { tasks: vec![task] }, out);
             return;

@@ -13,6 +13,7 @@ use super::accept::{Deal, tasks_of};
 use super::normalize;
 use crate::io::{Outbox, Output};
 use crate::master::Master;
+use crate::refusals::Fault;
 use crate::state::{Agent, AgentKey, Executor, FrameworkKey, Task, TaskKey};
 use crate::tasks::{MasterStatus, task_of};
 use crate::validate::{self, Launch, Needs};
@@ -58,6 +59,8 @@ impl Master {
         out: &mut Outbox,
     ) {
         out.warn(format!("Refusing task '{}': {message}", task.task_id.value));
+        let is_denied = matches!(reason, Reason::TaskUnauthorized | Reason::TaskGroupUnauthorized);
+        self.refuse_launch(key, task, Fault::of(is_denied, &*message), out);
         let status = MasterStatus {
             task_id: task.task_id.clone(),
             state: TaskState::TaskError,

@@ -63,7 +63,8 @@ impl Master {
             subscription.info.principal = principal.map(|name| name.to_string());
         }
         if let Err(message) = self.check_subscription(&mut subscription) {
-            out.info(format!("Refusing a subscription: {message}"));
+            out.warn(format!("Refusing a subscription: {message}"));
+            self.refuse_subscription(None, &subscription.info, &message, out);
             out.push(Output::SchedulerEvent { stream, event: Arc::new(events::error(message)) });
             out.push(Output::CloseStream { stream });
             return;
@@ -84,7 +85,8 @@ impl Master {
         }
         let checked = self.check_subscription(&mut subscription);
         if let Err(message) = checked.and_then(|()| self.check_driver(&from, &subscription.info)) {
-            out.info(format!("Refusing a subscription of {from}: {message}"));
+            out.warn(format!("Refusing a subscription of {from}: {message}"));
+            self.refuse_subscription(Some(&from), &subscription.info, &message, out);
             out.push(Output::send(&from, FrameworkErrorMessage { message }));
             return;
         }
@@ -97,6 +99,7 @@ impl Master {
             }
             (Some(owner), _) if known != Some(owner) => {
                 out.warn(format!("Dropping a subscription of {from}: it is another framework's process"));
+                self.refuse_subscription(Some(&from), &subscription.info, "it is another framework's process", out);
             }
             (_, None) => self.add_subscribed(subscription, Connection::Driver(from), out),
             (_, Some(key)) => self.subscribe_driver_again(key, from, subscription, out),

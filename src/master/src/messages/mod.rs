@@ -25,6 +25,9 @@ use crate::master::Master;
 use crate::message::Message;
 use crate::state::AgentKey;
 
+/// The name of the registration of an agent in the audit log, with an id or without.
+pub(crate) const REGISTRATION: &str = "RegisterSlaveMessage";
+
 impl Master {
     /// Takes one libprocess message.
     pub(crate) fn message(&mut self, from: Pid, message: Message, out: &mut Outbox) {
@@ -52,7 +55,7 @@ impl Master {
             Message::SubmitScheduler(_) => out.push(Output::send(&from, SubmitSchedulerResponse { okay: false })),
             Message::DeactivateFramework(message) => {
                 self.count(Counter::MessagesDeactivateFramework);
-                if let Some(key) = self.driver(&from, &message.framework_id, out) {
+                if let Some(key) = self.driver(&from, &message.framework_id, "DeactivateFrameworkMessage", out) {
                     self.deactivate_framework(key, out);
                 }
             }

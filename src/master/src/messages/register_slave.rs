@@ -9,6 +9,8 @@ use crate::agents::{Arrival, total_of};
 use crate::counters::Counter;
 use crate::io::{Outbox, Output};
 use crate::master::Master;
+use crate::messages::REGISTRATION;
+use crate::refusals::Fault;
 use crate::registry::RegistryOp;
 use crate::state::{AgentCapabilities, MachineKey};
 use crate::validate;
@@ -21,7 +23,9 @@ impl Master {
             return;
         }
         if let Err(why) = validate::registration(&message) {
-            out.warn(format!("Ignoring the registration of agent {from} ({}): {why}", message.slave.hostname));
+            let host = &message.slave.hostname;
+            out.warn(format!("Ignoring the registration of agent {from} ({host}): {why}"));
+            self.refuse_message(&from, REGISTRATION, ("hostname", host), Fault::Invalid(why.to_string()), out);
             return;
         }
         if !self.may_be_here(&from, &message.slave, message.version.as_deref(), out) {
@@ -64,11 +68,14 @@ impl Master {
         }
         if self.maintenance.is_down(&MachineKey::of_process(&info.hostname, from)) {
             out.warn(format!("Refusing the agent at {from} ({}): its machine is down", info.hostname));
+            let fault = Fault::Denied("its machine is down".to_owned());
+            self.refuse_message(from, REGISTRATION, ("hostname", &info.hostname), fault, out);
             out.push(Output::send(from, ShutdownMessage { message: Some("Machine is `DOWN`".to_owned()) }));
             return false;
         }
         if let Err(why) = validate::agent_fits(info, version, &self.info, &self.config) {
             out.warn(format!("Ignoring agent {from} ({}): {why}", info.hostname));
+            self.refuse_message(from, REGISTRATION, ("hostname", &info.hostname), Fault::Invalid(why.to_string()), out);
             return false;
         }
         true

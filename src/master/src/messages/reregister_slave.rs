@@ -8,9 +8,13 @@ use crate::agents::{Arrival, Returning, Standing};
 use crate::counters::Counter;
 use crate::io::{Outbox, Output};
 use crate::master::Master;
+use crate::refusals::Fault;
 use crate::registry::RegistryOp;
 use crate::state::AgentKey;
 use crate::validate;
+
+/// The name of the message.
+const REREGISTRATION: &str = "ReregisterSlaveMessage";
 
 impl Master {
     /// Takes an agent back: one that is registered, recovered, unreachable or unknown alike.
@@ -21,13 +25,16 @@ impl Master {
         }
         let text = message.slave.id.as_ref().map(|id| id.value.as_str()).unwrap_or_default();
         if self.absent.is_gone(text) {
-            shut_down(&from, "Agent has been marked gone", out);
+            let why = "Agent has been marked gone";
+            self.refuse_message(&from, REREGISTRATION, ("agent", text), Fault::Denied(why.to_owned()), out);
+            shut_down(&from, why, out);
             return;
         }
         let id = match validate::reregistration(&message) {
             Ok(id) => id,
             Err(why) => {
                 out.warn(format!("Ignoring the reregistration of agent {text} ({from}): {why}"));
+                self.refuse_message(&from, REREGISTRATION, ("agent", text), Fault::Invalid(why.to_string()), out);
                 return;
             }
         };
@@ -37,7 +44,9 @@ impl Master {
         let known = self.agent_by_id(id.as_str());
         if known.is_some_and(|key| self.moved(key, &from, &message.slave.hostname)) {
             out.warn(format!("Agent {id} comes back from another address: {from}"));
-            shut_down(&from, "Agent attempted to reregister with different IP / hostname", out);
+            let why = "Agent attempted to reregister with different IP / hostname";
+            self.refuse_message(&from, REREGISTRATION, ("agent", id.as_str()), Fault::Denied(why.to_owned()), out);
+            shut_down(&from, why, out);
             return;
         }
         match returning(from.clone(), message) {

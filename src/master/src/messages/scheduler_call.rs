@@ -8,6 +8,7 @@ use crate::counters::Counter;
 use crate::frameworks::Subscription;
 use crate::io::Outbox;
 use crate::master::Master;
+use crate::refusals::Fault;
 use crate::state::FrameworkKey;
 
 impl Master {
@@ -16,6 +17,8 @@ impl Master {
         if let Err(why) = validate_call(&call) {
             self.count(Counter::DroppedMessages);
             out.warn(format!("Dropping a call of {from}: {why}"));
+            let id = call.framework_id.as_ref().map_or("", |id| &id.value);
+            self.refuse_message(&from, call.r#type().as_str_name(), ("framework", id), Fault::Invalid(why), out);
             return;
         }
         if call.r#type() == scheduler::call::Type::Subscribe {
@@ -25,19 +28,27 @@ impl Master {
             return;
         }
         let id = call.framework_id.clone().unwrap_or_default();
-        if let Some(key) = self.driver(&from, &id, out) {
+        if let Some(key) = self.driver(&from, &id, call.r#type().as_str_name(), out) {
             self.driver_calls(key, call, out);
         }
     }
 
     /// The framework of that id, if the sender is its process.
-    pub(crate) fn driver(&mut self, from: &Pid, id: &mesos::FrameworkId, out: &mut Outbox) -> Option<FrameworkKey> {
+    pub(crate) fn driver(
+        &mut self,
+        from: &Pid,
+        id: &mesos::FrameworkId,
+        call: &'static str,
+        out: &mut Outbox,
+    ) -> Option<FrameworkKey> {
         let key = self.framework_by_id(&id.value);
         if key.is_some() && self.frameworks.key_of_pid(from) == key {
             return key;
         }
         self.count(Counter::DroppedMessages);
         out.warn(format!("Dropping a message of {from}: framework {} is not its own", id.value));
+        let fault = Fault::Denied("the framework is not the sender's".to_owned());
+        self.refuse_message(from, call, ("framework", &id.value), fault, out);
         None
     }
 }

@@ -83,7 +83,7 @@ impl Master {
         check(operation, Requester { principal, framework: None }, agent).map_err(invalid)?;
         if let Err(why) = self.authorize_operation(principal, operation) {
             out.warn(format!("Refusing a call of {}: {why}", principal.unwrap_or("a client without a principal")));
-            return Err(CallError::new(ErrorKind::Forbidden, ""));
+            return Err(CallError::forbidden(why));
         }
         let operation = without_allocations(operation);
         let conversions = resources::conversions(&operation).map_err(|why| invalid(why.to_string()))?;

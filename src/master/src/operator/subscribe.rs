@@ -66,7 +66,7 @@ impl Master {
     ) {
         while self.subscribers.len() >= self.config.max_operator_event_stream_subscribers.max(1) {
             if let Some(oldest) = self.subscribers.pop_oldest() {
-                out.info("Closing the oldest operator's stream: there are too many");
+                out.warn("Closing the oldest operator's stream: there are too many");
                 out.push(Output::CloseStream { stream: oldest });
             }
         }

@@ -128,7 +128,7 @@ async fn serve_http<H: Handler, S: MessageSink>(
             }
             _ = check.tick() => {
                 if control.owes() && control.written() == written {
-                    tracing::info!(%peer, "a client does not read its answer: cut off");
+                    tracing::warn!(%peer, "a client does not read its answer: cut off");
                     return;
                 }
                 written = control.written();

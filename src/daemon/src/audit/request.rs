@@ -1,0 +1,179 @@
+//! What is known about an HTTP request while it is answered: its principal, its call, the rule that refuses it.
+//!
+//! Each step of the answer notes what it knows, and the line is written when there is an answer. The notes belong to
+//! the task of the request, so that the steps need not pass them on. A request without the note of a call is no change,
+//! and has no line.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use base::lock;
+use wire::http::{Method, Request, Response, StatusCode};
+
+use super::Audit;
+use super::calls::Asked;
+use super::entry::{Decision, Entry, Target, bounded, now};
+
+tokio::task_local! {
+    static NOTES: Notes;
+}
+
+/// The notes about a request.
+pub(crate) type Notes = Arc<Mutex<Noted>>;
+
+/// What is known about a request.
+#[derive(Debug, Default)]
+pub(crate) struct Noted {
+    principal: Option<Arc<str>>,
+    asked: Option<Asked>,
+    /// Whether the body was decoded: texts of answers about others repeat parts of it, which may be secret.
+    is_decoded: bool,
+    rule: Option<String>,
+}
+
+impl Audit {
+    /// Answers a request, and writes its line if it asks for a change.
+    pub(crate) async fn observe(&self, request: Request, answer: impl AsyncFnOnce(Request) -> Response) -> Response {
+        if !self.is_on() {
+            return answer(request).await;
+        }
+        let notes = Notes::default();
+        let mut observed = Observed {
+            audit: self,
+            notes: notes.clone(),
+            peer: request.peer,
+            method: request.method.clone(),
+            path: bounded(&request.path),
+            is_answered: false,
+        };
+        let response = NOTES.scope(notes, answer(request)).await;
+        observed.is_answered = true;
+        observed.write(Some(&response));
+        response
+    }
+}
+
+impl Audit {
+    /// Passes on what the check of a request before its body has led to, and writes a line if it forbids a change: by
+    /// the firewall, or as a request of another origin.
+    pub(crate) fn admitted<T>(&self, request: &Request, checked: Result<T, Box<Response>>) -> Result<T, Box<Response>> {
+        let is_read = request.method == Method::GET || request.method == Method::HEAD;
+        if let Err(refusal) = &checked
+            && refusal.status() == StatusCode::FORBIDDEN
+            && !is_read
+        {
+            let path = bounded(&request.path);
+            let notes = Notes::default();
+            lock(&notes).asked = Some(path_call(&request.method, &path));
+            let (peer, method) = (request.peer, request.method.clone());
+            let observed = Observed { audit: self, notes, peer, method, path, is_answered: true };
+            observed.write(Some(refusal));
+        }
+        checked
+    }
+}
+
+/// A request that is being answered. If the client goes away before, the line is written without a status: the change
+/// may have been carried out.
+struct Observed<'a> {
+    audit: &'a Audit,
+    notes: Notes,
+    peer: SocketAddr,
+    method: Method,
+    path: String,
+    is_answered: bool,
+}
+
+impl Observed<'_> {
+    fn write(&self, response: Option<&Response>) {
+        let noted = std::mem::take(&mut *lock(&self.notes));
+        let status = response.map(Response::status);
+        let is_read = self.method == Method::GET || self.method == Method::HEAD;
+        let asked = match noted.asked {
+            Some(asked) => asked,
+            // Refused before it was decoded: by the firewall, or as a request of another origin.
+            None if status == Some(StatusCode::FORBIDDEN) && !is_read => path_call(&self.method, &self.path),
+            None => return,
+        };
+        let decision = status.map_or(Decision::Received, Decision::of);
+        let rule = noted.rule.or_else(|| match decision {
+            Decision::Allowed | Decision::Received => None,
+            Decision::Invalid if !noted.is_decoded => Some("the request cannot be decoded".to_owned()),
+            Decision::Denied | Decision::Invalid | Decision::Failed => {
+                let body = response?.body()?;
+                Some(bounded(&String::from_utf8_lossy(&body[..body.len().min(1024)])))
+            }
+        });
+        self.audit.write(Entry {
+            time: now(),
+            principal: noted.principal.as_deref().map(bounded),
+            address: Some(self.peer),
+            pid: None,
+            call: asked.call.into_owned(),
+            target: asked.target,
+            decision,
+            status: status.map(|status| status.as_u16()),
+            rule,
+        });
+    }
+}
+
+impl Drop for Observed<'_> {
+    fn drop(&mut self) {
+        if !self.is_answered {
+            self.write(None);
+        }
+    }
+}
+
+/// A change that is named by its path.
+fn path_call(method: &Method, path: &str) -> Asked {
+    Asked { call: format!("{method} {path}").into(), target: Target::default() }
+}
+
+fn note(change: impl FnOnce(&mut Noted)) {
+    // Without an audit log there are no notes.
+    let _ = NOTES.try_with(|notes| change(&mut lock(notes)));
+}
+
+/// Notes the authenticated principal.
+pub(crate) fn note_principal(principal: Option<&Arc<str>>) {
+    note(|noted| noted.principal = principal.cloned());
+}
+
+/// Notes that the request asks an older endpoint for a change, before its body is decoded.
+pub(crate) fn note_path(method: &str, path: &str) {
+    note(|noted| {
+        noted.asked = Some(Asked { call: format!("{method} {path}").into(), target: Target::default() });
+    });
+}
+
+/// Notes the decoded call, if it asks for a change. An endpoint that was noted before keeps its name.
+pub(crate) fn note_call(asked: impl FnOnce() -> Option<Asked>) {
+    note(|noted| {
+        noted.is_decoded = true;
+        let Some(asked) = asked() else { return };
+        match &mut noted.asked {
+            Some(known) => known.target = asked.target,
+            none => *none = Some(asked),
+        }
+    });
+}
+
+/// Notes the rule that refuses the request.
+pub(crate) fn note_rule(rule: impl FnOnce() -> String) {
+    note(|noted| noted.rule = Some(bounded(&rule())));
+}
+
+/// The notes of the current request, for another thread.
+pub(crate) fn current() -> Option<Notes> {
+    NOTES.try_with(Clone::clone).ok()
+}
+
+/// Does something on another thread with the notes of a request.
+pub(crate) fn within<T>(notes: Option<Notes>, action: impl FnOnce() -> T) -> T {
+    match notes {
+        Some(notes) => NOTES.sync_scope(notes, action),
+        None => action(),
+    }
+}

@@ -1,0 +1,223 @@
+//! Limits the lines of the ordinary log by the place in the code that writes them: clients without any permission can
+//! cause lines.
+//!
+//! Warnings report bad input, or something lost. Of more than [`WARNINGS_MAX`] a minute of one place the others are
+//! counted, and one line reports their number and one of them. Lines at INFO report changes of the cluster, of which a
+//! large cluster has many at once: their limit is only what no healthy cluster reaches. Errors, and lines at DEBUG,
+//! which an operator switches on for a while, have no limit.
+
+use std::fmt::{self, Write as _};
+use std::io;
+use std::panic::Location;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use base::lock;
+use rustc_hash::FxHashMap;
+use tracing::callsite::Identifier;
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::Layer;
+use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::Context;
+
+use crate::window::{Window, instant};
+
+/// Maximum number of warnings a minute of one place in the code.
+const WARNINGS_MAX: u32 = 200;
+/// Maximum number of lines at INFO a minute of one place: twice the agents of a large cluster that register anew.
+const INFOS_MAX: u32 = 20_000;
+/// Maximum length of a line in bytes: names that clients choose are in lines.
+const LINE_MAX: usize = 4096;
+/// Maximum length of the line in a report.
+const SAMPLE_MAX: usize = 200;
+/// How often numbers of left-out lines are reported.
+const REPORT: Duration = Duration::from_secs(10);
+
+/// The target of lines that are limited before they are events: those of cores, and reports.
+pub(crate) const COUNTED: &str = "counted";
+
+/// A place in the code.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Place {
+    /// One of `tracing`'s macros.
+    Callsite(Identifier),
+    /// File, line and column in a core.
+    Core(&'static str, u32, u32),
+}
+
+impl From<&'static Location<'static>> for Place {
+    fn from(at: &'static Location<'static>) -> Place {
+        Place::Core(at.file(), at.line(), at.column())
+    }
+}
+
+/// The lines of a place.
+#[derive(Debug)]
+struct Lines {
+    window: Window,
+    level: Level,
+    /// The first one that was left out.
+    sample: String,
+}
+
+static LINES: Mutex<Option<FxHashMap<Place, Lines>>> = Mutex::new(None);
+
+/// Whether a line may be written; otherwise it is counted. `text` returns the line.
+pub(crate) fn admits(place: Place, level: Level, text: impl FnOnce() -> String) -> bool {
+    let max = match level {
+        Level::WARN => WARNINGS_MAX,
+        Level::INFO => INFOS_MAX,
+        _ => return true,
+    };
+    let now = instant();
+    let mut all = lock(&LINES);
+    let new = || Lines { window: Window::new(now), level, sample: String::new() };
+    let lines = all.get_or_insert_default().entry(place).or_insert_with(new);
+    let is_first = !lines.window.is_waiting();
+    let admitted = lines.window.admits(now, max);
+    if !admitted && is_first {
+        lines.sample = text().chars().take(SAMPLE_MAX).collect();
+    }
+    admitted
+}
+
+/// Reports the left-out lines of periods that are over, as long as it is polled.
+pub(crate) async fn report_regularly() {
+    loop {
+        tokio::time::sleep(REPORT).await;
+        report(false);
+    }
+}
+
+/// Reports left-out lines: those of periods that are over, or all at the end of the process.
+pub(crate) fn report(is_end: bool) {
+    let mut reports = Vec::new();
+    for lines in lock(&LINES).iter_mut().flat_map(FxHashMap::values_mut) {
+        let now = instant();
+        let count = if is_end { lines.window.end(now) } else { lines.window.take_left_out(now) };
+        reports.extend(count.map(|count| (lines.level, count, std::mem::take(&mut lines.sample))));
+    }
+    for (level, count, sample) in reports {
+        let text = format!("{count} more lines of this kind were left out within a minute, such as: {sample}");
+        if level == Level::WARN {
+            tracing::warn!(target: COUNTED, "{text}");
+        } else {
+            tracing::info!(target: COUNTED, "{text}");
+        }
+    }
+}
+
+/// Drops events above the limit of their place.
+#[derive(Debug)]
+pub(crate) struct Limit {
+    /// Whether an event is written at all.
+    pub(crate) is_wanted: fn(&str, &Level) -> bool,
+}
+
+impl<S: Subscriber> Layer<S> for Limit {
+    fn event_enabled(&self, event: &Event<'_>, _: Context<'_, S>) -> bool {
+        let data = event.metadata();
+        if data.target() == COUNTED || !(self.is_wanted)(data.target(), data.level()) {
+            return true;
+        }
+        admits(Place::Callsite(data.callsite()), *data.level(), || {
+            let mut text = Text::default();
+            event.record(&mut text);
+            text.0
+        })
+    }
+}
+
+/// An event's message with its fields.
+#[derive(Default)]
+struct Text(String);
+
+impl Visit for Text {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        let gap = if self.0.is_empty() { "" } else { " " };
+        // Writing to a string does not fail.
+        let _ = match field.name() {
+            "message" => write!(self.0, "{gap}{value:?}"),
+            name => write!(self.0, "{gap}{name}={value:?}"),
+        };
+    }
+}
+
+/// Writes lines that are not longer than [`LINE_MAX`]. An event is one call of `write`.
+#[derive(Debug)]
+pub(crate) struct Short<W>(pub(crate) W);
+
+impl<'a, M: MakeWriter<'a>> MakeWriter<'a> for Short<M> {
+    type Writer = Short<M::Writer>;
+
+    fn make_writer(&'a self) -> Short<M::Writer> {
+        Short(self.0.make_writer())
+    }
+}
+
+impl<W: io::Write> io::Write for Short<W> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        if line.len() <= LINE_MAX {
+            return self.0.write(line);
+        }
+        let end = (LINE_MAX - 3..LINE_MAX).rev().find(|at| line[*at] & 0xc0 != 0x80).unwrap_or(LINE_MAX);
+        self.0.write_all(&[&line[..end], "…\n".as_bytes()].concat())?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::sync::Arc;
+
+    use tracing_subscriber::layer::SubscriberExt;
+
+    use super::*;
+
+    /// A log in memory.
+    #[derive(Clone, Default)]
+    struct Memory(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Memory {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            lock(&self.0).write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn warnings_of_one_place_have_a_limit_and_are_counted() {
+        let memory = Memory::default();
+        let log = memory.clone();
+        let format = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(Short(move || log.clone()));
+        let subscriber = tracing_subscriber::registry().with(format).with(Limit { is_wanted: |_, _| true });
+        tracing::subscriber::with_default(subscriber, || {
+            (0..WARNINGS_MAX + 50).for_each(|number| tracing::warn!(number, "a flood"));
+            tracing::warn!("another line");
+            (0..WARNINGS_MAX + 50).for_each(|_| tracing::error!("an error"));
+            tracing::warn!("{}", "é".repeat(LINE_MAX));
+            report(true);
+        });
+        let text = String::from_utf8(lock(&memory.0).clone()).unwrap();
+        let count = |words: &str| text.lines().filter(|line| line.contains(words)).count();
+        assert_eq!(count("a flood number=0") + count("another line"), 2);
+        assert_eq!(count("an error"), WARNINGS_MAX as usize + 50);
+        assert_eq!(count("a flood"), WARNINGS_MAX as usize + 1);
+        assert_eq!(
+            count(&format!(
+                "50 more lines of this kind were left out within a minute, such as: a flood number={WARNINGS_MAX}"
+            )),
+            1
+        );
+        assert!(text.lines().all(|line| line.len() <= LINE_MAX + 3) && count("éé…") == 1);
+    }
+}
