@@ -13,6 +13,7 @@ use wire::libprocess::{Delivery, MessageSink};
 use wire::route::Table;
 
 use super::outputs::Shell;
+use super::realms::{self, Client};
 use super::{attach, executor_api, metrics, operator_api, views};
 use crate::acls::Asker;
 use crate::common::{self, Common, Shared};
@@ -73,6 +74,22 @@ impl Handler {
     /// What the agent looks like after everything that was asked for before.
     pub(super) async fn snapshot(&self) -> Arc<Snapshot> {
         self.driver.read(Agent::snapshot).await
+    }
+
+    /// Who sends a request.
+    ///
+    /// # Errors
+    /// 401.
+    fn asker(&self, route: Route, request: &Request) -> Result<Asker, Box<Response>> {
+        let (realm, tokens) = (realm(route), &self.shell.tokens);
+        let principal = match route {
+            Route::Operator => match realms::operator(&self.realms, tokens, request)? {
+                Client::Executor(container) => return Ok(Asker::executor(container)),
+                Client::Principal(principal) => principal,
+            },
+            _ => self.realms.principal(realm, request)?,
+        };
+        Ok(Asker::new(self.authorizer.clone(), principal))
     }
 
     async fn answer(&self, route: Route, rest: &str, request: &Request, asker: Asker) -> Response {
@@ -260,12 +277,10 @@ impl wire::http::Handler for Handler {
             return *refusal;
         }
         let Some(found) = found else { return Response::error(StatusCode::NOT_FOUND) };
-        let principal = origin::check(&request).and_then(|()| self.realms.principal(realm(*found.route), &request));
-        let principal = match principal {
-            Ok(principal) => principal,
+        let asker = match origin::check(&request).and_then(|()| self.asker(*found.route, &request)) {
+            Ok(asker) => asker,
             Err(refusal) => return *refusal,
         };
-        let asker = Asker { authorizer: self.authorizer.clone(), principal };
         if !matches!(request.body, Body::Stream(_)) {
             return tokio::select! {
                 biased;
