@@ -23,6 +23,7 @@ mod docker;
 mod docker_checks;
 mod documents;
 mod examples;
+mod executor_tokens;
 mod floods;
 mod inodes;
 mod lab_bundled;

@@ -14,7 +14,7 @@ use crate::credentials;
 use crate::flags::FlagError;
 use crate::flags::agent::AccessFlags;
 
-/// The agent's own secret, below its directory of checkpoints, which is closed to tasks.
+/// The agent's own secret, in a directory of its own. Only the agent's user may read it.
 const FILE: &str = "executor_secret";
 /// Length of the secret, in bytes: that of the signature's hash.
 const SECRET_BYTES: usize = 32;
@@ -63,23 +63,23 @@ pub(super) fn read(flags: &AccessFlags) -> Result<TokenFlags, FlagError> {
 }
 
 impl ExecutorTokens {
-    /// The keys of an agent whose checkpoints are in `meta`. Without `--jwt_secret_key` it makes a secret at its first
-    /// start.
+    /// The keys of an agent. Without `--jwt_secret_key` it makes a secret at its first start, and keeps it in the first
+    /// of these directories that can be written.
     ///
     /// # Errors
-    /// The secret cannot be read or written.
-    pub(super) fn open(flags: TokenFlags, meta: &Path) -> anyhow::Result<ExecutorTokens> {
-        let file = meta.join(FILE);
-        let own = own_secret(&file).with_context(|| format!("cannot read '{}'", file.display()))?;
+    /// A secret that is there cannot be read.
+    pub(super) fn open(flags: TokenFlags, directories: [&Path; 2]) -> anyhow::Result<ExecutorTokens> {
+        let files = directories.map(|directory| directory.join(FILE));
+        let mut own = None;
+        for file in &files {
+            let read = own_secret(file).with_context(|| format!("cannot read '{}'", file.display()))?;
+            own = own.or(read);
+        }
         let earlier = own.as_deref().map(Key::new);
         Ok(match (flags.secret, earlier) {
             (Some(secret), earlier) => ExecutorTokens { key: Key::new(&secret), earlier, required: flags.required },
             (None, Some(key)) => ExecutorTokens { key, earlier: None, required: flags.required },
-            (None, None) => {
-                let secret: [u8; SECRET_BYTES] = crate::random::bytes();
-                store::replace_file(&file, &secret).context("the secret of executors' tokens cannot be kept")?;
-                ExecutorTokens { key: Key::new(&secret), earlier: None, required: flags.required }
-            }
+            (None, None) => ExecutorTokens { key: new_key(&files), earlier: None, required: flags.required },
         })
     }
 
@@ -149,8 +149,25 @@ pub(super) fn challenge(realm: &str, error: Option<&BearerError>) -> String {
     }
 }
 
+/// A key with a new secret.
+fn new_key(files: &[PathBuf]) -> Key {
+    let secret: [u8; SECRET_BYTES] = crate::random::bytes();
+    let mut refused = None;
+    for file in files {
+        match store::replace_file(file, &secret) {
+            Ok(()) => return Key::new(&secret),
+            Err(error) => refused = Some(error),
+        }
+    }
+    if let Some(error) = refused {
+        let error = anyhow::Error::from(error);
+        tracing::warn!("executors will not survive this agent: the secret of their tokens cannot be kept: {error:#}");
+    }
+    Key::new(&secret)
+}
+
 /// The secret of an earlier start; `None` if there is none.
-fn own_secret(file: &PathBuf) -> std::io::Result<Option<Vec<u8>>> {
+fn own_secret(file: &Path) -> std::io::Result<Option<Vec<u8>>> {
     match std::fs::read(file) {
         // An empty file would be a secret that everyone knows.
         Ok(secret) if secret.len() == SECRET_BYTES => Ok(Some(secret)),
@@ -191,7 +208,7 @@ mod tests {
     #[test]
     fn the_secret_is_made_once_and_private() {
         let meta = tempfile::tempdir().unwrap();
-        let open = || ExecutorTokens::open(with(&[]).unwrap(), meta.path()).unwrap();
+        let open = || ExecutorTokens::open(with(&[]).unwrap(), [meta.path(); 2]).unwrap();
         let first = token(&open());
         assert_eq!(token(&open()), first);
         let file = meta.path().join(FILE);
@@ -200,6 +217,11 @@ mod tests {
         std::fs::write(&file, "").unwrap();
         assert!(open().bearer(&format!("Bearer {first}")).is_err());
         assert_ne!(token(&open()), first);
+        // Where the first directory refuses, the second one has it.
+        let unusable = Path::new("/proc/nowhere");
+        let other = tempfile::tempdir().unwrap();
+        let open_there = || ExecutorTokens::open(with(&[]).unwrap(), [unusable, other.path()]).unwrap();
+        assert_eq!(token(&open_there()), token(&open_there()));
         let mut nested = ContainerSpec::default();
         open().give(&container(), &mut nested);
         assert_eq!(nested.environment, []);
@@ -210,14 +232,14 @@ mod tests {
         let said = with(&[("authenticate_http_executors", "true")]).err().unwrap();
         assert!(said.contains("--jwt_secret_key must be specified when"), "{said}");
         let directory = tempfile::tempdir().unwrap();
-        let own = ExecutorTokens::open(with(&[]).unwrap(), directory.path()).unwrap();
+        let own = ExecutorTokens::open(with(&[]).unwrap(), [directory.path(); 2]).unwrap();
         let key = directory.path().join("key");
         let flags = [("authenticate_http_executors", "true"), ("jwt_secret_key", key.to_str().unwrap())];
         assert!(with(&flags).err().unwrap().contains("'--jwt_secret_key'"));
         std::fs::write(&key, "").unwrap();
         assert!(with(&flags).err().unwrap().contains("is empty"));
         std::fs::write(&key, [0xff, b'k', b'\n']).unwrap();
-        let tokens = ExecutorTokens::open(with(&flags).unwrap(), directory.path()).unwrap();
+        let tokens = ExecutorTokens::open(with(&flags).unwrap(), [directory.path(); 2]).unwrap();
         // As in Mesos the whole file is the key.
         let claims = Claims { framework: "f".into(), executor: "e".into(), container: "c".into() };
         assert_eq!(token(&tokens), Key::new(&[0xff, b'k', b'\n']).sign(&claims).unwrap());
@@ -230,7 +252,7 @@ mod tests {
     #[test]
     fn what_a_header_proves() {
         let meta = tempfile::tempdir().unwrap();
-        let mut tokens = ExecutorTokens::open(with(&[]).unwrap(), meta.path()).unwrap();
+        let mut tokens = ExecutorTokens::open(with(&[]).unwrap(), [meta.path(); 2]).unwrap();
         let good = format!("Bearer {}", token(&tokens));
         let said = |tokens: &ExecutorTokens, header: Option<&str>| match tokens.proof(header) {
             Ok(Proof::Token(claims)) => format!("{}/{}/{}", claims.framework, claims.executor, claims.container),

@@ -191,7 +191,7 @@ async fn serve(setup: Setup, recovery: Recovery) -> anyhow::Result<RunningAgent>
         on_step: fault::point,
     })?;
     let left_overs = containers.recover(&taken_up(&recovery.out)).await?;
-    let tokens = ExecutorTokens::open(setup.tokens, &recovery.meta)?;
+    let tokens = ExecutorTokens::open(setup.tokens, [&recovery.meta, &setup.runtime_dir])?;
     let (exit, exit_seen) = watch::channel(None);
     let redetect = Arc::new(Notify::new());
     let shell = Arc::new(Shell {
