@@ -4,7 +4,6 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -95,22 +94,15 @@ impl Known {
             "launch_nested_container": {"container_id": id, "command": {"value": "true"}}})
     }
 
-    /// The header with its token, which the executor's process has in its environment.
-    fn bearer(&self) -> String {
-        let value = |environment: &[u8], name: &str| {
-            let mut variables = environment.split(|byte| *byte == 0);
-            variables.find_map(|one| {
-                Some(String::from_utf8_lossy(one.strip_prefix(format!("{name}=").as_bytes())?).into_owned())
-            })
-        };
-        let token = |process: &Path| {
-            let environment = fs::read(process.join("environ")).ok()?;
-            let is_its = value(&environment, "MESOS_EXECUTOR_ID").as_ref() == Some(&self.executor)
-                && value(&environment, "MESOS_FRAMEWORK_ID").as_ref() == Some(&self.framework);
-            value(&environment, TOKEN).filter(|_| is_its)
-        };
-        let token = wait_for("the executor has a token", || {
-            fs::read_dir("/proc").unwrap().flatten().find_map(|process| token(&process.path()))
+    /// The header with its token, which the agent keeps in its runtime directory, for itself alone.
+    fn bearer(&self, cluster: &OneAgent) -> String {
+        let config = cluster.directory.path().join("r/containers").join(&self.container).join("config");
+        let token = wait_for("the container is described", || {
+            let bytes = fs::read(&config).ok()?;
+            let name = bytes.windows(TOKEN.len()).position(|part| part == TOKEN.as_bytes())? + TOKEN.len();
+            let start = name + bytes[name..].windows(3).position(|part| part == b"eyJ")?;
+            let is_its = |byte: &&u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
+            Some(bytes[start..].iter().take_while(is_its).map(|byte| char::from(*byte)).collect::<String>())
         });
         format!("Bearer {token}")
     }
@@ -137,7 +129,7 @@ fn nobody_speaks_for_anothers_executor() {
     let first = cluster.start_task("first", run.clone(), json!({"type": "MESOS"}));
     let second = cluster.start_task("second", run, json!({"type": "MESOS"}));
     let (known, other) = (Known::of(&cluster, "first"), Known::of(&cluster, "second"));
-    let (bearer, others) = (known.bearer(), other.bearer());
+    let (bearer, others) = (known.bearer(&cluster), other.bearer(&cluster));
 
     let refused = |cluster: &OneAgent| {
         assert!(cannot_be_impersonated(&address, &known, None, 403).contains("must authenticate with its token"));
@@ -156,8 +148,8 @@ fn nobody_speaks_for_anothers_executor() {
     // The executors subscribe again with their tokens.
     cluster.kill_agent_and_start_it_again();
     until("both executors are back", || {
-        get(&address, "/metrics/snapshot").is_some_and(|text| text.contains("\"slave\\/executors_running\":2"))
-            && get(&address, "/metrics/snapshot").is_some_and(|text| text.contains("\"slave\\/registered\":1"))
+        get(&address, "/metrics/snapshot").is_some_and(|text| text.contains("\"slave/executors_running\":2"))
+            && get(&address, "/metrics/snapshot").is_some_and(|text| text.contains("\"slave/registered\":1"))
     });
     refused(&cluster);
 
@@ -179,12 +171,12 @@ fn nobody_speaks_for_anothers_executor() {
 fn a_frameworks_executor_is_bound_by_its_first_token() {
     let cluster = OneAgent::start("tokens-custom", &["--launcher=posix".to_owned()]);
     let address = cluster.agent_address();
-    let executor = json!({"executor_id": {"value": "own"}, "framework_id": {"value": ""},
+    let executor = json!({"executor_id": {"value": "own"}, 
         "command": {"value": "sleep 1000"}, "resources": a_little()});
     let task = json!({"name": "t", "task_id": {"value": "t"}, "executor": executor, "resources": a_little()});
     let _execute = Process::start(&mut cluster.execute(&task));
     let known = Known::of(&cluster, "own");
-    let bearer = known.bearer();
+    let bearer = known.bearer(&cluster);
     let say = |authorization: Option<&str>, call: &Value| post(&address, EXECUTORS, authorization, call).status;
     assert_eq!(say(Some("Bearer garbage"), &known.subscribe()), 401);
     // One that does not know of tokens works.
@@ -230,7 +222,7 @@ fn pods_work_where_operators_authenticate() {
         cluster.start_task("alone", json!({"value": "echo up; sleep 1000"}), json!({"type": "MESOS"})),
         Known::of(&cluster, "alone"),
     );
-    let (bearer, others) = (known.bearer(), other.bearer());
+    let (bearer, others) = (known.bearer(&cluster), other.bearer(&cluster));
     let launch = |authorization: Option<&str>, id: &str| post(&address, "/api/v1", authorization, &known.nested(id));
     let answer = launch(None, "n1");
     assert_eq!((answer.status, &*answer.challenge), (401, "Basic realm=\"mesos-agent-readwrite\""));
@@ -266,7 +258,7 @@ fn all_executors_authenticate_with_a_key_in_a_file() {
     let (pod, known) = start_pod(&cluster, "stays");
     cluster.kill_agent_and_start_it_again();
     until("the executor is back", || {
-        get(&address, "/metrics/snapshot").is_some_and(|text| text.contains("\"slave\\/executors_running\":1"))
+        get(&address, "/metrics/snapshot").is_some_and(|text| text.contains("\"slave/executors_running\":1"))
     });
     let answer = post(&address, EXECUTORS, None, &known.subscribe());
     assert_eq!((answer.status, &*answer.challenge), (401, "Bearer realm=\"mesos-agent-executor\""));
@@ -275,6 +267,6 @@ fn all_executors_authenticate_with_a_key_in_a_file() {
     assert_eq!((answer.status, &*answer.challenge), (401, both));
     assert!(answer.body.starts_with("\"Basic\" authenticator returned:\n401 Unauthorized.\n\n\"Bearer\""));
     // Its subscription is over HTTP now: a later one with its token replaces it.
-    assert_eq!(post(&address, "/api/v1", Some(&known.bearer()), &known.nested("n")).status, 200);
+    assert_eq!(post(&address, "/api/v1", Some(&known.bearer(&cluster)), &known.nested("n")).status, 200);
     end(pod);
 }
