@@ -82,7 +82,9 @@ impl Known {
 
     fn update(&self, task: &str, state: &str) -> Value {
         let mut call = self.call("UPDATE");
-        call["update"] = json!({"status": {"task_id": {"value": task}, "state": state, "uuid": "MDEyMzQ1Njc4OWFiY2RlZg==",
+        // Two updates of a task with the same UUID are one.
+        let uuid = if state == "TASK_FINISHED" { "MDEyMzQ1Njc4OWFiY2RlZg==" } else { "ZmVkY2JhOTg3NjU0MzIxMA==" };
+        call["update"] = json!({"status": {"task_id": {"value": task}, "state": state, "uuid": uuid,
             "source": "SOURCE_EXECUTOR"}});
         call
     }
