@@ -24,6 +24,7 @@ mod docker;
 mod docker_checks;
 mod documents;
 mod examples;
+mod executor_tokens;
 mod floods;
 mod forged;
 mod inodes;

@@ -176,10 +176,10 @@ impl Agent {
             Input::Message { from, message } => self.message(&from, message, now, out),
             Input::Authentication { attempt, from, message } => self.authentication(attempt, &from, message, now, out),
             Input::Exited { pid } => self.exited(&pid, now, out),
-            Input::ExecutorSubscribe { stream, request, call } => {
-                self.subscribe_executor(stream, request, *call, now, out);
+            Input::ExecutorSubscribe { stream, request, call, proof } => {
+                self.subscribe_executor(stream, request, *call, proof, now, out);
             }
-            Input::ExecutorCall { request, call } => self.executor_call(request, *call, now, out),
+            Input::ExecutorCall { request, call, proof } => self.executor_call(request, *call, &proof, now, out),
             Input::ExecutorStreamClosed { stream } => self.executor_stream_closed(stream),
             Input::OperatorCall { request, call } => self.operator_call(request, *call, out),
             Input::ContainerNetworks { container, networks } => self.container_networks(&container, networks),

@@ -14,7 +14,7 @@ impl Agent {
     /// Stores the first message of an executor. Of two subscriptions the later one counts.
     pub(crate) fn hear_later(&mut self, framework: &str, executor: &str, early: Early, out: &mut Outbox) {
         let Some(target) = self.executor_mut(framework, executor) else { return };
-        if let Some(Early::Subscribe(_, request, _)) = target.early.replace(early) {
+        if let Some(Early::Subscribe(_, request, ..)) = target.early.replace(early) {
             self.reject(request, ErrorKind::Unavailable, "The executor has subscribed once more", out);
         }
     }
@@ -22,7 +22,9 @@ impl Agent {
     /// Handles an executor's message from before its start was reported.
     pub(crate) fn hear_now(&mut self, early: Option<Early>, now: Time, out: &mut Outbox) {
         match early {
-            Some(Early::Subscribe(stream, request, call)) => self.subscribe_executor(stream, request, *call, now, out),
+            Some(Early::Subscribe(stream, request, call, proof)) => {
+                self.subscribe_executor(stream, request, *call, proof, now, out);
+            }
             Some(Early::Register(from, message)) => self.register_executor(&from, &message, now, out),
             None => {}
         }

@@ -15,10 +15,13 @@ pub const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:
 /// Prefixes of the variables by which agents configure their executors. Only the agent sets them for an executor.
 const OURS: [&str; 3] = ["TEPUI_DOCKER_", "TEPUI_IMAGE_", "TEPUI_SESSION_"];
 
+/// The variable that holds an executor's token. The shell sets it: it has the key.
+pub const TOKEN: &str = "MESOS_EXECUTOR_AUTHENTICATION_TOKEN";
+
 /// Whether only agents may set a variable of this name for an executor. A task's variable of this name reaches the task
 /// alone.
 pub fn is_agents_own(name: &str) -> bool {
-    OURS.iter().any(|start| name.starts_with(start))
+    name == TOKEN || OURS.iter().any(|start| name.starts_with(start))
 }
 
 /// Variables in order, of which a later one replaces an earlier one of its name.
@@ -164,6 +167,7 @@ mod tests {
             value("A"),
             value("TEPUI_DOCKER_OUTPUT"),
             value("TEPUI_TOKEN"),
+            value(TOKEN),
             value("TEPUI_IMAGE_CMD"),
             kept("PASSWORD"),
             kept("TEPUI_DOCKER_LOGIN"),

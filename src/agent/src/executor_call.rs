@@ -8,11 +8,18 @@ use protos::mesos::{self as pb, executor as api};
 
 use crate::agent::{Agent, AgentState};
 use crate::output::{Done, Outbox};
-use crate::state::{ExecutorLink, ExecutorState, FrameworkState};
+use crate::state::{ExecutorLink, ExecutorState, FrameworkState, Proof};
 
 impl Agent {
     /// A call of an executor that is not SUBSCRIBE.
-    pub(crate) fn executor_call(&mut self, request: RequestId, call: api::Call, now: Time, out: &mut Outbox) {
+    pub(crate) fn executor_call(
+        &mut self,
+        request: RequestId,
+        call: api::Call,
+        proof: &Proof,
+        now: Time,
+        out: &mut Outbox,
+    ) {
         use api::call::Type;
         let kind = call.r#type();
         if kind == Type::Heartbeat {
@@ -25,9 +32,13 @@ impl Agent {
         if !self.frameworks.contains(framework.as_str()) {
             return self.reject(request, ErrorKind::Invalid, "Framework cannot be found", out);
         }
-        let Some(target) = self.executor(&framework, &executor) else {
+        if self.executor(&framework, &executor).is_none() {
             return self.reject(request, ErrorKind::Invalid, "Executor cannot be found", out);
-        };
+        }
+        if let Err(refusal) = self.check_proof(&framework, &executor, proof, out) {
+            return self.respond(request, Err(refusal), out);
+        }
+        let Some(target) = self.executor(&framework, &executor) else { return };
         if target.state == ExecutorState::Registering {
             return self.reject(request, ErrorKind::Forbidden, "Executor is not subscribed", out);
         }

@@ -132,7 +132,7 @@ impl Agent {
         let early = target.early.take();
         self.counters.executors_terminated += 1;
         self.timers.cancel(timer);
-        if let Some(Early::Subscribe(_, request, _)) = early {
+        if let Some(Early::Subscribe(_, request, ..)) = early {
             self.reject(request, ErrorKind::Unavailable, "The executor's container has ended", out);
         }
         if let ExecutorLink::Stream(stream) = link {

@@ -8,7 +8,7 @@ use protos::mesos::{self as pb, agent, executor};
 
 use crate::message::{AuthMessage, Incoming};
 use crate::oversubscription::Measurement;
-use crate::state::ContainerName;
+use crate::state::{ContainerName, Proof};
 
 /// What can happen to an agent.
 #[derive(Clone, Debug)]
@@ -47,6 +47,8 @@ pub enum Input {
         request: RequestId,
         /// The call.
         call: Box<executor::Call>,
+        /// What proves that it is the executor's.
+        proof: Proof,
     },
     /// Any other call of an executor.
     ExecutorCall {
@@ -54,6 +56,8 @@ pub enum Input {
         request: RequestId,
         /// The call.
         call: Box<executor::Call>,
+        /// What proves that it is the executor's.
+        proof: Proof,
     },
     /// An executor's event stream is closed, from either side.
     ExecutorStreamClosed {

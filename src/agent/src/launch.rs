@@ -14,8 +14,8 @@ use crate::environment::{executor_environment, executor_references, program_of};
 use crate::executor_events::{launch_event, launch_group_event};
 use crate::output::{Outbox, Output, Persist};
 use crate::state::{
-    ContainerName, ContainerSpec, Executor, ExecutorLink, ExecutorState, Framework, Launch, LaunchError, Ours, Queued,
-    task_of,
+    ContainerName, ContainerSpec, Executor, ExecutorKey, ExecutorLink, ExecutorState, Framework, Launch, LaunchError,
+    Queued, task_of,
 };
 use crate::timers::Timer;
 
@@ -99,6 +99,7 @@ impl Agent {
         let place = (self.config.work_dir.as_str(), run.as_str());
         let mut executor = Executor::new(id.clone(), framework.clone(), info, container.clone(), place, user);
         executor.generated_for_command_task = launch.made_up;
+        executor.needs_token = executor.is_ours();
         executor.queued = vec![launch.queued];
         executor.timer = Some(self.timers.set(
             now + self.config.executor_registration_timeout,
@@ -147,19 +148,19 @@ impl Agent {
         let info = &executor.info;
         let none = pb::CommandInfo::default();
         let command = info.command.as_ref().unwrap_or(&none);
-        let is_default = info.r#type == Some(pb::executor_info::Type::Default as i32);
-        let (program, argv) = if is_default {
+        let (program, argv) = if executor.is_default() {
             (self.config.program.clone(), vec![self.config.program.clone(), "executor".into(), "default".into()])
         } else {
             program_of(command)
         };
         let runs = executor.directory.rsplit_once('/').map(|(runs, _)| runs);
-        let ours = executor.is_ours().then(|| Ours {
+        let key = ExecutorKey {
             framework: executor.framework_id.as_str().to_owned(),
             executor: executor.id.as_str().to_owned(),
-        });
+        };
         ContainerSpec {
-            ours,
+            executor: Some(key),
+            ours: executor.is_ours(),
             secrets: executor_references(info.command.as_ref()),
             sandbox: executor.directory.to_string(),
             latest: runs.map(|runs| paths::below(runs, "latest")),

@@ -12,6 +12,7 @@ mod acknowledge;
 mod agent;
 mod apply_operation;
 mod authenticate;
+mod check_proof;
 mod completed;
 mod config;
 mod detected;
@@ -66,13 +67,14 @@ pub use disk::{
     Recovered, RecoveredAgent, RecoveredExecutor, RecoveredFramework, RecoveredNested, RecoveredRun, RecoveredTask,
     RecoveryError, Skipped, Tree,
 };
-pub use environment::{PATH, is_agents_own};
+pub use environment::{PATH, TOKEN, is_agents_own};
 pub use input::Input;
 pub use message::{AuthMessage, Incoming, MessageError, Outgoing};
+pub use nested_call::container_of;
 pub use output::{Answer, Done, GoneVolume, Outbox, Output, Persist};
 pub use snapshot::{Counters, Snapshot};
 pub use state::{
-    ContainerName, ContainerSpec, Executor, ExecutorLink, ExecutorState, Framework, FrameworkState, Limits, Ours,
-    Prepare, Queued, Session, VolumeLink, is_terminal,
+    Claims, ContainerName, ContainerSpec, Executor, ExecutorKey, ExecutorLink, ExecutorState, Framework,
+    FrameworkState, Limits, Prepare, Proof, Queued, Session, VolumeLink, is_terminal,
 };
 pub use trouble::UNHEALTHY;

@@ -2,6 +2,8 @@
 
 use protos::mesos::{self as pb, agent as api};
 
+use crate::state::ContainerName;
+
 /// A launch, whichever of the three calls it came in.
 pub(crate) struct Wanted {
     pub(crate) id: pb::ContainerId,
@@ -58,6 +60,20 @@ pub(crate) fn target(call: &api::Call) -> Option<(pb::ContainerId, Option<i32>)>
         _ => None,
     };
     found.map(|(id, signal)| (id.clone(), signal))
+}
+
+/// The container that a call is about, by the body of its type; `None` if it is not about one, or the id is invalid.
+pub fn container_of(call: &api::Call) -> Option<ContainerName> {
+    use api::call::Type;
+    let id = match call.r#type() {
+        Type::LaunchContainer | Type::LaunchNestedContainer | Type::LaunchNestedContainerSession => {
+            wanted(call.clone())?.id
+        }
+        Type::AttachContainerInput => call.attach_container_input.as_ref()?.container_id.clone()?,
+        Type::AttachContainerOutput => call.attach_container_output.as_ref()?.container_id.clone(),
+        _ => target(call)?.0,
+    };
+    ContainerName::from_proto(&id).ok()
 }
 
 /// The parts of a container's description that say what it may do.

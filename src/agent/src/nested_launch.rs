@@ -153,7 +153,8 @@ impl Agent {
         let rights = wanted.container.as_ref().and_then(rights);
         let secrets = references(Some(&wanted.command));
         let spec = ContainerSpec {
-            ours: None,
+            executor: None,
+            ours: false,
             secrets: secrets.clone(),
             sandbox: sandbox.clone(),
             latest: None,
@@ -193,7 +194,8 @@ impl Agent {
         own.for_each(|variable| secrets.retain(|(name, _)| *name != variable.name));
         secrets.extend(references(Some(&wanted.command)));
         let spec = ContainerSpec {
-            ours: None,
+            executor: None,
+            ours: false,
             secrets,
             sandbox: outer.to_owned(),
             latest: None,

@@ -66,6 +66,7 @@ impl Agent {
         let place = (self.config.work_dir.as_str(), directory.as_str());
         let mut executor = Executor::new(recovered.id, framework.id.clone(), info, container, place, user);
         executor.generated_for_command_task = recovered.generated_for_command_task;
+        executor.needs_token = executor.is_ours();
         Some((executor, run))
     }
 
@@ -121,6 +122,7 @@ impl Agent {
             self.send(driver, message, out);
         } else if run.http {
             executor.link = ExecutorLink::Closed;
+            executor.needs_token = run.needs_token;
         }
     }
 

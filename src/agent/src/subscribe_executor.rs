@@ -13,7 +13,7 @@ use crate::agent::{Agent, AgentState};
 use crate::disk::paths;
 use crate::executor_events::shutdown_event;
 use crate::output::{Done, Outbox, Output};
-use crate::state::{Early, Executor, ExecutorLink, ExecutorState, FrameworkState, Verdict, loss};
+use crate::state::{Early, Executor, ExecutorLink, ExecutorState, FrameworkState, Proof, Verdict, loss};
 
 impl Agent {
     /// Opens an executor's event stream.
@@ -22,6 +22,7 @@ impl Agent {
         stream: StreamId,
         request: RequestId,
         call: api::Call,
+        proof: Proof,
         now: Time,
         out: &mut Outbox,
     ) {
@@ -29,11 +30,20 @@ impl Agent {
         let Some(known) = self.frameworks.get(framework.as_str()) else {
             return self.reject(request, ErrorKind::Invalid, "Framework cannot be found", out);
         };
-        let Some(target) = known.executors.get(executor.as_str()) else {
+        if !known.executors.contains_key(executor.as_str()) {
             return self.reject(request, ErrorKind::Invalid, "Executor cannot be found", out);
-        };
+        }
+        if let Err(refusal) = self.check_proof(&framework, &executor, &proof, out) {
+            return self.respond(request, Err(refusal), out);
+        }
+        let Some(known) = self.frameworks.get(framework.as_str()) else { return };
+        let Some(target) = known.executors.get(executor.as_str()) else { return };
+        if target.has_own_stream() && proof != Proof::Connection {
+            let why = format!("Executor '{executor}' is subscribed over the connection that the agent started it with");
+            return self.reject(request, ErrorKind::Conflict, &why, out);
+        }
         if target.pid.is_none() && target.state == ExecutorState::Registering {
-            let early = Early::Subscribe(stream, request, Box::new(call));
+            let early = Early::Subscribe(stream, request, Box::new(call), proof);
             return self.hear_later(&framework, &executor, early, out);
         }
         self.respond(request, Ok(Done::Stream), out);
@@ -53,13 +63,15 @@ impl Agent {
         let (id, framework_info) = (known.id.clone(), Arc::clone(&known.info));
         let Some(target) = self.executor_mut(&framework, &executor) else { return };
         target.state = ExecutorState::Running;
+        target.own_stream = (proof == Proof::Connection).then_some(stream);
+        let mark = if target.needs_token { paths::TOKEN_MARK } else { &[] };
         let (timer, run) = (target.timer.take(), Arc::clone(&target.run));
         let (info, container) = (Arc::clone(&target.info), target.container.clone());
         self.frameworks.open_stream(stream, &framework, &executor);
         self.expect_heartbeats(now);
         self.timers.cancel(timer);
         if framework_info.checkpoint() {
-            self.checkpoint(paths::below(&run, "http.marker"), Vec::new(), out);
+            self.checkpoint(paths::below(&run, paths::HTTP_MARKER), mark.to_vec(), out);
         }
         if empty {
             return self.shut_down_executor(&id, &executor, now, out);
@@ -114,7 +126,7 @@ impl Agent {
                 dropped = true;
             }
         }
-        let own = target.info.r#type() == pb::executor_info::Type::Default || target.generated_for_command_task;
+        let own = target.is_ours();
         let idle = |target: &Arc<Executor>| target.queued.is_empty() && target.launched.is_empty();
         if dropped && own && self.executor(framework.as_str(), executor).is_some_and(idle) {
             self.shut_down_executor(framework, executor, now, out);

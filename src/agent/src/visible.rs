@@ -9,7 +9,7 @@ use std::sync::Arc;
 use authorizer::{Action, executor_user, launched_user, task_user};
 use protos::mesos::{self as pb, agent as api};
 
-use crate::nested_call::{target, wanted};
+use crate::nested_call::{container_of, wanted};
 use crate::snapshot::Snapshot;
 use crate::state::{ContainerName, Executor, Framework, Queued};
 
@@ -67,21 +67,8 @@ impl Snapshot {
     pub fn container_actions(&self, call: &api::Call) -> Vec<(Action, Option<String>)> {
         use api::call::Type;
         let kind = call.r#type();
-        let (id, command) = match kind {
-            Type::LaunchContainer | Type::LaunchNestedContainer | Type::LaunchNestedContainerSession => {
-                let Some(wanted) = wanted(call.clone()) else { return Vec::new() };
-                (Some(wanted.id), wanted.command.user)
-            }
-            Type::AttachContainerInput => {
-                (call.attach_container_input.as_ref().and_then(|attach| attach.container_id.clone()), None)
-            }
-            Type::AttachContainerOutput => {
-                (call.attach_container_output.as_ref().map(|attach| attach.container_id.clone()), None)
-            }
-            _ => (target(call).map(|(id, _)| id), None),
-        };
-        let name = id.as_ref().and_then(|id| ContainerName::from_proto(id).ok());
-        let Some(name) = name else { return Vec::new() };
+        let Some(name) = container_of(call) else { return Vec::new() };
+        let command = wanted(call.clone()).and_then(|wanted| wanted.command.user);
         let owner = self.owner(&name.root());
         let parents = owner.map(|(framework, executor)| executor_user(&executor.info, &framework.info).to_owned());
         let own = command.or_else(|| parents.clone());

@@ -82,6 +82,12 @@ impl Acls {
     }
 }
 
+impl Default for Acls {
+    fn default() -> Acls {
+        Acls { permissive: true, rules: action::KNOWN.iter().map(|_| Box::default()).collect() }
+    }
+}
+
 impl Verdict {
     fn of(allowed: bool) -> Verdict {
         if allowed { Verdict::Everything } else { Verdict::Nothing }
@@ -95,6 +101,11 @@ impl From<Acls> for Authorizer {
 }
 
 impl Authorizer {
+    /// Lists without rules. They allow everything but to subjects with claims, which have implicit permissions only.
+    pub fn without_rules() -> Authorizer {
+        Acls::default().into()
+    }
+
     /// Whether there are lists at all.
     pub fn is_on(&self) -> bool {
         self.0.is_some()

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, mpsc};
 
-use agent::{ContainerName, ContainerSpec, Input, Limits, Ours};
+use agent::{ContainerName, ContainerSpec, ExecutorKey, Input, Limits};
 use base::{Time, lock};
 use containers::{ProgramFile, StartTime, User};
 use protos::mesos;
@@ -51,7 +51,7 @@ pub(crate) enum Job {
 pub type Report = Arc<dyn Fn(Input) + Send + Sync>;
 
 /// Serves the connection of an executor that was started with one.
-pub type Connect = Arc<dyn Fn(Ours, UnixStream) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
+pub type Connect = Arc<dyn Fn(ExecutorKey, UnixStream) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
 /// What an executor's container holds.
 #[derive(Clone, Debug)]

@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::{Arc, Mutex, mpsc};
 
-use agent::{ContainerName, ContainerSpec, Input, Ours};
+use agent::{ContainerName, ContainerSpec, ExecutorKey, Input};
 use base::lock;
 use containers::isolation::Isolation;
 use containers::{Child, Output, Program, ProgramFile, Spec, Template, TemplateError};
@@ -240,7 +240,7 @@ impl Launcher {
             process.program = self.ours(["tepui-executor", "executor", word].map(OsString::from))?;
         }
         let spawned = self.streams(container, spec, (terminal, around), &mut process).and_then(|ends| {
-            let owner = spec.ours.clone().filter(|_| ours.is_none());
+            let owner = spec.executor.clone().filter(|_| spec.ours && ours.is_none());
             let (child, line) = self.start(owner, &process)?;
             Ok((ends, child, line))
         });
@@ -314,7 +314,11 @@ impl Launcher {
     }
 
     /// Starts the process: an executor of ours as a copy of the template, with a line to here, if it can be one.
-    fn start(&self, owner: Option<Ours>, process: &Spec) -> anyhow::Result<(Child, Option<(Ours, UnixStream)>)> {
+    fn start(
+        &self,
+        owner: Option<ExecutorKey>,
+        process: &Spec,
+    ) -> anyhow::Result<(Child, Option<(ExecutorKey, UnixStream)>)> {
         let mut kept = lock(&self.template);
         if let Some(template) = kept.as_mut().filter(|template| template.suits(process))
             && let Some(owner) = owner

@@ -4,7 +4,8 @@
 
 use std::sync::Arc;
 
-use authorizer::{Acls, Action, Authorizer, Verdict};
+use agent::ContainerName;
+use authorizer::{Acls, Action, Authorizer, Subject, Verdict};
 use protos::mesos;
 use wire::http::{Method, Request, Response, StatusCode};
 
@@ -38,11 +39,30 @@ pub(crate) struct Asker {
     pub(crate) authorizer: Authorizer,
     /// `None`: the request was not authenticated.
     pub(crate) principal: Option<Arc<str>>,
+    /// The container of the executor that asks with its token. It has no principal, and the lists allow it nothing.
+    pub(crate) executor: Option<ContainerName>,
 }
 
 impl Asker {
+    /// Who asks, by name or not at all.
+    pub(crate) fn new(authorizer: Authorizer, principal: Option<Arc<str>>) -> Asker {
+        Asker { authorizer, principal, executor: None }
+    }
+
+    /// The executor of this container. It may do what its token implies (SEC-40).
+    pub(crate) fn executor(container: ContainerName) -> Asker {
+        Asker { authorizer: Authorizer::without_rules(), principal: None, executor: Some(container) }
+    }
+
+    fn subject(&self) -> Subject<'_> {
+        match &self.executor {
+            Some(_) => Subject::Claims,
+            None => self.principal.as_deref().into(),
+        }
+    }
+
     pub(crate) fn may(&self, action: Action, object: Option<&str>) -> bool {
-        self.authorizer.approves(self.principal.as_deref(), action, object)
+        self.authorizer.approves(self.subject(), action, object)
     }
 
     /// Whether something may be done.
@@ -53,7 +73,11 @@ impl Asker {
         if self.may(action, object) {
             return Ok(());
         }
-        let who = self.principal.as_deref().unwrap_or("a client without a principal");
+        let who = match (&self.principal, &self.executor) {
+            (Some(principal), _) => principal,
+            (None, Some(container)) => container.as_str(),
+            (None, None) => "a client without a principal",
+        };
         let on = object.map(|object| format!(" for '{object}'")).unwrap_or_default();
         tracing::warn!("Refusing a request of {who}, by '{}'{on} of the access control lists", action.key());
         audit::note_rule(|| format!("{}{on}", action.key()));
@@ -65,7 +89,7 @@ impl Asker {
     /// # Errors
     /// 403.
     pub(crate) fn must_all(&self, action: Action) -> Result<(), Box<Response>> {
-        match self.authorizer.verdict(self.principal.as_deref(), action) {
+        match self.authorizer.verdict(self.subject(), action) {
             Verdict::Everything => Ok(()),
             Verdict::Depends | Verdict::Nothing => {
                 audit::note_rule(|| action.key().to_owned());

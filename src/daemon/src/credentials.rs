@@ -3,6 +3,7 @@
 //! It checks no secret; it only reads.
 
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -39,6 +40,38 @@ pub(crate) fn of_agent(file: Option<&Path>) -> Result<Option<agent::Credential>,
     known_keys::<mesos::Credential>(NAME, &text, FORM)?;
     let one = read.map_err(|error| unread(NAME, &error, FORM))?;
     Ok(Some(agent::Credential { principal: one.principal, secret: one.secret }))
+}
+
+/// The key in the file that a flag names: all of its bytes, as in Mesos.
+///
+/// # Errors
+/// The file cannot be read, is empty, or longer than any key.
+pub(crate) fn key(name: &'static str, file: Option<&Path>) -> Result<Option<Vec<u8>>, FlagError> {
+    let Some(path) = file else { return Ok(None) };
+    let path = path.strip_prefix("file://").unwrap_or(path);
+    check_access(name, path)?;
+    let unreadable = |source| FlagError::File { name, path: path.display().to_string(), source };
+    let file = std::fs::File::open(path).map_err(unreadable)?;
+    let mut key = Vec::new();
+    file.take(KEY_MAX + 1).read_to_end(&mut key).map_err(unreadable)?;
+    match key.len() as u64 {
+        0 => Err(refused(name, format!("the file '{}' is empty", path.display()))),
+        1..=KEY_MAX => Ok(Some(key)),
+        _ => Err(refused(name, format!("the file '{}' has more than {KEY_MAX} bytes", path.display()))),
+    }
+}
+
+/// The longest key, in bytes.
+const KEY_MAX: u64 = 64 * 1024;
+
+/// Warns of a file that everyone may use.
+fn check_access(name: &'static str, path: &Path) -> Result<(), FlagError> {
+    let unreadable = |source| FlagError::File { name, path: path.display().to_string(), source };
+    let mode = std::fs::metadata(path).map_err(unreadable)?.permissions().mode();
+    if mode & 0o007 != 0 {
+        tracing::warn!("'--{name}': everybody may use the file '{}'; it should be its owner's only", path.display());
+    }
+    Ok(())
 }
 
 fn refused(name: &'static str, why: impl Into<String>) -> FlagError {
@@ -78,10 +111,7 @@ fn content(name: &'static str, file: Option<&Path>) -> Result<Option<String>, Fl
     }
     let path = Path::new(given.strip_prefix("file://").unwrap_or(&given));
     let unreadable = |source| FlagError::File { name, path: path.display().to_string(), source };
-    let mode = std::fs::metadata(path).map_err(unreadable)?.permissions().mode();
-    if mode & 0o007 != 0 {
-        tracing::warn!("'--{name}': everybody may use the file '{}'; it should be its owner's only", path.display());
-    }
+    check_access(name, path)?;
     read_limited(path).map(Some).map_err(unreadable)
 }
 

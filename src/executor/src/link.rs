@@ -355,8 +355,8 @@ impl Link {
     fn on_stream_end(&mut self, status: u16, text: &str) {
         match status {
             200 => self.disconnect("The agent has ended the stream"),
-            // The agent is recovering, or has not set up its routes yet.
-            503 | 404 => self.disconnect(&format!("The agent does not take SUBSCRIBE yet: {status} {text}")),
+            // The agent is recovering, has not set up its routes yet, or has not noticed the end of the line.
+            503 | 404 | 409 => self.disconnect(&format!("The agent does not take SUBSCRIBE yet: {status} {text}")),
             _ => self.end(&format!("The agent refuses SUBSCRIBE: {status} {text}")),
         }
     }

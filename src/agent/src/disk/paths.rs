@@ -16,6 +16,10 @@ pub(crate) const RESOURCES_TARGET: &str = "resources/resources_and_operations.ta
 pub(crate) const RESOURCES_INFO: &str = "resources/resources.info";
 /// What the former is to become.
 pub(crate) const RESOURCES_INFO_TARGET: &str = "resources/resources.target";
+/// The file in a run's directory by which an executor that speaks HTTP is known.
+pub(crate) const HTTP_MARKER: &str = "http.marker";
+/// The content of that file if the executor's calls need its token. Mesos looks only at whether the file is there.
+pub(crate) const TOKEN_MARK: &[u8] = b"token";
 /// The file of a task's updates, in its directory.
 pub(crate) const UPDATES: &str = "task.updates";
 

@@ -127,6 +127,8 @@ pub struct RecoveredRun {
     pub libprocess_pid: Option<Pid>,
     /// Whether it had subscribed over HTTP.
     pub http: bool,
+    /// Whether its calls need a token.
+    pub needs_token: bool,
     /// Whether it has ended and all is acknowledged.
     pub completed: bool,
     /// Its tasks.
@@ -336,8 +338,8 @@ impl<'a> Reader<'a> {
         let forked = self.text(&forked_path, effect::FORKED_PID);
         let libprocess_pid = self.text(&format!("{directory}/pids/libprocess.pid"), effect::LIBPROCESS_PID);
         let libprocess_pid = libprocess_pid.map(|text| Pid::parse_lenient(&text));
-        let has = |name: &str| self.tree.files.contains_key(&format!("{directory}/{name}"));
-        let (http, completed) = (has("http.marker"), has("executor.sentinel"));
+        let file = |name: &str| self.tree.files.get(&format!("{directory}/{name}"));
+        let (marker, completed) = (file(paths::HTTP_MARKER), file("executor.sentinel").is_some());
         let forked_pid = match forked.as_deref().map(str::parse) {
             Some(Ok(pid)) => Some(pid),
             Some(Err(why)) => self.damaged(&forked_path, &why, effect::FORKED_PID)?,
@@ -354,7 +356,8 @@ impl<'a> Reader<'a> {
             forked_pid,
             forked_at: self.tree.times.get(&forked_path).copied(),
             libprocess_pid: libprocess_pid.filter(|pid| !pid.is_empty()),
-            http,
+            http: marker.is_some(),
+            needs_token: marker.is_some_and(|content| content == paths::TOKEN_MARK),
             completed,
             tasks,
         })

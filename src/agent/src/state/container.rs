@@ -154,16 +154,18 @@ pub struct ContainerSpec {
     /// Variables whose values are secrets that have to be asked for: they come beside, or in the place of, those of
     /// `environment`.
     pub secrets: Vec<(String, pb::Secret)>,
-    /// Set if it is an executor that the agent has made up, or a pod's: its program is ours, whatever its words look
+    /// The executor, if it is an executor's container.
+    pub executor: Option<ExecutorKey>,
+    /// Whether it is an executor that the agent has made up, or a pod's: its program is ours, whatever its words look
     /// like.
-    pub ours: Option<Ours>,
+    pub ours: bool,
     /// Set if it is a session in its parent: `sandbox` is the parent's then, is not made, and takes no output.
     pub session: Option<Session>,
 }
 
 /// Which executor a container is. Its variables say so too, but those a task may change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ours {
+pub struct ExecutorKey {
     /// The framework's id.
     pub framework: String,
     /// The executor's id.

@@ -11,6 +11,7 @@ use protos::mesos::internal::RegisterExecutorMessage;
 use protos::mesos::{self as pb, executor};
 
 use super::container::{ContainerName, VolumeLink};
+use super::proof::Proof;
 use super::status::Verdict;
 use crate::config::MAX_COMPLETED_TASKS_PER_EXECUTOR;
 use crate::disk::paths;
@@ -45,7 +46,7 @@ pub enum ExecutorLink {
 #[derive(Clone, Debug)]
 pub(crate) enum Early {
     /// By a SUBSCRIBE call.
-    Subscribe(StreamId, RequestId, Box<executor::Call>),
+    Subscribe(StreamId, RequestId, Box<executor::Call>, Proof),
     /// By a message from there.
     Register(Pid, RegisterExecutorMessage),
 }
@@ -92,6 +93,10 @@ pub struct Executor {
     pub pid: Option<u32>,
     /// Whether the agent made it up for a command task.
     pub generated_for_command_task: bool,
+    /// Whether its calls over HTTP are refused without its token.
+    pub(crate) needs_token: bool,
+    /// The event stream over the connection that it was started with, if it was.
+    pub(crate) own_stream: Option<StreamId>,
     /// What it runs as; none means the agent's own user.
     pub user: Option<String>,
     /// Tasks that it has not been given yet, oldest first.
@@ -123,16 +128,26 @@ pub struct Executor {
 }
 
 impl Executor {
+    /// Whether its program is the default executor.
+    pub(crate) fn is_default(&self) -> bool {
+        self.info.r#type == Some(pb::executor_info::Type::Default as i32)
+    }
+
+    /// Whether its program is the agent's own: that of a command task, or of a pod. It has a connection of its own and
+    /// never registers by a message.
+    pub(crate) fn is_ours(&self) -> bool {
+        self.is_default() || self.generated_for_command_task
+    }
+
+    /// Whether it is subscribed over the connection that it was started with.
+    pub(crate) fn has_own_stream(&self) -> bool {
+        self.own_stream.is_some_and(|stream| self.link == ExecutorLink::Stream(stream))
+    }
+
     /// Its container's control groups for a status.
     pub fn cgroup_info(&self) -> Option<pb::CgroupInfo> {
         let classid = Some(self.class?);
         Some(pb::CgroupInfo { net_cls: Some(pb::cgroup_info::NetCls { classid }) })
-    }
-
-    /// Whether the agent starts it as its own program: a pod's, or one that it has made up for a command task. It has a
-    /// connection of its own and never registers by a message.
-    pub(crate) fn is_ours(&self) -> bool {
-        self.generated_for_command_task || self.info.r#type == Some(pb::executor_info::Type::Default as i32)
     }
 
     /// Whether this is the process of its v0 driver.
@@ -161,6 +176,8 @@ impl Executor {
             link: ExecutorLink::None,
             pid: None,
             generated_for_command_task: false,
+            needs_token: false,
+            own_stream: None,
             user,
             queued: Vec::new(),
             launched: BTreeMap::new(),

@@ -1,7 +1,7 @@
 //! Words that become inputs.
 
 use agent::oversubscription::{Load, Measurement};
-use agent::{AuthMessage, Incoming, Input, RequestId, StreamId};
+use agent::{AuthMessage, Claims, Incoming, Input, Proof, RequestId, StreamId};
 use base::Pid;
 use protos::mesos::internal::*;
 use protos::mesos::{self as pb, TaskState, agent as operator, executor, framework_info::capability};
@@ -184,11 +184,11 @@ impl Stage {
             },
             ["subscribe", name, stream, options @ ..] => self.subscribe(name, stream, options),
             ["closed", stream] => Input::ExecutorStreamClosed { stream: StreamId(stream.parse().unwrap()) },
-            ["update", name, task, state] => self.call_update(name, task, state),
+            ["update", name, task, state, options @ ..] => self.call_update(name, task, state, options),
             ["message", name, text] => {
                 let mut call = executor_call(name, executor::call::Type::Message);
                 call.message = Some(executor::call::Message { data: text.as_bytes().to_vec() });
-                Input::ExecutorCall { request: self.request(), call: Box::new(call) }
+                Input::ExecutorCall { request: self.request(), call: Box::new(call), proof: Proof::Connection }
             }
             ["operator", words @ ..] => self.operator(words),
             ["from", pid, words @ ..] => {
@@ -240,10 +240,11 @@ impl Stage {
             stream: StreamId(stream.parse().unwrap()),
             request: self.request(),
             call: Box::new(call),
+            proof: self.proof(options),
         }
     }
 
-    fn call_update(&mut self, name: &str, task: &str, state: &str) -> Input {
+    fn call_update(&mut self, name: &str, task: &str, state: &str, options: &[&str]) -> Input {
         let mut call = executor_call(name, executor::call::Type::Update);
         // `again` repeats the update before this one.
         let status = if state == "again" {
@@ -253,7 +254,21 @@ impl Stage {
             self.status(task, state)
         };
         call.update = Some(executor::call::Update { status });
-        Input::ExecutorCall { request: self.request(), call: Box::new(call) }
+        Input::ExecutorCall { request: self.request(), call: Box::new(call), proof: self.proof(options) }
+    }
+
+    /// What a call brings: `proof=none`, or the claims of a token as `proof=FRAMEWORK:EXECUTOR:CONTAINER`. Without the
+    /// option it comes over the executor's own connection.
+    fn proof(&self, options: &[&str]) -> Proof {
+        match option(options, "proof").map(|text| text.split(':').collect::<Vec<_>>()).as_deref() {
+            None => Proof::Connection,
+            Some([framework, executor, container]) => Proof::Token(Claims {
+                framework: (*framework).to_owned(),
+                executor: (*executor).to_owned(),
+                container: self.container(container).as_str().to_owned(),
+            }),
+            Some(_) => Proof::None,
+        }
     }
 
     #[allow(deprecated)]

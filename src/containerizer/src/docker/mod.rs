@@ -143,7 +143,7 @@ impl Docker {
 
     /// Whether Docker runs the executor itself, which is a framework's own.
     fn is_executor(spec: &ContainerSpec) -> bool {
-        Docker::runs(spec) && spec.latest.is_some() && spec.ours.is_none()
+        Docker::runs(spec) && spec.latest.is_some() && !spec.ours
     }
 
     /// Whether the executor itself is to be in a container of Docker's.
@@ -436,7 +436,7 @@ impl Inner {
 
 /// Whether a container's program is the executor of a pod.
 fn is_pod(spec: &ContainerSpec) -> bool {
-    spec.ours.is_some() && spec.argv.get(2).is_some_and(|kind| kind == "default")
+    spec.ours && spec.argv.get(2).is_some_and(|kind| kind == "default")
 }
 
 /// An executor as a task that is like it: what Docker is to run.
@@ -510,8 +510,7 @@ mod tests {
         let latest = Some("/w/latest".to_owned());
         let theirs = ContainerSpec { argv, container, latest, ..ContainerSpec::default() };
         assert!(Docker::is_executor(&theirs));
-        let ours = Some(agent::Ours { framework: "f".into(), executor: "e".into() });
-        assert!(!Docker::is_executor(&ContainerSpec { ours, ..theirs }));
+        assert!(!Docker::is_executor(&ContainerSpec { ours: true, ..theirs }));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! It does not know executors.
 
-use agent::{Done, Input, RequestId, StreamId};
+use agent::{Done, Input, Proof, RequestId, StreamId};
 use protos::mesos::executor::{Call, call::Type};
 use wire::http::{Request, Response, StatusCode};
 use wire::negotiate::{Encoding, accepted_encoding, decode_call};
@@ -13,9 +13,13 @@ use crate::codec;
 use crate::common::judged;
 
 pub(super) async fn answer(handler: &Handler, request: &Request) -> Response {
+    let proof = match handler.shell.tokens.proof(request.header("authorization")) {
+        Ok(proof) => proof,
+        Err(refusal) => return *refusal,
+    };
     match judged(request, check).await {
-        Ok((call, Some(encoding))) => subscribe(handler, call, encoding).await,
-        Ok((call, None)) => other(handler, call).await,
+        Ok((call, Some(encoding))) => subscribe(handler, call, proof, encoding).await,
+        Ok((call, None)) => other(handler, call, proof).await,
         Err(refusal) => *refusal,
     }
 }
@@ -33,14 +37,15 @@ fn check(request: &Request) -> Result<(Box<Call>, Option<Encoding>), Box<Respons
     Ok((Box::new(call), encoding))
 }
 
-async fn subscribe(handler: &Handler, call: Box<Call>, encoding: Encoding) -> Response {
+async fn subscribe(handler: &Handler, call: Box<Call>, proof: Proof, encoding: Encoding) -> Response {
     let (driver, shell) = (handler.driver.clone(), handler.shell.clone());
     let (stream, response) = handler.shell.streams.open(encoding, move |stream| {
         shell.streams.forget(stream);
         driver.submit(Input::ExecutorStreamClosed { stream: StreamId(stream) });
     });
     let (number, outcome) = handler.shell.answers.ask();
-    handler.driver.handle_now(Input::ExecutorSubscribe { stream: StreamId(stream), request: RequestId(number), call });
+    let request = RequestId(number);
+    handler.driver.handle_now(Input::ExecutorSubscribe { stream: StreamId(stream), request, call, proof });
     match outcome.await {
         Ok(Ok(Done::Stream)) => response,
         Ok(refusal) => {
@@ -51,9 +56,9 @@ async fn subscribe(handler: &Handler, call: Box<Call>, encoding: Encoding) -> Re
     }
 }
 
-async fn other(handler: &Handler, call: Box<Call>) -> Response {
+async fn other(handler: &Handler, call: Box<Call>, proof: Proof) -> Response {
     let (number, outcome) = handler.shell.answers.ask();
-    handler.driver.handle_now(Input::ExecutorCall { request: RequestId(number), call });
+    handler.driver.handle_now(Input::ExecutorCall { request: RequestId(number), call, proof });
     match outcome.await {
         // The calls of a subscribed executor: libraries take the end of their connection for the end of the
         // subscription, and an executor without checkpoints ends then.

@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent::{Agent, Answer, Done, Input, Ours, RequestId, StreamId};
+use agent::{Agent, Answer, Done, ExecutorKey, Input, Proof, RequestId, StreamId};
 use protos::mesos::executor::{Call, call, event};
 use protos::mesos::{self};
 use protos::recordio::Decoder;
@@ -38,7 +38,7 @@ pub(super) struct ExecutorConnections {
 
 /// The executor whose connection it is.
 #[derive(Debug)]
-struct Owner(Ours);
+struct Owner(ExecutorKey);
 
 impl Owner {
     fn subscribe(&self) -> Box<Call> {
@@ -76,7 +76,7 @@ enum LineError {
 
 impl ExecutorConnections {
     /// Subscribes the executor, whose container has started, and serves its line until one side closes it.
-    pub(super) async fn serve(self, owner: Ours, socket: UnixStream) {
+    pub(super) async fn serve(self, owner: ExecutorKey, socket: UnixStream) {
         let owner = Owner(owner);
         let (driver, streams) = (self.driver.clone(), self.streams.clone());
         let (stream, records) = self.streams.open_bare(move |stream| {
@@ -85,7 +85,8 @@ impl ExecutorConnections {
         });
         let (request, subscribed) = self.answers.ask();
         let (request, call) = (RequestId(request), owner.subscribe());
-        self.driver.handle_now(Input::ExecutorSubscribe { stream: StreamId(stream), request, call });
+        let proof = Proof::Connection;
+        self.driver.handle_now(Input::ExecutorSubscribe { stream: StreamId(stream), request, call, proof });
         // Events wait for the answer, so that the first of them go together.
         if !matches!(subscribed.await, Ok(Ok(Done::Stream))) {
             return self.streams.close(stream);
@@ -132,7 +133,7 @@ impl ExecutorConnections {
             let call = owner.call(&record).map_err(LineError::Call)?;
             ended |= call.update.as_ref().is_some_and(|update| agent::is_terminal(update.status.state));
             let (number, outcome) = self.answers.ask();
-            let input = Input::ExecutorCall { request: RequestId(number), call };
+            let input = Input::ExecutorCall { request: RequestId(number), call, proof: Proof::Connection };
             if let Some((input, _)) = last.replace((input, outcome)) {
                 self.driver.submit(input);
             }
@@ -290,7 +291,7 @@ mod tests {
 
     #[test]
     fn calls_of_others_are_refused() {
-        let owner = Owner(Ours { framework: "F".into(), executor: "E".into() });
+        let owner = Owner(ExecutorKey { framework: "F".into(), executor: "E".into() });
         let said = |change: &dyn Fn(&mut Call)| {
             let mut call = Call { r#type: Some(call::Type::Heartbeat as i32), ..*owner.subscribe() };
             change(&mut call);

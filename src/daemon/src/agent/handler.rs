@@ -13,7 +13,7 @@ use wire::libprocess::{ConnectionId, Delivery, MessageSink};
 use wire::route::Table;
 
 use super::outputs::Shell;
-use super::{attach, executor_api, metrics, operator_api, views};
+use super::{attach, executor_api, metrics, operator_api, realms, views};
 use crate::acls::Asker;
 use crate::audit;
 use crate::common::{self, Common, Shared};
@@ -269,7 +269,11 @@ impl Handler {
         self.common.firewall.check(&self.closed, &request.path, found.as_ref())?;
         let Some(found) = found else { return Err(Box::new(Response::error(StatusCode::NOT_FOUND))) };
         origin::check(request)?;
-        request.principal = self.realms.principal(realm(*found.route), request)?;
+        request.principal = match *found.route {
+            Route::Operator => realms::operator(&self.realms, &self.shell.tokens, request)?,
+            Route::Executor => self.shell.tokens.proof(request.header("authorization")).map(|_| None)?,
+            route => self.realms.principal(realm(route), request)?,
+        };
         Ok(match (*found.route, request.header("content-type")) {
             (Route::Operator, Some(RECORDIO)) => BodyRule::Stream,
             // Calls carry data of tasks and their environments.
@@ -280,9 +284,11 @@ impl Handler {
 
     async fn respond(&self, request: Request) -> Response {
         let Some(found) = self.routes.find(&request.path) else { return Response::error(StatusCode::NOT_FOUND) };
-        let principal = request.principal.clone();
-        audit::note_principal(principal.as_ref());
-        let asker = Asker { authorizer: self.authorizer.clone(), principal };
+        audit::note_principal(request.principal.as_ref());
+        let asker = match realms::executor(&self.shell.tokens, &request) {
+            Some(container) if *found.route == Route::Operator => Asker::executor(container),
+            _ => Asker::new(self.authorizer.clone(), request.principal.clone()),
+        };
         if !matches!(request.body, Body::Stream(_)) {
             return tokio::select! {
                 biased;

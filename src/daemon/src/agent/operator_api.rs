@@ -2,7 +2,7 @@
 //!
 //! Calls that read are answered from a snapshot; calls about containers go to the core.
 
-use agent::{AgentState, Answer, Done, Input, RequestId};
+use agent::{AgentState, Answer, ContainerName, Done, Input, RequestId};
 use authorizer::Action;
 use protos::mesos::agent::call::Type;
 use protos::mesos::agent::{Call, Response as Message, response};
@@ -11,7 +11,7 @@ use wire::negotiate::{Encoding, Media};
 
 use super::handler::Handler;
 use super::{attach, metrics, views};
-use crate::acls::Asker;
+use crate::acls::{Asker, forbidden};
 use crate::audit;
 use crate::codec;
 use crate::common::{calls, unknown_call};
@@ -56,10 +56,26 @@ pub(super) async fn must(handler: &Handler, call: &Call, asker: &Asker) -> Resul
         Type::ListFiles => handler.must_read(call.list_files.as_ref().map_or("", |list| &list.path), asker).await,
         Type::ReadFile => handler.must_read(call.read_file.as_ref().map_or("", |read| &read.path), asker).await,
         _ => {
+            if let Some(container) = agent::container_of(call).filter(|_| asker.executor.is_some()) {
+                return must_be_inside(asker, call.r#type(), &container);
+            }
             let actions = handler.snapshot().await.container_actions(call);
             actions.into_iter().try_for_each(|(action, user)| asker.must(action, user.as_deref()))
         }
     }
+}
+
+/// Whether an executor's token permits a call about a container: in its own, but for input (SEC-40).
+///
+/// # Errors
+/// 403.
+fn must_be_inside(asker: &Asker, kind: Type, container: &ContainerName) -> Result<(), Box<Response>> {
+    if kind != Type::AttachContainerInput && asker.executor.as_ref() == Some(&container.root()) {
+        return Ok(());
+    }
+    let own = asker.executor.as_ref().map_or("", ContainerName::as_str);
+    tracing::info!("refusing {} of the executor in container {own} for container {container}", kind.as_str_name());
+    Err(Box::new(forbidden()))
 }
 
 fn check(request: &Request) -> Result<(Call, Media), Box<Response>> {

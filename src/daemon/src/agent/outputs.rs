@@ -16,6 +16,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 use wire::libprocess::Network;
 
+use super::executor_tokens::ExecutorTokens;
 use super::keeper::Keeper;
 use super::views::statistics::used;
 use super::volume_changes::{VolumeChange, VolumeChanges};
@@ -45,6 +46,8 @@ pub(super) struct Shell {
     pub(super) report: Report,
     pub(super) clock: Clock,
     pub(super) fetcher: Fetcher,
+    /// Proofs of executors.
+    pub(super) tokens: ExecutorTokens,
     /// What is on the disk.
     pub(super) keeper: Arc<Keeper>,
     /// Volumes that come and go.
@@ -86,7 +89,8 @@ impl World<Agent> for Shell {
             Output::ExecutorEvent { stream, event } => self.streams.send(stream.0, &*event),
             Output::CloseStream { stream } => self.streams.close(stream.0),
             Output::Respond { request, answer } => self.answers.answer(request.0, answer),
-            Output::Launch { container, spec } => {
+            Output::Launch { container, mut spec } => {
+                self.tokens.give(&container, &mut spec);
                 self.deleter.spare(Path::new(&spec.sandbox));
                 attach(&self.common.files, &container, &spec.sandbox);
                 self.containers.launch(container, spec);

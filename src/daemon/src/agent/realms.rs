@@ -1,15 +1,22 @@
 //! HTTP authentication of an agent, from its flags.
 //!
-//! Executors' calls are in a realm of their own without authentication. Calls of executors to `/api/v1`, as those of
-//! pods, are in the operators' realm.
+//! Calls of executors are in a realm of their own, where their tokens count (`executor_tokens.rs`). On `/api/v1`, the
+//! operators' realm, tokens count beside passwords.
 
+use std::sync::Arc;
+
+use agent::ContainerName;
+use base::ContainerId;
 use wire::auth::{AGENT_READONLY, AGENT_READWRITE};
+use wire::http::{HeaderName, Request, Response, StatusCode};
 
+use super::executor_tokens::{ExecutorTokens, challenge, is_bearer};
 use crate::credentials;
 use crate::flags::FlagError;
 use crate::flags::agent::AccessFlags;
 use crate::realms::{Guard, Realm, Realms};
 
+const WWW_AUTHENTICATE: HeaderName = HeaderName::from_static("www-authenticate");
 /// The flag that names the users.
 const USERS: &str = "http_credentials";
 
@@ -24,6 +31,50 @@ pub(super) fn read(flags: &AccessFlags) -> Result<Realms, FlagError> {
         guard(Realm::ReadWrite, AGENT_READWRITE, "authenticate_http_readwrite", flags.authenticate_http_readwrite),
     ];
     Realms::read(&guards, USERS, credentials::of_list(USERS, flags.http_credentials.as_deref())?)
+}
+
+/// The container of the executor that sends a request to `/api/v1`, by its token; `None` without a valid one.
+pub(super) fn executor(tokens: &ExecutorTokens, request: &Request) -> Option<ContainerName> {
+    let header = request.header("authorization").filter(|header| is_bearer(header))?;
+    let claims = tokens.bearer(header).ok()?;
+    Some(ContainerName::top(&ContainerId::new(&claims.container).ok()?))
+}
+
+/// Finds out who sends a request to `/api/v1`: a user by password, else an executor by its token (SEC-13). Returns the
+/// user; `None` if it is an executor, or if the realm is open.
+///
+/// In an open realm an invalid token counts as none.
+///
+/// # Errors
+/// 401. It offers tokens only if they are asked for or sent: Mesos does not know them by default.
+pub(super) fn operator(
+    realms: &Realms,
+    tokens: &ExecutorTokens,
+    request: &Request,
+) -> Result<Option<Arc<str>>, Box<Response>> {
+    if executor(tokens, request).is_some() {
+        return Ok(None);
+    }
+    let header = request.header("authorization");
+    let sent = header.filter(|header| is_bearer(header)).map(|header| tokens.bearer(header));
+    let refusal = match realms.principal(Realm::ReadWrite, request) {
+        Ok(principal) => return Ok(principal),
+        Err(refusal) => refusal,
+    };
+    let error = match sent {
+        Some(sent) => sent.err(),
+        None if !tokens.required => return Err(refusal),
+        None => header.and_then(|header| tokens.bearer(header).err()),
+    };
+    Err(Box::new(both(&refusal, &challenge(AGENT_READWRITE, error.as_ref()))))
+}
+
+/// The refusals of both authenticators as one.
+fn both(basic: &Response, bearer: &str) -> Response {
+    let challenge = basic.headers().get(WWW_AUTHENTICATE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let said = |scheme: &str| format!("\"{scheme}\" authenticator returned:\n401 Unauthorized.");
+    Response::text(StatusCode::UNAUTHORIZED, [said("Basic"), said("Bearer")].join("\n\n"))
+        .with_header(WWW_AUTHENTICATE, &format!("{challenge},{bearer}"))
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ use wire::libprocess::Network;
 
 use super::detector::{self, Found, Masters};
 use super::executor_connections::ExecutorConnections;
+use super::executor_tokens::{self, ExecutorTokens, TokenFlags};
 use super::handler::Handler;
 use super::keeper::{self, Keeper};
 use super::outputs::{self, Shell};
@@ -57,6 +58,7 @@ struct Setup {
     flags: AgentFlags,
     masters: Masters,
     realms: Realms,
+    tokens: TokenFlags,
     work_dir: PathBuf,
     runtime_dir: PathBuf,
     server: Server,
@@ -79,7 +81,7 @@ impl Setup {
         let server = server.with_connections(connections.clone());
         let identity = identity.bound_to(server.address().port());
         let pid = Pid::new("slave(1)", identity.advertise);
-        let realms = realms::read(&flags.access)?;
+        let (realms, tokens) = (realms::read(&flags.access)?, executor_tokens::read(&flags.access)?);
         let runtime_dir = runtime_dir(flags.node.runtime_dir.as_deref());
         let containerizer = config::containerizer::containerizer(&flags, &work_dir, &runtime_dir)?;
         let common = Arc::new(Common {
@@ -94,7 +96,19 @@ impl Setup {
             audit: Audit::start(Part::Agent, &flags.audit)?,
             strict_peers: strict_peers(),
         });
-        Ok(Setup { common, flags, masters, realms, work_dir, runtime_dir, server, identity, pid, containerizer })
+        Ok(Setup {
+            common,
+            flags,
+            masters,
+            realms,
+            tokens,
+            work_dir,
+            runtime_dir,
+            server,
+            identity,
+            pid,
+            containerizer,
+        })
     }
 }
 
@@ -180,6 +194,7 @@ async fn serve(setup: Setup, recovery: Recovery) -> anyhow::Result<RunningAgent>
         on_step: fault::point,
     })?;
     let left_overs = containers.recover(&taken_up(&recovery.out)).await?;
+    let tokens = ExecutorTokens::open(setup.tokens, [&recovery.meta, &setup.runtime_dir])?;
     let (exit, exit_seen) = watch::channel(None);
     let redetect = Arc::new(Notify::new());
     let shell = Arc::new(Shell {
@@ -191,6 +206,7 @@ async fn serve(setup: Setup, recovery: Recovery) -> anyhow::Result<RunningAgent>
         report: report.clone(),
         clock: recovery.clock,
         fetcher,
+        tokens,
         keeper: keeper.clone(),
         volume_changes: VolumeChanges::new(report, exit.clone()),
         deleter: deleter.clone(),

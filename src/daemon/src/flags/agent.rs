@@ -62,12 +62,16 @@ flags! {
         acls: Option<Json>,
         /// (singular on the agent)
         authorizer: String = "local",
+        /// Whether executors must authenticate
+        authenticate_http_executors: bool = "false",
         /// Realm mesos-agent-readonly
         authenticate_http_readonly: bool = "false",
         /// Realm mesos-agent-readwrite
         authenticate_http_readwrite: bool = "false",
         /// HTTP basic users
         http_credentials: Option<PathBuf>,
+        /// File with the key of executors' tokens
+        jwt_secret_key (executor_secret_key): Option<PathBuf>,
         /// Attach streams
         http_heartbeat_interval: Duration = "30secs",
     }
@@ -278,7 +282,6 @@ pub(super) const UNREAD: &[Flag] = &[
         .with_aliases(&["slave_subsystems"]),
     Flag::unsupported("appc_simple_discovery_uri_prefix", Kind::Text, Some("http://"), "Appc discovery prefix"),
     Flag::unsupported("appc_store_dir", Kind::Path, Some("/tmp/mesos/store/appc"), "Appc cache"),
-    Flag::unsupported("authenticate_http_executors", Kind::Bool, Some("false"), "whether executors must authenticate"),
     Flag::unsupported("authenticatee", Kind::Text, Some("crammd5"), "v0 authenticatee"),
     Flag::without_effect(
         "cgroups_cpu_enable_pids_and_tids_count",
@@ -329,8 +332,6 @@ pub(super) const UNREAD: &[Flag] = &[
     Flag::unsupported("http_executor_domain_sockets", Kind::Bool, Some("false"), "unix socket for executors"),
     Flag::unsupported("ip6", Kind::Text, None, "IPv6 reported to tasks"),
     Flag::unsupported("ip6_discovery_command", Kind::Text, None, "exclusive with ip6"),
-    Flag::unsupported("jwt_secret_key", Kind::Path, None, "file with the key of executor tokens")
-        .with_aliases(&["executor_secret_key"]),
     Flag::without_effect("launcher_dir", Kind::Path, None, "helper binaries", "all programs are in this one"),
     Flag::unsupported("memory_profiling", Kind::Bool, Some("false"), "jemalloc endpoints"),
     Flag::unsupported("modules_dir", Kind::Path, None, "exclusive with modules"),

@@ -146,7 +146,7 @@ impl Handler {
                 _ => standby.redirect(Some(request)),
             };
         }
-        let asker = Asker { authorizer: self.shell.authorizer.clone(), principal: principal.clone() };
+        let asker = Asker::new(self.shell.authorizer.clone(), principal.clone());
         if let Err(refusal) = self.must(route, request, &asker) {
             return *refusal;
         }

@@ -189,7 +189,7 @@ impl World<Live> for Shell {
 
 impl Shell {
     fn operator_subscribed(&self, stream: u64, snapshot: &Arc<Snapshot>, principal: Option<Arc<str>>) {
-        let sight = Sight::of(Asker { authorizer: self.authorizer.clone(), principal });
+        let sight = Sight::of(Asker::new(self.authorizer.clone(), principal));
         self.streams.send_encoded(stream, |format| views::calls::subscribed(snapshot, &sight, format));
     }
 }

@@ -268,6 +268,7 @@ fn an_agent_that_is_not_ready_is_asked_again() {
     for _ in 0..2 {
         agent.request().answer("503 Service Unavailable", b"Agent has not finished recovery");
     }
+    agent.request().answer("409 Conflict", b"Its own connection lives");
     let (_, mut stream) = agent.subscribed(killing());
     stream.launch(shell("t", "true"));
     agent.updates(&mut stream, &[TaskStarting, TaskRunning, TaskFinished]);

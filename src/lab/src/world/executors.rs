@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use agent::{ContainerName, ContainerSpec, Input, RequestId, StreamId, VolumeLink};
+use agent::{ContainerName, ContainerSpec, Input, Proof, RequestId, StreamId, VolumeLink};
 use base::Time;
 use protos::mesos::executor::{Call, Event as Said, call, event};
 use protos::mesos::{self as pb, TaskState};
@@ -287,6 +287,7 @@ impl<O: Observer> World<O> {
             stream: StreamId(connection),
             request: RequestId(request),
             call: Box::new(call),
+            proof: Proof::Connection,
         };
         self.agents[agent as usize].streams.insert(connection, executor);
         self.executor_calls(executor, request, connection, input);
@@ -448,7 +449,7 @@ impl<O: Observer> World<O> {
             let update = Some(call::Update { status: entry.updates[index].0.clone() });
             let call = Box::new(Call { update, ..entry.call(call::Type::Update) });
             let request = self.name();
-            let input = Input::ExecutorCall { request: RequestId(request), call };
+            let input = Input::ExecutorCall { request: RequestId(request), call, proof: Proof::Connection };
             self.executor_calls(executor, request, connection, input);
         }
     }
