@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::HeaderMap;
 use http::header::CONTENT_ENCODING;
 use http_body::Body as _;
@@ -14,8 +14,6 @@ use super::gzip::{Gunzip, GunzipError};
 use super::request::last_value;
 use crate::budget::{Budget, Share, UNCOUNTED};
 
-/// At most this much is reserved on the word of a header alone.
-const RESERVE: usize = 1 << 20;
 /// A refused request is read to its end if its body has at most this length, so that its connection can be used on.
 const DISCARD: usize = 64 << 10;
 
@@ -23,7 +21,7 @@ const DISCARD: usize = 64 << 10;
 #[derive(Debug)]
 pub(super) struct Bodies {
     pub(super) budget: Budget,
-    /// One permit for each body that is decompressed on a thread.
+    /// One permit for each body that is decompressed on a thread: for half of the processors.
     unpacking: Arc<Semaphore>,
 }
 
@@ -47,7 +45,8 @@ pub(super) struct Collected {
 
 impl Bodies {
     pub(super) fn new(limit: usize) -> Bodies {
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = (processors / 2).max(1);
         Bodies { budget: Budget::new(limit), unpacking: Arc::new(Semaphore::new(threads)) }
     }
 
@@ -64,51 +63,53 @@ impl Bodies {
             return Err(CollectError::TooLong);
         }
         let mut first = Bytes::new();
-        let mut rest = BytesMut::new();
+        let mut rest = Vec::new();
         while let Some(frame) = incoming.frame().await {
             let frame = frame.map_err(|_| CollectError::Undecodable("body"))?;
             let data = frame.into_data().map_err(|_| CollectError::Undecodable("trailers"))?;
+            // Most bodies come in one part, which is then not copied.
+            if first.is_empty() && rest.is_empty() && data.len() <= limit {
+                first = data;
+                continue;
+            }
             let length = first.len() + rest.len() + data.len();
             if length > limit {
                 return Err(CollectError::TooLong);
             }
-            if length > UNCOUNTED && !share.grow_to(length) {
-                return Err(CollectError::TooMany);
-            }
-            // Most bodies come in one part, which is then not copied.
-            if first.is_empty() && rest.is_empty() {
-                first = data;
-                continue;
-            }
-            if rest.is_empty() {
-                rest.reserve(announced.min(RESERVE).max(length));
+            if length > rest.capacity() {
+                // What is announced is believed step by step.
+                let wanted = length.max(2 * rest.capacity()).min(limit);
+                let wanted = if announced > 0 { wanted.min(announced).max(length) } else { wanted };
+                if wanted > UNCOUNTED && !share.grow_to(wanted) {
+                    return Err(CollectError::TooMany);
+                }
+                rest.reserve_exact(wanted - rest.len());
                 rest.extend_from_slice(&std::mem::take(&mut first));
             }
             rest.extend_from_slice(&data);
         }
-        let body = if rest.is_empty() { first } else { rest.freeze() };
+        let body = if rest.is_empty() { first } else { rest.into() };
         if last_value(headers, CONTENT_ENCODING.as_str()) != Some("gzip") {
             return Ok(Collected { body, share });
         }
         self.unpack(body, limit, share).await
     }
 
-    /// Decompresses a body: a short one at once, others on a thread, of which there are as many as processors.
-    async fn unpack(&self, packed: Bytes, limit: usize, share: Share) -> Result<Collected, CollectError> {
-        let mut gunzip = Gunzip::new(packed, limit, share);
-        if !gunzip.is_short() || !gunzip.run(UNCOUNTED)? {
-            // The semaphore is never closed.
-            let _permit = self.unpacking.acquire().await;
-            let work = tokio::task::spawn_blocking(move || {
-                let done = gunzip.run(usize::MAX);
-                (done, gunzip)
-            });
-            let (done, unpacked) = work.await.map_err(|_| CollectError::Undecodable("gzip"))?;
-            done?;
-            gunzip = unpacked;
+    /// Decompresses a body: a short one at once, others on threads, which leave processors to the reactor.
+    async fn unpack(&self, packed: Bytes, limit: usize, mut share: Share) -> Result<Collected, CollectError> {
+        let mut gunzip = Gunzip::new(packed, limit);
+        if gunzip.is_short() && gunzip.count(UNCOUNTED)? {
+            let body = gunzip.unpack(&mut share)?;
+            return Ok(Collected { body, share });
         }
-        let (body, share) = gunzip.into_parts();
-        Ok(Collected { body, share })
+        // The semaphore is never closed.
+        let _permit = self.unpacking.acquire().await;
+        let work = tokio::task::spawn_blocking(move || {
+            gunzip.count(usize::MAX)?;
+            let body = gunzip.unpack(&mut share)?;
+            Ok(Collected { body, share })
+        });
+        work.await.map_err(|_| CollectError::Undecodable("gzip"))?
     }
 }
 

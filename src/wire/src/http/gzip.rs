@@ -23,8 +23,8 @@ const OFF_THREAD: usize = 64 << 10;
 /// of many equal tasks is compressed some 100 times; gzip itself reaches 1,000 times.
 const DENSITY_MAX: usize = 200;
 const DENSE_FREE: usize = 1 << 20;
-/// Bytes that are decompressed between two looks at the limits.
-const STEP: usize = 64 << 10;
+/// A shorter compressed body is looked at on the reactor's thread.
+const SHORT: usize = 4 << 10;
 
 /// Why a compressed body cannot be used.
 #[derive(Debug, PartialEq, Eq)]
@@ -35,50 +35,54 @@ pub(super) enum GunzipError {
     TooMany,
 }
 
-/// A body that is decompressed in steps.
+/// A compressed body. It is decompressed twice: once to know its length without keeping it, and once into as many bytes.
+/// What is too long never takes memory.
 pub(super) struct Gunzip {
-    decoder: MultiGzDecoder<Reader<Bytes>>,
-    packed: usize,
-    plain: Vec<u8>,
+    packed: Bytes,
+    /// What counts the length, with that so far.
+    counter: MultiGzDecoder<Reader<Bytes>>,
+    counted: usize,
     limit: usize,
-    share: Share,
 }
 
 impl Gunzip {
-    /// A body that may have `limit` bytes once it is decompressed; `share` has its compressed bytes already.
-    pub(super) fn new(packed: Bytes, limit: usize, share: Share) -> Gunzip {
-        let length = packed.len();
-        Gunzip { decoder: MultiGzDecoder::new(packed.reader()), packed: length, plain: Vec::new(), limit, share }
+    /// A body that may have `limit` bytes once it is decompressed.
+    pub(super) fn new(packed: Bytes, limit: usize) -> Gunzip {
+        Gunzip { counter: MultiGzDecoder::new(packed.clone().reader()), packed, counted: 0, limit }
     }
 
     /// Whether the compressed body is so short that looking at it takes no time.
     pub(super) fn is_short(&self) -> bool {
-        self.packed < STEP
+        self.packed.len() < SHORT
     }
 
-    /// Decompresses to the end, or until there are more than `until` bytes; whether that is the end.
-    pub(super) fn run(&mut self, until: usize) -> Result<bool, GunzipError> {
-        while self.plain.len() <= until {
-            let step = (&mut self.decoder).take(STEP as u64).read_to_end(&mut self.plain);
-            if step.map_err(|_| GunzipError::Malformed)? == 0 {
+    /// Counts to the end, or until there are more than `until` bytes; whether that is the end.
+    pub(super) fn count(&mut self, until: usize) -> Result<bool, GunzipError> {
+        let mut step = [0; 4 << 10];
+        while self.counted <= until {
+            let length = self.counter.read(&mut step).map_err(|_| GunzipError::Malformed)?;
+            if length == 0 {
                 return Ok(true);
             }
-            let length = self.plain.len();
-            if length > self.limit {
+            self.counted += length;
+            if self.counted > self.limit {
                 return Err(GunzipError::TooLong);
             }
-            if length > DENSE_FREE && length / DENSITY_MAX > self.packed {
+            if self.counted > DENSE_FREE && self.counted / DENSITY_MAX > self.packed.len() {
                 return Err(GunzipError::TooDense);
-            }
-            if length > UNCOUNTED && !self.share.grow_to(self.packed + length) {
-                return Err(GunzipError::TooMany);
             }
         }
         Ok(false)
     }
 
-    pub(super) fn into_parts(self) -> (Bytes, Share) {
-        (self.plain.into(), self.share)
+    /// Decompresses the body, whose length is counted. `share` has its compressed bytes.
+    pub(super) fn unpack(&self, share: &mut Share) -> Result<Bytes, GunzipError> {
+        if self.counted > UNCOUNTED && !share.grow_to(self.packed.len() + self.counted) {
+            return Err(GunzipError::TooMany);
+        }
+        let mut plain = Vec::with_capacity(self.counted);
+        MultiGzDecoder::new(&self.packed[..]).read_to_end(&mut plain).map_err(|_| GunzipError::Malformed)?;
+        Ok(plain.into())
     }
 }
 
@@ -129,12 +133,10 @@ mod tests {
     }
 
     fn gunzip_within(packed: impl Into<Bytes>, limit: usize, budget: usize) -> Result<Bytes, GunzipError> {
-        let share = Budget::new(budget).share([127, 0, 0, 1].into());
-        let mut gunzip = Gunzip::new(packed.into(), limit, share);
-        gunzip.run(usize::MAX).map(|done| {
-            assert!(done);
-            gunzip.into_parts().0
-        })
+        let mut share = Budget::new(budget).share([127, 0, 0, 1].into());
+        let mut gunzip = Gunzip::new(packed.into(), limit);
+        assert!(gunzip.count(usize::MAX)?);
+        gunzip.unpack(&mut share)
     }
 
     #[test]
@@ -152,9 +154,10 @@ mod tests {
     #[test]
     fn a_bomb_is_not_unpacked() {
         let packed = gzip_now(&[vec![0; 50 << 20].into()]).unwrap();
-        let share = Budget::new(usize::MAX).share([127, 0, 0, 1].into());
-        let mut gunzip = Gunzip::new(packed.clone(), usize::MAX, share);
-        assert_eq!(gunzip.run(usize::MAX), Err(GunzipError::TooDense));
-        assert!(gunzip.plain.len() < DENSITY_MAX * packed.len() + 2 * STEP, "{}", gunzip.plain.len());
+        let mut gunzip = Gunzip::new(packed.clone(), usize::MAX);
+        assert_eq!(gunzip.count(1 << 16), Ok(false), "it is looked at in parts");
+        assert!(gunzip.counted < 2 << 16);
+        assert_eq!(gunzip.count(usize::MAX), Err(GunzipError::TooDense));
+        assert!(gunzip.counted < DENSITY_MAX * packed.len() + (1 << 20), "{}", gunzip.counted);
     }
 }
