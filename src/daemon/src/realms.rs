@@ -109,11 +109,11 @@ impl Realms {
         };
         let header = request.header("authorization");
         let checked = check_basic(header, name, is_known);
-        if let Some(wait) = wait {
-            return Err(Box::new(too_many(wait)));
-        }
         if checked.is_err() {
             self.audit.failed_http_login(header, request.peer, name);
+        }
+        if let Some(wait) = wait {
+            return Err(Box::new(too_many(wait)));
         }
         checked.map(|user| Some(user.into()))
     }

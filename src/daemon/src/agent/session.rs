@@ -1,4 +1,4 @@
-//! The token by which masters recognise this agent, and it recognises its master: `session` in `--runtime_dir`.
+//! The token by which masters recognise this agent, and it recognises its master: `meta/session` in the work directory.
 //!
 //! It survives the agent's process, so that no other process can take the agent's place while it restarts.
 
@@ -11,8 +11,8 @@ use crate::random;
 
 /// The token in the directory; a new one if there is none, or if the file is invalid. A new one that cannot be written
 /// serves this process.
-pub(super) fn of(runtime_dir: &Path) -> Session {
-    let path = runtime_dir.join("session");
+pub(super) fn of(meta: &Path) -> Session {
+    let path = meta.join("session");
     match std::fs::read_to_string(&path).map(|text| text.trim().parse()) {
         Ok(Ok(session)) => return session,
         Ok(Err(error)) => tracing::warn!("'{}' is replaced: {error}", path.display()),

@@ -195,6 +195,7 @@ async fn serve(setup: Setup, recovery: Recovery) -> anyhow::Result<RunningAgent>
     })?;
     let left_overs = containers.recover(&taken_up(&recovery.out)).await?;
     let tokens = ExecutorTokens::open(setup.tokens, [&recovery.meta, &setup.runtime_dir])?;
+    let session = session::of(&recovery.meta);
     let (exit, exit_seen) = watch::channel(None);
     let redetect = Arc::new(Notify::new());
     let shell = Arc::new(Shell {
@@ -216,7 +217,6 @@ async fn serve(setup: Setup, recovery: Recovery) -> anyhow::Result<RunningAgent>
         common: common.clone(),
         capabilities: recovery.capabilities,
     });
-    let session = session::of(&setup.runtime_dir);
     let started = driver.now();
     let audit = common.audit.clone();
     let watching = containers.watch(&holdings(&driver));
