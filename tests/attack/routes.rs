@@ -70,15 +70,15 @@ fn endpoints_show_nothing_of_others_and_change_nothing() {
     }
     let (agent, framework) = (&cluster.agent_id, &cluster.framework);
     let resources =
-        r#"[{"name":"cpus","type":"SCALAR","scalar":{"value":1},"role":"victim","reservation":{"principal":"dev"}}]"#;
+        r#"[{"name":"cpus","type":"SCALAR","scalar":{"value":1},"role":"theirs","reservation":{"principal":"dev"}}]"#;
     for (method, path, body) in [
         ("POST", "/teardown", format!("frameworkId={framework}")),
         ("POST", "/reserve", format!("slaveId={agent}&resources={resources}")),
         ("POST", "/unreserve", format!("slaveId={agent}&resources={resources}")),
         ("POST", "/create-volumes", format!("slaveId={agent}&volumes={resources}")),
         ("POST", "/destroy-volumes", format!("slaveId={agent}&volumes={resources}")),
-        ("PUT", "/weights", r#"[{"role":"victim","weight":2}]"#.to_owned()),
-        ("DELETE", "/quota/victim", String::new()),
+        ("PUT", "/weights", r#"[{"role":"theirs","weight":2}]"#.to_owned()),
+        ("DELETE", "/quota/theirs", String::new()),
         ("POST", "/machine/down", r#"[{"hostname":"x"}]"#.to_owned()),
         ("POST", "/machine/up", r#"[{"hostname":"x"}]"#.to_owned()),
         ("POST", "/logging/toggle?level=3&duration=1secs", String::new()),
@@ -118,7 +118,7 @@ fn send_all(address: &str, path: &str, names: &[&str], case: impl Fn(&str) -> Op
         match expected {
             Forbidden => assert_eq!(status, 403, "{name}: {told}"),
             Filtered | Harmless => assert!((200..300).contains(&status), "{name}: {status} {told}"),
-            Unknown => assert!([400, 403, 404, 409, 500, 501].contains(&status), "{name}: {status} {told}"),
+            Unknown => assert!([400, 403, 404, 409, 415, 500, 501].contains(&status), "{name}: {status} {told}"),
         }
     }
 }
@@ -128,9 +128,9 @@ fn operators_calls_to_the_master() {
     let cluster = Cluster::start("operator");
     let (agent, framework) = (json!({"value": cluster.agent_id}), json!({"value": cluster.framework}));
     let cpus = json!([{"name": "cpus", "type": "SCALAR", "scalar": {"value": 1},
-        "reservations": [{"type": "DYNAMIC", "role": "victim", "principal": "dev"}]}]);
+        "reservations": [{"type": "DYNAMIC", "role": "theirs", "principal": "dev"}]}]);
     let volume = json!({"name": "disk", "type": "SCALAR", "scalar": {"value": 8},
-        "reservations": [{"type": "DYNAMIC", "role": "victim", "principal": "ops"}],
+        "reservations": [{"type": "DYNAMIC", "role": "theirs", "principal": "ops"}],
         "disk": {"persistence": {"id": "v", "principal": "ops"}, "volume": {"container_path": "v", "mode": "RW"}}});
     let case = |name: &str| {
         Some(match name {
@@ -154,7 +154,7 @@ fn operators_calls_to_the_master() {
             | "SUBSCRIBE"
             | "GET_MAINTENANCE_STATUS"
             | "GET_MAINTENANCE_SCHEDULE" => (Filtered, Value::Null),
-            "UPDATE_WEIGHTS" => (Forbidden, json!({"weight_infos": [{"role": "victim", "weight": 2}]})),
+            "UPDATE_WEIGHTS" => (Forbidden, json!({"weight_infos": [{"role": "theirs", "weight": 2}]})),
             "RESERVE_RESOURCES" | "UNRESERVE_RESOURCES" => (Unknown, json!({"agent_id": agent, "resources": cpus})),
             "CREATE_VOLUMES" | "DESTROY_VOLUMES" => (Unknown, json!({"agent_id": agent, "volumes": [volume]})),
             "GROW_VOLUME" => (Unknown, json!({"agent_id": agent, "volume": volume, "addition": cpus[0]})),
@@ -168,9 +168,9 @@ fn operators_calls_to_the_master() {
             "DRAIN_AGENT" | "DEACTIVATE_AGENT" | "REACTIVATE_AGENT" | "MARK_AGENT_GONE" => {
                 (Forbidden, json!({"agent_id": agent}))
             }
-            "UPDATE_QUOTA" => (Forbidden, json!({"quota_configs": [{"role": "victim"}]})),
-            "SET_QUOTA" => (Unknown, json!({"quota_request": {"role": "victim", "guarantee": cpus}})),
-            "REMOVE_QUOTA" => (Unknown, json!({"role": "victim"})),
+            "UPDATE_QUOTA" => (Forbidden, json!({"quota_configs": [{"role": "theirs"}]})),
+            "SET_QUOTA" => (Unknown, json!({"quota_request": {"role": "theirs", "guarantee": cpus}})),
+            "REMOVE_QUOTA" => (Unknown, json!({"role": "theirs"})),
             "TEARDOWN" => (Forbidden, json!({"framework_id": framework})),
             _ => return None,
         })
@@ -193,7 +193,7 @@ fn calls_of_schedulers_with_the_tenants_framework() {
     let cluster = Cluster::start("scheduler");
     let names = names(scheduler::call::Type::as_str_name);
     assert!(names.len() > 10);
-    let info = json!({"user": "root", "name": "x", "principal": "dev", "roles": ["victim"],
+    let info = json!({"user": "root", "name": "x", "principal": "dev", "roles": ["theirs"],
         "capabilities": [{"type": "MULTI_ROLE"}]});
     for name in names {
         let mut call = json!({"type": name, "framework_id": {"value": cluster.framework}});
