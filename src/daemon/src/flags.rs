@@ -18,7 +18,7 @@ use std::path::Path;
 
 pub use agent::AgentFlags;
 pub use master::MasterFlags;
-pub use shared::{LoggingFlags, NetworkFlags};
+pub use shared::{LoggingFlags, NetworkFlags, TlsFlags};
 pub(crate) use spec::Json;
 use spec::{Effect, FlagValue};
 pub use spec::{Flag, Group, Kind, ValueError};

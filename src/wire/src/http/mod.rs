@@ -9,6 +9,7 @@
 //! A request that is pipelined behind a stream waits for the stream's end (Mesos carries it out, and never answers).
 //! Chunk sizes are in upper-case hexadecimal.
 
+mod admission;
 mod connection;
 mod gzip;
 mod io;

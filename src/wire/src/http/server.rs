@@ -14,12 +14,13 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
-use super::connection;
+use super::{admission, connection};
 use super::request::last_value;
 use super::response::RECORDIO;
 use super::{HeaderMap, Request, Response};
 use crate::libprocess::MessageSink;
-use crate::{Connections, Limits};
+use crate::tls::Tls;
+use crate::{Connections, Limits, Socket};
 
 /// How long a listener pauses that cannot accept.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -44,6 +45,7 @@ pub struct Server {
     address: SocketAddr,
     limits: Limits,
     connections: Connections,
+    tls: Option<Tls>,
 }
 
 /// What all connections of a server share.
@@ -52,6 +54,7 @@ pub(super) struct Shared<H, S> {
     pub(super) sink: Arc<S>,
     pub(super) limits: Limits,
     connections: Connections,
+    pub(super) tls: Option<Tls>,
     /// Turns true when the server stops.
     pub(super) stopping: watch::Receiver<bool>,
 }
@@ -71,13 +74,20 @@ impl Server {
         let listener = socket.listen(16 << 10)?;
         let address = listener.local_addr()?;
         let connections = Connections::new(limits.connections, "raise the server's limit of connections");
-        Ok(Server { listener, address, limits, connections })
+        Ok(Server { listener, address, limits, connections, tls: None })
     }
 
     /// Counts its connections with others of this process.
     #[must_use]
     pub fn with_connections(self, connections: Connections) -> Server {
         Server { connections, ..self }
+    }
+
+    /// Accepts TLS on its port. Plain connections are accepted too, if
+    /// [`support_downgrade`](crate::tls::Settings::support_downgrade) is set, and answered with an error otherwise.
+    #[must_use]
+    pub fn with_tls(self, tls: Tls) -> Server {
+        Server { tls: Some(tls), ..self }
     }
 
     /// The bound address, with its real port.
@@ -89,7 +99,8 @@ impl Server {
     pub fn serve<H: Handler, S: MessageSink>(self, handler: Arc<H>, sink: Arc<S>) -> Running {
         let (stop, stopping) = watch::channel(false);
         let grace = self.limits.stop;
-        let shared = Arc::new(Shared { handler, sink, limits: self.limits, connections: self.connections, stopping });
+        let (limits, connections, tls) = (self.limits, self.connections, self.tls);
+        let shared = Arc::new(Shared { handler, sink, limits, connections, tls, stopping });
         let accepting = tokio::spawn(accept(self.listener, shared));
         Running { address: self.address, stop, accepting, grace }
     }
@@ -124,7 +135,10 @@ async fn accept<H: Handler, S: MessageSink>(listener: TcpListener, shared: Arc<S
 async fn take<H: Handler, S: MessageSink>(stream: TcpStream, peer: SocketAddr, shared: &Arc<Shared<H, S>>) {
     if let Some(slot) = shared.connections.admit(peer.ip()) {
         let _ = stream.set_nodelay(true);
-        tokio::spawn(connection::serve(stream, peer, slot, shared.clone()));
+        match &shared.tls {
+            Some(_) => tokio::spawn(admission::serve(stream, peer, slot, shared.clone())),
+            None => tokio::spawn(connection::serve(Socket::Plain(stream), peer, slot, shared.clone())),
+        };
     }
     // A connection that was closed to admit this one is still open: its task runs before the next one is admitted.
     if shared.connections.is_closing() {

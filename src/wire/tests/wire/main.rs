@@ -8,3 +8,4 @@ mod network;
 mod raw;
 mod server;
 mod streams;
+mod tls;
