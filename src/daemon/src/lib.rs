@@ -31,5 +31,6 @@ pub mod random;
 mod realms;
 mod rejection;
 mod streams;
+mod tls;
 mod webui;
 mod zookeeper;

@@ -83,11 +83,11 @@ impl Server {
         Server { connections, ..self }
     }
 
-    /// Accepts TLS on its port. Plain connections are accepted too, if
+    /// Accepts TLS on its port, if any is given. Plain connections are accepted too, if
     /// [`support_downgrade`](crate::tls::Settings::support_downgrade) is set, and answered with an error otherwise.
     #[must_use]
-    pub fn with_tls(self, tls: Tls) -> Server {
-        Server { tls: Some(tls), ..self }
+    pub fn with_tls(self, tls: Option<Tls>) -> Server {
+        Server { tls, ..self }
     }
 
     /// The bound address, with its real port.

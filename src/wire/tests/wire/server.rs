@@ -76,10 +76,7 @@ pub(crate) fn serve_tls(limits: Limits, match_address: bool, tls: Option<Tls>) -
     });
     let connections = Connections::new(limits.connections, "this is a test");
     let server = Server::bind("127.0.0.1:0".parse().unwrap(), limits).unwrap().with_connections(connections.clone());
-    let server = match tls {
-        Some(tls) => server.with_tls(tls),
-        None => server,
-    };
+    let server = server.with_tls(tls);
     let address = server.address();
     let sink = Arc::new(Inbox { messages: message_sender, match_address });
     let running = server.serve(handler.clone(), sink);
