@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use wire::client::{Address, Client, ClientError, Records, Reply, Subscription};
+use wire::client::{Address, Client, ClientError, Records, Reply, Scheme, Subscription};
 use wire::http::StatusCode;
+use wire::tls::{Role, Settings, Tls};
 
 use crate::read::model::Agents;
 
@@ -138,7 +139,11 @@ impl MasterArgs {
     }
 
     async fn addresses(&self) -> Result<Vec<Address>> {
-        sdk::driver::addresses(&self.master, ZOOKEEPER).await.context("--master")
+        let addresses = sdk::driver::addresses(&self.master, ZOOKEEPER).await.context("--master")?;
+        if addresses.iter().any(|address| address.scheme() == Scheme::Https) {
+            use_tls()?;
+        }
+        Ok(addresses)
     }
 
     /// The answer of the first master that responds.
@@ -199,6 +204,15 @@ impl MasterArgs {
     }
 }
 
+/// Makes TLS the default of this process: a master at https:// has agents with TLS. They are verified as it is.
+fn use_tls() -> Result<()> {
+    let settings = Settings::from_environment().context("invalid TLS settings")?;
+    let verify_server_cert = Some(settings.verify_server_cert.unwrap_or(true));
+    let settings = Settings { enabled: true, verify_server_cert, support_downgrade: false, ..settings };
+    wire::client::configure(Tls::load(settings, Role::Client)?);
+    Ok(())
+}
+
 /// A call names something that is not there.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not found: {0}")]
@@ -212,6 +226,9 @@ fn now() -> Instant {
 /// An error with what to do about it.
 fn explain(error: ClientError, address: &Address) -> anyhow::Error {
     let hint = match &error {
+        ClientError::Connect { source, .. } if source.get_ref().is_some() => {
+            format!("no TLS with the master at {address}: see docs/security.md for its authority and certificates")
+        }
         ClientError::Connect { .. } => format!(
             "no master at {address}: start a cluster with `tepui local`, or name its master with --master or TEPUI_MASTER"
         ),
