@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use wire::client::{Address, Client, ClientError, Records, Reply, Scheme, Subscription};
+use wire::client::{Address, Client, ClientError, Records, Reply, Subscription};
 use wire::http::StatusCode;
 use wire::tls::{Role, Settings, Tls};
 
@@ -131,6 +131,22 @@ impl MasterArgs {
         }
     }
 
+    /// Makes TLS the default of this process if the master is at https://: its agents have TLS then, and are verified
+    /// as it is.
+    ///
+    /// # Errors
+    /// The settings or the files of TLS are invalid.
+    pub(crate) fn prepare_tls(&self) -> Result<()> {
+        if !self.master.split(',').any(|address| address.trim().starts_with("https:")) {
+            return Ok(());
+        }
+        let settings = Settings::from_environment().context("invalid TLS settings")?;
+        let verify_server_cert = Some(settings.verify_server_cert.unwrap_or(true));
+        let settings = Settings { enabled: true, verify_server_cert, support_downgrade: false, ..settings };
+        wire::client::configure(Tls::load(settings, Role::Client)?);
+        Ok(())
+    }
+
     async fn ask<T: DeserializeOwned>(&self, question: &Question<'_>) -> Result<T> {
         let (address, reply) = self.reply(question).await?;
         serde_json::from_slice(&reply.body).with_context(|| {
@@ -139,11 +155,8 @@ impl MasterArgs {
     }
 
     async fn addresses(&self) -> Result<Vec<Address>> {
-        let addresses = sdk::driver::addresses(&self.master, ZOOKEEPER).await.context("--master")?;
-        if addresses.iter().any(|address| address.scheme() == Scheme::Https) {
-            use_tls()?;
-        }
-        Ok(addresses)
+        self.prepare_tls()?;
+        sdk::driver::addresses(&self.master, ZOOKEEPER).await.context("--master")
     }
 
     /// The answer of the first master that responds.
@@ -202,15 +215,6 @@ impl MasterArgs {
         };
         reply.map_err(|error| explain(error, &address))
     }
-}
-
-/// Makes TLS the default of this process: a master at https:// has agents with TLS. They are verified as it is.
-fn use_tls() -> Result<()> {
-    let settings = Settings::from_environment().context("invalid TLS settings")?;
-    let verify_server_cert = Some(settings.verify_server_cert.unwrap_or(true));
-    let settings = Settings { enabled: true, verify_server_cert, support_downgrade: false, ..settings };
-    wire::client::configure(Tls::load(settings, Role::Client)?);
-    Ok(())
 }
 
 /// A call names something that is not there.

@@ -158,7 +158,12 @@ fn authority(file: &Path, key_file: &Path) -> Result<(Issuer<'static, KeyPair>, 
     // Certificates are signed for a subject of this name and for this key.
     let has = |part: &[u8]| certificate.windows(part.len()).any(|window| window == part);
     let is_ours = has(AUTHORITY.as_bytes()) && has(&key.subject_public_key_info());
-    ensure!(is_ours, "'{}' is no authority of this command, or '{}' is not its key", file.display(), key_file.display());
+    ensure!(
+        is_ours,
+        "'{}' is no authority of this command, or '{}' is not its key",
+        file.display(),
+        key_file.display()
+    );
     Ok((Issuer::new(params, key), false))
 }
 

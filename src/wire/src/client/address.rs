@@ -119,7 +119,10 @@ mod tests {
             assert_eq!((found.to_string().as_str(), rest.as_str()), (address, path));
         }
         let scheme = |url| Address::split_url(url).unwrap().0.scheme();
-        assert_eq!(["http://h:1", "https://h:1", "//h:1"].map(scheme), [Scheme::Http, Scheme::Https, Scheme::Configured]);
+        assert_eq!(
+            ["http://h:1", "https://h:1", "//h:1"].map(scheme),
+            [Scheme::Http, Scheme::Https, Scheme::Configured]
+        );
         for broken in ["", "host", "host:x", ":80", "ftp://host:1", "host:99999", "a b:1"] {
             assert!(Address::split_url(broken).is_err(), "{broken}");
         }

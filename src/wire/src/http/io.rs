@@ -17,10 +17,10 @@ use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Notify;
 
-use crate::{Limits, Socket};
 use crate::connections::{Slot, WaitsFor};
 use crate::libprocess::poll_read_shared;
 use crate::sync::lock;
+use crate::{Limits, Socket};
 
 /// How far a connection is with its present request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,10 +14,10 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
-use super::{admission, connection};
 use super::request::last_value;
 use super::response::RECORDIO;
 use super::{HeaderMap, Request, Response};
+use super::{admission, connection};
 use crate::libprocess::MessageSink;
 use crate::tls::Tls;
 use crate::{Connections, Limits, Socket};

@@ -12,7 +12,6 @@ use bytes::{Buf, BytesMut};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-
 use super::incoming::poll_read_shared;
 use super::network::Inner;
 use super::peer::{Peer, Work};

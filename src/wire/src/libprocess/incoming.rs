@@ -17,8 +17,8 @@ use tokio::time::Sleep;
 use super::chunked::{BodyDecoder, BodyError};
 use super::head::{self, Head, Parsed};
 use super::{Delivery, Message, MessageSink, Refusal, answer, deliver};
-use crate::{Limits, Socket};
 use crate::connections::{Slot, WaitsFor};
+use crate::{Limits, Socket};
 
 /// A sender that leaves this many bytes of answers unread is cut off.
 const UNREAD_ANSWERS: usize = 1 << 20;

@@ -78,7 +78,8 @@ impl Tls {
     /// Connects to a host, here. Where `is_asked` the address says https: its certificate is verified unless that is
     /// turned off, and there is no downgrade.
     pub(crate) async fn connect(&self, host: &str, port: u16, is_asked: bool) -> io::Result<Socket> {
-        let name = ServerName::try_from(host.to_owned()).map_err(|error| io::Error::new(ErrorKind::InvalidInput, error))?;
+        let name =
+            ServerName::try_from(host.to_owned()).map_err(|error| io::Error::new(ErrorKind::InvalidInput, error))?;
         match self.handshake(&(host, port), name, is_asked).await {
             Ok(stream) => Ok(Socket::Tls(Box::new(stream))),
             Err(error) if !is_asked && self.settings().support_downgrade && is_no_tls(&error) => {
@@ -153,7 +154,10 @@ fn is_no_tls(error: &io::Error) -> bool {
         Some(_) => false,
         None => matches!(
             error.kind(),
-            ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted | ErrorKind::BrokenPipe
+            ErrorKind::UnexpectedEof
+                | ErrorKind::ConnectionReset
+                | ErrorKind::ConnectionAborted
+                | ErrorKind::BrokenPipe
         ),
     }
 }

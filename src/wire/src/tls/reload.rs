@@ -117,7 +117,9 @@ impl Tls {
             }
             Err(error) => {
                 let why = why(&error);
-                tracing::warn!("Keeping the former TLS certificates and keys, since the changed ones are unusable: {why}");
+                tracing::warn!(
+                    "Keeping the former TLS certificates and keys, since the changed ones are unusable: {why}"
+                );
             }
         }
         state.loaded.clone()

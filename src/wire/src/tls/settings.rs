@@ -209,7 +209,9 @@ fn without_effect(find: &impl Fn(&str) -> Option<Found>) -> Result<Vec<String>, 
         }
     }
     if let Some((name, _)) = find("CIPHERS") {
-        lines.push(format!("'{name}' has no effect: the ciphers are those of TLS 1.3, and of TLS 1.2 with ECDHE and AEAD"));
+        lines.push(format!(
+            "'{name}' has no effect: the ciphers are those of TLS 1.3, and of TLS 1.2 with ECDHE and AEAD"
+        ));
     }
     if let Some((name, _)) = find("ECDH_CURVE").filter(|(_, value)| value != "auto") {
         lines.push(format!("'{name}' has no effect: the curves are X25519, P-256 and P-384"));
@@ -226,11 +228,8 @@ mod tests {
         Settings::read(|_| None, find)
     }
 
-    const ON: [(&str, &str); 3] = [
-        ("LIBPROCESS_SSL_ENABLED", "1"),
-        ("LIBPROCESS_SSL_CERT_FILE", "/c"),
-        ("LIBPROCESS_SSL_KEY_FILE", "/k"),
-    ];
+    const ON: [(&str, &str); 3] =
+        [("LIBPROCESS_SSL_ENABLED", "1"), ("LIBPROCESS_SSL_CERT_FILE", "/c"), ("LIBPROCESS_SSL_KEY_FILE", "/k")];
 
     fn on(more: &[(&str, &str)]) -> Result<Settings, SettingsError> {
         read(&[&ON[..], more].concat())

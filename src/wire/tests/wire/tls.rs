@@ -138,14 +138,10 @@ async fn messages_and_links_over_tls() {
     let mut fixture = fixture(authority.server("server"));
     let (sender, mut exited) = mpsc::unbounded_channel();
     let connections = Connections::new(100, "this is a test");
-    let network = Network::with_connections(
-        Limits::default(),
-        connections,
-        Some(authority.server("server")),
-        move |pid: Pid| {
+    let network =
+        Network::with_connections(Limits::default(), connections, Some(authority.server("server")), move |pid: Pid| {
             let _ = sender.send(pid);
-        },
-    );
+        });
     let me: Pid = "slave(1)@127.0.0.1:5051".parse().unwrap();
     let master: Pid = format!("master@{}", fixture.address).parse().unwrap();
     network.send(&me, &master, "once", b"1");
