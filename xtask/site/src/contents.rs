@@ -19,6 +19,7 @@ const PARTS: &[Part] = &[
             ("A first day", "docs/tutorial.md"),
             ("Operating a cluster", "docs/operator.md"),
             ("Setting up an agent", "docs/agent-guide.md"),
+            ("Security", "docs/security.md"),
             ("Allocation", "docs/allocation.md"),
             ("Compatibility with Mesos", "docs/compatibility.md"),
         ],
