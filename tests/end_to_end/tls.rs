@@ -1,4 +1,4 @@
-//! TLS of real daemons: certificates of `tepui tls init`, curl, openssl, a task, downgrade, client certificates, reload.
+//! TLS of real daemons: certificates of `tepui tls init`, curl, openssl, tasks, downgrade, clients' certificates, reload.
 
 use std::process::{Command, Output};
 

@@ -1,8 +1,8 @@
 //! TLS to the agent, as its environment says: the agent gives executors the variables `LIBPROCESS_SSL_*`.
 //!
-//! The agent is on this host, so its address is not checked: with `VERIFY_SERVER_CERT` and `CA_FILE` its certificate must
-//! be of that authority. A certificate that cannot be read is left out: an executor often has another user than its
-//! agent.
+//! The agent is on this host, so its address is not checked: with `VERIFY_SERVER_CERT` and `CA_FILE` its certificate
+//! must be of that authority. A certificate that cannot be read is left out: an executor often has another user than
+//! its agent.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, TcpStream};

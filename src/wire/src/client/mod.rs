@@ -126,7 +126,8 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client of the server at `host:port` `http://host:port` or `https://host:port`; it connects when it is first needed.
+    /// A client of the server at `host:port`, `http://host:port` or `https://host:port`; it connects when it is first
+    /// needed.
     ///
     /// # Errors
     /// When the text is no such address.
@@ -337,7 +338,8 @@ impl Client {
     }
 }
 
-/// Reads one URL: `http://host:port/path?query`, the same with `https`, or without the scheme. Redirects are not followed.
+/// Reads one URL: `http://host:port/path?query`, the same with `https`, or without the scheme. Redirects are not
+/// followed.
 ///
 /// # Errors
 /// When no answer comes; any status is an answer.
