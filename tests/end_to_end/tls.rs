@@ -1,4 +1,5 @@
-//! TLS of real daemons: certificates of `tepui tls init`, curl, openssl, tasks, downgrade, clients' certificates, reload.
+//! TLS of real daemons: certificates of `tepui tls init`, curl, openssl, tasks, downgrade, required certificates of
+//! clients, reload.
 
 use std::process::{Command, Output};
 

@@ -15,9 +15,12 @@ use super::{Settings, TlsError};
 /// Most files of a directory of authorities that are read.
 const AUTHORITY_FILES: usize = 4096;
 
-/// What changes with a file's content: modification time, length and inode of each file.
+/// What changes with a file's content: seconds and nanoseconds of its modification time, length and inode.
+type FileStamp = (i64, i64, u64, u64);
+
+/// The stamps of all files; none of a file that is not there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Stamp(Vec<(PathBuf, Option<(i64, i64, u64, u64)>)>);
+pub(super) struct Stamp(Vec<(PathBuf, Option<FileStamp>)>);
 
 impl Stamp {
     /// The stamp of the files as they are now.
