@@ -1,8 +1,8 @@
 //! Attacks on a master and an agent with real processes, from outside and from a user without permissions.
 //!
-//! - `routes` sends every endpoint and every call of both daemons, without credentials and as a user who may do nothing,
-//!   with the ids of another tenant. It takes the endpoints from the daemons' `/help` and the calls from the API, so
-//!   that a new one without an expectation fails.
+//! - `routes` sends every endpoint and every call of both daemons, without credentials and as a user who may do
+//!   nothing, with the ids of another tenant. It takes the endpoints from the daemons' `/help` and the calls from the
+//!   API, so that a new one without an expectation fails.
 //! - `resources` exhausts what a daemon has: connections, memory, time.
 //!
 //! `ATTACK_SECONDS=600` makes each attack on resources last that long; the default is a few seconds. Forged libprocess

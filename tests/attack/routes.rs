@@ -1,5 +1,5 @@
-//! Every endpoint and every call of both daemons: without credentials, and as a user who may do nothing, with the ids of
-//! the tenant.
+//! Every endpoint and every call of both daemons: without credentials, and as a user who may do nothing, with the ids
+//! of the tenant.
 
 use protos::mesos::{agent, executor, master, scheduler};
 use serde_json::{Value, json};

@@ -53,6 +53,7 @@ mod slices;
 mod small_disk;
 mod support;
 mod task_settings;
+mod tls;
 mod uuids;
 mod video;
 mod web;

@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use wire::client::{Address, Client, ClientError, Records, Reply, Subscription};
 use wire::http::StatusCode;
+use wire::tls::{Role, Settings, Tls};
 
 use crate::read::model::Agents;
 
@@ -130,6 +131,22 @@ impl MasterArgs {
         }
     }
 
+    /// Makes TLS the default of this process if the master is at https://: its agents have TLS then, and are verified
+    /// as it is.
+    ///
+    /// # Errors
+    /// The settings or the files of TLS are invalid.
+    pub(crate) fn prepare_tls(&self) -> Result<()> {
+        if !self.master.split(',').any(|address| address.trim().starts_with("https:")) {
+            return Ok(());
+        }
+        let settings = Settings::from_environment().context("invalid TLS settings")?;
+        let verify_server_cert = Some(settings.verify_server_cert.unwrap_or(true));
+        let settings = Settings { enabled: true, verify_server_cert, support_downgrade: false, ..settings };
+        wire::client::configure(Tls::load(settings, Role::Client)?);
+        Ok(())
+    }
+
     async fn ask<T: DeserializeOwned>(&self, question: &Question<'_>) -> Result<T> {
         let (address, reply) = self.reply(question).await?;
         serde_json::from_slice(&reply.body).with_context(|| {
@@ -138,6 +155,7 @@ impl MasterArgs {
     }
 
     async fn addresses(&self) -> Result<Vec<Address>> {
+        self.prepare_tls()?;
         sdk::driver::addresses(&self.master, ZOOKEEPER).await.context("--master")
     }
 
@@ -212,6 +230,9 @@ fn now() -> Instant {
 /// An error with what to do about it.
 fn explain(error: ClientError, address: &Address) -> anyhow::Error {
     let hint = match &error {
+        ClientError::Connect { source, .. } if source.get_ref().is_some() => {
+            format!("no TLS with the master at {address}: see docs/security.md for its authority and certificates")
+        }
         ClientError::Connect { .. } => format!(
             "no master at {address}: start a cluster with `tepui local`, or name its master with --master or TEPUI_MASTER"
         ),

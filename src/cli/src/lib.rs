@@ -26,6 +26,7 @@ mod read;
 mod sandbox;
 mod say;
 mod task;
+mod tls;
 mod top;
 mod waiting;
 

@@ -16,6 +16,7 @@ use protos::json::Writer;
 use wire::Connections;
 use wire::http::{Method, Request, Response, StatusCode};
 use wire::route::Table;
+use wire::tls::Tls;
 
 #[cfg(test)]
 pub use help::gaps;
@@ -47,6 +48,8 @@ pub struct Common {
     pub files: Files,
     /// Its connections: those of clients, and those to other processes.
     pub(crate) connections: Connections,
+    /// Its TLS, if it has any.
+    pub(crate) tls: Option<Tls>,
     /// The page at `/`.
     pub(crate) webui: Webui,
     /// Disabled endpoints.

@@ -18,7 +18,7 @@ use std::path::Path;
 
 pub use agent::AgentFlags;
 pub use master::MasterFlags;
-pub use shared::{AuditFlags, LoggingFlags, NetworkFlags};
+pub use shared::{AuditFlags, LoggingFlags, NetworkFlags, TlsFlags};
 pub(crate) use spec::Json;
 use spec::{Effect, FlagValue};
 pub use spec::{Flag, Group, Kind, ValueError};

@@ -35,6 +35,7 @@ mod realms;
 mod rejection;
 mod senders;
 mod streams;
+mod tls;
 mod webui;
 mod window;
 mod zookeeper;

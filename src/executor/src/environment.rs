@@ -13,6 +13,7 @@ use base::{ExecutorId, FrameworkId, IdError, parse_duration};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Endpoint {
     Tcp(SocketAddr),
+    Tls(SocketAddr),
     Unix(PathBuf),
 }
 
@@ -125,7 +126,8 @@ fn endpoint(lookup: Lookup<'_>) -> Result<(Endpoint, String), SettingsError> {
     // An agent writes numbers; names are for executors that are started by hand.
     let address = value.parse().ok().or_else(|| value.to_socket_addrs().ok()?.next());
     let address = address.ok_or_else(|| SettingsError::Malformed { name: NAME, value: value.clone() })?;
-    Ok((Endpoint::Tcp(address), value))
+    let endpoint = if crate::tls::is_needed(lookup) { Endpoint::Tls(address) } else { Endpoint::Tcp(address) };
+    Ok((endpoint, value))
 }
 
 #[cfg(test)]

@@ -30,6 +30,7 @@ mod process;
 mod records;
 mod socket;
 mod switchboard;
+mod tls;
 mod updates;
 
 /// Runs the executor called `kind`, `command` or `default`, until it has ended; or, as `init` or `keep`, the program

@@ -1,4 +1,4 @@
-//! A connection to the agent that never waits: TCP or unix.
+//! A connection to the agent that never waits: TCP, with or without TLS, or unix.
 //!
 //! It moves bytes; what they mean is for `link.rs` and `calls.rs`.
 
@@ -9,6 +9,7 @@ use rustix::event::PollFlags;
 use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
 
 use crate::environment::Endpoint;
+use crate::tls::Tls;
 
 /// One read's worth. Events are a few hundred bytes to a few thousand; each page of it that a new process touches costs
 /// it as much as another read.
@@ -20,6 +21,7 @@ pub(crate) struct Socket {
     fd: OwnedFd,
     connecting: bool,
     out: Vec<u8>,
+    tls: Option<Tls>,
 }
 
 impl Socket {
@@ -27,7 +29,7 @@ impl Socket {
     pub(crate) fn open(endpoint: &Endpoint) -> io::Result<Socket> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let (fd, connected) = match endpoint {
-            Endpoint::Tcp(address) => {
+            Endpoint::Tcp(address) | Endpoint::Tls(address) => {
                 let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
                 let fd = net::socket_with(family, SocketType::STREAM, flags, None)?;
                 // Calls are small and written whole: waiting for more to send would only delay them.
@@ -41,16 +43,21 @@ impl Socket {
                 (fd, connected)
             }
         };
-        match connected {
-            Ok(()) => Ok(Socket { fd, connecting: false, out: Vec::new() }),
-            Err(rustix::io::Errno::INPROGRESS) => Ok(Socket { fd, connecting: true, out: Vec::new() }),
-            Err(errno) => Err(errno.into()),
-        }
+        let connecting = match connected {
+            Ok(()) => false,
+            Err(rustix::io::Errno::INPROGRESS) => true,
+            Err(errno) => return Err(errno.into()),
+        };
+        let tls = match endpoint {
+            Endpoint::Tls(address) => Some(Tls::new(address.ip())?),
+            Endpoint::Tcp(_) | Endpoint::Unix(_) => None,
+        };
+        Ok(Socket { fd, connecting, out: Vec::new(), tls })
     }
 
     /// A connection that is there already, and never waits.
     pub(crate) fn connected(fd: OwnedFd) -> Socket {
-        Socket { fd, connecting: false, out: Vec::new() }
+        Socket { fd, connecting: false, out: Vec::new(), tls: None }
     }
 
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
@@ -64,7 +71,10 @@ impl Socket {
 
     /// Sends `bytes` now, or as soon as there is room.
     pub(crate) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.out.extend_from_slice(bytes);
+        match &mut self.tls {
+            Some(tls) => tls.write(bytes)?,
+            None => self.out.extend_from_slice(bytes),
+        }
         self.flush()
     }
 
@@ -86,7 +96,17 @@ impl Socket {
             match net::recv(&self.fd, &mut buffer, RecvFlags::empty()) {
                 Ok((0, _)) => return Ok(false),
                 Ok((length, _)) => {
-                    sink(&buffer[..length]);
+                    match &mut self.tls {
+                        Some(tls) => {
+                            let is_open = tls.receive(&buffer[..length], sink)?;
+                            // The handshake has answers of its own.
+                            self.flush()?;
+                            if !is_open {
+                                return Ok(false);
+                            }
+                        }
+                        None => sink(&buffer[..length]),
+                    }
                     // A short read has emptied the socket; the next wait shows if not.
                     if length < buffer.len() {
                         return Ok(true);
@@ -102,6 +122,9 @@ impl Socket {
     fn flush(&mut self) -> io::Result<()> {
         if self.connecting {
             return Ok(());
+        }
+        if let Some(tls) = &mut self.tls {
+            tls.take(&mut self.out)?;
         }
         let mut sent = 0;
         while sent < self.out.len() {

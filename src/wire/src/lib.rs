@@ -6,6 +6,7 @@
 //! - [`route`]: the process and the endpoint of a path.
 //! - [`auth`]: HTTP Basic, as pure functions.
 //! - [`client`]: calls to such servers, streams included.
+//! - [`tls`]: TLS on the same port and to other servers, with the settings of libprocess.
 //! - [`Connections`]: the limit of open connections, and the choice of the one that is closed to admit another.
 //!
 //! This crate does not depend on master or agent, the meaning of messages, JSON or protobuf.
@@ -20,7 +21,10 @@ pub mod libprocess;
 mod limits;
 pub mod negotiate;
 pub mod route;
+mod socket;
 mod sync;
+pub mod tls;
 
 pub use connections::{ConnectionCounts, Connections};
 pub use limits::{Limits, open_files_limit, raise_open_files_limit};
+pub use socket::Socket;

@@ -39,7 +39,6 @@ const EXPLAINED: &[(&str, &str, &str)] = &[
     ("src/lab/src", "faults::plan", "a plan is a list of faults, and each kind of fault draws its own"),
     ("src/master/src", "master", "the master's state, its settings, and the inputs and outputs that name them"),
     ("src/store/src", "checkpoints", "checkpoints are the directory and its journal"),
-    ("src/wire/src", "http::server", "a server makes connections, which use its service"),
 ];
 
 /// The circles of three files and more that nothing explains, and explanations of circles that are not there.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::BytesMut;
 use httparse::Status;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use wire::Socket;
 use wire::client::Address;
 use wire::http::StatusCode;
 
@@ -46,17 +46,16 @@ pub(super) enum Broken {
 /// An open connection.
 #[derive(Debug)]
 pub(super) struct Pipeline {
-    stream: TcpStream,
+    stream: Socket,
     out: Vec<u8>,
     input: BytesMut,
 }
 
 impl Pipeline {
     pub(super) async fn open(address: &Address) -> Result<Pipeline, Broken> {
-        let connecting = TcpStream::connect((address.host(), address.port()));
+        let connecting = wire::client::connect(address);
         let connected = tokio::time::timeout(CONNECT_WITHIN, connecting).await.unwrap_or_else(|late| Err(late.into()));
         let stream = connected.map_err(|error| Broken::Connect(address.clone(), error))?;
-        let _ = stream.set_nodelay(true);
         Ok(Pipeline { stream, out: Vec::new(), input: BytesMut::new() })
     }
 
@@ -70,6 +69,7 @@ impl Pipeline {
     /// Sends what was added.
     pub(super) async fn flush(&mut self) -> Result<(), Broken> {
         self.stream.write_all(&self.out).await?;
+        self.stream.flush().await?;
         self.out.clear();
         Ok(())
     }

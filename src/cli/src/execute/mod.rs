@@ -38,6 +38,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     crate::show_warnings();
     let work = task::work(&args)?;
     let kill_after = args.kill_after.as_deref().map(base::parse_duration).transpose().context("--kill_after")?;
+    args.master.prepare_tls()?;
     let mut options = Options::new(&args.master.master, framework(&args)?)?;
     options.credential = args.master.credential();
     options.encoding = if args.content_type == "json" { Encoding::Json } else { Encoding::Protobuf };

@@ -9,7 +9,6 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
-use tokio::net::TcpStream;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use wire::client::Address;
@@ -46,7 +45,7 @@ pub(super) struct Typing {
 /// The agent does not take it any more.
 pub(super) async fn send(typing: Typing) -> Result<Typed> {
     let Typing { address, container, tty, size_first, mut keys } = typing;
-    let mut stream = TcpStream::connect((address.host(), address.port())).await?;
+    let mut stream = wire::client::connect(&address).await?;
     let head = format!(
         "POST /api/v1 HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/recordio\r\n\
          Message-Content-Type: application/json\r\nAccept: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -59,6 +58,8 @@ pub(super) async fn send(typing: Typing) -> Result<Typed> {
     let mut typed = read();
     let mut resized = signal(SignalKind::window_change())?;
     loop {
+        // TLS holds bytes back.
+        stream.flush().await?;
         tokio::select! {
             piece = typed.recv() => match piece {
                 Some(bytes) => {
@@ -69,6 +70,7 @@ pub(super) async fn send(typing: Typing) -> Result<Typed> {
                     if detach {
                         // Not the end of the input: the task continues.
                         stream.write_all(b"0\r\n\r\n").await?;
+                        stream.flush().await?;
                         return Ok(Typed::Detached);
                     }
                 }
@@ -80,6 +82,7 @@ pub(super) async fn send(typing: Typing) -> Result<Typed> {
     // An empty piece ends the command's input.
     stream.write_all(&chunk(data(&[]))).await?;
     stream.write_all(b"0\r\n\r\n").await?;
+    stream.flush().await?;
     Ok(Typed::All)
 }
 

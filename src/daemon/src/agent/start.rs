@@ -78,7 +78,8 @@ impl Setup {
         let identity = identity(&flags.network, flags.node.port)?;
         let server = Server::bind(identity.bind.into(), Limits::default())
             .with_context(|| format!("cannot listen on {}", identity.bind))?;
-        let server = server.with_connections(connections.clone());
+        let tls = crate::tls::read(&given)?;
+        let server = server.with_connections(connections.clone()).with_tls(tls.clone());
         let identity = identity.bound_to(server.address().port());
         let pid = Pid::new("slave(1)", identity.advertise);
         let (realms, tokens) = (realms::read(&flags.access)?, executor_tokens::read(&flags.access)?);
@@ -89,6 +90,7 @@ impl Setup {
             logging: LoggingFlags::read(&given)?,
             flags: given,
             connections,
+            tls,
             files: Files::default(),
             webui: Webui::of(Part::Agent, None),
             firewall,
@@ -135,6 +137,10 @@ impl Recovery {
         let gpus = Gpus::start(&setup.containerizer)?;
         let info = config::info(&flags.node, &setup.identity, work_dir, gpus.as_ref().map(Gpus::count))?;
         let mut config = config::config(flags, setup.pid.clone(), &work_dir.to_string_lossy())?;
+        if let Some(tls) = &setup.common.tls {
+            // What --executor_environment_variables sets comes later, and wins.
+            config.executor_environment.splice(..0, crate::tls::executor_environment(tls.settings()));
+        }
         let meta = PathBuf::from(config.meta_dir());
         let clock = Clock::start();
         let (now, name) = (Arc::new(move || clock.now()), config.program.clone());
@@ -175,7 +181,7 @@ async fn serve(setup: Setup, recovery: Recovery) -> anyhow::Result<RunningAgent>
     let Recovery { driver, host, .. } = recovery;
     let exited = driver.clone();
     let exited = move |pid| exited.submit(Input::Exited { pid });
-    let network = Network::with_connections(Limits::default(), common.connections.clone(), exited);
+    let network = Network::with_connections(Limits::default(), common.connections.clone(), common.tls.clone(), exited);
     let reports = driver.clone();
     let report: Report = Arc::new(move |input| reports.submit(input));
     let (streams, answers) = (Arc::new(Streams::new(&Limits::default())), Arc::default());

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::shared::{AuditFlags, LoggingFlags, NetworkFlags};
+use super::shared::{AuditFlags, LoggingFlags, NetworkFlags, TlsFlags};
 use super::spec::{Address, Bytes, Flag, Group, Json, Kind, flags};
 use super::{FlagError, Flags};
 
@@ -373,6 +373,7 @@ pub struct AgentFlags {
 /// The groups of flags, and those that nothing reads.
 pub(super) const AGENT: &[Group] = &[
     NetworkFlags::GROUP,
+    TlsFlags::GROUP,
     LoggingFlags::GROUP,
     AuditFlags::GROUP,
     NodeFlags::GROUP,

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::shared::{AuditFlags, LoggingFlags, NetworkFlags};
+use super::shared::{AuditFlags, LoggingFlags, NetworkFlags, TlsFlags};
 use super::spec::{Address, Bytes, Flag, Group, Json, Kind, flags};
 use super::{FlagError, Flags};
 
@@ -203,6 +203,7 @@ pub struct MasterFlags {
 /// The groups of flags, and those that nothing reads.
 pub(super) const MASTER: &[Group] = &[
     NetworkFlags::GROUP,
+    TlsFlags::GROUP,
     LoggingFlags::GROUP,
     AuditFlags::GROUP,
     IdentityFlags::GROUP,

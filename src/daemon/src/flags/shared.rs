@@ -29,6 +29,26 @@ flags! {
 }
 
 flags! {
+    /// TLS, as the variables LIBPROCESS_SSL_* of the same meaning; a flag wins.
+    TlsFlags {
+        /// Certificate chain, PEM; with --tls_key_file it turns TLS on
+        tls_cert_file: Option<PathBuf>,
+        /// Private key of --tls_cert_file, PEM
+        tls_key_file: Option<PathBuf>,
+        /// Certificates of trusted authorities, PEM; default: those of the system
+        tls_ca_file: Option<PathBuf>,
+        /// Directory of such files
+        tls_ca_dir: Option<PathBuf>,
+        /// Verify the certificates of masters, agents and frameworks that the daemon connects to
+        tls_verify_server_cert: Option<bool>,
+        /// Require a valid certificate of every client
+        tls_require_client_cert: Option<bool>,
+        /// Also accept plain connections, and connect to peers without TLS
+        tls_support_downgrade: Option<bool>,
+    }
+}
+
+flags! {
     /// The log.
     LoggingFlags {
         /// Log directory

@@ -112,7 +112,8 @@ pub async fn start(mut given: Flags, log_level: Arc<LogLevel>) -> anyhow::Result
     };
     let server = Server::bind(identity.bind.into(), Limits::default())
         .with_context(|| format!("cannot listen on {}", identity.bind))?;
-    let server = server.with_connections(connections.clone());
+    let tls = crate::tls::read(&given)?;
+    let server = server.with_connections(connections.clone()).with_tls(tls.clone());
     let address = server.address();
     let identity = identity.bound_to(address.port());
     let pid = Pid::new("master", identity.advertise);
@@ -124,6 +125,7 @@ pub async fn start(mut given: Flags, log_level: Arc<LogLevel>) -> anyhow::Result
         flags: given,
         webui: Webui::of(Part::Master, flags.identity.webui_dir.as_deref()),
         connections,
+        tls,
         files: Files::default(),
         firewall,
         log_level,
@@ -167,9 +169,9 @@ impl Parts {
         let driver = Driver::audited(Live::new(core, recording), self.clock, self.common.audit.clone());
 
         let exited = driver.clone();
-        let connections = self.common.connections.clone();
+        let (connections, tls) = (self.common.connections.clone(), self.common.tls.clone());
         let exited = move |pid| exited.submit(Input::Exited { pid });
-        let network = Network::with_connections(Limits::default(), connections, exited);
+        let network = Network::with_connections(Limits::default(), connections, tls, exited);
         let (exit, exit_seen) = watch::channel(None);
         let senders = Arc::new(Senders::new(network.clone(), None));
         let shell = Arc::new(Shell {

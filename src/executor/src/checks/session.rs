@@ -21,6 +21,7 @@ use crate::messages::{
     Task,
 };
 use crate::records::Records;
+use crate::tls::Tls;
 use crate::{beside, clock, exchange, http, with_causes};
 
 /// The container of the task: its ids, the outermost first, with dots between them.
@@ -232,6 +233,11 @@ impl Run {
                 let socket = TcpStream::connect_timeout(address, QUICK)?;
                 socket.set_read_timeout(limit)?;
                 Box::new(socket)
+            }
+            Endpoint::Tls(address) => {
+                let socket = TcpStream::connect_timeout(address, QUICK)?;
+                socket.set_read_timeout(limit)?;
+                Box::new(Tls::new(address.ip())?.over(socket))
             }
             Endpoint::Unix(path) => {
                 let socket = UnixStream::connect(path)?;

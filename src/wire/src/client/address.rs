@@ -1,24 +1,48 @@
-//! Where a server is: host name or IP, and port.
+//! Where a server is: scheme, host name or IP, and port.
 
 use std::fmt;
 use std::str::FromStr;
 
 /// A text that names no server.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is not of the form [http://]<host>:<port>[/<path>]")]
+#[error("'{0}' is not of the form [http[s]://]<host>:<port>[/<path>]")]
 pub struct AddressError(String);
 
-/// A host and a port.
+/// How a server is spoken to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Scheme {
+    /// As this process's settings of TLS say: plain unless they turn it on.
+    #[default]
+    Configured,
+    /// Without TLS.
+    Http,
+    /// With TLS; the server's certificate is verified unless the settings turn that off.
+    Https,
+}
+
+/// A scheme, a host and a port.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Address {
+    scheme: Scheme,
     host: String,
     port: u16,
 }
 
 impl Address {
-    /// An address from its parts; an IPv6 host has no brackets here.
+    /// An address from its parts, spoken to as configured; an IPv6 host has no brackets here.
     pub fn new(host: &str, port: u16) -> Address {
-        Address { host: host.to_owned(), port }
+        Address { scheme: Scheme::Configured, host: host.to_owned(), port }
+    }
+
+    /// The same host and port, spoken to in another way.
+    #[must_use]
+    pub fn with_scheme(self, scheme: Scheme) -> Address {
+        Address { scheme, ..self }
+    }
+
+    /// How the server is spoken to.
+    pub fn scheme(&self) -> Scheme {
+        self.scheme
     }
 
     /// Host name or IP.
@@ -35,10 +59,12 @@ impl Address {
     /// `Location` of a follower's redirect.
     ///
     /// # Errors
-    /// When there is no host and port, or the scheme is not http.
+    /// When there is no host and port, or the scheme is neither http nor https.
     pub fn split_url(url: &str) -> Result<(Address, String), AddressError> {
         let error = || AddressError(url.to_owned());
-        let rest = url.strip_prefix("http:").unwrap_or(url);
+        let schemes = [("http:", Scheme::Http), ("https:", Scheme::Https)];
+        let with = schemes.iter().find_map(|(prefix, scheme)| Some((*scheme, url.strip_prefix(prefix)?)));
+        let (scheme, rest) = with.unwrap_or((Scheme::Configured, url));
         let rest = rest.strip_prefix("//").unwrap_or(rest);
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
         let (host, port) = rest[..end].rsplit_once(':').ok_or_else(error)?;
@@ -51,7 +77,7 @@ impl Address {
             path if path.starts_with('/') => path.to_owned(),
             query => format!("/{query}"),
         };
-        Ok((Address::new(host, port), path))
+        Ok((Address::new(host, port).with_scheme(scheme), path))
     }
 }
 
@@ -87,11 +113,17 @@ mod tests {
             ("host:80/a", "host:80", "/a"),
             ("host:80?a", "host:80", "/?a"),
             ("http://[::1]:5050/", "[::1]:5050", "/"),
+            ("https://host:1/x", "host:1", "/x"),
         ] {
             let (found, rest) = Address::split_url(url).unwrap();
             assert_eq!((found.to_string().as_str(), rest.as_str()), (address, path));
         }
-        for broken in ["", "host", "host:x", ":80", "https://host:1", "host:99999", "a b:1"] {
+        let scheme = |url| Address::split_url(url).unwrap().0.scheme();
+        assert_eq!(
+            ["http://h:1", "https://h:1", "//h:1"].map(scheme),
+            [Scheme::Http, Scheme::Https, Scheme::Configured]
+        );
+        for broken in ["", "host", "host:x", ":80", "ftp://host:1", "host:99999", "a b:1"] {
             assert!(Address::split_url(broken).is_err(), "{broken}");
         }
         assert!("host:1/path".parse::<Address>().is_err());

@@ -1,6 +1,7 @@
 //! An HTTP client for Mesos's v1 APIs and reading endpoints. It knows no calls and does not decode answers.
 
 mod address;
+mod connect;
 mod records;
 
 use std::time::Duration;
@@ -13,12 +14,13 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use protos::recordio::RecordError;
-use tokio::net::TcpStream;
 
-pub use address::{Address, AddressError};
+pub use address::{Address, AddressError, Scheme};
+pub use connect::{configure, connect};
 pub use records::Records;
 
 use crate::http::last_value;
+use crate::tls::Tls;
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -73,6 +75,8 @@ pub struct Reply {
     pub headers: HeaderMap,
     /// Its body.
     pub body: Bytes,
+    /// How it was asked for; a redirect without a scheme keeps it.
+    scheme: Scheme,
 }
 
 impl Reply {
@@ -86,12 +90,18 @@ impl Reply {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// Where a 307 leads: the address and the path with query. The scheme may be left out (`//host:port/path`).
+    /// Where a 307 leads: the address and the path with query. The scheme may be left out
+    /// (`//host:port/path`): it is then that of the request.
     pub fn redirect(&self) -> Option<(Address, String)> {
         if !self.status.is_redirection() {
             return None;
         }
-        Address::split_url(self.header(LOCATION.as_str())?).ok()
+        let (address, path) = Address::split_url(self.header(LOCATION.as_str())?).ok()?;
+        let scheme = match address.scheme() {
+            Scheme::Configured => self.scheme,
+            scheme => scheme,
+        };
+        Some((address.with_scheme(scheme), path))
     }
 }
 
@@ -111,11 +121,13 @@ pub struct Client {
     authorization: Option<String>,
     timeout: Duration,
     limit: usize,
+    tls: Option<Tls>,
     connection: Option<SendRequest<Full<Bytes>>>,
 }
 
 impl Client {
-    /// A client of the server at `host:port` or `http://host:port`; it connects when it is first needed.
+    /// A client of the server at `host:port`, `http://host:port` or `https://host:port`; it connects when it is first
+    /// needed.
     ///
     /// # Errors
     /// When the text is no such address.
@@ -125,7 +137,8 @@ impl Client {
 
     /// A client of the server at an address. The time limit is 30 s, the length limit of answers 1 GiB.
     pub fn at(address: Address) -> Client {
-        Client { address, authorization: None, timeout: Duration::from_secs(30), limit: 1 << 30, connection: None }
+        let timeout = Duration::from_secs(30);
+        Client { address, authorization: None, timeout, limit: 1 << 30, tls: None, connection: None }
     }
 
     /// Sends these credentials with every request (HTTP Basic).
@@ -139,6 +152,13 @@ impl Client {
     #[must_use]
     pub fn with_authorization(mut self, header: String) -> Client {
         self.authorization = Some(header);
+        self
+    }
+
+    /// Uses this TLS instead of [that of the process](configure).
+    #[must_use]
+    pub fn with_tls(mut self, tls: Tls) -> Client {
+        self.tls = Some(tls);
         self
     }
 
@@ -288,9 +308,11 @@ impl Client {
     }
 
     async fn connect(&self) -> Result<SendRequest<Full<Bytes>>, ClientError> {
-        let connected = TcpStream::connect((self.address.host(), self.address.port())).await;
+        let connected = match &self.tls {
+            Some(tls) => connect::by(Some(tls), &self.address).await,
+            None => connect(&self.address).await,
+        };
         let stream = connected.map_err(|source| ClientError::Connect { address: self.address.clone(), source })?;
-        let _ = stream.set_nodelay(true);
         let handshake = http1::Builder::new().title_case_headers(true).handshake(TokioIo::new(stream)).await;
         let (sender, connection) = handshake.map_err(|source| self.failed(source))?;
         tokio::spawn(connection);
@@ -308,7 +330,7 @@ impl Client {
             }
             body.extend_from_slice(&data);
         }
-        Ok(Reply { status: head.status, headers: head.headers, body: body.freeze() })
+        Ok(Reply { status: head.status, headers: head.headers, body: body.freeze(), scheme: self.address.scheme() })
     }
 
     fn failed(&self, source: hyper::Error) -> ClientError {
@@ -316,7 +338,8 @@ impl Client {
     }
 }
 
-/// Reads one URL: `http://host:port/path?query`, or without the scheme. Redirects are not followed.
+/// Reads one URL: `http://host:port/path?query`, the same with `https`, or without the scheme. Redirects are not
+/// followed.
 ///
 /// # Errors
 /// When no answer comes; any status is an answer.

@@ -15,11 +15,11 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 
 use super::io::{ConnectionIo, Control, Phase};
 use super::server::{Handler, Shared};
 use super::service;
+use crate::Socket;
 use crate::connections::Slot;
 use crate::libprocess::{ConnectionId, Incoming, MessageSink, Origin, Outcome};
 
@@ -32,7 +32,7 @@ const ABANDONED: Duration = Duration::from_secs(10);
 
 /// Serves a connection until it closes or the server stops.
 pub(super) async fn serve<H: Handler, S: MessageSink>(
-    mut stream: TcpStream,
+    mut stream: Socket,
     peer: SocketAddr,
     mut slot: Slot,
     shared: Arc<Shared<H, S>>,
@@ -71,7 +71,7 @@ impl<S: MessageSink> Drop for Closing<S> {
 }
 
 async fn serve_http<H: Handler, S: MessageSink>(
-    stream: TcpStream,
+    stream: Socket,
     origin: Origin,
     mut slot: Slot,
     read_ahead: Bytes,
@@ -165,7 +165,7 @@ async fn serve_http<H: Handler, S: MessageSink>(
 }
 
 /// Answers a request whose head is past the limit; hyper's own answer to it does not say what the limit is.
-async fn refuse_head(stream: &mut TcpStream, limit: usize) {
+async fn refuse_head(stream: &mut Socket, limit: usize) {
     let text = format!("The request line and headers are longer than {limit} bytes");
     let date = crate::libprocess::date_now();
     let answer = format!(
@@ -178,7 +178,7 @@ async fn refuse_head(stream: &mut TcpStream, limit: usize) {
 
 /// Reads on for a moment, so that a client that is still sending can read its answer: closing a socket with unread
 /// bytes resets the connection.
-async fn linger(stream: &mut TcpStream) {
+pub(super) async fn linger(stream: &mut Socket) {
     let drain = async {
         stream.shutdown().await?;
         tokio::io::copy(&mut stream.take(LINGER_BYTES), &mut tokio::io::sink()).await

@@ -35,8 +35,8 @@ pub(super) enum GunzipError {
     TooMany,
 }
 
-/// A compressed body. It is decompressed twice: once to know its length without keeping it, and once into as many bytes.
-/// What is too long never takes memory.
+/// A compressed body. It is decompressed twice: once to know its length without keeping it, and once into as many
+/// bytes. What is too long never takes memory.
 pub(super) struct Gunzip {
     packed: Bytes,
     /// What counts the length, with that so far.

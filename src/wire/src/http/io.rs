@@ -15,13 +15,12 @@ use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
-use crate::Limits;
 use crate::connections::{Slot, WaitsFor};
 use crate::libprocess::poll_read_shared;
 use crate::sync::lock;
+use crate::{Limits, Socket};
 
 /// How far a connection is with its present request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,27 +61,31 @@ pub(super) struct Control {
     read: AtomicU64,
     /// Bytes written so far.
     written: AtomicU64,
-    socket: Mutex<Socket>,
+    socket: Mutex<Buffered>,
 }
 
+/// The socket and what is on its way between it and hyper.
 #[derive(Debug)]
-struct Socket {
+struct Buffered {
     /// None once the connection has been taken apart.
-    stream: Option<TcpStream>,
+    stream: Option<Socket>,
     read_ahead: BytesMut,
     /// Answers that hyper has written and the socket has not been given yet.
     gathered: BytesMut,
     /// The client sends no more.
     ended: bool,
+    /// TLS has bytes that the client's side has not taken yet.
+    unflushed: bool,
 }
 
 impl Control {
-    pub(super) fn new(stream: TcpStream, read_ahead: Bytes, cut: Arc<Notify>) -> Control {
-        let socket = Socket {
+    pub(super) fn new(stream: Socket, read_ahead: Bytes, cut: Arc<Notify>) -> Control {
+        let socket = Buffered {
             stream: Some(stream),
             read_ahead: BytesMut::from(read_ahead),
             gathered: BytesMut::new(),
             ended: false,
+            unflushed: false,
         };
         Control {
             cut,
@@ -154,14 +157,15 @@ impl Control {
 
     /// Whether the client has not taken all of an answer.
     pub(super) fn owes(&self) -> bool {
-        self.phase() == Phase::Answering || !lock(&self.socket).gathered.is_empty()
+        let socket = lock(&self.socket);
+        self.phase() == Phase::Answering || !socket.gathered.is_empty() || socket.unflushed
     }
 
-    /// Writes what has gathered.
+    /// Writes what has gathered, and what TLS holds back of earlier writes.
     pub(super) fn poll_gathered(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Socket { stream, gathered, .. } = &mut *lock(&self.socket);
+        let Buffered { stream, gathered, unflushed, .. } = &mut *lock(&self.socket);
         while !gathered.is_empty() {
-            let Some(stream) = stream else { return Poll::Ready(Err(io::ErrorKind::NotConnected.into())) };
+            let Some(stream) = stream.as_mut() else { return Poll::Ready(Err(io::ErrorKind::NotConnected.into())) };
             match ready!(Pin::new(stream).poll_write(cx, gathered))? {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 length => {
@@ -172,7 +176,10 @@ impl Control {
         }
         // Gives the memory back: most connections are idle most of the time.
         *gathered = BytesMut::new();
-        Poll::Ready(Ok(()))
+        let Some(stream) = stream else { return Poll::Ready(Ok(())) };
+        let flushed = Pin::new(stream).poll_flush(cx);
+        *unflushed = flushed.is_pending();
+        flushed
     }
 
     /// Takes the parts of a short answer; false if they are to be written at once.
@@ -186,7 +193,7 @@ impl Control {
     }
 
     /// Takes the socket out, once hyper is done with it.
-    pub(super) fn take_stream(&self) -> Option<TcpStream> {
+    pub(super) fn take_stream(&self) -> Option<Socket> {
         lock(&self.socket).stream.take()
     }
 
@@ -251,7 +258,7 @@ impl ConnectionIo {
         result
     }
 
-    fn with_stream<T>(&self, action: impl FnOnce(Pin<&mut TcpStream>) -> Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+    fn with_stream<T>(&self, action: impl FnOnce(Pin<&mut Socket>) -> Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         match &mut lock(&self.control.socket).stream {
             Some(stream) => action(Pin::new(stream)),
             None => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
@@ -319,8 +326,8 @@ impl AsyncWrite for ConnectionIo {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // hyper flushes when its own buffer is empty, and a TCP socket keeps none. What has gathered is written by the
-        // connection's task once hyper has nothing more to do.
+        // hyper flushes when its own buffer is empty. What has gathered, here or in TLS, is written by the connection's
+        // task once hyper has nothing more to do.
         let answering = matches!(self.control.phase(), Phase::Answering | Phase::Streaming);
         if answering && self.control.body_done.load(Ordering::Relaxed) {
             self.control.enter(Phase::Idle);

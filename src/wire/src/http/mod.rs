@@ -20,6 +20,7 @@ mod response;
 mod server;
 mod service;
 pub mod stream;
+mod transport;
 
 pub use ::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 pub use backlog::Backlog;

@@ -16,11 +16,11 @@ use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
 use super::collect::Bodies;
-use super::connection;
 use super::response::RECORDIO;
-use super::{Request, Response};
+use super::{Request, Response, connection, transport};
 use crate::libprocess::MessageSink;
-use crate::{Connections, Limits};
+use crate::tls::Tls;
+use crate::{Connections, Limits, Socket};
 
 /// How long a listener pauses that cannot accept.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -63,6 +63,7 @@ pub struct Server {
     address: SocketAddr,
     limits: Limits,
     connections: Connections,
+    tls: Option<Tls>,
 }
 
 /// What all connections of a server share.
@@ -72,6 +73,7 @@ pub(super) struct Shared<H, S> {
     pub(super) limits: Limits,
     pub(super) bodies: Bodies,
     connections: Connections,
+    pub(super) tls: Option<Tls>,
     /// Turns true when the server stops.
     pub(super) stopping: watch::Receiver<bool>,
 }
@@ -90,13 +92,20 @@ impl Server {
         let listener = socket.listen(16 << 10)?;
         let address = listener.local_addr()?;
         let connections = Connections::new(limits.connections, "raise the server's limit of connections");
-        Ok(Server { listener, address, limits, connections })
+        Ok(Server { listener, address, limits, connections, tls: None })
     }
 
     /// Counts its connections with others of this process.
     #[must_use]
     pub fn with_connections(self, connections: Connections) -> Server {
         Server { connections, ..self }
+    }
+
+    /// Accepts TLS on its port, if any is given. Plain connections are accepted too, if
+    /// [`support_downgrade`](crate::tls::Settings::support_downgrade) is set, and answered with an error otherwise.
+    #[must_use]
+    pub fn with_tls(self, tls: Option<Tls>) -> Server {
+        Server { tls, ..self }
     }
 
     /// The bound address, with its real port.
@@ -109,8 +118,8 @@ impl Server {
         let (stop, stopping) = watch::channel(false);
         let (grace, address, listener) = (self.limits.stop, self.address, self.listener);
         let bodies = Bodies::new(self.limits.bodies);
-        let (limits, connections) = (self.limits, self.connections);
-        let shared = Arc::new(Shared { handler, sink, limits, bodies, connections, stopping });
+        let (limits, connections, tls) = (self.limits, self.connections, self.tls);
+        let shared = Arc::new(Shared { handler, sink, limits, bodies, connections, tls, stopping });
         let accepting = tokio::spawn(accept(listener, shared));
         Running { address, stop, accepting, grace }
     }
@@ -155,7 +164,10 @@ async fn accept<H: Handler, S: MessageSink>(listener: TcpListener, shared: Arc<S
 async fn take<H: Handler, S: MessageSink>(stream: TcpStream, peer: SocketAddr, shared: &Arc<Shared<H, S>>) {
     if let Some(slot) = shared.connections.admit(peer.ip()) {
         let _ = stream.set_nodelay(true);
-        tokio::spawn(connection::serve(stream, peer, slot, shared.clone()));
+        match &shared.tls {
+            Some(_) => tokio::spawn(transport::serve(stream, peer, slot, shared.clone())),
+            None => tokio::spawn(connection::serve(Socket::Plain(stream), peer, slot, shared.clone())),
+        };
     }
     // A connection that was closed to admit this one is still open: its task runs before the next one is admitted.
     if shared.connections.is_closing() {

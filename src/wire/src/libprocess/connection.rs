@@ -15,6 +15,7 @@ use tokio::net::TcpStream;
 use super::incoming::poll_read_shared;
 use super::network::Inner;
 use super::peer::{Peer, Work};
+use crate::Socket;
 
 /// How long a closed temporary connection waits for the peer to have read everything.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -30,7 +31,7 @@ enum End {
 /// Opens the connection to a peer and serves it until it ends; links are notified then.
 pub(super) async fn run(network: Arc<Inner>, peer: Arc<Peer>) {
     let Some(_slot) = network.connections.admit_outgoing(&peer.address()) else { return network.finish(&peer) };
-    let connect = TcpStream::connect(SocketAddr::V4(peer.address()));
+    let connect = connect(&network, SocketAddr::V4(peer.address()));
     let stream = match tokio::time::timeout(network.limits.connect, connect).await {
         Ok(Ok(stream)) => Some(stream),
         Ok(Err(error)) => {
@@ -43,7 +44,6 @@ pub(super) async fn run(network: Arc<Inner>, peer: Arc<Peer>) {
         }
     };
     let Some(mut stream) = stream else { return network.finish(&peer) };
-    let _ = stream.set_nodelay(true);
     let mut writing = BytesMut::new();
     let end = poll_fn(|cx| poll(cx, &mut stream, &mut writing, &network, &peer)).await;
     match end {
@@ -56,15 +56,26 @@ pub(super) async fn run(network: Arc<Inner>, peer: Arc<Peer>) {
     }
 }
 
+async fn connect(network: &Inner, address: SocketAddr) -> io::Result<Socket> {
+    if let Some(tls) = &network.tls {
+        return tls.connect_to_peer(address).await;
+    }
+    let stream = TcpStream::connect(address).await?;
+    let _ = stream.set_nodelay(true);
+    Ok(Socket::Plain(stream))
+}
+
 fn poll(
     cx: &mut Context<'_>,
-    stream: &mut TcpStream,
+    stream: &mut Socket,
     writing: &mut BytesMut,
     network: &Inner,
     peer: &Arc<Peer>,
 ) -> Poll<io::Result<End>> {
     loop {
-        match peer.work(cx.waker(), !writing.is_empty()) {
+        // What TLS holds back comes before more of the queue.
+        let is_flushed = Pin::new(&mut *stream).poll_flush(cx)?.is_ready();
+        match peer.work(cx.waker(), !writing.is_empty() || !is_flushed) {
             Work::Write(bytes) => *writing = bytes,
             Work::Wait => {}
             Work::Idle if network.retire_if_idle(peer) => return Poll::Ready(Ok(End::Idle)),
@@ -90,7 +101,7 @@ fn poll(
 
 /// Shuts the sending side down, and lets the peer read the rest. Closing at once would lose messages: unread responses
 /// make the kernel reset the connection.
-async fn farewell(mut stream: TcpStream) {
+async fn farewell(mut stream: Socket) {
     let drain = async {
         stream.shutdown().await?;
         while poll_fn(|cx| poll_read_shared(&mut stream, cx, <[u8]>::len)).await? > 0 {}

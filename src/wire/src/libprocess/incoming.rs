@@ -11,15 +11,14 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::time::Sleep;
 
 use super::chunked::{BodyDecoder, BodyError};
 use super::head::{self, Head, Parsed};
 use super::{Delivery, Message, MessageSink, Origin, Refusal, answer, deliver};
-use crate::Limits;
 use crate::budget::{Share, UNCOUNTED};
 use crate::connections::{Slot, WaitsFor};
+use crate::{Limits, Socket};
 
 /// A sender that leaves this many bytes of answers unread is cut off.
 const UNREAD_ANSWERS: usize = 1 << 20;
@@ -33,7 +32,7 @@ thread_local!(static SCRATCH: RefCell<Vec<u8>> = RefCell::new(vec![0; 64 << 10])
 
 /// Reads once into the thread's shared buffer and hands what came to `take`. Zero bytes are the end.
 pub(crate) fn poll_read_shared<T>(
-    stream: &mut TcpStream,
+    stream: &mut Socket,
     cx: &mut Context<'_>,
     take: impl FnOnce(&[u8]) -> T,
 ) -> Poll<io::Result<T>> {
@@ -42,6 +41,14 @@ pub(crate) fn poll_read_shared<T>(
         ready!(Pin::new(stream).poll_read(cx, &mut buffer))?;
         Poll::Ready(Ok(take(buffer.filled())))
     })
+}
+
+/// Sends what TLS holds back.
+fn flush(cx: &mut Context<'_>, stream: &mut Socket) -> io::Result<Poll<()>> {
+    match Pin::new(stream).poll_flush(cx) {
+        Poll::Ready(flushed) => flushed.map(Poll::Ready),
+        Poll::Pending => Ok(Poll::Pending),
+    }
 }
 
 /// How the message part of a connection ended.
@@ -114,7 +121,7 @@ impl Incoming {
     /// Delivers messages and answers them, until something else comes.
     pub(crate) async fn run<S: MessageSink>(
         &mut self,
-        stream: &mut TcpStream,
+        stream: &mut Socket,
         sink: &S,
         slot: &mut Slot,
         limits: &Limits,
@@ -147,7 +154,7 @@ impl Incoming {
     fn poll<S: MessageSink>(
         &mut self,
         cx: &mut Context<'_>,
-        stream: &mut TcpStream,
+        stream: &mut Socket,
         sink: &S,
     ) -> Poll<io::Result<Outcome>> {
         loop {
@@ -172,9 +179,9 @@ impl Incoming {
         }
     }
 
-    fn poll_answers(&mut self, cx: &mut Context<'_>, stream: &mut TcpStream) -> Result<Poll<()>, io::Error> {
+    fn poll_answers(&mut self, cx: &mut Context<'_>, stream: &mut Socket) -> Result<Poll<()>, io::Error> {
         if self.gathers(cx) {
-            return Ok(Poll::Ready(()));
+            return flush(cx, stream);
         }
         while self.sent < self.answers.len() {
             match Pin::new(&mut *stream).poll_write(cx, &self.answers[self.sent..]) {
@@ -186,7 +193,7 @@ impl Incoming {
         self.answers = Vec::new();
         self.urgent = false;
         self.gathering = None;
-        Ok(Poll::Ready(()))
+        flush(cx, stream)
     }
 
     /// Whether the answers are still to gather; the task is woken when they have.

@@ -12,6 +12,7 @@ use tokio::runtime::Handle;
 use super::peer::{Closed, Peer};
 use super::{Session, connection};
 use crate::sync::lock;
+use crate::tls::Tls;
 use crate::{Connections, Limits};
 
 /// Receives the pids of linked peers whose connections are gone.
@@ -53,6 +54,8 @@ pub(super) struct Inner {
     exited: Arc<dyn ExitedSink>,
     pub(super) limits: Limits,
     pub(super) connections: Connections,
+    /// Connections are made with it, if there is any.
+    pub(super) tls: Option<Tls>,
     runtime: Handle,
 }
 
@@ -66,14 +69,21 @@ impl Network {
     /// A network whose connections live in the current tokio runtime; the methods may be called from any thread.
     pub fn new(limits: Limits, exited: impl ExitedSink) -> Network {
         let connections = Connections::new(limits.connections, "raise its limit of connections");
-        Network::with_connections(limits, connections, exited)
+        Network::with_connections(limits, connections, None, exited)
     }
 
     /// A network whose connections count with others of this process. Where none may be opened any more, connecting
-    /// fails.
-    pub fn with_connections(limits: Limits, connections: Connections, exited: impl ExitedSink) -> Network {
+    /// fails. With `tls` they use TLS: with [`support_downgrade`](crate::tls::Settings::support_downgrade), a peer that
+    /// speaks none gets a plain connection.
+    pub fn with_connections(
+        limits: Limits,
+        connections: Connections,
+        tls: Option<Tls>,
+        exited: impl ExitedSink,
+    ) -> Network {
         let (exited, runtime) = (Arc::new(exited), Handle::current());
-        let inner = Inner { peers: Mutex::default(), sessions: Mutex::default(), exited, limits, connections, runtime };
+        let (peers, sessions) = Default::default();
+        let inner = Inner { peers, sessions, exited, limits, connections, tls, runtime };
         Network { shared: Arc::new(Shared { inner: Arc::new(inner) }) }
     }
 

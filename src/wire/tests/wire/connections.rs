@@ -189,7 +189,7 @@ async fn connections_are_refused_when_none_is_idle() {
 async fn outgoing_connections_count_and_close_idle_ones() {
     let (other, fixture) = (serve(100), serve(2));
     let (sender, mut exited) = tokio::sync::mpsc::unbounded_channel();
-    let network = Network::with_connections(Limits::default(), fixture.connections.clone(), move |pid| {
+    let network = Network::with_connections(Limits::default(), fixture.connections.clone(), None, move |pid| {
         let _ = sender.send(pid);
     });
     let mut idle = Raw::connect(fixture.address).await;

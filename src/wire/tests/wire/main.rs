@@ -9,3 +9,4 @@ mod network;
 mod raw;
 mod server;
 mod streams;
+mod tls;

@@ -8,6 +8,7 @@ use tokio::sync::{Notify, mpsc};
 use wire::http::stream::{self, StreamHandle};
 use wire::http::{Body, BodyRule, Handler, Method, RECORDIO, Request, Response, Running, Server, StatusCode};
 use wire::libprocess::{Delivery, Message, MessageSink};
+use wire::tls::Tls;
 use wire::{Connections, Limits};
 
 /// What the tests of a server hold.
@@ -59,6 +60,10 @@ pub(crate) fn serve() -> Fixture {
 }
 
 pub(crate) fn serve_with(limits: Limits, match_address: bool) -> Fixture {
+    serve_tls(limits, match_address, None)
+}
+
+pub(crate) fn serve_tls(limits: Limits, match_address: bool, tls: Option<Tls>) -> Fixture {
     let (stream_sender, streams) = mpsc::unbounded_channel();
     let (message_sender, messages) = mpsc::unbounded_channel();
     let handler = Arc::new(Probe {
@@ -71,6 +76,7 @@ pub(crate) fn serve_with(limits: Limits, match_address: bool) -> Fixture {
     });
     let connections = Connections::new(limits.connections, "this is a test");
     let server = Server::bind("127.0.0.1:0".parse().unwrap(), limits).unwrap().with_connections(connections.clone());
+    let server = server.with_tls(tls);
     let address = server.address();
     let sink = Arc::new(Inbox { messages: message_sender, match_address });
     let running = server.serve(handler.clone(), sink);

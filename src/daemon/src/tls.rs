@@ -1,0 +1,76 @@
+//! The TLS of a daemon: its flags, and the variables of libprocess.
+
+use anyhow::Context;
+use wire::tls::{HostnameValidation, Role, Settings, Tls};
+
+use crate::flags::{Flags, TlsFlags};
+
+/// The TLS of a daemon, if its flags or the environment turn it on. The clients of this process use it too.
+///
+/// # Errors
+/// Settings that contradict each other, or files that cannot be used.
+pub(crate) fn read(given: &Flags) -> anyhow::Result<Option<Tls>> {
+    let flags = TlsFlags::read(given)?;
+    let path = |path: &Option<std::path::PathBuf>| path.as_ref().map(|path| path.display().to_string());
+    let boolean = |value: Option<bool>| value.map(|value| value.to_string());
+    let flag = |key: &str| {
+        let (name, value) = match key {
+            "ENABLED" => {
+                let is_on = flags.tls_cert_file.is_some() && flags.tls_key_file.is_some();
+                ("--tls_cert_file", is_on.then(|| "true".to_owned()))
+            }
+            "CERT_FILE" => ("--tls_cert_file", path(&flags.tls_cert_file)),
+            "KEY_FILE" => ("--tls_key_file", path(&flags.tls_key_file)),
+            "CA_FILE" => ("--tls_ca_file", path(&flags.tls_ca_file)),
+            "CA_DIR" => ("--tls_ca_dir", path(&flags.tls_ca_dir)),
+            "VERIFY_SERVER_CERT" => ("--tls_verify_server_cert", boolean(flags.tls_verify_server_cert)),
+            "REQUIRE_CLIENT_CERT" => ("--tls_require_client_cert", boolean(flags.tls_require_client_cert)),
+            "SUPPORT_DOWNGRADE" => ("--tls_support_downgrade", boolean(flags.tls_support_downgrade)),
+            _ => return None,
+        };
+        value.map(|value| (name.to_owned(), value))
+    };
+    let settings = Settings::read(flag, |name| std::env::var(name).ok()).context("invalid TLS settings")?;
+    if !settings.enabled {
+        return Ok(None);
+    }
+    let tls = Tls::load(settings, Role::Server).context("cannot turn TLS on")?;
+    wire::client::configure(tls.clone());
+    let beside = if tls.settings().support_downgrade { ", beside plain connections (downgrade)" } else { "" };
+    tracing::info!("TLS is on{beside}");
+    Ok(Some(tls))
+}
+
+/// The variables by which executors connect as their agent does. Those that cannot read the key connect without a
+/// certificate.
+pub(crate) fn executor_environment(settings: &Settings) -> Vec<(String, String)> {
+    let mut variables = Vec::new();
+    let mut set = |name: &str, value: String| variables.push((format!("LIBPROCESS_SSL_{name}"), value));
+    set("ENABLED", settings.enabled.to_string());
+    let files = [
+        ("CERT_FILE", &settings.cert_file),
+        ("KEY_FILE", &settings.key_file),
+        ("CA_FILE", &settings.ca_file),
+        ("CA_DIR", &settings.ca_dir),
+    ];
+    for (name, path) in files {
+        if let Some(path) = path {
+            let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+            set(name, path.display().to_string());
+        }
+    }
+    if let Some(verify) = settings.verify_server_cert {
+        set("VERIFY_SERVER_CERT", verify.to_string());
+    }
+    set("REQUIRE_CLIENT_CERT", settings.require_client_cert.to_string());
+    set("SUPPORT_DOWNGRADE", settings.support_downgrade.to_string());
+    set("VERIFY_DEPTH", settings.verify_depth.to_string());
+    let scheme = match settings.hostname_validation {
+        HostnameValidation::Legacy => "legacy",
+        HostnameValidation::OpenSsl => "openssl",
+    };
+    set("HOSTNAME_VALIDATION_SCHEME", scheme.to_owned());
+    set("ENABLE_TLS_V1_2", settings.tls_v1_2.to_string());
+    set("ENABLE_TLS_V1_3", settings.tls_v1_3.to_string());
+    variables
+}

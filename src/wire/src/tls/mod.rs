@@ -1,0 +1,20 @@
+//! TLS with the settings of libprocess (docs/security.md): what is configured, the files, handshakes.
+//!
+//! - [`Settings`]: the variables `LIBPROCESS_SSL_*`, or flags with the same meaning.
+//! - [`Tls`]: certificates and keys, read again when their files change; accepts and makes TLS connections.
+//!
+//! Handshakes of servers and networks run on a thread of their own. It does not decide which addresses use TLS.
+
+mod error;
+mod files;
+mod handshake;
+mod reload;
+mod settings;
+mod thread;
+mod verify;
+
+pub use error::TlsError;
+pub use reload::{Role, Tls};
+pub use settings::{HostnameValidation, Settings, SettingsError};
+
+pub(crate) use handshake::{Offered, offered};

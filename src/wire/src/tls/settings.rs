@@ -1,0 +1,291 @@
+//! The settings of libprocess for TLS, from its variables or from flags. It reads no files.
+
+use std::path::PathBuf;
+
+/// A setting that breaks a rule.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SettingsError {
+    /// The value is of the wrong kind.
+    #[error("invalid value '{value}' for '{name}': expected {expected}")]
+    Value {
+        /// The variable or the flag.
+        name: String,
+        /// Its value.
+        value: String,
+        /// What it may be.
+        expected: &'static str,
+    },
+    /// TLS is on without a certificate or a key.
+    #[error("'{enabled}' turns TLS on, which needs '{missing}'")]
+    Missing {
+        /// The setting that turns TLS on.
+        enabled: String,
+        /// The setting that is not there.
+        missing: &'static str,
+    },
+    /// A certificate without its key, or the reverse.
+    #[error("'{name}' needs '{missing}'")]
+    Half {
+        /// The setting that is there.
+        name: String,
+        /// The setting that is not there.
+        missing: &'static str,
+    },
+    /// No version of TLS is left.
+    #[error("LIBPROCESS_SSL_ENABLE_TLS_V1_2 and LIBPROCESS_SSL_ENABLE_TLS_V1_3 are both false: no version is left")]
+    NoVersion,
+}
+
+/// How a peer that is known by its address alone is checked: `LIBPROCESS_SSL_HOSTNAME_VALIDATION_SCHEME`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HostnameValidation {
+    /// The certificate has the address, or the name that the address has in DNS.
+    #[default]
+    Legacy,
+    /// The certificate has the address.
+    OpenSsl,
+}
+
+/// Settings of TLS, named as the variables of libprocess without their prefix.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Servers accept TLS and connections to peers use it.
+    pub enabled: bool,
+    /// Certificate chain of this process, PEM.
+    pub cert_file: Option<PathBuf>,
+    /// Its private key, PEM.
+    pub key_file: Option<PathBuf>,
+    /// Certificates of authorities, PEM.
+    pub ca_file: Option<PathBuf>,
+    /// A directory of such files.
+    pub ca_dir: Option<PathBuf>,
+    /// Verify the certificates of servers. Without a value only those of `https://` addresses are verified.
+    pub verify_server_cert: Option<bool>,
+    /// Servers require a valid certificate of each client.
+    pub require_client_cert: bool,
+    /// Most certificates between a certificate and its authority.
+    pub verify_depth: usize,
+    /// Servers accept plain connections too, and a peer that speaks no TLS gets a plain connection.
+    pub support_downgrade: bool,
+    /// See [`HostnameValidation`].
+    pub hostname_validation: HostnameValidation,
+    /// TLS 1.2 is allowed.
+    pub tls_v1_2: bool,
+    /// TLS 1.3 is allowed. It is by default, unlike in libprocess.
+    pub tls_v1_3: bool,
+    /// Settings that have no effect, each with the reason, for the log.
+    pub without_effect: Vec<String>,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            enabled: false,
+            cert_file: None,
+            key_file: None,
+            ca_file: None,
+            ca_dir: None,
+            verify_server_cert: None,
+            require_client_cert: false,
+            verify_depth: 4,
+            support_downgrade: false,
+            hostname_validation: HostnameValidation::Legacy,
+            tls_v1_2: true,
+            tls_v1_3: true,
+            without_effect: Vec::new(),
+        }
+    }
+}
+
+/// A value, and the variable or the flag that it comes from.
+type Found = (String, String);
+
+impl Settings {
+    /// The settings of this process's environment.
+    ///
+    /// # Errors
+    /// An invalid value, or values that contradict each other.
+    pub fn from_environment() -> Result<Settings, SettingsError> {
+        Settings::read(|_| None, |name| std::env::var(name).ok())
+    }
+
+    /// Settings from `flag`, which knows the flag for a variable's name without its prefix, such as `CERT_FILE`, and
+    /// from `variable`, which reads the environment. A flag wins. The old prefix `SSL_` counts only where `SSL_ENABLED`
+    /// is set: OpenSSL has variables of such names, too.
+    ///
+    /// # Errors
+    /// An invalid value, or values that contradict each other.
+    pub fn read(
+        flag: impl Fn(&str) -> Option<(String, String)>,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<Settings, SettingsError> {
+        let is_old = variable("SSL_ENABLED").is_some();
+        let prefixes: &[&str] = if is_old { &["LIBPROCESS_SSL_", "SSL_"] } else { &["LIBPROCESS_SSL_"] };
+        let find = |key: &str| -> Option<Found> {
+            let from_environment = |prefix: &&str| {
+                let name = format!("{prefix}{key}");
+                variable(&name).map(|value| (name, value))
+            };
+            flag(key).or_else(|| prefixes.iter().find_map(from_environment))
+        };
+        let enabled = find("ENABLED");
+        let path = |key| find(key).filter(|(_, value)| !value.is_empty());
+        let (cert, key) = (path("CERT_FILE"), path("KEY_FILE"));
+        let is_enabled = boolean(enabled.clone())?.unwrap_or(false);
+        if let (true, Some((enabled, _))) = (is_enabled, enabled) {
+            for (found, missing) in [(&cert, "LIBPROCESS_SSL_CERT_FILE"), (&key, "LIBPROCESS_SSL_KEY_FILE")] {
+                if found.is_none() {
+                    return Err(SettingsError::Missing { enabled, missing });
+                }
+            }
+        }
+        match (&cert, &key) {
+            (Some((name, _)), None) => half(name, "LIBPROCESS_SSL_KEY_FILE")?,
+            (None, Some((name, _))) => half(name, "LIBPROCESS_SSL_CERT_FILE")?,
+            _ => {}
+        }
+        let either = |key, alias| boolean(find(key).or_else(|| find(alias)));
+        let is = |key, default| Ok(boolean(find(key))?.unwrap_or(default));
+        let require_client_cert = either("REQUIRE_CLIENT_CERT", "REQUIRE_CERT")?.unwrap_or(false);
+        let verify = either("VERIFY_SERVER_CERT", "VERIFY_CERT")?;
+        let settings = Settings {
+            enabled: is_enabled,
+            cert_file: cert.map(|(_, path)| path.into()),
+            key_file: key.map(|(_, path)| path.into()),
+            ca_file: path("CA_FILE").map(|(_, path)| path.into()),
+            ca_dir: path("CA_DIR").map(|(_, path)| path.into()),
+            verify_server_cert: if require_client_cert { Some(true) } else { verify },
+            require_client_cert,
+            verify_depth: find("VERIFY_DEPTH").map_or(Ok(4), depth)?,
+            support_downgrade: is("SUPPORT_DOWNGRADE", false)?,
+            hostname_validation: find("HOSTNAME_VALIDATION_SCHEME").map_or(Ok(HostnameValidation::Legacy), scheme)?,
+            tls_v1_2: is("ENABLE_TLS_V1_2", true)?,
+            tls_v1_3: is("ENABLE_TLS_V1_3", true)?,
+            without_effect: without_effect(&find)?,
+        };
+        // An address is always checked, in either scheme; a wrong value is an error all the same.
+        boolean(find("VERIFY_IPADD"))?;
+        if !settings.tls_v1_2 && !settings.tls_v1_3 {
+            return Err(SettingsError::NoVersion);
+        }
+        Ok(settings)
+    }
+}
+
+fn half(name: &str, missing: &'static str) -> Result<(), SettingsError> {
+    Err(SettingsError::Half { name: name.to_owned(), missing })
+}
+
+fn boolean(found: Option<Found>) -> Result<Option<bool>, SettingsError> {
+    let Some((name, value)) = found else { return Ok(None) };
+    match &*value {
+        "true" | "1" => Ok(Some(true)),
+        "false" | "0" => Ok(Some(false)),
+        _ => Err(SettingsError::Value { name, value, expected: "true or false" }),
+    }
+}
+
+fn depth((name, value): Found) -> Result<usize, SettingsError> {
+    let expected = "a number of certificates from 0 to 6";
+    let depth = value.parse().ok().filter(|depth| *depth <= 6);
+    depth.ok_or(SettingsError::Value { name, value, expected })
+}
+
+fn scheme((name, value): Found) -> Result<HostnameValidation, SettingsError> {
+    match &*value {
+        "legacy" => Ok(HostnameValidation::Legacy),
+        "openssl" => Ok(HostnameValidation::OpenSsl),
+        _ => Err(SettingsError::Value { name, value, expected: "'legacy' or 'openssl'" }),
+    }
+}
+
+/// What is set and cannot be honoured: the library has no such choice, or no such version.
+fn without_effect(find: &impl Fn(&str) -> Option<Found>) -> Result<Vec<String>, SettingsError> {
+    let mut lines = Vec::new();
+    for key in ["ENABLE_SSL_V3", "ENABLE_TLS_V1_0", "ENABLE_TLS_V1_1"] {
+        let found = find(key);
+        if let (Some((name, _)), Some(true)) = (found.clone(), boolean(found)?) {
+            lines.push(format!("'{name}' has no effect: the versions are TLS 1.2 and 1.3"));
+        }
+    }
+    if let Some((name, _)) = find("CIPHERS") {
+        lines.push(format!(
+            "'{name}' has no effect: the ciphers are those of TLS 1.3, and of TLS 1.2 with ECDHE and AEAD"
+        ));
+    }
+    if let Some((name, _)) = find("ECDH_CURVE").filter(|(_, value)| value != "auto") {
+        lines.push(format!("'{name}' has no effect: the curves are X25519, P-256 and P-384"));
+    }
+    Ok(lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(variables: &[(&str, &str)]) -> Result<Settings, SettingsError> {
+        let find = |name: &str| variables.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned());
+        Settings::read(|_| None, find)
+    }
+
+    const ON: [(&str, &str); 3] =
+        [("LIBPROCESS_SSL_ENABLED", "1"), ("LIBPROCESS_SSL_CERT_FILE", "/c"), ("LIBPROCESS_SSL_KEY_FILE", "/k")];
+
+    fn on(more: &[(&str, &str)]) -> Result<Settings, SettingsError> {
+        read(&[&ON[..], more].concat())
+    }
+
+    #[test]
+    fn variables_have_the_meaning_of_libprocess() {
+        assert_eq!(read(&[]).unwrap(), Settings::default());
+        let all = on(&[
+            ("LIBPROCESS_SSL_VERIFY_CERT", "false"),
+            ("LIBPROCESS_SSL_REQUIRE_CERT", "true"),
+            ("LIBPROCESS_SSL_SUPPORT_DOWNGRADE", "true"),
+            ("LIBPROCESS_SSL_VERIFY_DEPTH", "2"),
+            ("LIBPROCESS_SSL_HOSTNAME_VALIDATION_SCHEME", "openssl"),
+        ])
+        .unwrap();
+        assert!(all.enabled && all.require_client_cert && all.support_downgrade);
+        // Requiring certificates means verifying them.
+        assert_eq!((all.verify_server_cert, all.verify_depth), (Some(true), 2));
+        assert_eq!(all.hostname_validation, HostnameValidation::OpenSsl);
+        let ciphers = on(&[("LIBPROCESS_SSL_CIPHERS", "AES128-SHA"), ("LIBPROCESS_SSL_ENABLE_TLS_V1_0", "true")]);
+        assert_eq!(ciphers.unwrap().without_effect.len(), 2);
+    }
+
+    #[test]
+    fn the_old_names_count_with_their_own_switch_only() {
+        let files = [("SSL_CERT_FILE", "/etc/ssl/ca.pem")];
+        assert_eq!(read(&files).unwrap(), Settings::default());
+        let old = read(&[("SSL_ENABLED", "true"), ("SSL_CERT_FILE", "/c"), ("SSL_KEY_FILE", "/k")]).unwrap();
+        assert!(old.enabled && old.cert_file == Some("/c".into()));
+        let both = on(&[("SSL_ENABLED", "false"), ("SSL_CERT_FILE", "/old")]).unwrap();
+        assert!(both.enabled && both.cert_file == Some("/c".into()));
+    }
+
+    #[test]
+    fn errors_name_the_setting_and_the_rule() {
+        let error = |variables: &[(&str, &str)]| read(variables).unwrap_err().to_string();
+        assert_eq!(
+            error(&[("LIBPROCESS_SSL_ENABLED", "true"), ("LIBPROCESS_SSL_CERT_FILE", "/c")]),
+            "'LIBPROCESS_SSL_ENABLED' turns TLS on, which needs 'LIBPROCESS_SSL_KEY_FILE'"
+        );
+        assert_eq!(
+            error(&[("LIBPROCESS_SSL_ENABLED", "yes")]),
+            "invalid value 'yes' for 'LIBPROCESS_SSL_ENABLED': expected true or false"
+        );
+        assert!(on(&[("LIBPROCESS_SSL_VERIFY_DEPTH", "-1")]).is_err());
+        assert!(on(&[("LIBPROCESS_SSL_VERIFY_IPADD", "maybe")]).is_err());
+        let none = [("LIBPROCESS_SSL_ENABLE_TLS_V1_2", "false"), ("LIBPROCESS_SSL_ENABLE_TLS_V1_3", "false")];
+        assert_eq!(on(&none).unwrap_err(), SettingsError::NoVersion);
+        assert!(matches!(read(&ON[1..2]).unwrap_err(), SettingsError::Half { .. }));
+    }
+
+    #[test]
+    fn flags_win() {
+        let flag = |key: &str| (key == "CERT_FILE").then(|| ("--tls_cert_file".to_owned(), "/flag".to_owned()));
+        let variable = |name: &str| ON.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned());
+        assert_eq!(Settings::read(flag, variable).unwrap().cert_file, Some("/flag".into()));
+    }
+}
