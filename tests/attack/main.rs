@@ -8,6 +8,8 @@
 //! `ATTACK_SECONDS=600` makes each attack on resources last that long; the default is a few seconds. Forged libprocess
 //! messages, pages of other origins and executors' tokens are in `tests/end_to_end/`.
 
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "libtest shows what a failed test has printed")]
+
 #[path = "../end_to_end/support.rs"]
 #[allow(dead_code, reason = "it is shared with the end-to-end tests, which use all of it")]
 mod support;

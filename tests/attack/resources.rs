@@ -1,6 +1,8 @@
 //! Clients that use up what a master has: connections, memory, time. A cluster works beside each attack, and the master
 //! answers and stays small. What is measured is printed.
 
+#![allow(clippy::disallowed_methods, reason = "an attack lasts for some time, and how long answers take is measured")]
+
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
