@@ -5,7 +5,7 @@ use std::process::Stdio;
 use serde_json::Value;
 
 use crate::process::Process;
-use crate::support::{Cluster, call, exchange, tepui, wait_for};
+use crate::support::{Cluster, Daemon, Directory, call, exchange, tepui, wait_for};
 
 /// The answer to a request with these headers.
 fn ask(address: &str, method: &str, path: &str, headers: &str) -> String {
@@ -48,6 +48,19 @@ fn pages_of_other_origins_change_nothing() {
         assert!(script.contains("it must be the name of a function"), "{script}");
         assert!(ask(address, "GET", "/version?jsonp=a.b", "").contains("\r\n\r\na.b({"));
     }
+}
+
+#[test]
+fn callbacks_can_be_switched_off() {
+    let directory = Directory::new("origins-jsonp");
+    let words = ["master", "--ip=127.0.0.1", "--port=0", "--registry=in_memory", "--no-jsonp"].map(str::to_owned);
+    let words: Vec<String> = words.into_iter().chain([format!("--work_dir={}", directory.join("m"))]).collect();
+    let mut master = Daemon::start(&directory.path().join("m.log"), &words, &[]);
+    let address = master.address().expect("the master runs");
+    let script = ask(&address, "GET", "/state?jsonp=take", "");
+    assert_eq!(status(&script), "403", "{script}");
+    assert!(script.contains("--jsonp=false"), "{script}");
+    assert_eq!(status(&ask(&address, "GET", "/state", "")), "200");
 }
 
 #[test]

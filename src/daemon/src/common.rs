@@ -54,6 +54,8 @@ pub struct Common {
     pub(crate) webui: Webui,
     /// Disabled endpoints.
     pub(crate) firewall: Firewall,
+    /// Whether callbacks of pages are answered.
+    pub(crate) jsonp: bool,
     /// How much is logged.
     pub log_level: Arc<LogLevel>,
     /// The log of changes.

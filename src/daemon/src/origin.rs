@@ -8,11 +8,16 @@ use wire::http::{Method, Request, Response, StatusCode};
 /// Maximum length of a callback's name.
 const CALLBACK_MAX: usize = 128;
 
-/// Checks a request against these rules.
+/// Checks a request against these rules. `jsonp`: whether callbacks are allowed (`--jsonp`).
 ///
 /// # Errors
-/// The answer: 403 to a request of another origin that is neither GET nor HEAD, 400 to a callback that is no name.
-pub(crate) fn check(request: &Request) -> Result<(), Box<Response>> {
+/// The answer: 403 to a request of another origin that is neither GET nor HEAD, and to a callback that is not allowed;
+/// 400 to one that is no name.
+pub(crate) fn check(request: &Request, jsonp: bool) -> Result<(), Box<Response>> {
+    if !jsonp && request.query.get("jsonp").is_some() {
+        let text = "This daemon does not answer 'jsonp' (--jsonp=false)";
+        return Err(Box::new(Response::text(StatusCode::FORBIDDEN, text)));
+    }
     if let Some(callback) = request.query.get("jsonp").filter(|callback| !is_name(callback)) {
         let shown: String = callback.chars().take(CALLBACK_MAX).collect();
         return Err(Box::new(Response::bad_request(format!(

@@ -20,6 +20,7 @@ const PARTS: &[Part] = &[
             ("Operating a cluster", "docs/operator.md"),
             ("Setting up an agent", "docs/agent-guide.md"),
             ("Security", "docs/security.md"),
+            ("Threat model", "SECURITY.md"),
             ("Allocation", "docs/allocation.md"),
             ("Compatibility with Mesos", "docs/compatibility.md"),
         ],

@@ -268,7 +268,7 @@ impl Handler {
         let found = self.routes.find(&request.path);
         self.common.firewall.check(&self.closed, &request.path, found.as_ref())?;
         let Some(found) = found else { return Err(Box::new(Response::error(StatusCode::NOT_FOUND))) };
-        origin::check(request)?;
+        origin::check(request, self.common.jsonp)?;
         request.principal = match *found.route {
             Route::Operator => realms::operator(&self.realms, &self.shell.tokens, request)?,
             Route::Executor => self.shell.tokens.proof(request.header("authorization")).map(|_| None)?,

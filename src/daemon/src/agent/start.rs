@@ -94,6 +94,7 @@ impl Setup {
             files: Files::default(),
             webui: Webui::of(Part::Agent, None),
             firewall,
+            jsonp: flags.network.jsonp,
             log_level,
             audit: Audit::start(Part::Agent, &flags.audit)?,
             strict_peers: strict_peers(),

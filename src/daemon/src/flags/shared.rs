@@ -25,6 +25,8 @@ flags! {
         max_connections: Option<u64>,
         /// Disabled endpoints JSON
         firewall_rules: Option<Json>,
+        /// Answer requests with the parameter `jsonp` by JavaScript, which pages of any origin can read
+        jsonp: bool = "true",
     }
 }
 

@@ -124,7 +124,7 @@ impl Handler {
         let found = self.routes.find(&request.path);
         self.common.firewall.check(&self.closed, &request.path, found.as_ref())?;
         let Some(found) = found else { return Err(Box::new(Response::error(StatusCode::NOT_FOUND))) };
-        origin::check(request)?;
+        origin::check(request, self.common.jsonp)?;
         request.principal = self.realms.principal(realm(*found.route), request)?;
         Ok(BodyRule::Whole { limit: body_limit(*found.route) })
     }

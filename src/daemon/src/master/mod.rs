@@ -128,6 +128,7 @@ pub async fn start(mut given: Flags, log_level: Arc<LogLevel>) -> anyhow::Result
         tls,
         files: Files::default(),
         firewall,
+        jsonp: flags.network.jsonp,
         log_level,
         audit: Audit::start(Part::Master, &flags.audit)?,
         strict_peers: strict_peers(),
