@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
-use std::time::Duration;
 
 use rustls::client::WebPkiServerVerifier;
 use rustls::crypto::{CryptoProvider, ring};
@@ -14,9 +13,6 @@ use super::files::{Identity, Stamp, authorities};
 use super::verify::{ClientDepth, ServerDepth, Unverified};
 use super::{Settings, TlsError};
 use crate::sync::lock;
-
-/// How often the files are looked at, at most.
-const LOOK: Duration = Duration::from_secs(2);
 
 static PROVIDER: LazyLock<Arc<CryptoProvider>> = LazyLock::new(|| Arc::new(ring::default_provider()));
 
@@ -101,7 +97,7 @@ impl Tls {
     /// What was read last, after another look at the files if the last one is some time ago.
     fn loaded(&self) -> Arc<Loaded> {
         let mut state = lock(&self.0.state);
-        if state.looked_at.elapsed() < LOOK {
+        if state.looked_at.elapsed() < self.0.settings.reload_interval {
             return state.loaded.clone();
         }
         state.looked_at = Instant::now();

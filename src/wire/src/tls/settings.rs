@@ -1,6 +1,7 @@
 //! The settings of libprocess for TLS, from its variables or from flags. It reads no files.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// A setting that breaks a rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -73,6 +74,8 @@ pub struct Settings {
     pub tls_v1_2: bool,
     /// TLS 1.3 is allowed. It is by default, unlike in libprocess.
     pub tls_v1_3: bool,
+    /// How often the files are looked at, at most, to find that they have changed.
+    pub reload_interval: Duration,
     /// Settings that have no effect, each with the reason, for the log.
     pub without_effect: Vec<String>,
 }
@@ -92,6 +95,7 @@ impl Default for Settings {
             hostname_validation: HostnameValidation::Legacy,
             tls_v1_2: true,
             tls_v1_3: true,
+            reload_interval: Duration::from_secs(2),
             without_effect: Vec::new(),
         }
     }
@@ -161,6 +165,7 @@ impl Settings {
             hostname_validation: find("HOSTNAME_VALIDATION_SCHEME").map_or(Ok(HostnameValidation::Legacy), scheme)?,
             tls_v1_2: is("ENABLE_TLS_V1_2", true)?,
             tls_v1_3: is("ENABLE_TLS_V1_3", true)?,
+            reload_interval: Settings::default().reload_interval,
             without_effect: without_effect(&find)?,
         };
         // An address is always checked, in either scheme; a wrong value is an error all the same.
