@@ -95,6 +95,8 @@ fn for_an_agent_to_its_master() {
     let slave = mesos::SlaveInfo { hostname: "127.0.0.1".into(), ..Default::default() };
     let register = RegisterSlaveMessage { slave, version: Some("1.11.0".into()), ..Default::default() };
     assert_eq!(send(master, "master", &agent, &register), REFUSED);
+    let metrics = call(master, "GET", "/metrics/snapshot").expect("metrics");
+    assert_eq!(metrics["security/forged_messages"], json!(3.0));
     // Another process than the agent says so without pretending: it is heard, and changes nothing.
     assert_eq!(send(master, "master", "x@127.0.0.1:9", &cluster.update()), "HTTP/1.1 202 Accepted");
     cluster.is_as_it_was();

@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use base::lock;
@@ -30,7 +31,16 @@ const NAME_MAX: usize = 128;
 
 /// The failures of a daemon's log-ins.
 #[derive(Debug, Default)]
-pub(crate) struct Logins(Mutex<State>);
+pub(crate) struct Logins {
+    state: Mutex<State>,
+    counts: Counts,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    failed: AtomicU64,
+    held_up: AtomicU64,
+}
 
 #[derive(Debug, Default)]
 struct State {
@@ -75,21 +85,25 @@ impl Logins {
     /// # Errors
     /// How long it must wait.
     pub(crate) fn check(&self, attempt: Attempt<'_>) -> Result<(), Duration> {
-        let state = lock(&self.0);
+        let state = lock(&self.state);
         if state.failures.is_empty() || state.proved.get(&attempt.connection).is_some_and(|user| user == attempt.user) {
             return Ok(());
         }
         let now = Instant::now();
         let until = state.failures.get(&attempt.key()).and_then(|failures| failures.until);
         match until.map(|until| until.saturating_duration_since(now)).filter(|wait| !wait.is_zero()) {
-            Some(wait) => Err(wait),
+            Some(wait) => {
+                self.counts.held_up.fetch_add(1, Ordering::Relaxed);
+                Err(wait)
+            }
             None => Ok(()),
         }
     }
 
     /// An attempt has failed.
     pub(crate) fn failed(&self, attempt: Attempt<'_>) {
-        let (state, now, key) = (&mut *lock(&self.0), Instant::now(), attempt.key());
+        self.counts.failed.fetch_add(1, Ordering::Relaxed);
+        let (state, now, key) = (&mut *lock(&self.state), Instant::now(), attempt.key());
         state.proved.remove(&attempt.connection);
         if !state.failures.contains_key(&key) {
             while state.order.len() >= ENTRIES_MAX
@@ -110,7 +124,7 @@ impl Logins {
 
     /// A user has logged in over a connection.
     pub(crate) fn succeeded(&self, attempt: Attempt<'_>) {
-        let state = &mut *lock(&self.0);
+        let state = &mut *lock(&self.state);
         let known = state.proved.get(&attempt.connection).is_some_and(|user| user == attempt.user);
         if !known && state.proved.len() < CONNECTIONS_MAX {
             state.proved.insert(attempt.connection, attempt.user.to_owned());
@@ -119,7 +133,12 @@ impl Logins {
 
     /// A connection has closed.
     pub(crate) fn closed(&self, connection: ConnectionId) {
-        lock(&self.0).proved.remove(&connection);
+        lock(&self.state).proved.remove(&connection);
+    }
+
+    /// Number of attempts since the start: those that failed, and those that were not looked at.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        (self.counts.failed.load(Ordering::Relaxed), self.counts.held_up.load(Ordering::Relaxed))
     }
 }
 
@@ -187,7 +206,8 @@ mod tests {
         for number in 0..2 * ENTRIES_MAX {
             logins.failed(attempt(&format!("{number}{}", "x".repeat(1000)), 1));
         }
-        let state = lock(&logins.0);
+        assert_eq!(logins.counts(), (2 * ENTRIES_MAX as u64, 0));
+        let state = lock(&logins.state);
         assert_eq!((state.failures.len(), state.order.len()), (ENTRIES_MAX, ENTRIES_MAX));
         assert!(state.order.iter().all(|key| key.user.len() <= NAME_MAX));
     }

@@ -90,6 +90,14 @@ impl Metrics {
         self.counter("connections/refused", counts.refused as f64);
     }
 
+    /// What was refused: messages in another process's name, log-ins that failed, and those that had to wait. Mesos has
+    /// no such metrics.
+    pub fn refusals(&mut self, forged: u64, (failed, held_up): (u64, u64)) {
+        self.counter("security/forged_messages", forged as f64);
+        self.counter("security/failed_logins", failed as f64);
+        self.counter("security/delayed_logins", held_up as f64);
+    }
+
     /// One flat object, sorted by name.
     pub fn json(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(32 << 10);

@@ -118,6 +118,11 @@ impl Realms {
         checked.map(|user| Some(user.into()))
     }
 
+    /// Numbers of log-ins that failed, and that had to wait.
+    pub(crate) fn failures(&self) -> (u64, u64) {
+        self.logins.counts()
+    }
+
     /// A connection has closed.
     pub(crate) fn closed(&self, connection: ConnectionId) {
         self.logins.closed(connection);

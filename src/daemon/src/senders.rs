@@ -7,8 +7,10 @@
 //!
 //! It decides nothing about processes that have not registered, and nothing about who may register.
 
+use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddrV4};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use base::{Pid, lock};
@@ -20,6 +22,8 @@ use wire::libprocess::{ConnectionId, Network, Origin, Session};
 const ADDRESSES_MAX: usize = 1 << 17;
 /// Limit of addresses that one connection is bound to: a process has one, behind a proxy there may be some.
 const OF_A_CONNECTION_MAX: usize = 256;
+/// Limit of addresses that have not registered and whose token is sent back; the oldest makes room for another.
+const GREETED_MAX: usize = 1 << 14;
 /// Least time between two warnings about the same address.
 const WARNING_INTERVAL: Duration = Duration::from_secs(60);
 
@@ -30,6 +34,8 @@ pub(crate) struct Senders {
     /// The token that this process gives others, if it gives any: only that one counts then.
     own: Option<Session>,
     table: Mutex<Table>,
+    /// Number of messages that were refused.
+    refused: AtomicU64,
 }
 
 #[derive(Default)]
@@ -37,6 +43,8 @@ struct Table {
     owners: FxHashMap<SocketAddrV4, Owner>,
     /// The addresses that each open connection is bound to.
     bound: FxHashMap<ConnectionId, Vec<SocketAddrV4>>,
+    /// Addresses that have not registered and whose token is sent back, the oldest first.
+    greeted: VecDeque<SocketAddrV4>,
 }
 
 /// What speaks for an address.
@@ -95,7 +103,7 @@ impl Senders {
     /// Those of a daemon that sends by `network`. An agent gives its masters a token, `own`; a master takes those of
     /// its agents.
     pub(crate) fn new(network: Network, own: Option<Session>) -> Senders {
-        Senders { network, own, table: Mutex::default() }
+        Senders { network, own, table: Mutex::default(), refused: AtomicU64::new(0) }
     }
 
     /// Whether a message comes from the process that it names, as far as that is known.
@@ -111,6 +119,7 @@ impl Senders {
         };
         let known = session.is_some() && (session == owner.session || session == owner.former || self.own.is_some());
         if !known && !owner.may_speak(address, origin, kind) {
+            self.refused.fetch_add(1, Ordering::Relaxed);
             warn(owner, from, origin);
             return false;
         }
@@ -149,9 +158,23 @@ impl Senders {
     /// A process that has not registered begins to authenticate: its token is sent back already, so that it knows
     /// the answers to be its master's.
     pub(crate) fn greet(&self, from: &Pid, origin: &Origin) {
-        if origin.session.is_some() && !lock(&self.table).owners.contains_key(&from.address()) {
-            self.network.set_session(from.address(), origin.session);
+        let (table, address) = (&mut *lock(&self.table), from.address());
+        if origin.session.is_none() || table.owners.contains_key(&address) {
+            return;
         }
+        if table.greeted.len() >= GREETED_MAX
+            && let Some(oldest) = table.greeted.pop_front()
+            && !table.owners.contains_key(&oldest)
+        {
+            self.network.set_session(oldest, None);
+        }
+        table.greeted.push_back(address);
+        self.network.set_session(address, origin.session);
+    }
+
+    /// Number of messages that were refused since the start.
+    pub(crate) fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
     }
 
     /// A connection has closed.
@@ -327,6 +350,17 @@ mod tests {
             assert!(!admit(&agent, over(3, "10.0.0.2", session), Kind::Registers));
         }
         assert!(admit(&agent, over(4, "10.0.0.2", TOKEN), Kind::Registers));
+    }
+
+    #[tokio::test]
+    async fn addresses_that_only_begin_to_authenticate_are_limited() {
+        let senders = master();
+        for port in 1..=u16::MAX {
+            let pid: Pid = format!("x@10.0.0.2:{port}").parse().unwrap();
+            senders.greet(&pid, &over(1, "10.0.0.2", TOKEN));
+        }
+        assert_eq!(lock(&senders.table).greeted.len(), GREETED_MAX);
+        assert!(lock(&senders.table).owners.is_empty());
     }
 
     #[tokio::test]

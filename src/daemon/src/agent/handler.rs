@@ -48,8 +48,8 @@ pub(super) struct Handler {
     pub(super) shell: Arc<Shell>,
     /// Interval of heartbeats of attached output.
     pub(super) heartbeat_interval: Duration,
-    realms: Realms,
-    senders: Senders,
+    pub(super) realms: Realms,
+    pub(super) senders: Senders,
     /// Who may do what.
     authorizer: Authorizer,
     pub(super) started: Time,

@@ -20,6 +20,7 @@ pub(super) async fn collect(handler: &Handler) -> Metrics {
     let mut metrics = Metrics::default();
     metrics.system();
     metrics.connections(handler.common.connections.counts());
+    metrics.refusals(handler.senders.refused(), handler.realms.failures());
     metrics.set("slave/uptime_secs", handler.driver.now().since(handler.started).as_secs_f64());
     metrics.set("slave/registered", f64::from(u8::from(snapshot.state == AgentState::Running)));
     if let Some(took) = snapshot.recovery_time {

@@ -200,6 +200,11 @@ impl Authentication {
         }
     }
 
+    /// Numbers of log-ins that failed, and that had to wait.
+    pub(super) fn failures(&self) -> (u64, u64) {
+        self.logins.counts()
+    }
+
     /// A connection has closed: the peers of its conversations may continue over others.
     pub(super) fn closed(&self, connection: ConnectionId) {
         lock(&self.state).close(connection);

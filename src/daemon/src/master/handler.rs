@@ -198,6 +198,13 @@ impl Handler {
         }
     }
 
+    /// Numbers of refused messages, and of log-ins that failed or had to wait.
+    pub(super) fn refusals(&self) -> (u64, (u64, u64)) {
+        let [(failed, held_up), (messages, held_up_messages)] =
+            [self.realms.failures(), self.authentication.failures()];
+        (self.senders.refused(), (failed + messages, held_up + held_up_messages))
+    }
+
     /// Whether a file may be read: a master shows its log, and nothing else.
     ///
     /// # Errors

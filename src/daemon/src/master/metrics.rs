@@ -96,6 +96,7 @@ async fn look(handler: &Handler) -> (Arc<Snapshot>, Report, Facts) {
         registry_bytes,
         per_framework: handler.flags.frameworks.publish_per_framework_metrics,
         connections: handler.common.connections.counts(),
+        refusals: handler.refusals(),
     };
     (snapshot, report, facts)
 }
@@ -111,12 +112,15 @@ struct Facts {
     registry_bytes: usize,
     per_framework: bool,
     connections: ConnectionCounts,
+    /// Refused messages; log-ins that failed, and that had to wait.
+    refusals: (u64, (u64, u64)),
 }
 
 fn compute(snapshot: &Snapshot, facts: &Facts, told: &Told<'_>) -> Metrics {
     let mut metrics = facts.timers.clone();
     metrics.system();
     metrics.connections(facts.connections);
+    metrics.refusals(facts.refusals.0, facts.refusals.1);
     metrics.set("master/elected", if facts.standby.is_some() { 0.0 } else { 1.0 });
     metrics.set("master/uptime_secs", facts.uptime.as_secs_f64());
     for name in ["dispatches", "http_requests", "messages"] {
