@@ -1,16 +1,15 @@
-//! Files of credentials: a master's `--credentials`, an agent's `--credential` and `--http_credentials`, as JSON.
+//! Credentials: a master's `--credentials`, an agent's `--credential` and `--http_credentials`, as JSON.
 //!
 //! It checks no secret; it only reads.
 
 use std::collections::BTreeMap;
-use std::io::Read;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use protos::json::{Dialect, FromJson, JsonError, UnknownKey, unknown_key};
 use protos::{Described, mesos};
 
-use crate::flags::{FlagError, json, nearest, read_limited};
+use crate::flags::{FlagError, json, nearest};
+use crate::secrets;
 
 /// Secrets by principal, as a list in a file: a master's `--credentials`, an agent's `--http_credentials`. `name` is
 /// the flag.
@@ -48,31 +47,16 @@ pub(crate) fn of_agent(file: Option<&Path>) -> Result<Option<agent::Credential>,
 /// The file cannot be read, is empty, or longer than any key.
 pub(crate) fn key(name: &'static str, file: Option<&Path>) -> Result<Option<Vec<u8>>, FlagError> {
     let Some(path) = file else { return Ok(None) };
-    let path = path.strip_prefix("file://").unwrap_or(path);
-    check_access(name, path)?;
-    let unreadable = |source| FlagError::File { name, path: path.display().to_string(), source };
-    let file = std::fs::File::open(path).map_err(unreadable)?;
-    let mut key = Vec::new();
-    file.take(KEY_MAX + 1).read_to_end(&mut key).map_err(unreadable)?;
-    match key.len() as u64 {
-        0 => Err(refused(name, format!("the file '{}' is empty", path.display()))),
+    let key = secrets::read(name, path)?;
+    match key.len() {
+        0 => Err(refused(name, format!("'{}' is empty", path.display()))),
         1..=KEY_MAX => Ok(Some(key)),
-        _ => Err(refused(name, format!("the file '{}' has more than {KEY_MAX} bytes", path.display()))),
+        _ => Err(refused(name, format!("'{}' has more than {KEY_MAX} bytes", path.display()))),
     }
 }
 
 /// The longest key, in bytes.
-const KEY_MAX: u64 = 64 * 1024;
-
-/// Warns of a file that everyone may use.
-fn check_access(name: &'static str, path: &Path) -> Result<(), FlagError> {
-    let unreadable = |source| FlagError::File { name, path: path.display().to_string(), source };
-    let mode = std::fs::metadata(path).map_err(unreadable)?.permissions().mode();
-    if mode & 0o007 != 0 {
-        tracing::warn!("'--{name}': everybody may use the file '{}'; it should be its owner's only", path.display());
-    }
-    Ok(())
-}
+const KEY_MAX: usize = 64 * 1024;
 
 fn refused(name: &'static str, why: impl Into<String>) -> FlagError {
     FlagError::Refused { name, why: why.into() }
@@ -109,10 +93,8 @@ fn content(name: &'static str, file: Option<&Path>) -> Result<Option<String>, Fl
     if given.trim_start().starts_with(['{', '[']) {
         return Err(refused(name, "names a file; credentials on the command line can be seen by all users"));
     }
-    let path = Path::new(given.strip_prefix("file://").unwrap_or(&given));
-    let unreadable = |source| FlagError::File { name, path: path.display().to_string(), source };
-    check_access(name, path)?;
-    read_limited(path).map(Some).map_err(unreadable)
+    let bytes = secrets::read(name, Path::new(&*given))?;
+    String::from_utf8(bytes).map(Some).map_err(|_| refused(name, "it is not text in UTF-8"))
 }
 
 #[cfg(test)]

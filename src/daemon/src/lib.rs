@@ -33,6 +33,7 @@ mod prometheus;
 pub mod random;
 mod realms;
 mod rejection;
+mod secrets;
 mod senders;
 mod streams;
 mod tls;
