@@ -9,7 +9,8 @@
 //!
 //! The connection to close comes from the source with the most waiting connections: an IPv4 address, or the first 64
 //! bits of an IPv6 address. Among those of a source it is the one that has waited for longest. So a source that opens
-//! connections without end closes its own ones, and not those of others.
+//! connections without end closes its own ones, and not those of others. A source other than this machine has at
+//! most half of the connections: those that are kept cannot be closed to admit others.
 
 mod slot;
 mod table;
@@ -67,14 +68,24 @@ impl Connections {
     /// connection is to be closed.
     pub(crate) fn admit(&self, peer: IpAddr) -> Option<Slot> {
         let mut table = lock(&self.table);
-        if !table.make_room(self.limit, self.advice) {
+        let source = table::source(peer);
+        // Whole clusters run on one machine for tests and measurements.
+        let is_own = peer.to_canonical().is_loopback();
+        let refusal = if !is_own && !table.make_room_of(source, self.limit.div_ceil(2)) {
+            Some("half of them are of that address, and none of those is idle")
+        } else if !table.make_room(self.limit, self.advice) {
+            Some("none of them is idle")
+        } else {
+            None
+        };
+        if let Some(why) = refusal {
             drop(table);
-            self.refused(&format!("from {peer}"), "none of them is idle");
+            self.refused(&format!("from {peer}"), why);
             return None;
         }
-        table.counts.incoming += 1;
+        table.enter(source);
         drop(table);
-        Some(Slot::new(self.table.clone(), peer))
+        Some(Slot::new(self.table.clone(), source))
     }
 
     /// Enters a connection that this process is about to make, after closing another one if need be. None if there is

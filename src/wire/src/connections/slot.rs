@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::table::{Table, Waiting, source};
+use super::table::{Table, Waiting};
 use crate::sync::lock;
 
 /// What a connection waits for.
@@ -46,8 +46,8 @@ struct Place {
 
 impl Slot {
     /// The entry of a connection that has just been made.
-    pub(super) fn new(table: Arc<Mutex<Table>>, peer: IpAddr) -> Slot {
-        let (source, close) = (source(peer), Arc::default());
+    pub(super) fn new(table: Arc<Mutex<Table>>, source: IpAddr) -> Slot {
+        let close = Arc::default();
         let mut slot = Slot { table, source, close, place: None, is_closing: false, is_kept: false };
         slot.wait(WaitsFor::FirstRequest, 0, None);
         slot
@@ -96,9 +96,7 @@ impl Slot {
 impl Drop for Slot {
     fn drop(&mut self) {
         self.work();
-        let mut table = lock(&self.table);
-        table.counts.incoming -= 1;
-        table.closing -= usize::from(self.is_closing);
+        lock(&self.table).leave(self.source, self.is_closing);
     }
 }
 

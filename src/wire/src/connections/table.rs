@@ -33,6 +33,8 @@ pub(super) struct Table {
     pub(super) counts: ConnectionCounts,
     /// Incoming connections that must close and are still open.
     pub(super) closing: usize,
+    /// Open incoming connections of each source, but those that must close.
+    pub(super) by_source: BTreeMap<IpAddr, usize>,
     /// Number of the next connection that begins to wait.
     next: u64,
     /// The waiting connections of each source, in the order in which they began to wait.
@@ -47,6 +49,38 @@ impl Table {
     /// Open connections but those that are being closed.
     pub(super) fn open(&self) -> usize {
         self.counts.incoming + self.counts.outgoing - self.closing
+    }
+
+    /// Enters an incoming connection.
+    pub(super) fn enter(&mut self, source: IpAddr) {
+        self.counts.incoming += 1;
+        *self.by_source.entry(source).or_default() += 1;
+    }
+
+    /// Removes a connection that has closed; `was_closing` if it had to.
+    pub(super) fn leave(&mut self, source: IpAddr, was_closing: bool) {
+        self.counts.incoming -= 1;
+        if was_closing {
+            self.closing -= 1;
+        } else {
+            self.uncount(source, 1);
+        }
+    }
+
+    /// Some connections of a source count no more.
+    fn uncount(&mut self, source: IpAddr, number: usize) {
+        if let Some(count) = self.by_source.get_mut(&source) {
+            *count -= number;
+            if *count == 0 {
+                self.by_source.remove(&source);
+            }
+        }
+    }
+
+    /// Makes room for one more connection of a source that may have `limit`, by closing an idle one of it; `false` if
+    /// that is impossible.
+    pub(super) fn make_room_of(&mut self, source: IpAddr, limit: usize) -> bool {
+        self.by_source.get(&source).is_none_or(|count| *count < limit) || self.displace_of(source)
     }
 
     /// Changes the waiting connections of a source and its rank.
@@ -101,6 +135,7 @@ impl Table {
                 before - entries.len()
             });
             self.closing += closed;
+            self.uncount(source, closed);
             self.counts.timed_out += closed as u64;
         }
     }
@@ -108,11 +143,17 @@ impl Table {
     /// Tells one waiting connection to close and returns its source; None if none waits.
     pub(super) fn displace(&mut self) -> Option<IpAddr> {
         let (_, _, source) = *self.ranking.last()?;
-        let (_, waiting) = self.change(source, BTreeMap::pop_first)?;
+        self.displace_of(source).then_some(source)
+    }
+
+    /// Tells the connection of a source to close that has waited for longest; `false` if none waits.
+    fn displace_of(&mut self, source: IpAddr) -> bool {
+        let Some((_, waiting)) = self.change(source, BTreeMap::pop_first) else { return false };
         waiting.close.notify_one();
         self.closing += 1;
+        self.uncount(source, 1);
         self.counts.displaced += 1;
-        Some(source)
+        true
     }
 
     /// Makes room for one more connection; `false` if that is impossible.

@@ -1,6 +1,7 @@
 //! Invariants, after every step: no more connections are open than the limit, except for those that are being closed;
 //! the connection that is closed to admit another is one that waits, of a source with the most waiting connections, and
-//! the one of them that waits for longest; a connection is refused only if none waits.
+//! the one of them that waits for longest; a connection is refused only if none waits. A source has at most half of the
+//! connections: beyond that one of its own is closed.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -59,6 +60,13 @@ fn expected(known: &[Known]) -> Option<usize> {
     Some(index)
 }
 
+/// Which connection must be closed to admit another one of a source.
+fn expected_of(known: &[Known], source: u8) -> Option<usize> {
+    let own = known.iter().enumerate().filter(|(_, one)| one.source == source);
+    let (_, index) = own.filter_map(|(index, one)| Some((one.waits?, index))).min()?;
+    Some(index)
+}
+
 /// Removes the connection that must close, as its task does.
 fn close_chosen(known: &mut Vec<Known>, chosen: usize) {
     let mut gone = known.remove(chosen);
@@ -76,6 +84,9 @@ proptest! {
             let refused = connections.counts().refused;
             match step {
                 Step::Admit(source) => {
+                    let has_half = known.iter().filter(|one| one.source == source).count() >= LIMIT / 2;
+                    let chosen = if has_half { expected_of(&known, source) } else { chosen };
+                    let full = full || has_half;
                     let slot = connections.admit(ip(source));
                     prop_assert_eq!(slot.is_some(), !full || chosen.is_some());
                     if let Some(slot) = slot {
@@ -117,6 +128,8 @@ proptest! {
             prop_assert!(counts.incoming + counts.outgoing <= LIMIT);
             let table = lock(&connections.table);
             prop_assert_eq!(table.closing, 0);
+            prop_assert_eq!(table.by_source.values().sum::<usize>(), known.len());
+            prop_assert!(table.by_source.values().all(|count| (1..=LIMIT / 2).contains(count)));
             prop_assert_eq!(table.ranking.len(), table.waiting.len());
             let waiting: usize = table.waiting.values().map(BTreeMap::len).sum();
             prop_assert_eq!(waiting, known.iter().filter(|one| one.waits.is_some()).count());
