@@ -13,6 +13,7 @@ use wire::Limits;
 use wire::http::stream::{self, StreamEnd, StreamHandle};
 use wire::http::{BodyRule, Handler, Query, Request, Server, percent_decode};
 use wire::libprocess::NoMessages;
+use wire::tls::{Role, Settings, Tls, TlsError};
 
 use super::reader::chain;
 
@@ -120,12 +121,16 @@ impl Events {
 
 /// A serving API; dropping it stops it.
 #[derive(Debug)]
-pub struct Serving(wire::http::Running);
+pub struct Serving {
+    running: wire::http::Running,
+    /// `https` if it takes TLS.
+    scheme: &'static str,
+}
 
 impl Serving {
     /// The bound address.
     pub fn address(&self) -> SocketAddr {
-        self.0.address()
+        self.running.address()
     }
 
     /// Where others reach it, for a framework's `webui_url`: an address that stands for all of this machine's becomes
@@ -135,21 +140,23 @@ impl Serving {
         if address.ip().is_unspecified()
             && let Ok(name) = std::fs::read_to_string("/proc/sys/kernel/hostname")
         {
-            return format!("http://{}:{}", name.trim(), address.port());
+            return format!("{}://{}:{}", self.scheme, name.trim(), address.port());
         }
-        format!("http://{address}")
+        format!("{}://{address}", self.scheme)
     }
 
     /// Accepts no more, and lets answers under way be finished.
     pub async fn stop(self) {
-        self.0.stop().await;
+        self.running.stop().await;
     }
 }
 
 /// Serves an API at an address; port 0 selects a free one. Needs a tokio runtime.
 ///
+/// It takes TLS where the environment turns TLS on (`LIBPROCESS_SSL_ENABLED`), as masters and agents do.
+///
 /// # Errors
-/// The system's error: the address is in use, or is not one of this machine.
+/// The system's error: the address is in use, or is not one of this machine. Settings of TLS that cannot be used.
 pub fn serve<A: Api>(address: SocketAddr, api: Arc<A>) -> io::Result<Serving> {
     serve_with(address, api, BODY_MAX)
 }
@@ -163,8 +170,16 @@ pub fn serve_with<A: Api>(address: SocketAddr, api: Arc<A>, body_max: usize) -> 
     let open_files = wire::open_files_limit().map_or(usize::MAX, |files| usize::try_from(files).unwrap_or(usize::MAX));
     let connections = CONNECTIONS_MAX.min(open_files / 2);
     let limits = Limits { body: body_max, stream: EVENTS_MAX, connections, ..Limits::default() };
-    let server = Server::bind(address, limits)?;
-    Ok(Serving(server.serve(Arc::new(Answering(api)), Arc::new(NoMessages))))
+    let tls = tls().map_err(io::Error::other)?;
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    let server = Server::bind(address, limits)?.with_tls(tls);
+    Ok(Serving { running: server.serve(Arc::new(Answering(api)), Arc::new(NoMessages)), scheme })
+}
+
+/// The TLS of this process as a server, if its environment turns it on.
+fn tls() -> Result<Option<Tls>, TlsError> {
+    let settings = Settings::from_environment()?;
+    if settings.enabled { Tls::load(settings, Role::Server).map(Some) } else { Ok(None) }
 }
 
 struct Answering<A>(Arc<A>);
