@@ -1,7 +1,7 @@
 //! Messages and calls per second over loopback sockets, and what each costs this process in CPU.
 //!
 //! Both ends of every exchange run in this process, so a message's figure holds its sending, its receiving and the
-//! answer. Run: `cargo bench -p wire`.
+//! answer. Each is measured without TLS and with it. Run: `cargo bench -p wire`.
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it has measured")]
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
@@ -13,10 +13,11 @@ use base::Pid;
 use bytes::Bytes;
 use nix::sys::resource::{UsageWho, getrusage};
 use tokio::sync::Notify;
-use wire::Limits;
 use wire::client::Client;
 use wire::http::{Handler, JSON, Request, Response, Running, Server};
 use wire::libprocess::{Delivery, Message, MessageSink, Network};
+use wire::tls::{Role, Settings, Tls};
+use wire::{Connections, Limits};
 
 /// Counts what arrives, and tells when enough did.
 #[derive(Default)]
@@ -54,10 +55,29 @@ impl Handler for Taker {
     }
 }
 
-fn serve() -> (Running, Arc<Counter>) {
+/// TLS with a certificate of this run's own, for servers and for clients.
+fn make_tls() -> Tls {
+    let directory = std::env::temp_dir().join(format!("wire-bench-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).expect("a directory");
+    let file = directory.join("all.pem");
+    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("a certificate");
+    std::fs::write(&file, made.cert.pem() + &made.signing_key.serialize_pem()).expect("written");
+    let file = Some(file);
+    let settings = Settings { enabled: true, cert_file: file.clone(), key_file: file, ..Settings::default() };
+    let tls = Tls::load(settings, Role::Server).expect("usable files");
+    std::fs::remove_dir_all(&directory).expect("removed");
+    tls
+}
+
+fn network(limits: Limits, tls: Option<&Tls>) -> Network {
+    let connections = Connections::new(limits.connections, "this is a benchmark");
+    Network::with_connections(limits, connections, tls.cloned(), |_| {})
+}
+
+fn serve(tls: Option<&Tls>) -> (Running, Arc<Counter>) {
     let counter = Arc::new(Counter::default());
     let server = Server::bind("127.0.0.1:0".parse().expect("an address"), Limits::default()).expect("a port");
-    (server.serve(Arc::new(Taker), counter.clone()), counter)
+    (server.with_tls(tls.cloned()).serve(Arc::new(Taker), counter.clone()), counter)
 }
 
 fn pid(id: &str, running: &Running) -> Pid {
@@ -94,9 +114,9 @@ impl Stopwatch {
 }
 
 /// As fast as one linked peer takes them: batched writes and reads.
-async fn flood(count: usize, body: usize) {
-    let (running, counter) = serve();
-    let network = Network::new(Limits { peer: 1 << 30, ..Limits::default() }, |_| {});
+async fn flood(count: usize, body: usize, tls: Option<&Tls>) {
+    let (running, counter) = serve(tls);
+    let network = network(Limits { peer: 1 << 30, ..Limits::default() }, tls);
     let to = pid("master", &running);
     network.link(&to);
     let body = vec![1; body];
@@ -112,11 +132,11 @@ async fn flood(count: usize, body: usize) {
 }
 
 /// Many peers, one message each per round: nothing to batch.
-async fn rounds(peers: usize, rounds: usize) {
-    let (running, counter) = serve();
+async fn rounds(peers: usize, rounds: usize, tls: Option<&Tls>) {
+    let (running, counter) = serve(tls);
     let before = resident();
     // Each network holds one link to the server, as each agent does to its master.
-    let networks: Vec<_> = (0..peers).map(|_| Network::new(Limits::default(), |_| {})).collect();
+    let networks: Vec<_> = (0..peers).map(|_| network(Limits::default(), tls)).collect();
     let to = pid("master", &running);
     let watch = Stopwatch::start();
     for (number, network) in networks.iter().enumerate() {
@@ -147,9 +167,13 @@ async fn rounds(peers: usize, rounds: usize) {
 }
 
 /// One client, one call at a time.
-async fn calls(count: usize) {
-    let (running, _) = serve();
-    let mut client = Client::new(&running.address().to_string()).expect("an address");
+async fn calls(count: usize, tls: Option<&Tls>) {
+    let (running, _) = serve(tls);
+    let client = Client::new(&running.address().to_string()).expect("an address");
+    let mut client = match tls {
+        Some(tls) => client.with_tls(tls.clone()),
+        None => client,
+    };
     let body = Bytes::from_static(&[b'x'; 300]);
     let watch = Stopwatch::start();
     for _ in 0..count {
@@ -161,7 +185,7 @@ async fn calls(count: usize) {
 /// One connection, many requests in flight, written and read in bulk: the server's share.
 async fn pipelined(count: usize) {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    let (running, _) = serve();
+    let (running, _) = serve(None);
     let mut stream = tokio::net::TcpStream::connect(running.address()).await.expect("a connection");
     let (mut reading, mut writing) = stream.split();
     let mut batch = Vec::new();
@@ -195,12 +219,16 @@ fn main() {
         tokio::runtime::Builder::new_multi_thread().enable_all().worker_threads(2).build().expect("a runtime");
     runtime.block_on(async {
         tokio::spawn(async {
-            // First, so that the memory is not what an earlier run left.
-            rounds(9000, 10).await;
-            rounds(1000, 100).await;
-            flood(1_000_000, 200).await;
-            flood(50_000, 20_000).await;
-            calls(50_000).await;
+            let tls = make_tls();
+            for tls in [None, Some(&tls)] {
+                println!("{}", if tls.is_some() { "\nwith TLS" } else { "without TLS" });
+                // First, so that the memory is not what an earlier run left.
+                rounds(9000, 10, tls).await;
+                rounds(1000, 100, tls).await;
+                flood(1_000_000, 200, tls).await;
+                flood(50_000, 20_000, tls).await;
+                calls(50_000, tls).await;
+            }
             pipelined(200_000).await;
         })
         .await
