@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use crate::sync::lock;
 
 /// Bodies up to this length are not counted.
-pub(crate) const UNCOUNTED: usize = 64 << 10;
+pub(crate) const UNCOUNTED: usize = 16 << 10;
 
 /// The budget of a process for one kind of bytes. Clones share it. One source may have half of it.
 #[derive(Clone, Debug)]

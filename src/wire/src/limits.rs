@@ -11,7 +11,7 @@ pub struct Limits {
     pub head: usize,
     /// A request's body as it is after decompression; a longer one gets 413. Mesos has no such limit.
     pub body: usize,
-    /// The bodies of all requests and messages together that are being read and handled, without those up to 64 KiB;
+    /// The bodies of all requests and messages together that are being read and handled, without those up to 16 KiB;
     /// one more gets 503. Bodies from one address may have half of it.
     pub bodies: usize,
     /// What may wait for a stream's reader before the reader is cut off.

@@ -93,7 +93,7 @@ async fn serve_http<H: Handler, S: MessageSink>(
         // which would drop the request.
         .half_close(true)
         .serve_connection(io, service);
-    let mut connection = std::pin::pin!(connection);
+    let mut connection = Box::pin(connection);
     let (mut stopped, mut client_gone, mut written) = (false, false, 0);
     let mut check = tokio::time::interval(limits.stalled);
     let result = loop {
@@ -144,6 +144,8 @@ async fn serve_http<H: Handler, S: MessageSink>(
             }
         }
     };
+    // Its buffers are not needed while a rejected client sends on.
+    drop(connection);
     let last = poll_fn(|cx| control.poll_gathered(cx));
     if !matches!(tokio::time::timeout(limits.stalled, last).await, Ok(Ok(()))) {
         return;

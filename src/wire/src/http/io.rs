@@ -192,9 +192,11 @@ impl Control {
         true
     }
 
-    /// Takes the socket out, once hyper is done with it.
+    /// Takes the socket out, once hyper is done with it. What was read ahead is dropped.
     pub(super) fn take_stream(&self) -> Option<Socket> {
-        lock(&self.socket).stream.take()
+        let socket = &mut *lock(&self.socket);
+        socket.read_ahead = BytesMut::new();
+        socket.stream.take()
     }
 
     /// Waits for the client's end while a request is handled or a stream is open: hyper does not read then. Once a
