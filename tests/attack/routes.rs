@@ -23,7 +23,7 @@ enum Expected {
     Filtered,
     /// It tells nothing about users, or does nothing to them.
     Harmless,
-    /// It is about an object that the daemon shows to nobody without permission: it is unknown, or invalid.
+    /// It is about an object that is hidden without permission: the answer is that it is unknown, or invalid.
     Unknown,
 }
 

@@ -44,7 +44,7 @@ pub(crate) struct Asker {
 }
 
 impl Asker {
-    /// Who asks, by name or not at all.
+    /// A client with this principal; `None` if it is not authenticated.
     pub(crate) fn new(authorizer: Authorizer, principal: Option<Arc<str>>) -> Asker {
         Asker { authorizer, principal, executor: None }
     }

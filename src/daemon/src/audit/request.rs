@@ -37,36 +37,21 @@ impl Audit {
         if !self.is_on() {
             return answer(request).await;
         }
-        let notes = Notes::default();
-        let mut observed = Observed {
-            audit: self,
-            notes: notes.clone(),
-            peer: request.peer,
-            method: request.method.clone(),
-            path: bounded(&request.path),
-            is_answered: false,
-        };
-        let response = NOTES.scope(notes, answer(request)).await;
+        let mut observed = Observed::new(self, &request);
+        let response = NOTES.scope(observed.notes.clone(), answer(request)).await;
         observed.is_answered = true;
         observed.write(Some(&response));
         response
     }
-}
 
-impl Audit {
     /// Passes on what the check of a request before its body has led to, and writes a line if it forbids a change: by
     /// the firewall, or as a request of another origin.
     pub(crate) fn admitted<T>(&self, request: &Request, checked: Result<T, Box<Response>>) -> Result<T, Box<Response>> {
-        let is_read = request.method == Method::GET || request.method == Method::HEAD;
         if let Err(refusal) = &checked
-            && refusal.status() == StatusCode::FORBIDDEN
-            && !is_read
+            && self.is_on()
         {
-            let path = bounded(&request.path);
-            let notes = Notes::default();
-            lock(&notes).asked = Some(path_call(&request.method, &path));
-            let (peer, method) = (request.peer, request.method.clone());
-            let observed = Observed { audit: self, notes, peer, method, path, is_answered: true };
+            let mut observed = Observed::new(self, request);
+            observed.is_answered = true;
             observed.write(Some(refusal));
         }
         checked
@@ -84,7 +69,18 @@ struct Observed<'a> {
     is_answered: bool,
 }
 
-impl Observed<'_> {
+impl<'a> Observed<'a> {
+    fn new(audit: &'a Audit, request: &Request) -> Observed<'a> {
+        Observed {
+            audit,
+            notes: Notes::default(),
+            peer: request.peer,
+            method: request.method.clone(),
+            path: bounded(&request.path),
+            is_answered: false,
+        }
+    }
+
     fn write(&self, response: Option<&Response>) {
         let noted = std::mem::take(&mut *lock(&self.notes));
         let status = response.map(Response::status);
