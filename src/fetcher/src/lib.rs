@@ -5,6 +5,7 @@
 //! instructions tell what is in there.
 #![forbid(unsafe_code)]
 
+mod confine;
 mod get;
 pub mod image;
 mod size;
@@ -64,6 +65,9 @@ pub fn main() -> ExitCode {
         Ok(info) => info,
         Err(words) => return failed(&words),
     };
+    if let Err(error) = confine(&info) {
+        return failed(&error);
+    }
     match fetch_all(&info) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failed(&error.to_string()),
@@ -72,6 +76,19 @@ pub fn main() -> ExitCode {
 
 fn instructions(name: &str, text: &str) -> Result<FetcherInfo, String> {
     FetcherInfo::from_json(text.as_bytes(), Dialect::V0).map_err(|error| format!("{name} cannot be read: {error}"))
+}
+
+/// Leaves this process only the files that it is for, unless a client of Hadoop needs its own.
+fn confine(info: &FetcherInfo) -> Result<(), String> {
+    let fetch = Fetch::of(info);
+    let sources = info.items.iter().filter_map(|item| Source::parse(&item.uri.value, fetch.frameworks_home).ok());
+    let sources: Vec<Source> = sources.collect();
+    if sources.iter().any(|source| matches!(source, Source::Hadoop(_))) {
+        return Ok(());
+    }
+    let directories: Vec<&Path> = std::iter::once(fetch.sandbox).chain(fetch.cache).collect();
+    let programs = sources.iter().any(|source| matches!(source, Source::Ftp(_)));
+    confine::process(&directories, programs).map_err(|error| error.to_string())
 }
 
 fn failed(words: &str) -> ExitCode {

@@ -44,7 +44,10 @@ impl Kind {
 /// Unpacks `archive` into `directory`; a compressed file is named `target` without `.gz`.
 pub(crate) fn unpack(kind: Kind, archive: &Path, target: &Path, directory: &Path) -> Result<(), String> {
     let file = File::open(archive).map_err(|error| format!("cannot open the archive: {error}"))?;
-    let file = BufReader::new(file);
+    crate::confine::thread(directory, || unpack_opened(kind, BufReader::new(file), target, directory))
+}
+
+fn unpack_opened(kind: Kind, file: BufReader<File>, target: &Path, directory: &Path) -> Result<(), String> {
     match kind {
         Kind::Tar => tar(file, directory),
         Kind::TarGz => tar(MultiGzDecoder::new(file), directory),

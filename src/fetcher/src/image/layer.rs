@@ -56,6 +56,10 @@ impl<R: Read> Read for Hashed<R> {
 /// Unpacks the file `layer` into `root`, an empty directory. Returns the digest of the archive, as hexadecimal digits.
 pub(super) fn unpack(layer: &Path, root: &Path) -> Result<String, String> {
     let reader = open(layer).map_err(|error| error.to_string())?;
+    crate::confine::thread(root, || unpack_opened(reader, root))
+}
+
+fn unpack_opened(reader: impl Read, root: &Path) -> Result<String, String> {
     let mut hashed = Hashed { reader, hash: Sha256::new(), bytes: 0 };
     let directory = Directory::open(root).map_err(|error| error.to_string())?;
     let mut archive = tar::Archive::new(&mut hashed);
@@ -88,7 +92,7 @@ pub(super) fn digest(layer: &Path) -> Result<String, ImageError> {
 }
 
 /// The archive without its compression, which its first bytes show.
-fn open(path: &Path) -> io::Result<Box<dyn Read>> {
+fn open(path: &Path) -> io::Result<Box<dyn Read + Send>> {
     let mut file = File::open(path)?;
     let mut start = [0; 6];
     let length = file.read(&mut start)?;

@@ -129,11 +129,15 @@ pub(super) fn copy(registry: &str, name: &Name, staging: &Path) -> Result<PathBu
     Err(ImageError(format!("There is no image '{name}': {}", tried.join("; "))))
 }
 
-fn unpack(archive: &Path, target: &Path) -> std::io::Result<()> {
-    ::store::create_directories(target, ::store::Access::Owner)?;
-    let mut archive = tar::Archive::new(BufReader::new(File::open(archive)?));
-    archive.set_preserve_ownerships(false);
-    archive.unpack(target)
+fn unpack(archive: &Path, target: &Path) -> Result<(), String> {
+    let words = |error: std::io::Error| error.to_string();
+    ::store::create_directories(target, ::store::Access::Owner).map_err(words)?;
+    let file = BufReader::new(File::open(archive).map_err(words)?);
+    crate::confine::thread(target, || {
+        let mut archive = tar::Archive::new(file);
+        archive.set_preserve_ownerships(false);
+        archive.unpack(target).map_err(words)
+    })
 }
 
 /// The configuration of the image in a directory, and its layers' files, the lowest one first.

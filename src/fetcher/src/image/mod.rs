@@ -138,9 +138,14 @@ impl Configuration {
 
 /// Brings the image that the variable names. The result, or what went wrong, is on standard output.
 pub(crate) fn main(wanted: &str) -> ExitCode {
-    let brought = serde_json::from_str::<Wanted>(wanted)
-        .map_err(|error| ImageError::at(WANTED, error))
-        .and_then(|wanted| bring(&wanted));
+    let brought =
+        serde_json::from_str::<Wanted>(wanted).map_err(|error| ImageError::at(WANTED, error)).and_then(|wanted| {
+            Store::open(&wanted.store)?;
+            if !is_hadoops(&wanted.registry) {
+                crate::confine::process(&[&wanted.store], false).map_err(|error| ImageError::at("Landlock", error))?;
+            }
+            bring(&wanted)
+        });
     match brought {
         Ok(image) => {
             stdio::out!("{}", serde_json::to_string(&image).unwrap_or_default());
