@@ -25,6 +25,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("containers", &["base", "protos"]),
     ("executor", &["stdio", "base", "protos", "containers"]),
     ("store", &["base", "cores", "protos"]),
+    ("peers", &["base", "store"]),
     ("fetcher", &["stdio", "base", "protos", "store"]),
     ("containerizer", &["base", "protos", "resources", "agent", "containers", "executor", "store", "fetcher"]),
     ("wire", &["base", "protos"]),

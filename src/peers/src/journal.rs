@@ -1,0 +1,350 @@
+//! What a member must not forget: a file of records, each with a checksum.
+//!
+//! The file begins with the whole content and goes on with changes; where the log is compacted, it is written anew and
+//! takes the place of the former one. A record that a crash has cut off at the end was never relied on, and is left
+//! out. Anything else that does not fit is damage, and an error: a member that forgets promises may break the group's.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use store::Access;
+
+use crate::log::{Log, LogChange};
+use crate::members::{Cluster, Configuration};
+
+/// What a file begins with; the last byte is the version of the format.
+const MAGIC: &[u8; 8] = b"tepui-p\x01";
+/// Before each record: its length and its checksum.
+const HEAD: usize = 8;
+/// The name of the file.
+const FILE: &str = "journal";
+
+/// All that is on a member's disk.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Stored {
+    /// A random number, not zero: a member with another disk is another member.
+    pub disk: u64,
+    /// How many times a process has been started with it.
+    pub starts: u64,
+    /// The group, once it has formed.
+    pub cluster: Option<Cluster>,
+    /// Its members.
+    pub configuration: Option<Configuration>,
+    /// The log of this configuration.
+    pub log: Log,
+}
+
+impl Stored {
+    /// An empty disk with that number.
+    pub fn new(disk: u64) -> Stored {
+        Stored { disk, starts: 0, cluster: None, configuration: None, log: Log::default() }
+    }
+}
+
+/// A change of what is on the disk.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Record {
+    /// Instead of everything.
+    Whole(Box<Stored>),
+    /// Changes of the log.
+    Changes(Vec<LogChange>),
+}
+
+/// A journal cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// The disk refuses.
+    #[error("cannot {action} '{}'", path.display())]
+    Disk {
+        /// What was tried.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// Another process uses it.
+    #[error("'{}' is in use by another process", .0.display())]
+    Locked(PathBuf),
+    /// It is no journal, or one of a later version.
+    #[error("'{}' is no journal of a group of this version of tepui", .0.display())]
+    Format(PathBuf),
+    /// A record has been changed.
+    #[error("'{}' is damaged at byte {offset}: {rule}. Remove this master from the group, delete the directory, and add it again", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Where the record begins.
+        offset: usize,
+        /// What does not hold.
+        rule: &'static str,
+    },
+}
+
+/// An open journal. No other process has it.
+#[derive(Debug)]
+pub struct Journal {
+    directory: PathBuf,
+    file: File,
+    /// Held as long as the journal is open: the journal itself is replaced.
+    _lock: File,
+    /// Changes that need not be durable until the next ones that must.
+    late: Vec<LogChange>,
+    /// Bytes at the end of the file that were left out when it was opened.
+    torn: usize,
+}
+
+impl Journal {
+    /// Opens the journal in a directory, and makes both if they are missing; `disk` is the number of a new one.
+    ///
+    /// # Errors
+    /// It is in use or damaged, or the disk refuses.
+    pub fn open(directory: &Path, disk: u64) -> Result<(Journal, Stored), JournalError> {
+        let at = |action, path: &Path| {
+            let path = path.to_owned();
+            move |source| JournalError::Disk { action, path, source }
+        };
+        store::create_private(directory).map_err(at("create the directory", directory))?;
+        let path = directory.join("lock");
+        let lock = store::create_file(&path, Access::Owner).map_err(at("open", &path))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(fs::TryLockError::WouldBlock) => return Err(JournalError::Locked(path)),
+            Err(fs::TryLockError::Error(error)) => return Err(at("lock", &path)(error)),
+        }
+        let path = directory.join(FILE);
+        let (mut stored, torn) = match fs::read(&path) {
+            Ok(bytes) => {
+                let (stored, length) = read(&path, &bytes)?;
+                (stored, bytes.len() - length)
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => (Stored::new(disk), 0),
+            Err(error) => return Err(at("read", &path)(error)),
+        };
+        stored.starts += 1;
+        let file = create(directory, &stored)?;
+        Ok((Journal { directory: directory.to_owned(), file, _lock: lock, late: Vec::new(), torn }, stored))
+    }
+
+    /// How many bytes of an interrupted write were left out at the start.
+    pub fn torn(&self) -> usize {
+        self.torn
+    }
+
+    /// Makes records durable. `whole` is the content with these records.
+    ///
+    /// # Errors
+    /// The disk refuses: it is unknown what is on it, and the member must end.
+    pub fn write(&mut self, records: Vec<Record>, whole: impl FnOnce() -> Stored) -> Result<(), JournalError> {
+        let is_new = |record: &Record| match record {
+            Record::Whole(_) => true,
+            Record::Changes(changes) => changes.iter().any(|change| matches!(change, LogChange::Snapshot(_))),
+        };
+        if records.iter().any(is_new) {
+            self.late.clear();
+            self.file = create(&self.directory, &whole())?;
+            return Ok(());
+        }
+        for record in records {
+            if let Record::Changes(changes) = record {
+                self.late.extend(changes);
+            }
+        }
+        if !self.late.iter().any(LogChange::must_be_durable) {
+            // One number of decided entries is enough.
+            self.late.drain(..self.late.len().saturating_sub(1));
+            return Ok(());
+        }
+        let bytes = encode(&Record::Changes(std::mem::take(&mut self.late)));
+        let path = self.directory.join(FILE);
+        let written = self.file.write_all(&bytes).and_then(|()| self.file.sync_data());
+        written.map_err(|source| JournalError::Disk { action: "write", path, source })
+    }
+}
+
+/// Writes a new file in the place of a former one.
+fn create(directory: &Path, stored: &Stored) -> Result<File, JournalError> {
+    let (path, new) = (directory.join(FILE), directory.join("journal.new"));
+    let at = |action, path: &Path| {
+        let path = path.to_owned();
+        move |source| JournalError::Disk { action, path, source }
+    };
+    let mut file = store::create_file(&new, Access::Owner).map_err(at("create", &new))?;
+    let mut bytes = MAGIC.to_vec();
+    bytes.extend(encode(&Record::Whole(Box::new(stored.clone()))));
+    let written = file.set_len(0).and_then(|()| file.write_all(&bytes)).and_then(|()| file.sync_all());
+    written.map_err(at("write", &new))?;
+    fs::rename(&new, &path).map_err(at("replace", &path))?;
+    File::open(directory).and_then(|directory| directory.sync_all()).map_err(at("sync", directory))?;
+    Ok(file)
+}
+
+fn encode(record: &Record) -> Vec<u8> {
+    // Writing to memory does not fail.
+    let body = postcard::to_allocvec(record).unwrap_or_default();
+    let length = u32::try_from(body.len()).unwrap_or(u32::MAX).to_le_bytes();
+    let mut bytes = Vec::with_capacity(HEAD + body.len());
+    bytes.extend_from_slice(&length);
+    bytes.extend_from_slice(&checksum(length, &body));
+    bytes.extend_from_slice(&body);
+    bytes
+}
+
+fn checksum(length: [u8; 4], body: &[u8]) -> [u8; 4] {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&length);
+    hasher.update(body);
+    hasher.finalize().to_le_bytes()
+}
+
+/// The content of a file, and how many bytes of it were whole records.
+pub(crate) fn read(path: &Path, bytes: &[u8]) -> Result<(Stored, usize), JournalError> {
+    let damaged = |offset, rule| JournalError::Damaged { path: path.to_owned(), offset, rule };
+    if bytes.get(..MAGIC.len()) != Some(MAGIC) {
+        return Err(JournalError::Format(path.to_owned()));
+    }
+    let mut offset = MAGIC.len();
+    let mut stored: Option<Stored> = None;
+    while let Some((length, rest)) = bytes[offset..].split_first_chunk::<4>() {
+        let Some((sum, rest)) = rest.split_first_chunk::<4>() else { break };
+        let Some(body) = rest.get(..u32::from_le_bytes(*length) as usize) else { break };
+        let end = offset + HEAD + body.len();
+        if checksum(*length, body) != *sum {
+            if end == bytes.len() {
+                break;
+            }
+            return Err(damaged(offset, "the checksum of a record is wrong"));
+        }
+        let record = postcard::from_bytes(body).map_err(|_| damaged(offset, "a record cannot be decoded"))?;
+        match (record, &mut stored) {
+            (Record::Whole(whole), _) => stored = Some(*whole),
+            (Record::Changes(changes), Some(stored)) => {
+                changes.into_iter().for_each(|change| stored.log.apply(change));
+            }
+            (Record::Changes(_), None) => return Err(damaged(offset, "the first record has no content")),
+        }
+        offset = end;
+    }
+    // The first record was durable before the file had its name.
+    let stored = stored.ok_or_else(|| damaged(MAGIC.len(), "the first record is cut off"))?;
+    Ok((stored, offset))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::entry::{Claim, LogEntry};
+
+    fn change(number: u64) -> LogChange {
+        let claim = Claim { member: number, start: number, info: vec![7; 20] };
+        LogChange::Append(vec![LogEntry::Lead(claim)])
+    }
+
+    fn written(count: u64) -> (tempfile::TempDir, Vec<Stored>) {
+        let place = tempfile::tempdir().unwrap();
+        let (mut journal, mut stored) = Journal::open(place.path(), 9).unwrap();
+        let mut contents = vec![stored.clone()];
+        for number in 1..=count {
+            stored.log.apply(change(number));
+            contents.push(stored.clone());
+            journal
+                .write(vec![Record::Changes(vec![change(number)])], || unreachable!("nothing is compacted"))
+                .unwrap();
+        }
+        (place, contents)
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let (place, contents) = written(3);
+        let (mut journal, mut stored) = Journal::open(place.path(), 1).unwrap();
+        assert_eq!(stored.starts, 2);
+        stored.starts = 1;
+        assert_eq!(Some(&stored), contents.last());
+        assert!(matches!(Journal::open(place.path(), 1), Err(JournalError::Locked(_))));
+        // A new file takes the place of the old one.
+        let snapshot = LogChange::Snapshot(None);
+        journal.write(vec![Record::Changes(vec![snapshot])], || Stored::new(5)).unwrap();
+        journal.write(vec![Record::Changes(vec![change(1)])], || unreachable!()).unwrap();
+        drop(journal);
+        let mut wanted = Stored::new(5);
+        wanted.starts = 1;
+        wanted.log.apply(change(1));
+        assert_eq!(Journal::open(place.path(), 1).unwrap().1, wanted);
+    }
+
+    #[test]
+    fn numbers_of_decided_entries_wait_for_the_next_write() {
+        let (place, _) = written(1);
+        let file = place.path().join(FILE);
+        let (mut journal, mut stored) = Journal::open(place.path(), 1).unwrap();
+        let length = fs::metadata(&file).unwrap().len();
+        stored.starts += 1;
+        for number in 1..100 {
+            journal.write(vec![Record::Changes(vec![LogChange::Decided(number)])], || unreachable!()).unwrap();
+        }
+        assert_eq!(fs::metadata(&file).unwrap().len(), length);
+        journal.write(vec![Record::Changes(vec![change(2)])], || unreachable!()).unwrap();
+        drop(journal);
+        [LogChange::Decided(99), change(2)].into_iter().for_each(|change| stored.log.apply(change));
+        assert_eq!(Journal::open(place.path(), 1).unwrap().1, stored);
+    }
+
+    proptest! {
+        /// However many bytes of the end are missing, the content is that after a number of whole records.
+        #[test]
+        fn a_torn_end_is_left_out(cut in 0usize..400) {
+            let (place, contents) = written(4);
+            let bytes = fs::read(place.path().join(FILE)).unwrap();
+            let kept = bytes.len().saturating_sub(cut);
+            match read(Path::new("j"), &bytes[..kept]) {
+                Ok((stored, length)) => {
+                    prop_assert!(length <= kept && contents.contains(&stored));
+                    fs::write(place.path().join(FILE), &bytes[..kept]).unwrap();
+                    let (mut journal, again) = Journal::open(place.path(), 1).unwrap();
+                    let mut wanted = Stored { starts: 2, ..stored };
+                    prop_assert_eq!((&again, journal.torn()), (&wanted, kept - length));
+                    journal.write(vec![Record::Changes(vec![change(7)])], || unreachable!()).unwrap();
+                    drop(journal);
+                    wanted.starts = 3;
+                    wanted.log.apply(change(7));
+                    prop_assert_eq!(Journal::open(place.path(), 1).unwrap().1, wanted);
+                }
+                Err(JournalError::Format(_) | JournalError::Damaged { .. }) => {
+                    let first = 8 + HEAD + postcard::to_allocvec(&Record::Whole(Box::new(contents[0].clone()))).unwrap().len();
+                    prop_assert!(kept < first);
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+
+        /// A changed byte before the last record is an error, and one in it leaves that record out at most.
+        #[test]
+        fn a_changed_byte_is_noticed(at in 0usize..10_000, bit in 0u8..8) {
+            let (place, contents) = written(4);
+            let mut bytes = fs::read(place.path().join(FILE)).unwrap();
+            let at = at % bytes.len();
+            bytes[at] ^= 1 << bit;
+            match read(Path::new("j"), &bytes) {
+                Ok((stored, _)) => prop_assert!(contents.contains(&stored) && stored != contents[4]),
+                Err(JournalError::Format(_) | JournalError::Damaged { .. }) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+
+    #[test]
+    fn damage_is_named() {
+        let (place, _) = written(2);
+        let mut bytes = fs::read(place.path().join(FILE)).unwrap();
+        bytes[20] ^= 1;
+        let error = read(Path::new("/w/journal"), &bytes).unwrap_err().to_string();
+        assert!(error.starts_with("'/w/journal' is damaged at byte 8: the checksum of a record is wrong"), "{error}");
+        let error = read(Path::new("/w/journal"), b"tepui-p\x02").unwrap_err().to_string();
+        assert_eq!(error, "'/w/journal' is no journal of a group of this version of tepui");
+    }
+}

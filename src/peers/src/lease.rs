@@ -1,0 +1,184 @@
+//! Leases: members promise the leader for a while that they elect no other one.
+//!
+//! The leader answers clients only while more than half of the members have promised. It counts from when it asked, and
+//! they from when they were asked, so its lease ends first, also if it was stopped meanwhile. A member that starts
+//! waits for as long as a promise may last that it has forgotten. Clocks may differ; their speeds by a tenth.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::time::Duration;
+
+use base::Time;
+
+use crate::entry::Number;
+
+/// Questions that are remembered until they are answered.
+const ROUNDS_MAX: usize = 32;
+
+/// The leases that a member gives and has.
+#[derive(Debug)]
+pub(crate) struct Leases {
+    own: Number,
+    length: Duration,
+    /// The member that this one has promised not to replace, and until when.
+    granted: Option<(Number, Time)>,
+    /// Before this time no new leader is accepted.
+    wait: Time,
+    rounds: VecDeque<Round>,
+    next_round: u64,
+    /// When this member's own lease ends.
+    until: Time,
+    /// The members that granted it.
+    by: BTreeSet<Number>,
+}
+
+#[derive(Debug)]
+struct Round {
+    number: u64,
+    asked: Time,
+    granted_by: BTreeSet<Number>,
+}
+
+impl Leases {
+    /// `wait`: the end of promises that may have been forgotten.
+    pub(crate) fn new(own: Number, length: Duration, wait: Time) -> Leases {
+        let until = Time::EPOCH;
+        Leases { own, length, granted: None, wait, rounds: VecDeque::new(), next_round: 1, until, by: BTreeSet::new() }
+    }
+
+    /// Takes the promises over to another configuration.
+    pub(crate) fn renumber(&mut self, own: Number) {
+        self.own = own;
+        self.rounds.clear();
+    }
+
+    /// The member that has a promise.
+    pub(crate) fn granted_to(&self, now: Time) -> Option<Number> {
+        self.granted.filter(|(_, until)| now < *until).map(|(number, _)| number)
+    }
+
+    /// Whether `candidate` may be elected with the help of this member.
+    pub(crate) fn permits(&self, candidate: Number, now: Time) -> bool {
+        match self.granted_to(now) {
+            Some(leader) => leader == candidate,
+            None => now >= self.wait,
+        }
+    }
+
+    /// Whether promises may be forgotten that are still relied on.
+    pub(crate) fn is_waiting(&self, now: Time) -> bool {
+        now < self.wait
+    }
+
+    /// Promises `leader` to elect no other one, unless another one has a promise.
+    pub(crate) fn grant(&mut self, leader: Number, now: Time) -> bool {
+        let permitted = self.granted_to(now).is_none_or(|other| other == leader);
+        if permitted {
+            self.granted = Some((leader, now + self.length));
+        }
+        permitted
+    }
+
+    /// The leader needs the promise no more.
+    pub(crate) fn release(&mut self, leader: Number) {
+        if self.granted.is_some_and(|(number, _)| number == leader) {
+            self.granted = None;
+        }
+    }
+
+    /// Asks for a lease. Returns the question's number, or none if another member has this one's promise.
+    pub(crate) fn ask(&mut self, now: Time) -> Option<u64> {
+        if !self.grant(self.own, now) {
+            return None;
+        }
+        let number = self.next_round;
+        self.next_round += 1;
+        self.rounds.push_back(Round { number, asked: now, granted_by: BTreeSet::from([self.own]) });
+        if self.rounds.len() > ROUNDS_MAX {
+            self.rounds.pop_front();
+        }
+        Some(number)
+    }
+
+    /// A member has granted what was asked.
+    pub(crate) fn granted(&mut self, by: Number, round: u64, majority: usize) {
+        let Some(at) = self.rounds.iter().position(|known| known.number == round) else { return };
+        self.rounds[at].granted_by.insert(by);
+        if self.rounds[at].granted_by.len() >= majority {
+            let until = self.rounds[at].asked + self.length.mul_f64(0.9);
+            self.until = self.until.max(until);
+            self.by = std::mem::take(&mut self.rounds[at].granted_by);
+            self.rounds.drain(..=at);
+        }
+    }
+
+    /// When this member's lease ends.
+    pub(crate) fn until(&self) -> Time {
+        self.until
+    }
+
+    /// The members that have granted the own lease last.
+    pub(crate) fn last_granted(&self) -> &BTreeSet<Number> {
+        &self.by
+    }
+
+    /// Gives up the own lease.
+    pub(crate) fn end(&mut self) {
+        self.until = Time::EPOCH;
+        self.rounds.clear();
+        self.release(self.own);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LENGTH: Duration = Duration::from_millis(1000);
+
+    fn at(millis: u64) -> Time {
+        Time::from_epoch(Duration::from_millis(millis))
+    }
+
+    #[test]
+    fn a_lease_counts_from_the_question_and_needs_a_majority() {
+        let mut leases = Leases::new(1, LENGTH, at(0));
+        let (first, second) = (leases.ask(at(100)).unwrap(), leases.ask(at(200)).unwrap());
+        leases.granted(2, second, 3);
+        leases.granted(2, second, 3);
+        assert_eq!(leases.until(), at(0), "one member twice is not two members");
+        leases.granted(3, second, 3);
+        assert_eq!(leases.until(), at(1100));
+        leases.granted(2, first, 2);
+        assert_eq!(leases.until(), at(1100), "earlier questions do not count any more");
+    }
+
+    #[test]
+    fn a_promise_holds_for_one_member() {
+        let mut leases = Leases::new(2, LENGTH, at(0));
+        assert!(leases.grant(1, at(0)) && !leases.grant(3, at(999)) && leases.ask(at(999)).is_none());
+        assert!(leases.permits(1, at(999)) && !leases.permits(3, at(999)) && leases.permits(3, at(1000)));
+        leases.release(3);
+        assert_eq!(leases.granted_to(at(10)), Some(1));
+        leases.release(1);
+        assert!(leases.permits(3, at(10)));
+    }
+
+    #[test]
+    fn a_member_that_has_started_waits() {
+        let mut leases = Leases::new(2, LENGTH, at(1000));
+        assert!(!leases.permits(3, at(999)) && leases.is_waiting(at(999)));
+        assert!(leases.permits(3, at(1000)) && !leases.is_waiting(at(1000)));
+        assert!(leases.grant(1, at(500)), "the leader of before is no new one");
+        assert!(leases.permits(1, at(500)));
+    }
+
+    #[test]
+    fn a_lease_that_is_given_up_is_over_for_both() {
+        let mut leases = Leases::new(1, LENGTH, at(0));
+        let round = leases.ask(at(0)).unwrap();
+        leases.granted(2, round, 2);
+        assert!(leases.until() > at(0) && !leases.permits(2, at(10)));
+        leases.end();
+        assert!(leases.until() <= at(0) && leases.permits(2, at(10)));
+    }
+}

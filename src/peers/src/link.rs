@@ -1,0 +1,117 @@
+//! The order of messages between two processes.
+//!
+//! The library's protocol works with messages that are lost, and not with old ones that come late: over a former
+//! connection, or from or for a former process of a member. These are left out here.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Addresses that are remembered. Only members know the group's identity, so others are few.
+const LINKS_MAX: usize = 64;
+
+/// What is known of the process at an address.
+#[derive(Debug, Default)]
+struct Link {
+    /// Zero: nothing was received.
+    disk: u64,
+    start: u64,
+    received: u64,
+    sent: u64,
+}
+
+/// The numbers of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Numbers {
+    /// The number of the sender's disk.
+    pub disk: u64,
+    /// How many times a process has been started with this disk.
+    pub start: u64,
+    /// That of the receiver, as far as the sender knows it; otherwise zero.
+    pub to: u64,
+    /// Of the sender's messages to this address, from 1.
+    pub number: u64,
+}
+
+/// All links of this process.
+#[derive(Debug)]
+pub(crate) struct Links {
+    disk: u64,
+    start: u64,
+    links: BTreeMap<String, Link>,
+}
+
+impl Links {
+    pub(crate) fn new(disk: u64, start: u64) -> Links {
+        Links { disk, start, links: BTreeMap::new() }
+    }
+
+    /// The link to an address, unless there are too many.
+    fn link(&mut self, address: &str) -> Option<&mut Link> {
+        if self.links.len() >= LINKS_MAX && !self.links.contains_key(address) {
+            return None;
+        }
+        Some(self.links.entry(address.to_owned()).or_default())
+    }
+
+    /// The numbers of the next message to an address.
+    pub(crate) fn next(&mut self, address: &str) -> Option<Numbers> {
+        let (disk, start) = (self.disk, self.start);
+        let link = self.link(address)?;
+        link.sent += 1;
+        Some(Numbers { disk, start, to: link.start, number: link.sent })
+    }
+
+    /// Whether a message from an address comes in its order.
+    pub(crate) fn admit(&mut self, address: &str, numbers: Numbers) -> bool {
+        if numbers.to != 0 && numbers.to != self.start {
+            return false;
+        }
+        let Some(link) = self.link(address) else { return false };
+        if link.disk != numbers.disk || link.start < numbers.start {
+            (link.disk, link.start, link.received) = (numbers.disk, numbers.start, 0);
+        }
+        let comes_in_order = link.start == numbers.start && numbers.number > link.received;
+        if comes_in_order {
+            link.received = numbers.number;
+        }
+        comes_in_order
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_late_is_left_out() {
+        let (mut one, mut other) = (Links::new(1, 1), Links::new(2, 7));
+        let mut from_one = || one.next("b").unwrap();
+        let (first, second, third) = (from_one(), from_one(), from_one());
+        assert!(other.admit("a", first) && other.admit("a", third));
+        assert!(!other.admit("a", second) && !other.admit("a", third), "later ones were received");
+        let answer = other.next("a").unwrap();
+        assert_eq!(answer, Numbers { disk: 2, start: 7, to: 1, number: 1 });
+        assert!(one.admit("b", answer));
+        // The next process of the same member.
+        let mut again = Links::new(1, 2);
+        let (late, new) = (one.next("b").unwrap(), again.next("b").unwrap());
+        assert!(other.admit("a", new) && !other.admit("a", late));
+        // What was for the process before.
+        let answer = other.next("a").unwrap();
+        assert!(again.admit("b", answer) && !one.admit("b", answer));
+        // Another disk begins anew.
+        let mut empty = Links::new(3, 1);
+        assert!(other.admit("a", empty.next("b").unwrap()));
+        assert!(empty.admit("b", other.next("a").unwrap()));
+    }
+
+    #[test]
+    fn few_are_remembered() {
+        let mut links = Links::new(1, 1);
+        let known = (0..1000).filter(|number| links.next(&number.to_string()).is_some()).count();
+        assert_eq!(known, LINKS_MAX);
+        assert!(!links.admit("x", Numbers { disk: 7, start: 1, to: 0, number: 1 }));
+        assert!(links.admit("0", Numbers { disk: 7, start: 1, to: 0, number: 1 }));
+    }
+}

@@ -1,0 +1,178 @@
+//! The members of a group, and the group's identity.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::entry::Number;
+
+/// Most members of a group.
+pub const MEMBERS_MAX: usize = 9;
+
+/// What tells a group from all others. It is known to its members only.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cluster([u8; 16]);
+
+impl fmt::Debug for Cluster {
+    /// Not the value: a process that knows it may send messages to members without a secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Cluster(..)")
+    }
+}
+
+/// A master of the group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Member {
+    /// Its number.
+    pub number: Number,
+    /// A random number that is on its disk: with another disk it is another member.
+    pub disk: u64,
+    /// `host:port`, as `--peers` names it.
+    pub address: String,
+}
+
+/// Who belongs to the group at a time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Configuration {
+    /// From 1; each change adds one.
+    pub number: u32,
+    /// In the order of their numbers.
+    pub members: Vec<Member>,
+    /// The number of the next member.
+    pub next: Number,
+}
+
+/// A change of the members is not possible.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ChangeError {
+    /// There is a member at that address.
+    #[error("{0} is a member already")]
+    Present(String),
+    /// There is none.
+    #[error("{0} is not a member: the members are {1}")]
+    Absent(String, String),
+    /// The new member has not been started, or does not reach this master.
+    #[error("no master at {0} asks to join: start it with --peers={1} and an empty work directory")]
+    Silent(String, String),
+    /// Two masters cannot go on without one of them, so a group has at least three.
+    #[error("a group has at least 3 members")]
+    TooFew,
+    /// Each write waits for more than half of them.
+    #[error("a group has at most {MEMBERS_MAX} members")]
+    TooMany,
+    /// The leader hands over first.
+    #[error("{0} leads: run 'tepui masters transfer' first")]
+    Leads(String),
+    /// Another master leads.
+    #[error("this master does not lead the group")]
+    NotLeading,
+    /// The one before is not finished.
+    #[error("another change of the members is under way")]
+    UnderWay,
+}
+
+impl Configuration {
+    /// The first one: all members in the order of their addresses, each with the number of its disk. All members
+    /// derive the same.
+    pub fn first(mut disks: Vec<(String, u64)>) -> (Configuration, Cluster) {
+        disks.sort();
+        let mut hash = Sha256::new();
+        for (address, disk) in &disks {
+            hash.update(disk.to_le_bytes());
+            hash.update(address.as_bytes());
+            hash.update([0]);
+        }
+        let members = (1..).zip(disks).map(|(number, (address, disk))| Member { number, disk, address });
+        let members: Vec<Member> = members.collect();
+        let next = members.len() as u64 + 1;
+        let mut cluster = [0; 16];
+        cluster.copy_from_slice(&hash.finalize()[..16]);
+        (Configuration { number: 1, members, next }, Cluster(cluster))
+    }
+
+    /// The member with that disk.
+    pub fn with_disk(&self, disk: u64) -> Option<&Member> {
+        self.members.iter().find(|member| member.disk == disk)
+    }
+
+    /// The member with that number.
+    pub fn member(&self, number: Number) -> Option<&Member> {
+        self.members.iter().find(|member| member.number == number)
+    }
+
+    /// The member at that address.
+    pub fn at(&self, address: &str) -> Option<&Member> {
+        self.members.iter().find(|member| member.address == address)
+    }
+
+    /// How many members are more than half.
+    pub fn majority(&self) -> usize {
+        self.members.len() / 2 + 1
+    }
+
+    /// All addresses, separated by commas.
+    pub fn addresses(&self) -> String {
+        self.members.iter().map(|member| member.address.as_str()).collect::<Vec<_>>().join(",")
+    }
+
+    /// With another member.
+    pub fn adding(&self, address: &str, disk: u64) -> Result<Configuration, ChangeError> {
+        if self.at(address).is_some() {
+            return Err(ChangeError::Present(address.to_owned()));
+        }
+        if self.members.len() >= MEMBERS_MAX {
+            return Err(ChangeError::TooMany);
+        }
+        let mut members = self.members.clone();
+        members.push(Member { number: self.next, disk, address: address.to_owned() });
+        Ok(Configuration { number: self.number + 1, members, next: self.next + 1 })
+    }
+
+    /// Without a member.
+    pub fn removing(&self, address: &str) -> Result<Configuration, ChangeError> {
+        if self.at(address).is_none() {
+            return Err(ChangeError::Absent(address.to_owned(), self.addresses()));
+        }
+        if self.members.len() <= 3 {
+            return Err(ChangeError::TooFew);
+        }
+        let members = self.members.iter().filter(|member| member.address != address).cloned().collect();
+        Ok(Configuration { number: self.number + 1, members, next: self.next })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn disks(count: u64) -> Vec<(String, u64)> {
+        (1..=count).map(|number| (format!("h{number}:5050"), 100 + number)).collect()
+    }
+
+    #[test]
+    fn all_members_derive_the_same_group() {
+        let mut reversed = disks(3);
+        reversed.reverse();
+        assert_eq!(Configuration::first(disks(3)), Configuration::first(reversed));
+        let mut other = disks(3);
+        other[2].1 = 7;
+        assert_ne!(Configuration::first(disks(3)).1, Configuration::first(other).1);
+        assert_eq!(format!("{:?}", Configuration::first(disks(3)).1), "Cluster(..)");
+    }
+
+    #[test]
+    fn members_come_and_go() {
+        let (three, _) = Configuration::first(disks(3));
+        assert_eq!(three.removing("h1:5050"), Err(ChangeError::TooFew));
+        assert_eq!(three.adding("h1:5050", 9), Err(ChangeError::Present("h1:5050".to_owned())));
+        let four = three.adding("h4:5050", 9).unwrap();
+        assert_eq!((four.number, four.majority(), four.at("h4:5050").unwrap().number), (2, 3, 4));
+        let back = four.removing("h4:5050").unwrap().adding("h4:5050", 10).unwrap();
+        assert_eq!(back.at("h4:5050").unwrap().number, 5, "numbers are not used again");
+        let error = four.removing("h9:5050").unwrap_err().to_string();
+        assert_eq!(error, "h9:5050 is not a member: the members are h1:5050,h2:5050,h3:5050,h4:5050");
+        let (nine, _) = Configuration::first(disks(9));
+        assert_eq!(nine.adding("x:1", 1), Err(ChangeError::TooMany));
+    }
+}

@@ -1,0 +1,192 @@
+//! Messages between members, as bytes.
+//!
+//! A message begins with the version of this format and ends, in a group with a secret, with a code over all of it.
+
+use hmac::{Hmac, KeyInit, Mac};
+use omnipaxos::messages::Message as LogMessage;
+use serde::{Deserialize, Serialize};
+use sha2::Sha256;
+
+use crate::entry::{LogEntry, State};
+use crate::link::Numbers;
+use crate::members::{Cluster, Configuration};
+
+/// The version of the format. Members with different versions do not understand each other.
+pub const VERSION: u8 = 1;
+/// Number of bytes of a code.
+const CODE: usize = 32;
+
+/// What all members of a group know, to authenticate their messages.
+#[derive(Clone)]
+pub struct Secret(Vec<u8>);
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secret(..)")
+    }
+}
+
+impl Secret {
+    /// A secret of any length.
+    pub fn new(bytes: Vec<u8>) -> Secret {
+        Secret(bytes)
+    }
+
+    fn code(&self, bytes: &[u8]) -> Hmac<Sha256> {
+        // A key of HMAC may have any length, also none.
+        let mut code = match Hmac::<Sha256>::new_from_slice(&self.0) {
+            Ok(code) => code,
+            Err(_) => Hmac::<Sha256>::new(&Default::default()),
+        };
+        code.update(bytes);
+        code
+    }
+}
+
+/// A message of one member to another.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Envelope {
+    /// None before the group has formed.
+    pub cluster: Option<Cluster>,
+    /// The address of the sender, as `--peers` names it.
+    pub from: String,
+    /// That of the receiver.
+    pub to: String,
+    pub numbers: Numbers,
+    pub body: Body,
+}
+
+/// What a message says.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum Body {
+    /// A master that is no member yet, or may be behind, shows itself.
+    Hello(Hello),
+    /// The answer to a member: the group, and the state of the registry.
+    Welcome(Box<Welcome>),
+    /// The answer to a master that is no member.
+    Stranger {
+        /// The members.
+        configuration: Configuration,
+    },
+    /// Part of the protocol of the log, in a configuration.
+    Log(u32, Box<LogMessage<LogEntry>>),
+    /// The leader asks for its lease, and shows how far its log is.
+    Ask { configuration: u32, round: u64, accepted: usize, decided: usize },
+    /// The lease is granted from when that was asked.
+    Grant { configuration: u32, round: u64 },
+    /// The leader gives its lease back. One member is to lead next.
+    Release { successor: bool },
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Hello {
+    pub disk: u64,
+    /// What `--peers` says, sorted.
+    pub peers: Vec<String>,
+    /// The number of the sender's configuration.
+    pub configuration: Option<u32>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Welcome {
+    pub configuration: Configuration,
+    /// Number of entries of this configuration that the state comprises.
+    pub decided: usize,
+    pub state: State,
+}
+
+/// A message cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MessageError {
+    /// Another version of this program has sent it.
+    #[error(
+        "it has version {0} of the peers' protocol, and this master version {VERSION}: run the same version of tepui on all peers"
+    )]
+    Version(u8),
+    /// It is cut off, or no such message.
+    #[error("it cannot be decoded")]
+    Undecodable,
+    /// Its code is wrong.
+    #[error("its sender does not have the secret of --peer_secret")]
+    Unauthenticated,
+}
+
+impl Envelope {
+    pub(crate) fn encode(&self, secret: Option<&Secret>) -> Vec<u8> {
+        // Writing to memory does not fail.
+        let mut bytes = postcard::to_extend(self, vec![VERSION]).unwrap_or_default();
+        if let Some(secret) = secret {
+            bytes.extend_from_slice(&secret.code(&bytes).finalize().into_bytes());
+        }
+        bytes
+    }
+
+    pub(crate) fn decode(bytes: &[u8], secret: Option<&Secret>) -> Result<Envelope, MessageError> {
+        let version = *bytes.first().ok_or(MessageError::Undecodable)?;
+        if version != VERSION {
+            return Err(MessageError::Version(version));
+        }
+        let bytes = match secret {
+            Some(secret) => {
+                let (rest, code) = bytes.split_last_chunk::<CODE>().ok_or(MessageError::Unauthenticated)?;
+                secret.code(rest).verify_slice(code).map_err(|_| MessageError::Unauthenticated)?;
+                rest
+            }
+            None => bytes,
+        };
+        let body = bytes.get(1..).ok_or(MessageError::Undecodable)?;
+        match postcard::take_from_bytes(body) {
+            Ok((envelope, [])) => Ok(envelope),
+            // Without its secret, this master sees a code at the end.
+            Ok((_, rest)) if rest.len() == CODE => Err(MessageError::Unauthenticated),
+            _ => Err(MessageError::Undecodable),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message() -> Envelope {
+        let hello = Hello { disk: 7, peers: vec!["a:1".to_owned(), "b:2".to_owned()], configuration: None };
+        Envelope {
+            cluster: None,
+            from: "a:1".to_owned(),
+            to: "b:2".to_owned(),
+            numbers: Numbers { disk: 1, start: 1, to: 2, number: 3 },
+            body: Body::Hello(hello),
+        }
+    }
+
+    fn read(bytes: &[u8], secret: Option<&Secret>) -> Result<String, MessageError> {
+        Envelope::decode(bytes, secret).map(|envelope| envelope.from)
+    }
+
+    #[test]
+    fn what_is_sent_is_read() {
+        for secret in [None, Some(Secret::new(b"s".to_vec())), Some(Secret::new(Vec::new()))] {
+            let bytes = message().encode(secret.as_ref());
+            let read = Envelope::decode(&bytes, secret.as_ref()).unwrap();
+            assert_eq!(format!("{read:?}"), format!("{:?}", message()));
+        }
+    }
+
+    #[test]
+    fn what_is_not_from_a_member_is_refused() {
+        let (one, other) = (Secret::new(b"s".to_vec()), Secret::new(b"t".to_vec()));
+        let bytes = message().encode(Some(&one));
+        assert_eq!(read(&bytes, Some(&other)), Err(MessageError::Unauthenticated));
+        assert_eq!(read(&bytes, None), Err(MessageError::Unauthenticated));
+        assert_eq!(read(&message().encode(None), Some(&one)), Err(MessageError::Unauthenticated));
+        for position in 1..bytes.len() {
+            let mut changed = bytes.clone();
+            changed[position] ^= 1;
+            assert_eq!(read(&changed, Some(&one)), Err(MessageError::Unauthenticated), "{position}");
+        }
+        assert_eq!(read(&[], None), Err(MessageError::Undecodable));
+        assert_eq!(read(&[VERSION], None), Err(MessageError::Undecodable));
+        assert_eq!(read(&[VERSION + 1, 0], None), Err(MessageError::Version(VERSION + 1)));
+        assert_eq!(format!("{one:?}"), "Secret(..)");
+    }
+}

@@ -1,0 +1,135 @@
+//! A master that is no member yet: it finds the others, and forms the group with them or is let in.
+//!
+//! A group forms when each of `--peers` knows of all others, with equal `--peers`. All then derive the same members, so
+//! it does not matter which is the first: one that has formed the group lets the others in.
+
+use std::collections::BTreeMap;
+
+use base::Time;
+
+use super::{Note, Peer, Phase, Settings, Standing};
+use crate::entry::State;
+use crate::members::{Cluster, Configuration};
+use crate::message::{Body, Hello, Welcome};
+
+/// What a master knows that is no member.
+#[derive(Debug, Default)]
+pub(super) struct Forming {
+    /// The disks of the others of `--peers`.
+    disks: BTreeMap<String, u64>,
+    /// The members of a group that this master does not belong to.
+    others: Option<Configuration>,
+}
+
+impl Forming {
+    pub(super) fn standing(&self, settings: &Settings) -> Standing {
+        match &self.others {
+            Some(others) => Standing::Stranger { members: others.addresses() },
+            None => {
+                let missing = settings.peers.iter().filter(|peer| **peer != settings.address);
+                let missing = missing.filter(|peer| !self.disks.contains_key(*peer)).cloned().collect();
+                Standing::Forming { missing }
+            }
+        }
+    }
+}
+
+impl Peer {
+    /// Shows itself to all others.
+    pub(super) fn say_hello(&mut self) {
+        let mut others = self.settings.peers.clone();
+        let members = match &self.phase {
+            Phase::Outside(Forming { others, .. }) => others.as_ref(),
+            Phase::Inside(member) => Some(&member.configuration),
+            Phase::Removed(_) => None,
+        };
+        others.extend(members.into_iter().flat_map(|known| &known.members).map(|member| member.address.clone()));
+        others.sort();
+        others.dedup();
+        others.retain(|other| *other != self.settings.address);
+        others.into_iter().for_each(|other| self.greet(other));
+    }
+
+    /// A master shows itself.
+    pub(super) fn greeted(&mut self, from: String, hello: Hello, now: Time) {
+        match &mut self.phase {
+            Phase::Outside(forming) if hello.configuration.is_none() && self.settings.peers.contains(&from) => {
+                let mut ours = self.settings.peers.clone();
+                ours.sort();
+                if ours != hello.peers {
+                    let (ours, theirs) = (ours.join(","), hello.peers.join(","));
+                    self.output.notes.push(Note::UnequalPeers { address: from, theirs, ours });
+                    return;
+                }
+                forming.disks.insert(from, hello.disk);
+                self.form(now);
+            }
+            Phase::Inside(member) => {
+                let answer = match member.configuration.with_disk(hello.disk) {
+                    Some(known) if known.address == from => {
+                        if hello.configuration.is_some_and(|number| number >= member.configuration.number) {
+                            return;
+                        }
+                        let configuration = member.configuration.clone();
+                        let (state, decided) = member.decided();
+                        Body::Welcome(Box::new(Welcome { configuration, decided, state }))
+                    }
+                    _ => {
+                        member.met(&from, hello.disk, now);
+                        if member.configuration.at(&from).is_some() {
+                            self.output.notes.push(Note::Stranger(from.clone()));
+                        }
+                        Body::Stranger { configuration: member.configuration.clone() }
+                    }
+                };
+                self.send(from, answer);
+            }
+            _ => {}
+        }
+    }
+
+    /// Forms the group when all others are known.
+    fn form(&mut self, now: Time) {
+        let Phase::Outside(forming) = &self.phase else { return };
+        let known = |peer: &String| match *peer == self.settings.address {
+            true => Some((peer.clone(), self.disk)),
+            false => forming.disks.get(peer).map(|disk| (peer.clone(), *disk)),
+        };
+        let Some(disks) = self.settings.peers.iter().map(known).collect::<Option<Vec<_>>>() else { return };
+        // The others may not know of this master yet, and hear nothing of a member but answers.
+        self.say_hello();
+        let (configuration, cluster) = Configuration::first(disks);
+        self.cluster = Some(cluster);
+        self.enter(configuration, State::default(), 0, now);
+    }
+
+    /// A member lets this master in, or knows more than this member.
+    pub(super) fn welcomed(&mut self, cluster: Option<Cluster>, welcome: Welcome, now: Time) {
+        let Welcome { configuration, decided, state } = welcome;
+        let is_newer = match &self.phase {
+            Phase::Outside(_) => true,
+            Phase::Inside(member) => configuration.number > member.configuration.number,
+            Phase::Removed(_) => false,
+        };
+        if is_newer && cluster.is_some() && configuration.with_disk(self.disk).is_some() {
+            self.cluster = cluster;
+            self.enter(configuration, state, decided, now);
+        }
+    }
+
+    /// A member does not know this master.
+    pub(super) fn turned_away(&mut self, configuration: Configuration) {
+        match &mut self.phase {
+            Phase::Outside(forming) => forming.others = Some(configuration),
+            Phase::Inside(member)
+                if configuration.number > member.configuration.number
+                    && configuration.with_disk(self.disk).is_none() =>
+            {
+                self.phase = Phase::Removed(configuration);
+                let stored = self.stored();
+                self.output.records.push(crate::journal::Record::Whole(Box::new(stored)));
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,467 @@
+//! A member of the group: the library that keeps the log, the leases, and the writes of the leading master.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use base::Time;
+use omnipaxos::ballot_leader_election::Ballot;
+use omnipaxos::messages::Message;
+use omnipaxos::messages::ballot_leader_election::{BLEMessage, HeartbeatMsg, HeartbeatReply};
+use omnipaxos::messages::sequence_paxos::{PaxosMessage, PaxosMsg};
+use omnipaxos::util::LogEntry as Read;
+use omnipaxos::{ClusterConfig, OmniPaxos, ServerConfig};
+
+use super::{Leader, Settings};
+use crate::entry::{Change, Claim, LogEntry, Number, State};
+use crate::lease::Leases;
+use crate::log::{Log, LogChange, Shared};
+use crate::members::{ChangeError, Configuration};
+use crate::message::Body;
+
+/// Entries after which the log is compacted.
+const ENTRIES_MAX: usize = 4096;
+/// Bytes of values after which the log is compacted.
+const BYTES_MAX: usize = 16 << 20;
+
+/// Rounds that a leader skips at a time.
+const OUTBID_MAX: usize = 100;
+
+/// A member in one configuration.
+pub(super) struct Membership {
+    pub(super) configuration: Configuration,
+    pub(super) own: Number,
+    claim: Claim,
+    paxos: OmniPaxos<LogEntry, Shared>,
+    log: Shared,
+    pub(super) state: State,
+    /// Number of entries that `state` comprises.
+    applied: usize,
+    /// Bytes of values that were applied since the log was compacted.
+    bytes: usize,
+    pub(super) leases: Leases,
+    /// Writes of this process that are not decided, with their numbers.
+    pending: VecDeque<(u64, Vec<Change>)>,
+    next_write: u64,
+    /// The round in which this member has claimed the lead.
+    claimed: Option<Ballot>,
+    /// The round in which pending writes were proposed, and the last one of them.
+    proposed: Option<(Ballot, u64)>,
+    /// How far the leader's log was at its last question.
+    seen: Option<(usize, usize)>,
+    /// This process gives the lead up, and does not ask for it again.
+    pub(super) resigned: bool,
+    /// Masters that asked to join, with their disks.
+    pub(super) strangers: BTreeMap<String, (u64, Time)>,
+    pub(super) outgoing: Vec<(String, Body)>,
+}
+
+/// What has become of a message.
+pub(super) enum Received {
+    /// It was for this member.
+    Handled,
+    /// Its sender has a newer configuration.
+    Behind,
+}
+
+impl Membership {
+    pub(super) fn new(
+        (settings, start): (&Settings, u64),
+        configuration: Configuration,
+        own: Number,
+        log: Log,
+        wait: Time,
+    ) -> Membership {
+        let leases = Leases::new(own, settings.lease, wait);
+        let claim = Claim { member: own, start, info: settings.info.clone() };
+        Membership::with(configuration, claim, leases, log)
+    }
+
+    fn with(configuration: Configuration, claim: Claim, leases: Leases, log: Log) -> Membership {
+        let own = claim.member;
+        let (state, applied) = log.base();
+        let (log, paxos) = open(&configuration, own, log);
+        Membership {
+            configuration,
+            own,
+            claim,
+            paxos,
+            log,
+            state,
+            applied,
+            bytes: 0,
+            leases,
+            pending: VecDeque::new(),
+            next_write: 1,
+            claimed: None,
+            proposed: None,
+            seen: None,
+            resigned: false,
+            strangers: BTreeMap::new(),
+            outgoing: Vec::new(),
+        }
+    }
+
+    /// This member in another configuration: promises and writes go with it.
+    pub(super) fn in_configuration(
+        mut self,
+        configuration: Configuration,
+        own: Number,
+        (state, decided): (State, usize),
+        now: Time,
+    ) -> Membership {
+        let leads = matches!(self.leader(now), Leader::Own);
+        self.leases.renumber(own);
+        let claim = Claim { member: own, ..self.claim };
+        let mut next = Membership::with(configuration, claim, self.leases, Log::beginning(state, decided));
+        (next.pending, next.next_write, next.resigned) = (self.pending, self.next_write, self.resigned);
+        if leads {
+            // The others have promised to elect no other one.
+            next.paxos.try_become_leader();
+        }
+        next
+    }
+
+    pub(super) fn inner(&self, now: Time) -> String {
+        let ui = self.paxos.get_ui_states();
+        format!(
+            "promise {:?} leads {:?} ble {:?} granted {:?} waiting {} lease {:?} decided {} applied {} hb {:?}",
+            self.paxos.get_promise(),
+            self.paxos.get_current_leader(),
+            ui.current_ballot,
+            self.leases.granted_to(now),
+            self.leases.is_waiting(now),
+            self.leases.until(),
+            self.paxos.get_decided_idx(),
+            self.applied,
+            ui.heartbeats,
+        )
+    }
+
+    pub(super) fn log(&self) -> Log {
+        self.log.copy()
+    }
+
+    /// The state, and the number of entries that it comprises.
+    pub(super) fn decided(&self) -> (State, usize) {
+        (self.state.clone(), self.applied)
+    }
+
+    /// The round in which this member leads the log.
+    pub(super) fn leading_round(&self) -> Option<Ballot> {
+        let leads = self.paxos.get_current_leader() == Some((self.own, true));
+        leads.then(|| self.paxos.get_promise())
+    }
+
+    fn has_claimed(&self) -> bool {
+        self.state.leader.as_ref() == Some(&self.claim)
+    }
+
+    pub(super) fn leader(&self, now: Time) -> Leader {
+        match &self.state.leader {
+            Some(claim) if *claim == self.claim => match now < self.leases.until() && !self.resigned {
+                true => Leader::Own,
+                false => Leader::Unknown,
+            },
+            Some(claim) if self.leases.granted_to(now) == Some(claim.member) => Leader::Other(claim.clone()),
+            _ => Leader::Unknown,
+        }
+    }
+
+    pub(super) fn lease(&self) -> Time {
+        match self.has_claimed() && !self.resigned {
+            true => self.leases.until(),
+            false => Time::EPOCH,
+        }
+    }
+
+    pub(super) fn write(&mut self, changes: Vec<Change>) -> Result<u64, ChangeError> {
+        if !self.has_claimed() {
+            return Err(ChangeError::NotLeading);
+        }
+        let number = self.next_write;
+        self.next_write += 1;
+        self.pending.push_back((number, changes));
+        Ok(number)
+    }
+
+    pub(super) fn written(&self) -> Option<u64> {
+        self.has_claimed().then_some(self.state.sequence)
+    }
+
+    pub(super) fn tick(&mut self, now: Time) {
+        if self.leases.is_waiting(now) {
+            return;
+        }
+        let leader = self.leases.granted_to(now);
+        // In a new configuration the leader comes first.
+        if leader.is_some_and(|leader| leader != self.own && self.paxos.get_promise().pid != leader) {
+            return;
+        }
+        self.paxos.tick();
+        self.ask(now);
+    }
+
+    /// Asks the others for a lease.
+    fn ask(&mut self, now: Time) {
+        if self.leading_round().is_none() || self.resigned {
+            return;
+        }
+        let Some(round) = self.leases.ask(now) else { return };
+        let configuration = self.configuration.number;
+        let (accepted, decided) = self.indices();
+        for member in self.configuration.members.iter().filter(|member| member.number != self.own) {
+            self.outgoing.push((member.address.clone(), Body::Ask { configuration, round, accepted, decided }));
+        }
+    }
+
+    pub(super) fn receive(&mut self, from: &str, body: Body, now: Time) -> Received {
+        let configuration = match &body {
+            Body::Log(number, _) | Body::Ask { configuration: number, .. } => *number,
+            Body::Grant { configuration: number, .. } => *number,
+            _ => self.configuration.number,
+        };
+        if configuration > self.configuration.number {
+            return Received::Behind;
+        }
+        if configuration < self.configuration.number && self.configuration.at(from).is_none() {
+            // It was removed, and does not know.
+            self.outgoing.push((from.to_owned(), Body::Stranger { configuration: self.configuration.clone() }));
+        }
+        let sender = self.configuration.at(from).map(|member| member.number);
+        let Some(sender) = sender.filter(|_| configuration == self.configuration.number) else {
+            return Received::Handled;
+        };
+        match body {
+            Body::Log(_, message) => self.log_message(sender, *message, now),
+            Body::Ask { round, accepted, decided, .. } => {
+                if self.paxos.get_promise().pid == sender && self.leases.grant(sender, now) {
+                    self.outgoing.push((from.to_owned(), Body::Grant { configuration, round }));
+                    self.compare((accepted, decided), sender);
+                }
+            }
+            Body::Grant { round, .. } => self.leases.granted(sender, round, self.configuration.majority()),
+            Body::Release { successor } => {
+                self.leases.release(sender);
+                if successor && self.leases.permits(self.own, now) && !self.resigned {
+                    self.paxos.try_become_leader();
+                }
+            }
+            _ => {}
+        }
+        Received::Handled
+    }
+
+    fn log_message(&mut self, sender: Number, message: Message<LogEntry>, now: Time) {
+        if message.get_sender() != sender || message.get_receiver() != self.own {
+            return;
+        }
+        match &message {
+            Message::SequencePaxos(PaxosMessage { msg: PaxosMsg::Prepare(prepare), .. }) => {
+                // The leader of before is no new one.
+                let is_known = prepare.n == self.paxos.get_promise() && self.leases.granted_to(now).is_none();
+                if prepare.n.pid != sender {
+                    return;
+                }
+                if !(self.leases.permits(sender, now) || is_known) {
+                    self.outbid(prepare.n);
+                    return;
+                }
+            }
+            // Only the leading master writes, and it has a log of its own.
+            Message::SequencePaxos(PaxosMessage {
+                msg: PaxosMsg::ProposalForward(_) | PaxosMsg::ForwardStopSign(_) | PaxosMsg::Compaction(_),
+                ..
+            }) => return,
+            // A promise answers for the leader.
+            Message::BLE(BLEMessage { msg: HeartbeatMsg::Reply(_), .. })
+                if self.leases.granted_to(now) == Some(sender) =>
+            {
+                return;
+            }
+            _ => {}
+        }
+        self.paxos.handle_incoming(message);
+    }
+
+    /// The leader has its lease, and a member has promised itself a later round, in which it does not follow any more: the
+    /// leader takes a round after that one.
+    fn outbid(&mut self, refused: Ballot) {
+        if self.leading_round().is_none() {
+            return;
+        }
+        for _ in 0..OUTBID_MAX {
+            if self.paxos.get_promise() > refused {
+                break;
+            }
+            self.paxos.try_become_leader();
+        }
+    }
+
+    /// Numbers of accepted and of decided entries.
+    fn indices(&self) -> (usize, usize) {
+        (self.paxos.get_accepted_idx(), self.paxos.get_decided_idx())
+    }
+
+    /// The library notices a message that was lost when the next one comes, which may take long. A member that is behind
+    /// where the leader was at the question before asks for what is missing.
+    fn compare(&mut self, leaders: (usize, usize), leader: Number) {
+        let own = self.indices();
+        if let Some(before) = self.seen.replace(leaders)
+            && (own.0 < before.0 || own.1 < before.1)
+        {
+            self.seen = None;
+            self.paxos.reconnected(leader);
+        }
+    }
+
+    /// Takes over what has been decided and does what the leader has to do. Returns the next configuration with its
+    /// first state, once this one has ended.
+    pub(super) fn advance(&mut self, now: Time) -> Option<(Configuration, State)> {
+        let next = self.apply();
+        if next.is_some() {
+            return Some((next?, self.state.clone()));
+        }
+        if let Some(round) = self.leading_round().filter(|_| !self.resigned) {
+            self.lead(round, now);
+        }
+        let next = self.apply();
+        if self.log.len() > ENTRIES_MAX || self.bytes > BYTES_MAX {
+            // Nothing is decided that could not be compacted.
+            if self.paxos.snapshot(None, true).is_ok() {
+                self.bytes = 0;
+            }
+        }
+        next.map(|next| (next, self.state.clone()))
+    }
+
+    fn lead(&mut self, round: Ballot, now: Time) {
+        if self.claimed != Some(round) {
+            // At the beginning of a round, and not only at the next tick.
+            self.claimed = Some(round);
+            if !self.has_claimed() && self.paxos.append(LogEntry::Lead(self.claim.clone())).is_err() {
+                self.claimed = None;
+            }
+            self.ask(now);
+        }
+        if !self.has_claimed() {
+            return;
+        }
+        let last = self.proposed.filter(|(proposed, _)| *proposed == round).map_or(0, |(_, last)| last);
+        for (number, changes) in &self.pending {
+            if *number <= last {
+                continue;
+            }
+            let (epoch, changes) = (self.state.epoch, changes.clone());
+            if self.paxos.append(LogEntry::Write { epoch, sequence: *number, changes }).is_err() {
+                // This configuration ends; the next one takes the write.
+                return;
+            }
+            self.proposed = Some((round, *number));
+        }
+    }
+
+    /// Applies decided entries. Returns the next configuration, if one is decided.
+    fn apply(&mut self) -> Option<Configuration> {
+        while let Some(entries) = self.paxos.read_decided_suffix(self.applied) {
+            for entry in entries {
+                match entry {
+                    Read::Decided(entry) => {
+                        self.count(&entry);
+                        self.applied += 1;
+                        self.state.apply(entry);
+                    }
+                    Read::Snapshotted(snapshot) => {
+                        self.applied = snapshot.trimmed_idx;
+                        self.state = snapshot.snapshot.state.unwrap_or_default();
+                    }
+                    Read::StopSign(sign, true) => {
+                        self.forget_written();
+                        return sign.metadata.and_then(|bytes| postcard::from_bytes(&bytes).ok());
+                    }
+                    Read::StopSign(_, false) | Read::Undecided(_) | Read::Trimmed(_) => return None,
+                }
+            }
+        }
+        self.forget_written();
+        None
+    }
+
+    fn count(&mut self, entry: &LogEntry) {
+        if let LogEntry::Write { changes, .. } = entry {
+            self.bytes +=
+                changes.iter().map(|(key, value)| key.len() + value.as_ref().map_or(0, Vec::len)).sum::<usize>();
+        }
+    }
+
+    fn forget_written(&mut self) {
+        match self.written() {
+            Some(written) => {
+                while self.pending.front().is_some_and(|(number, _)| *number <= written) {
+                    self.pending.pop_front();
+                }
+            }
+            // Another process has taken the registry over.
+            None => {
+                self.pending.clear();
+                self.next_write = 1;
+            }
+        }
+    }
+
+    /// Changes of the log, and messages.
+    pub(super) fn take(&mut self, now: Time) -> (Vec<LogChange>, Vec<(String, Body)>) {
+        let mut messages = Vec::new();
+        self.paxos.take_outgoing_messages(&mut messages);
+        for message in messages {
+            let Some(to) = self.configuration.member(message.get_receiver()).map(|member| member.address.clone())
+            else {
+                continue;
+            };
+            self.outgoing.push((to, Body::Log(self.configuration.number, Box::new(message))));
+        }
+        self.answer_for_leader(now);
+        (self.log.take(), std::mem::take(&mut self.outgoing))
+    }
+
+    /// What the leader would answer is known as long as it has this member's promise: an election needs two rounds in
+    /// which more than half of the members see no leader.
+    fn answer_for_leader(&mut self, now: Time) {
+        let promise = self.paxos.get_promise();
+        let Some(leader) = self.leases.granted_to(now).filter(|leader| *leader != self.own && promise.pid == *leader)
+        else {
+            return;
+        };
+        let asked = self.outgoing.iter().find_map(|(_, body)| match body {
+            Body::Log(_, message) => match &**message {
+                Message::BLE(BLEMessage { to, msg: HeartbeatMsg::Request(request), .. }) if *to == leader => {
+                    Some(request.round)
+                }
+                _ => None,
+            },
+            _ => None,
+        });
+        if let Some(round) = asked {
+            let reply = HeartbeatReply { round, ballot: promise, leader: promise, happy: true };
+            let msg = HeartbeatMsg::Reply(reply);
+            self.paxos.handle_incoming(Message::BLE(BLEMessage { from: leader, to: self.own, msg }));
+        }
+    }
+
+    pub(super) fn reconfigure(&mut self, next: &Configuration) -> Result<(), ChangeError> {
+        let nodes = next.members.iter().map(|member| member.number).collect();
+        let cluster = ClusterConfig { configuration_id: next.number, nodes, flexible_quorum: None };
+        let bytes = postcard::to_allocvec(next).map_err(|_| ChangeError::UnderWay)?;
+        self.paxos.reconfigure(cluster, Some(bytes)).map_err(|_| ChangeError::UnderWay)
+    }
+}
+
+/// The library's part of a member.
+fn open(configuration: &Configuration, own: Number, log: Log) -> (Shared, OmniPaxos<LogEntry, Shared>) {
+    let nodes = configuration.members.iter().map(|member| member.number).collect();
+    let cluster = ClusterConfig { configuration_id: configuration.number, nodes, flexible_quorum: None };
+    let server =
+        ServerConfig { pid: own, election_tick_timeout: 1, resend_message_tick_timeout: 1, ..ServerConfig::default() };
+    let log = Shared::new(log);
+    let paxos = cluster.build_for_server(server, log.clone());
+    // What the library checks: there are two members at least, and numbers of members and configurations are not zero.
+    (log, paxos.unwrap_or_else(|error| unreachable!("a configuration of the group is refused: {error}")))
+}
