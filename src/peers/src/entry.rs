@@ -1,7 +1,7 @@
 //! What the group's log holds, and the state that its decided entries make.
 //!
 //! A write counts only if it comes from the master that has taken the registry over last: a master that does not know
-//! yet that another one leads changes nothing.
+//! yet that another one leads changes nothing. Entries that are applied again change nothing either.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,12 @@ pub type Change = (String, Option<Vec<u8>>);
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LogEntry {
     /// A master takes the registry over.
-    Lead(Claim),
+    Lead {
+        /// The number of times that the registry has been taken over, with this one.
+        epoch: u64,
+        /// Which master.
+        claim: Claim,
+    },
     /// The leading master changes the registry.
     Write {
         /// The number of times that the registry had been taken over.
@@ -57,11 +62,11 @@ impl State {
     /// Applies the next decided entry.
     pub fn apply(&mut self, entry: LogEntry) {
         match entry {
-            LogEntry::Lead(claim) if self.leader.as_ref() == Some(&claim) => {}
-            LogEntry::Lead(claim) => {
-                self.epoch += 1;
-                self.sequence = 0;
-                self.leader = Some(claim);
+            // Two masters may have tried it at the same time: the first one counts.
+            LogEntry::Lead { epoch, claim } => {
+                if epoch == self.epoch + 1 {
+                    (self.epoch, self.sequence, self.leader) = (epoch, 0, Some(claim));
+                }
             }
             // A write may be in the log twice, or come from a master that has been replaced.
             LogEntry::Write { epoch, sequence, changes } => {
@@ -118,10 +123,12 @@ impl Entry for LogEntry {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
-    fn claim(member: Number, start: u64) -> Claim {
-        Claim { member, start, info: Vec::new() }
+    fn lead(epoch: u64, member: Number) -> LogEntry {
+        LogEntry::Lead { epoch, claim: Claim { member, start: 1, info: Vec::new() } }
     }
 
     fn write(epoch: u64, sequence: u64, key: &str) -> LogEntry {
@@ -132,7 +139,7 @@ mod tests {
     fn writes_of_a_replaced_master_count_for_nothing() {
         let mut state = State::default();
         state.apply(write(0, 2, "no master has taken it over"));
-        for entry in [LogEntry::Lead(claim(1, 7)), write(1, 1, "a"), LogEntry::Lead(claim(2, 8)), write(1, 2, "b")] {
+        for entry in [lead(1, 1), write(1, 1, "a"), lead(2, 2), write(1, 2, "b")] {
             state.apply(entry);
         }
         assert_eq!(state.entries.keys().collect::<Vec<_>>(), ["a"]);
@@ -140,34 +147,52 @@ mod tests {
     }
 
     #[test]
+    fn of_two_masters_the_first_one_takes_the_registry_over() {
+        let mut state = State::default();
+        [lead(1, 1), lead(1, 2)].into_iter().for_each(|entry| state.apply(entry));
+        assert_eq!(state.leader.map(|claim| claim.member), Some(1));
+    }
+
+    #[test]
     fn a_write_that_is_in_the_log_twice_counts_once_and_in_order() {
         let mut state = State::default();
         let delete = LogEntry::Write { epoch: 1, sequence: 2, changes: vec![("a".to_owned(), None)] };
-        for entry in [LogEntry::Lead(claim(1, 7)), delete.clone(), write(1, 1, "a"), delete, write(1, 1, "a")] {
+        for entry in [lead(1, 1), delete.clone(), write(1, 1, "a"), delete, write(1, 1, "a")] {
             state.apply(entry);
         }
         assert!(state.entries.is_empty() && state.sequence == 2);
     }
 
-    #[test]
-    fn the_same_claim_again_takes_nothing_over() {
-        let mut state = State::default();
-        for entry in [LogEntry::Lead(claim(1, 7)), write(1, 1, "a"), LogEntry::Lead(claim(1, 7))] {
-            state.apply(entry);
-        }
-        assert_eq!((state.epoch, state.sequence), (1, 1));
+    /// Logs as masters make them: one claims the epoch after the last one that it knows, and writes in order. Entries of
+    /// the past are among them, and none of the future.
+    fn entries() -> impl Strategy<Value = Vec<LogEntry>> {
+        prop::collection::vec((any::<bool>(), 0u64..3, "[ab]"), 0..30).prop_map(|choices| {
+            let mut state = State::default();
+            let entry = |(leads, late, key): (bool, u64, String)| {
+                let entry = match leads {
+                    true => lead((state.epoch + 1).saturating_sub(late), late),
+                    false => write(state.epoch, (state.sequence + 1).saturating_sub(late), &key),
+                };
+                state.apply(entry.clone());
+                entry
+            };
+            choices.into_iter().map(entry).collect()
+        })
     }
 
-    #[test]
-    fn parts_of_the_log_add_up() {
-        let entries = [LogEntry::Lead(claim(1, 7)), write(1, 1, "a"), write(1, 2, "b"), write(1, 3, "c")];
-        let mut whole = State::default();
-        entries.iter().cloned().for_each(|entry| whole.apply(entry));
-        let mut delta = Compacted::create(&entries[1..2]);
-        delta.merge(Compacted::create(&entries[2..]));
-        let mut base = Compacted { state: Some(State::default()), entries: Vec::new() };
-        base.merge(Compacted::create(&entries[..1]));
-        base.merge(delta);
-        assert_eq!(base, Compacted { state: Some(whole), entries: Vec::new() });
+    proptest! {
+        /// Parts of the log make the same state as the whole, also if they overlap.
+        #[test]
+        fn parts_add_up(entries in entries(), cuts in prop::collection::vec(0usize..30, 2)) {
+            let mut whole = State::default();
+            entries.iter().cloned().for_each(|entry| whole.apply(entry));
+            let (from, to) = (cuts[0].min(entries.len()), cuts[1].min(entries.len()));
+            let mut base = Compacted { state: Some(State::default()), entries: Vec::new() };
+            base.merge(Compacted::create(&entries[..from.max(to)]));
+            let mut rest = Compacted::create(&entries[from.min(to)..from.max(to)]);
+            rest.merge(Compacted::create(&entries[from.max(to)..]));
+            base.merge(rest);
+            prop_assert_eq!(base, Compacted { state: Some(whole), entries: Vec::new() });
+        }
     }
 }

@@ -241,7 +241,7 @@ mod tests {
 
     fn change(number: u64) -> LogChange {
         let claim = Claim { member: number, start: number, info: vec![7; 20] };
-        LogChange::Append(vec![LogEntry::Lead(claim)])
+        LogChange::Append(vec![LogEntry::Lead { epoch: number, claim }])
     }
 
     fn written(count: u64) -> (tempfile::TempDir, Vec<Stored>) {

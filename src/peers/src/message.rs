@@ -68,8 +68,13 @@ pub(crate) enum Body {
         /// The members.
         configuration: Configuration,
     },
-    /// Part of the protocol of the log, in a configuration.
-    Log(u32, Box<LogMessage<LogEntry>>),
+    /// Part of the protocol of the log.
+    Log {
+        configuration: u32,
+        /// With a promise: its number. With what follows a promise: the number of that.
+        promise: u64,
+        message: Box<LogMessage<LogEntry>>,
+    },
     /// The leader asks for its lease, and shows how far its log is.
     Ask { configuration: u32, round: u64, accepted: usize, decided: usize },
     /// The lease is granted from when that was asked.

@@ -54,7 +54,7 @@ fn a_leader_that_dies_is_replaced() {
         let mut world = group(seed, 3);
         let leader = world.leader().unwrap();
         let key = world.write().unwrap();
-        world.run(Duration::from_millis(50));
+        world.run(LEASE / 2);
         assert!(world.acknowledged.contains(&key));
         world.crash(leader);
         let died = world.now;

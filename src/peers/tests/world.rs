@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::time::Duration;
 
 use base::{Time, split_mix};
-use peers::{Leader, LogChange, Peer, Record, Settings, Standing, Stored};
+use peers::{Claim, Leader, LogChange, Peer, Record, Settings, Standing, Stored};
 
 /// The length of a lease.
 pub const LEASE: Duration = Duration::from_millis(1000);
@@ -25,6 +25,9 @@ pub enum Defect {
     /// A write is acknowledged when it is proposed.
     AnswerFirst,
 }
+
+/// Epoch and sequence, leader, number of entries.
+type Short = ((u64, u64), Option<Claim>, usize);
 
 enum Event {
     Tick(usize),
@@ -88,6 +91,8 @@ pub struct World {
     /// The processes that have led, by epoch.
     leaders: BTreeMap<u64, (usize, u64)>,
     pub led: Vec<(Time, usize)>,
+    /// The states of all members in short, by configuration and number of entries.
+    history: BTreeMap<(u32, usize), Short>,
     /// The longest state that any member has had.
     longest: Vec<(u64, u64)>,
 }
@@ -111,6 +116,7 @@ impl World {
             next_key: 1,
             leaders: BTreeMap::new(),
             led: Vec::new(),
+            history: BTreeMap::new(),
             longest: Vec::new(),
         };
         peers.iter().for_each(|address| world.add(address));
@@ -262,6 +268,10 @@ impl World {
         let Some(peer) = &self.masters[index].peer else { return };
         if let Some(state) = peer.state() {
             let at = (state.epoch, state.sequence);
+            let number = peer.members().map_or(0, |(configuration, _)| configuration.number);
+            let short = (at, state.leader.clone(), state.entries.len());
+            let known = self.history.entry((number, peer.decided())).or_insert_with(|| short.clone());
+            assert_eq!(*known, short, "members have decided different entries");
             match peer.written() {
                 Some(written) => {
                     let done: Vec<u64> = self.masters[index].waiting.range(..=written).map(|(_, key)| *key).collect();
@@ -380,12 +390,6 @@ impl World {
         members.unwrap_or_default().into_iter().map(|member| member.address).collect()
     }
 
-    pub fn show(&self) {
-        for master in &self.masters {
-            eprintln!("{:?} {} {:?}", self.now, master.address, master.peer.as_ref().map(|peer| peer.inner(self.now)));
-        }
-    }
-
     /// Random faults for a time, with writes all the while.
     pub fn trouble(&mut self, time: Duration) {
         let end = self.now + time;
@@ -445,9 +449,6 @@ impl World {
             let Some(state) = self.masters[index].peer.as_ref().and_then(Peer::state) else { continue };
             let lost: Vec<&u64> =
                 self.acknowledged.iter().filter(|key| !state.entries.contains_key(&key.to_string())).collect();
-            if !lost.is_empty() {
-                self.show();
-            }
             assert!(lost.is_empty(), "{} has lost {lost:?}", self.masters[index].address);
         }
     }

@@ -41,10 +41,14 @@ pub(super) struct Membership {
     /// Writes of this process that are not decided, with their numbers.
     pending: VecDeque<(u64, Vec<Change>)>,
     next_write: u64,
-    /// The round in which this member has claimed the lead.
-    claimed: Option<Ballot>,
+    /// The round in which this member has claimed the lead last, and the epoch before.
+    claimed: Option<(Ballot, u64)>,
     /// The round in which pending writes were proposed, and the last one of them.
     proposed: Option<(Ballot, u64)>,
+    /// Number of promises that this process has been asked for.
+    promises: u64,
+    /// The numbers of the others' promises.
+    answered: BTreeMap<Number, u64>,
     /// How far the leader's log was at its last question.
     seen: Option<(usize, usize)>,
     /// This process gives the lead up, and does not ask for it again.
@@ -93,6 +97,8 @@ impl Membership {
             next_write: 1,
             claimed: None,
             proposed: None,
+            promises: 0,
+            answered: BTreeMap::new(),
             seen: None,
             resigned: false,
             strangers: BTreeMap::new(),
@@ -120,27 +126,15 @@ impl Membership {
         next
     }
 
-    pub(super) fn inner(&self, now: Time) -> String {
-        let ui = self.paxos.get_ui_states();
-        format!(
-            "promise {:?} leads {:?} ble {:?} granted {:?} waiting {} lease {:?} decided {} applied {} hb {:?}",
-            self.paxos.get_promise(),
-            self.paxos.get_current_leader(),
-            ui.current_ballot,
-            self.leases.granted_to(now),
-            self.leases.is_waiting(now),
-            self.leases.until(),
-            self.paxos.get_decided_idx(),
-            self.applied,
-            ui.heartbeats,
-        )
-    }
-
     pub(super) fn log(&self) -> Log {
         self.log.copy()
     }
 
     /// The state, and the number of entries that it comprises.
+    pub(super) fn applied(&self) -> usize {
+        self.applied
+    }
+
     pub(super) fn decided(&self) -> (State, usize) {
         (self.state.clone(), self.applied)
     }
@@ -215,7 +209,7 @@ impl Membership {
 
     pub(super) fn receive(&mut self, from: &str, body: Body, now: Time) -> Received {
         let configuration = match &body {
-            Body::Log(number, _) | Body::Ask { configuration: number, .. } => *number,
+            Body::Log { configuration: number, .. } | Body::Ask { configuration: number, .. } => *number,
             Body::Grant { configuration: number, .. } => *number,
             _ => self.configuration.number,
         };
@@ -231,7 +225,7 @@ impl Membership {
             return Received::Handled;
         };
         match body {
-            Body::Log(_, message) => self.log_message(sender, *message, now),
+            Body::Log { promise, message, .. } => self.log_message(sender, promise, *message, now),
             Body::Ask { round, accepted, decided, .. } => {
                 if self.paxos.get_promise().pid == sender && self.leases.grant(sender, now) {
                     self.outgoing.push((from.to_owned(), Body::Grant { configuration, round }));
@@ -250,7 +244,7 @@ impl Membership {
         Received::Handled
     }
 
-    fn log_message(&mut self, sender: Number, message: Message<LogEntry>, now: Time) {
+    fn log_message(&mut self, sender: Number, promise: u64, message: Message<LogEntry>, now: Time) {
         if message.get_sender() != sender || message.get_receiver() != self.own {
             return;
         }
@@ -265,6 +259,17 @@ impl Membership {
                     self.outbid(prepare.n);
                     return;
                 }
+                self.promises += 1;
+            }
+            Message::SequencePaxos(PaxosMessage { msg: PaxosMsg::Promise(promised), .. }) => {
+                if promised.n == self.paxos.get_promise() {
+                    self.answered.insert(sender, promise);
+                }
+            }
+            // The leader answers each promise that is sent again. Only the answer to the last one fits the log: an
+            // earlier one would take away what was accepted since.
+            Message::SequencePaxos(PaxosMessage { msg: PaxosMsg::AcceptSync(_), .. }) if promise != self.promises => {
+                return;
             }
             // Only the leading master writes, and it has a log of its own.
             Message::SequencePaxos(PaxosMessage {
@@ -334,12 +339,12 @@ impl Membership {
     }
 
     fn lead(&mut self, round: Ballot, now: Time) {
-        if self.claimed != Some(round) {
-            // At the beginning of a round, and not only at the next tick.
-            self.claimed = Some(round);
-            if !self.has_claimed() && self.paxos.append(LogEntry::Lead(self.claim.clone())).is_err() {
-                self.claimed = None;
+        if self.claimed != Some((round, self.state.epoch)) && !self.has_claimed() {
+            let entry = LogEntry::Lead { epoch: self.state.epoch + 1, claim: self.claim.clone() };
+            if self.paxos.append(entry).is_ok() {
+                self.claimed = Some((round, self.state.epoch));
             }
+            // Not only at the next tick.
             self.ask(now);
         }
         if !self.has_claimed() {
@@ -416,7 +421,15 @@ impl Membership {
             else {
                 continue;
             };
-            self.outgoing.push((to, Body::Log(self.configuration.number, Box::new(message))));
+            let promise = match &message {
+                Message::SequencePaxos(PaxosMessage { msg: PaxosMsg::Promise(_), .. }) => self.promises,
+                Message::SequencePaxos(PaxosMessage { to, msg: PaxosMsg::AcceptSync(_), .. }) => {
+                    self.answered.get(to).copied().unwrap_or_default()
+                }
+                _ => 0,
+            };
+            let configuration = self.configuration.number;
+            self.outgoing.push((to, Body::Log { configuration, promise, message: Box::new(message) }));
         }
         self.answer_for_leader(now);
         (self.log.take(), std::mem::take(&mut self.outgoing))
@@ -431,7 +444,7 @@ impl Membership {
             return;
         };
         let asked = self.outgoing.iter().find_map(|(_, body)| match body {
-            Body::Log(_, message) => match &**message {
+            Body::Log { message, .. } => match &**message {
                 Message::BLE(BLEMessage { to, msg: HeartbeatMsg::Request(request), .. }) if *to == leader => {
                     Some(request.round)
                 }

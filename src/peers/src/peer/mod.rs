@@ -253,6 +253,14 @@ impl Peer {
         }
     }
 
+    /// Number of entries of the configuration that the state comprises.
+    pub fn decided(&self) -> usize {
+        match &self.phase {
+            Phase::Inside(member) => member.applied(),
+            _ => 0,
+        }
+    }
+
     /// The state that the decided entries make.
     pub fn state(&self) -> Option<&State> {
         match &self.phase {
@@ -294,15 +302,6 @@ impl Peer {
         change(member, now)?;
         self.advance(now);
         Ok(())
-    }
-
-    /// For people who look for a defect: rounds, promises and indices.
-    #[doc(hidden)]
-    pub fn inner(&self, now: Time) -> String {
-        match &self.phase {
-            Phase::Inside(member) => member.inner(now),
-            _ => format!("{:?}", self.standing()),
-        }
     }
 
     /// What is to be done since the last call.
