@@ -17,13 +17,20 @@ pub struct Lease {
 }
 
 impl Lease {
-    pub(crate) fn new() -> Lease {
+    /// One that is over.
+    #[allow(clippy::new_without_default, reason = "it begins now")]
+    pub fn new() -> Lease {
         Lease { began: Instant::now(), until: AtomicU64::new(0) }
     }
 
     /// A question that was asked then has been answered, in a session of that length.
     pub(crate) fn extend(&self, asked: Instant, session: Duration) {
-        let until = (asked + session).saturating_duration_since(self.began);
+        self.end_at((asked + session).into_std());
+    }
+
+    /// It ends then.
+    pub fn end_at(&self, end: std::time::Instant) {
+        let until = Instant::from_std(end).saturating_duration_since(self.began);
         self.until.store(u64::try_from(until.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 

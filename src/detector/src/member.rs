@@ -47,6 +47,12 @@ pub(crate) fn first(members: &[String]) -> Option<&String> {
 }
 
 impl Leader {
+    /// The leader from its `MasterInfo` in JSON; `member` tells its process from earlier ones.
+    pub fn of_info(member: &str, info: &[u8]) -> Option<Leader> {
+        let leader = Leader::read("json.info_", info)?;
+        Some(Leader { member: member.to_owned(), ..leader })
+    }
+
     /// The leader from the data of its node: JSON, protobuf or a pid, by its label.
     pub(crate) fn read(name: &str, data: &[u8]) -> Option<Leader> {
         let label = name.split_once('_').map_or("", |(label, _)| label);

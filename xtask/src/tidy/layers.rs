@@ -46,6 +46,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "allocator",
             "authorizer",
             "master",
+            "peers",
             "agent",
             "containers",
             "containerizer",

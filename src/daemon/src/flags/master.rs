@@ -74,6 +74,14 @@ flags! {
         registry_max_agent_age: Duration = "2weeks",
         /// Number of unreachable and gone agents that are kept
         registry_max_agent_count: u64 = "102400",
+        /// host:port of all masters of a group that needs no ZooKeeper, separated by commas
+        peers: Option<String>,
+        /// The one of --peers that this master is; default: the one at which it is advertised
+        peer_address: Option<String>,
+        /// File with a secret of the group; its messages are authenticated with it
+        peer_secret: Option<PathBuf>,
+        /// After a leader is lost, the others wait so long before they elect another one; 100ms–60secs
+        peer_timeout: Duration = "1secs",
         /// Required with --zk and replicated_log
         quorum: Option<u64>,
         /// `zk://` URL, or the file that contains it

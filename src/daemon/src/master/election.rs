@@ -1,6 +1,6 @@
 //! A master among others: it waits until it leads, and ends when it does not lead any more (docs/mesos/zookeeper.md).
 //!
-//! Who leads is found by the crate `detector`; what a master does that leads is no matter of this file.
+//! Who leads is found by the crates `detector` and `peers`; what a master does that leads is no matter of this file.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -11,30 +11,112 @@ use base::lock;
 use detector::{Detector, Known, Leader, Lease, Url};
 use protos::json::{Dialect, ToJson};
 use protos::mesos::MasterInfo;
+use wire::Limits;
 use wire::http::{BodyRule, Request, Response, StatusCode};
-use wire::libprocess::{ConnectionId, Delivery, MessageSink};
+use wire::libprocess::{ConnectionId, Delivery, MessageSink, Network};
 
 use super::group_registry::Claim;
 use super::handler::Handler;
-use super::registry::RegistryStore;
+use super::peers::{self, GroupFlags, Peers};
+use super::registry::{self, RegistryStore};
 use super::{Parts, Served};
 use crate::flags::FlagError;
 use crate::flags::master::StateFlags;
 use crate::random;
 use crate::zookeeper;
 
-/// Reads `--zk` and what belongs to it; none if there is one master only.
+/// Where a master finds the others of its group.
+pub(super) enum Group {
+    /// The URL, and the timeout of a session.
+    ZooKeeper(Url, Duration),
+    Peers(GroupFlags),
+}
+
+/// Reads `--zk` and `--peers` and what belongs to them; none if there is one master only.
 ///
 /// # Errors
-/// One of the flags is wrong, or `--quorum` is missing.
-pub(super) fn group(flags: &StateFlags) -> Result<Option<(Url, Duration)>, FlagError> {
+/// One of the flags is invalid, or `--quorum` is missing.
+pub(super) fn group(flags: &StateFlags) -> Result<Option<Group>, FlagError> {
+    if let Some(peers) = peers::flags(flags)? {
+        return Ok(Some(Group::Peers(peers)));
+    }
     const NAME: &str = "zk";
     let Some(given) = flags.zk.as_deref().map(str::trim).filter(|text| !text.is_empty()) else { return Ok(None) };
-    let group = zookeeper::group(NAME, &zookeeper::text(NAME, given)?, flags.zk_session_timeout)?;
+    let (url, session_timeout) = zookeeper::group(NAME, &zookeeper::text(NAME, given)?, flags.zk_session_timeout)?;
     if flags.registry == "replicated_log" && flags.quorum.is_none() {
         return Err(FlagError::Missing { name: "quorum", why: " with --zk and --registry=replicated_log" });
     }
-    Ok(Some(group))
+    Ok(Some(Group::ZooKeeper(url, session_timeout)))
+}
+
+/// How this master knows who leads.
+pub(super) enum Election {
+    ZooKeeper { detector: Detector, url: Url, session_timeout: Duration },
+    Peers(Peers),
+}
+
+impl Election {
+    /// Takes part in the election of a group, in the current runtime.
+    ///
+    /// # Errors
+    /// The journal of a member cannot be opened, or the flags do not name this master.
+    pub(super) fn enter(group: Group, parts: &Parts) -> anyhow::Result<Election> {
+        let info = node(parts)?;
+        Ok(match group {
+            Group::ZooKeeper(url, session_timeout) => {
+                let seed = u64::from_le_bytes(random::bytes());
+                tracing::info!("contending for the lead through ZooKeeper at {}", url.servers());
+                let detector = Detector::contend(url.clone(), session_timeout, seed, info);
+                Election::ZooKeeper { detector, url, session_timeout }
+            }
+            Group::Peers(flags) => {
+                let (connections, tls) = (parts.common.connections.clone(), parts.common.tls.clone());
+                let network = Network::with_connections(Limits::default(), connections, tls, |_| ());
+                let hostname = parts.info.hostname.as_deref().unwrap_or_default();
+                let limit = parts.flags.state.registry_store_timeout;
+                Election::Peers(Peers::start(&flags, (&parts.pid, hostname), info, network, limit)?)
+            }
+        })
+    }
+
+    /// The handle of the member, in a group of peers.
+    pub(super) fn peers(&self) -> Option<&Peers> {
+        match self {
+            Election::Peers(peers) => Some(peers),
+            Election::ZooKeeper { .. } => None,
+        }
+    }
+
+    fn known(&self) -> Known {
+        match self {
+            Election::ZooKeeper { detector, .. } => detector.known(),
+            Election::Peers(peers) => peers.known(),
+        }
+    }
+
+    async fn changed(&mut self) {
+        match self {
+            Election::ZooKeeper { detector, .. } => detector.changed().await,
+            Election::Peers(peers) => peers.changed().await,
+        }
+    }
+
+    fn lease(&self) -> Arc<Lease> {
+        match self {
+            Election::ZooKeeper { detector, .. } => detector.lease(),
+            Election::Peers(peers) => peers.lease(),
+        }
+    }
+
+    /// Where the registry is, for the leader with that member.
+    fn registry(&self, member: String, owner: String) -> registry::Place {
+        match self {
+            Election::ZooKeeper { url, session_timeout, .. } => {
+                registry::Place::ZooKeeper(Claim { url: url.clone(), session_timeout: *session_timeout, member, owner })
+            }
+            Election::Peers(peers) => registry::Place::Peers(peers.clone()),
+        }
+    }
 }
 
 /// What a standby master knows about the leader.
@@ -98,11 +180,13 @@ fn full_path(request: &Request) -> String {
 pub(super) struct Switch {
     first: Arc<Handler>,
     leading: OnceLock<(Arc<Handler>, Arc<Lease>)>,
+    /// Takes messages of the other masters.
+    peers: Option<Peers>,
 }
 
 impl Switch {
-    pub(super) fn new(first: Arc<Handler>) -> Switch {
-        Switch { first, leading: OnceLock::new() }
+    pub(super) fn new(first: Arc<Handler>, peers: Option<Peers>) -> Switch {
+        Switch { first, leading: OnceLock::new(), peers }
     }
 
     /// `None` if this master has led and cannot be sure any more that it does: it ends, and answers nothing until then.
@@ -142,6 +226,9 @@ impl MessageSink for Switch {
     }
 
     fn deliver(&self, message: wire::libprocess::Message) -> Delivery {
+        if let Some(peers) = self.peers.as_ref().filter(|_| message.to == peers::PROCESS) {
+            return if peers.receive(&message.name, message.body) { Delivery::Accepted } else { Delivery::Ignored };
+        }
         self.now().map_or(Delivery::Ignored, |handler| handler.deliver(message))
     }
 }
@@ -152,33 +239,33 @@ impl MessageSink for Switch {
 /// Why the master must end: it has led and another one may lead by now, or the error of [`Served::run`].
 pub(super) async fn contend(
     parts: Parts,
-    group: (Url, Duration),
+    mut election: Election,
     idle: Served,
     switch: Arc<Switch>,
     standby: Arc<Standby>,
 ) -> anyhow::Result<()> {
-    let seed = u64::from_le_bytes(random::bytes());
-    tracing::info!("contending for the lead through ZooKeeper at {}", group.0.servers());
-    let mut detector = Detector::contend(group.0.clone(), group.1, seed, node(&parts)?);
     let idle = tokio::spawn(idle.run());
     let _idle = Abort(idle.abort_handle());
-    let member = elected(&mut detector, &standby, &parts.info).await?;
+    let member = elected(&mut election, &standby, &parts.info).await?;
     tracing::info!("elected as the leading master");
     let host = parts.info.hostname.clone().unwrap_or_default();
     standby.set(Place::Here(host, u16::try_from(parts.info.port).unwrap_or_default()));
-    let claim = Claim { url: group.0, session_timeout: group.1, member, owner: parts.pid.to_string() };
+    let place = election.registry(member, parts.pid.to_string());
     let flags = parts.flags.clone();
-    let opening = tokio::task::spawn_blocking(move || RegistryStore::open(&flags.state, Some(claim)));
+    let opening = tokio::task::spawn_blocking(move || RegistryStore::open(&flags.state, Some(place)));
     let registry = tokio::select! {
         opened = opening => opened.context("the registry's reader has failed")??,
-        () = deposed(&mut detector) => anyhow::bail!(DEPOSED),
+        () = deposed(&mut election) => anyhow::bail!(DEPOSED),
     };
     let served = parts.serve(registry, None)?;
     // It is set once, here.
-    let _ = switch.leading.set((served.handler.clone(), detector.lease()));
+    let _ = switch.leading.set((served.handler.clone(), election.lease()));
     tokio::select! {
         ended = served.run() => ended,
-        () = deposed(&mut detector) => anyhow::bail!(DEPOSED),
+        () = deposed(&mut election) => match election.known() {
+            Known::Refused(why) => anyhow::bail!(why),
+            _ => anyhow::bail!(DEPOSED),
+        },
     }
 }
 
@@ -194,10 +281,10 @@ fn node(parts: &Parts) -> anyhow::Result<String> {
 ///
 /// # Errors
 /// It is not let in, or the leader is in another region.
-async fn elected(detector: &mut Detector, standby: &Standby, own: &MasterInfo) -> anyhow::Result<String> {
+async fn elected(election: &mut Election, standby: &Standby, own: &MasterInfo) -> anyhow::Result<String> {
     let region = own.domain.as_ref().and_then(|domain| domain.fault_domain.as_ref()).map(|domain| &domain.region.name);
     loop {
-        match detector.known() {
+        match election.known() {
             Known::Leader(leader) if leader.is_own => return Ok(leader.member),
             Known::Leader(Leader { pid, region: Some(other), .. }) if region.is_some_and(|region| *region != other) => {
                 anyhow::bail!(
@@ -212,14 +299,14 @@ async fn elected(detector: &mut Detector, standby: &Standby, own: &MasterInfo) -
             Known::Refused(why) => anyhow::bail!(why),
             Known::Nobody | Known::Nothing => standby.set(Place::Unknown),
         }
-        detector.changed().await;
+        election.changed().await;
     }
 }
 
 /// Returns when this master does not lead any more, as far as is known.
-async fn deposed(detector: &mut Detector) {
-    while detector.known().leader().is_some_and(|leader| leader.is_own) {
-        detector.changed().await;
+async fn deposed(election: &mut Election) {
+    while election.known().leader().is_some_and(|leader| leader.is_own) {
+        election.changed().await;
     }
 }
 

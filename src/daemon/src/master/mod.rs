@@ -15,6 +15,7 @@ mod metrics;
 mod operator_api;
 mod outputs;
 mod own_calls;
+mod peers;
 mod policies;
 mod realms;
 mod record;
@@ -58,13 +59,13 @@ use crate::senders::Senders;
 use crate::streams::Streams;
 use crate::webui::Webui;
 use authentication::Authentication;
-use election::{Standby, Switch};
+use election::{Election, Standby, Switch};
 use handler::Handler;
 use outputs::{Live, Shell};
+use peers::Peers;
 use registry::RegistryStore;
 
 /// A master that serves.
-#[derive(Debug)]
 pub struct RunningMaster {
     /// Where it listens.
     pub address: SocketAddr,
@@ -72,6 +73,7 @@ pub struct RunningMaster {
     /// What leads, or waits until it may.
     core: JoinHandle<anyhow::Result<()>>,
     audit: Audit,
+    peers: Option<Peers>,
 }
 
 /// All that a master is made of, except for what it remembers.
@@ -138,13 +140,15 @@ pub async fn start(mut given: Flags, log_level: Arc<LogLevel>) -> anyhow::Result
     let clock = Clock::start();
     let parts = Parts { common, flags, info, pid, clock, started: clock.now() };
     let served = parts.serve(registry, group.is_some().then(|| standby.clone()))?;
-    let switch = Arc::new(Switch::new(served.handler.clone()));
+    let election = group.map(|group| Election::enter(group, &parts)).transpose()?;
+    let peers = election.as_ref().and_then(Election::peers).cloned();
+    let switch = Arc::new(Switch::new(served.handler.clone(), peers.clone()));
     let server = server.serve(switch.clone(), switch.clone());
-    let core = match group {
-        Some(group) => tokio::spawn(election::contend(parts, group, served, switch, standby)),
+    let core = match election {
+        Some(election) => tokio::spawn(election::contend(parts, election, served, switch, standby)),
         None => tokio::spawn(served.run()),
     };
-    Ok(RunningMaster { address, server, core, audit })
+    Ok(RunningMaster { address, server, core, audit, peers })
 }
 
 impl Parts {
@@ -280,6 +284,9 @@ impl RunningMaster {
                 Err(panic) => Err(anyhow::Error::new(panic).context("the master's core has failed")),
             },
         };
+        if let Some(peers) = self.peers.as_mut().filter(|_| result.is_ok()) {
+            peers.resign().await;
+        }
         // The core ends before the streams do: it must not take that for the end of its frameworks.
         self.core.abort();
         // A master that must not continue sends no further answers.

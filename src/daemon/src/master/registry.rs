@@ -15,6 +15,7 @@ use protos::mesos::quota::QuotaConfig;
 use store::{MemoryRegistry, StoreError, Update};
 
 use super::group_registry::{Claim, GroupRegistry, Limits, adopt};
+use super::peers::{Peers, PeersRegistry};
 use super::registry_file;
 use crate::clock::Stopwatch;
 use crate::flags::FlagError;
@@ -25,6 +26,21 @@ use crate::metrics::{Metrics, Timings};
 const WRITES_WINDOW: Duration = Duration::from_secs(24 * 3600);
 /// What the entry of the leading master takes at least.
 const LEAST_BYTES: usize = 64;
+
+/// Where the masters of a group keep their registry.
+pub(super) enum Place {
+    ZooKeeper(Claim),
+    Peers(Peers),
+}
+
+impl Place {
+    fn name(&self) -> &'static str {
+        match self {
+            Place::ZooKeeper(_) => "ZooKeeper",
+            Place::Peers(_) => "the group of masters",
+        }
+    }
+}
 
 /// A store and what the operations need to know of it.
 pub(super) struct RegistryStore {
@@ -57,20 +73,24 @@ impl RegistryStore {
     ///
     /// # Errors
     /// Flags that do not fit, or a store that cannot be read.
-    pub(super) fn open(flags: &StateFlags, claim: Option<Claim>) -> anyhow::Result<RegistryStore> {
+    pub(super) fn open(flags: &StateFlags, place: Option<Place>) -> anyhow::Result<RegistryStore> {
         let work_dir = flags.work_dir.as_deref();
-        let store: Box<dyn store::RegistryStore> = match (flags.registry.as_str(), claim) {
+        let store: Box<dyn store::RegistryStore> = match (flags.registry.as_str(), place) {
             ("in_memory", _) => Box::new(MemoryRegistry::default()),
-            ("replicated_log", Some(claim)) => {
+            ("replicated_log", Some(place)) => {
                 let limits = Limits { fetch: flags.registry_fetch_timeout, store: flags.registry_store_timeout };
-                let opened = GroupRegistry::open(claim, limits);
+                let name = place.name();
+                let opened: Result<Box<dyn store::RegistryStore>, StoreError> = match place {
+                    Place::ZooKeeper(claim) => GroupRegistry::open(claim, limits).map(|group| Box::new(group) as _),
+                    Place::Peers(peers) => PeersRegistry::open(peers).map(|group| Box::new(group) as _),
+                };
                 let mut group = opened.context("the registry cannot be opened")?;
                 if let Some(work_dir) = work_dir {
                     let path = registry_file::path(work_dir);
-                    adopt(&mut group, &path, flags.registry_accept_loss)
+                    adopt((&mut *group, name), &path, flags.registry_accept_loss)
                         .context("the registry cannot be taken over")?;
                 }
-                Box::new(group)
+                group
             }
             ("replicated_log", None) => {
                 let missing = FlagError::Missing { name: "work_dir", why: " with --registry=replicated_log" };

@@ -45,6 +45,8 @@ pub(super) struct Membership {
     claimed: Option<(Ballot, u64)>,
     /// The round in which pending writes were proposed, and the last one of them.
     proposed: Option<(Ballot, u64)>,
+    /// The library's round of heartbeats.
+    heartbeat: u32,
     /// Number of promises that this process has been asked for.
     promises: u64,
     /// The numbers of the others' promises.
@@ -97,6 +99,7 @@ impl Membership {
             next_write: 1,
             claimed: None,
             proposed: None,
+            heartbeat: 0,
             promises: 0,
             answered: BTreeMap::new(),
             seen: None,
@@ -185,10 +188,12 @@ impl Membership {
         if self.leases.is_waiting(now) {
             return;
         }
-        let leader = self.leases.granted_to(now);
-        // In a new configuration the leader comes first.
-        if leader.is_some_and(|leader| leader != self.own && self.paxos.get_promise().pid != leader) {
-            return;
+        if let Some(leader) = self.leases.granted_to(now).filter(|leader| *leader != self.own) {
+            // In a new configuration the leader comes first.
+            if self.paxos.get_promise().pid != leader {
+                return;
+            }
+            self.answer_for_leader(leader);
         }
         self.paxos.tick();
         self.ask(now);
@@ -226,11 +231,11 @@ impl Membership {
         };
         match body {
             Body::Log { promise, message, .. } => self.log_message(sender, promise, *message, now),
-            Body::Ask { round, accepted, decided, .. } => {
-                if self.paxos.get_promise().pid == sender && self.leases.grant(sender, now) {
-                    self.outgoing.push((from.to_owned(), Body::Grant { configuration, round }));
-                    self.compare((accepted, decided), sender);
-                }
+            Body::Ask { round, accepted, decided, .. }
+                if self.paxos.get_promise().pid == sender && self.leases.grant(sender, now) =>
+            {
+                self.outgoing.push((from.to_owned(), Body::Grant { configuration, round }));
+                self.compare((accepted, decided), sender);
             }
             Body::Grant { round, .. } => self.leases.granted(sender, round, self.configuration.majority()),
             Body::Release { successor } => {
@@ -261,10 +266,10 @@ impl Membership {
                 }
                 self.promises += 1;
             }
-            Message::SequencePaxos(PaxosMessage { msg: PaxosMsg::Promise(promised), .. }) => {
-                if promised.n == self.paxos.get_promise() {
-                    self.answered.insert(sender, promise);
-                }
+            Message::SequencePaxos(PaxosMessage { msg: PaxosMsg::Promise(promised), .. })
+                if promised.n == self.paxos.get_promise() =>
+            {
+                self.answered.insert(sender, promise);
             }
             // The leader answers each promise that is sent again. Only the answer to the last one fits the log: an
             // earlier one would take away what was accepted since.
@@ -276,12 +281,6 @@ impl Membership {
                 msg: PaxosMsg::ProposalForward(_) | PaxosMsg::ForwardStopSign(_) | PaxosMsg::Compaction(_),
                 ..
             }) => return,
-            // A promise answers for the leader.
-            Message::BLE(BLEMessage { msg: HeartbeatMsg::Reply(_), .. })
-                if self.leases.granted_to(now) == Some(sender) =>
-            {
-                return;
-            }
             _ => {}
         }
         self.paxos.handle_incoming(message);
@@ -413,10 +412,13 @@ impl Membership {
     }
 
     /// Changes of the log, and messages.
-    pub(super) fn take(&mut self, now: Time) -> (Vec<LogChange>, Vec<(String, Body)>) {
+    pub(super) fn take(&mut self) -> (Vec<LogChange>, Vec<(String, Body)>) {
         let mut messages = Vec::new();
         self.paxos.take_outgoing_messages(&mut messages);
         for message in messages {
+            if let Message::BLE(BLEMessage { msg: HeartbeatMsg::Request(request), .. }) = &message {
+                self.heartbeat = request.round;
+            }
             let Some(to) = self.configuration.member(message.get_receiver()).map(|member| member.address.clone())
             else {
                 continue;
@@ -431,32 +433,16 @@ impl Membership {
             let configuration = self.configuration.number;
             self.outgoing.push((to, Body::Log { configuration, promise, message: Box::new(message) }));
         }
-        self.answer_for_leader(now);
         (self.log.take(), std::mem::take(&mut self.outgoing))
     }
 
-    /// What the leader would answer is known as long as it has this member's promise: an election needs two rounds in
-    /// which more than half of the members see no leader.
-    fn answer_for_leader(&mut self, now: Time) {
+    /// A member that has promised not to replace the leader sees it lead: the library elects another one after a round
+    /// in which no member sees a leader.
+    fn answer_for_leader(&mut self, leader: Number) {
         let promise = self.paxos.get_promise();
-        let Some(leader) = self.leases.granted_to(now).filter(|leader| *leader != self.own && promise.pid == *leader)
-        else {
-            return;
-        };
-        let asked = self.outgoing.iter().find_map(|(_, body)| match body {
-            Body::Log { message, .. } => match &**message {
-                Message::BLE(BLEMessage { to, msg: HeartbeatMsg::Request(request), .. }) if *to == leader => {
-                    Some(request.round)
-                }
-                _ => None,
-            },
-            _ => None,
-        });
-        if let Some(round) = asked {
-            let reply = HeartbeatReply { round, ballot: promise, leader: promise, happy: true };
-            let msg = HeartbeatMsg::Reply(reply);
-            self.paxos.handle_incoming(Message::BLE(BLEMessage { from: leader, to: self.own, msg }));
-        }
+        let reply = HeartbeatReply { round: self.heartbeat, ballot: promise, leader: promise, happy: true };
+        let msg = HeartbeatMsg::Reply(reply);
+        self.paxos.handle_incoming(Message::BLE(BLEMessage { from: leader, to: self.own, msg }));
     }
 
     pub(super) fn reconfigure(&mut self, next: &Configuration) -> Result<(), ChangeError> {

@@ -23,6 +23,11 @@ impl Membership {
         }
     }
 
+    pub(super) fn joining(&self, now: Time) -> Vec<String> {
+        let asking = self.strangers.iter().filter(|(_, (_, met))| now.since(*met) < SILENCE_MAX);
+        asking.map(|(address, _)| address.clone()).collect()
+    }
+
     fn check_leading(&self, now: Time) -> Result<(), ChangeError> {
         match self.leader(now) {
             Leader::Own => Ok(()),

@@ -8,6 +8,7 @@ mod forming;
 mod member;
 mod members;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use base::Time;
@@ -245,6 +246,22 @@ impl Peer {
         }
     }
 
+    /// The members that have granted the last lease of this process.
+    pub fn reached(&self) -> BTreeSet<Number> {
+        match &self.phase {
+            Phase::Inside(member) => member.leases.last_granted().clone(),
+            _ => BTreeSet::new(),
+        }
+    }
+
+    /// The addresses of masters that ask to join.
+    pub fn joining(&self, now: Time) -> Vec<String> {
+        match &self.phase {
+            Phase::Inside(member) => member.joining(now),
+            _ => Vec::new(),
+        }
+    }
+
     /// The members, and the own number.
     pub fn members(&self) -> Option<(&Configuration, Number)> {
         match &self.phase {
@@ -323,7 +340,7 @@ impl Peer {
     fn advance(&mut self, now: Time) {
         let Phase::Inside(member) = &mut self.phase else { return };
         let next = member.advance(now);
-        let (changes, bodies) = member.take(now);
+        let (changes, bodies) = member.take();
         if !changes.is_empty() {
             self.output.records.push(Record::Changes(changes));
         }

@@ -1,0 +1,357 @@
+//! A master in a group of peers (`--peers`): flags, and the handle of the thread that is this master's member of it.
+//!
+//! What members do is decided by the crate `peers`.
+
+mod names;
+mod registry;
+mod thread;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use anyhow::Context;
+use base::Pid;
+use bytes::Bytes;
+use detector::{Known, Lease};
+use peers::{Change, ChangeError, Journal, JournalError, Secret, Settings};
+use serde_json::Value;
+use tokio::sync::{oneshot, watch};
+use wire::libprocess::Network;
+
+use crate::flags::FlagError;
+use crate::flags::master::StateFlags;
+use crate::secrets;
+
+pub(super) use registry::PeersRegistry;
+
+/// The id of the process that takes the members' messages, and their name.
+pub(super) const PROCESS: &str = "peer";
+const MESSAGE: &str = "tepui.internal.PeerMessage";
+/// The directory of the journal, below the work directory.
+const DIRECTORY: &str = "peers";
+/// Messages that wait for the thread; more are left out, as if the network had lost them.
+const WAITING_MAX: usize = 4096;
+/// How long a start waits for an earlier process of the same directory to end.
+const LOCK_LIMIT: Duration = Duration::from_secs(10);
+/// The shortest and the longest lease.
+const LEASES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(60));
+/// How long the others may take to follow a new leader when this one ends.
+const HAND_OVER_LIMIT: Duration = Duration::from_millis(500);
+
+/// What the flags say.
+#[derive(Clone, Debug)]
+pub(super) struct GroupFlags {
+    addresses: Vec<String>,
+    own: Option<String>,
+    lease: Duration,
+    secret: Option<Secret>,
+    directory: PathBuf,
+}
+
+/// Reads `--peers` and what belongs to it; none without it.
+///
+/// # Errors
+/// One of the flags is invalid.
+pub(super) fn flags(flags: &StateFlags) -> Result<Option<GroupFlags>, FlagError> {
+    const NAME: &str = "peers";
+    let refused = |why: String| FlagError::Refused { name: NAME, why };
+    let Some(given) = flags.peers.as_deref().map(str::trim).filter(|text| !text.is_empty()) else {
+        let alone = [("peer_address", flags.peer_address.is_some()), ("peer_secret", flags.peer_secret.is_some())];
+        return match alone.into_iter().find(|(_, given)| *given) {
+            Some((name, _)) => Err(FlagError::Refused { name, why: "needs --peers".to_owned() }),
+            None => Ok(None),
+        };
+    };
+    if flags.zk.is_some() {
+        return Err(refused("excludes --zk: masters elect their leader by themselves or through ZooKeeper".to_owned()));
+    }
+    if flags.registry != "replicated_log" {
+        return Err(refused(format!("needs --registry=replicated_log, not '{}'", flags.registry)));
+    }
+    let mut addresses = Vec::new();
+    for address in given.split(',').map(str::trim) {
+        let address = address_of(address).map_err(|why| refused(format!("'{address}' {why}")))?;
+        if addresses.contains(&address) {
+            return Err(refused(format!("'{address}' is named twice")));
+        }
+        addresses.push(address);
+    }
+    if !(3..=peers::MEMBERS_MAX).contains(&addresses.len()) {
+        let count = addresses.len();
+        return Err(refused(format!("names {count} masters: a group has 3 to {}", peers::MEMBERS_MAX)));
+    }
+    let (shortest, longest) = LEASES;
+    if !(shortest..=longest).contains(&flags.peer_timeout) {
+        let why = format!("is between {} ms and {} s", shortest.as_millis(), longest.as_secs());
+        return Err(FlagError::Refused { name: "peer_timeout", why });
+    }
+    let secret = flags.peer_secret.as_deref().map(|path| secrets::read("peer_secret", path)).transpose()?;
+    let work_dir = flags.work_dir.as_deref().ok_or(FlagError::Missing { name: "work_dir", why: " with --peers" })?;
+    Ok(Some(GroupFlags {
+        addresses,
+        own: flags.peer_address.clone(),
+        lease: flags.peer_timeout,
+        secret: secret.map(Secret::new),
+        directory: work_dir.join(DIRECTORY),
+    }))
+}
+
+/// A `host:port` in the form in which it is compared.
+pub(super) fn address_of(text: &str) -> Result<String, &'static str> {
+    let (host, port) = text.rsplit_once(':').ok_or("has no port: use host:port")?;
+    let port: u16 = port.parse().ok().filter(|port| *port != 0).ok_or("has no valid port")?;
+    let is_name = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
+    if host.is_empty() || !host.chars().all(is_name) {
+        return Err("has no valid host name or IPv4 address");
+    }
+    Ok(format!("{}:{port}", host.to_ascii_lowercase()))
+}
+
+impl GroupFlags {
+    /// The own address: `--peer_address`, or the one of `--peers` at which this master is advertised.
+    fn own(&self, pid: &Pid, hostname: &str) -> Result<String, FlagError> {
+        let peers = self.addresses.join(",");
+        if let Some(own) = &self.own {
+            let own = address_of(own)
+                .map_err(|why| FlagError::Refused { name: "peer_address", why: format!("'{own}' {why}") })?;
+            return Ok(own);
+        }
+        let port = pid.address().port();
+        let candidates =
+            [format!("{}:{port}", pid.address().ip()), format!("{}:{port}", hostname.to_ascii_lowercase())];
+        let found = self.addresses.iter().find(|address| candidates.contains(address));
+        found.cloned().ok_or_else(|| FlagError::Refused {
+            name: "peers",
+            why: format!(
+                "does not name this master: it is {}, and the peers are {peers}. Name it there, or say with --peer_address \
+                 which one it is",
+                candidates.join(" or ")
+            ),
+        })
+    }
+}
+
+/// What is known of the group, for those who wait for a change.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Seen {
+    known: Known,
+    /// The journal cannot be written: this master must end.
+    failed: Option<String>,
+}
+
+/// What the thread is asked for.
+enum Job {
+    Message(Bytes),
+    Load(mpsc::SyncSender<std::collections::BTreeMap<String, Vec<u8>>>),
+    Write(Vec<Change>, mpsc::SyncSender<Result<(), ChangeError>>),
+    Change(Wish, oneshot::Sender<Result<(), ChangeError>>),
+    Status(oneshot::Sender<Value>),
+}
+
+/// What an operator wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Wish {
+    /// Another member.
+    Add(String),
+    /// One member less.
+    Remove(String),
+    /// Another leader, at an address or anywhere.
+    HandOver(Option<String>),
+}
+
+/// The handle of the thread. The thread ends with the last one.
+#[derive(Clone)]
+pub(super) struct Peers {
+    jobs: mpsc::SyncSender<Job>,
+    seen: watch::Receiver<Seen>,
+    lease: Arc<Lease>,
+    /// How long a write may take.
+    limit: Duration,
+}
+
+impl Peers {
+    /// Opens the journal and starts the thread, in the current runtime. `info` is this master's `MasterInfo` as JSON.
+    ///
+    /// # Errors
+    /// The journal cannot be opened, or the flags do not name this master.
+    pub(super) fn start(
+        flags: &GroupFlags,
+        (pid, hostname): (&Pid, &str),
+        info: String,
+        network: Network,
+        limit: Duration,
+    ) -> anyhow::Result<Peers> {
+        let address = flags.own(pid, hostname)?;
+        let (journal, stored) = open(&flags.directory)?;
+        if journal.torn() > 0 {
+            tracing::info!(
+                "{} bytes at the end of the group's journal were cut off by a crash: nobody relied on them",
+                journal.torn()
+            );
+        }
+        let settings = Settings {
+            address: address.clone(),
+            peers: flags.addresses.clone(),
+            lease: flags.lease,
+            secret: flags.secret.clone(),
+            info: info.into_bytes(),
+        };
+        let (jobs, todo) = mpsc::sync_channel(WAITING_MAX);
+        let (sender, seen) = watch::channel(Seen::default());
+        let lease = Arc::new(Lease::new());
+        let outgoing = names::Outgoing::new(network, Pid::new(PROCESS, pid.address()));
+        tracing::info!("this master is {address} in the group {}", flags.addresses.join(","));
+        thread::start(settings, (journal, stored), todo, (sender, lease.clone()), outgoing)?;
+        Ok(Peers { jobs, seen, lease, limit })
+    }
+
+    /// A message for the member has come. If too many wait, it is left out.
+    pub(super) fn receive(&self, name: &str, body: Bytes) -> bool {
+        name == MESSAGE && self.jobs.try_send(Job::Message(body)).is_ok()
+    }
+
+    /// What is known of the leader.
+    pub(super) fn known(&self) -> Known {
+        let seen = self.seen.borrow();
+        seen.failed.clone().map_or_else(|| seen.known.clone(), Known::Refused)
+    }
+
+    /// Returns when something else is known than when it returned before.
+    pub(super) async fn changed(&mut self) {
+        if self.seen.changed().await.is_err() {
+            std::future::pending().await
+        }
+    }
+
+    /// Until when this master may answer as the leader.
+    pub(super) fn lease(&self) -> Arc<Lease> {
+        self.lease.clone()
+    }
+
+    /// Does what an operator wants.
+    ///
+    /// # Errors
+    /// Why it is not possible.
+    pub(super) async fn change(&self, wish: Wish) -> Result<(), ChangeError> {
+        let (done, outcome) = oneshot::channel();
+        let sent = self.jobs.try_send(Job::Change(wish, done));
+        match sent {
+            Ok(()) => outcome.await.unwrap_or(Err(ChangeError::NotLeading)),
+            Err(_) => Err(ChangeError::NotLeading),
+        }
+    }
+
+    /// The members and their state, for operators.
+    pub(super) async fn status(&self) -> Option<Value> {
+        let (done, status) = oneshot::channel();
+        self.jobs.try_send(Job::Status(done)).ok()?;
+        status.await.ok()
+    }
+
+    /// Gives the lead to another member, if this one has it, and waits until that one leads or a moment has passed.
+    pub(super) async fn resign(&mut self) {
+        if !self.known().leader().is_some_and(|leader| leader.is_own) {
+            return;
+        }
+        if let Err(error) = self.change(Wish::HandOver(None)).await {
+            tracing::warn!("the lead cannot be handed over: {error}");
+            return;
+        }
+        let followed = async {
+            while !self.known().leader().is_some_and(|leader| !leader.is_own) {
+                self.changed().await;
+            }
+        };
+        if tokio::time::timeout(HAND_OVER_LIMIT, followed).await.is_err() {
+            tracing::warn!("no other master leads after {} ms", HAND_OVER_LIMIT.as_millis());
+        }
+    }
+}
+
+/// Opens the journal; waits for an earlier process that is about to end.
+fn open(directory: &std::path::Path) -> anyhow::Result<(Journal, peers::Stored)> {
+    let began = std::time::Instant::now();
+    let mut told = false;
+    loop {
+        match Journal::open(directory, random_disk()) {
+            Err(JournalError::Locked(path)) if began.elapsed() < LOCK_LIMIT => {
+                if !told {
+                    tracing::info!("waiting for another process to release '{}'", path.display());
+                    told = true;
+                }
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            opened => return opened.context("the group's journal cannot be opened"),
+        }
+    }
+}
+
+fn random_disk() -> u64 {
+    u64::from_le_bytes(crate::random::bytes()).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flags::MasterFlags;
+
+    fn read(pairs: &[(&str, &str)]) -> Result<Option<GroupFlags>, String> {
+        flags(&MasterFlags::with(pairs).state).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn addresses_are_compared_in_one_form() {
+        assert_eq!(address_of("Host-1.example:5050").unwrap(), "host-1.example:5050");
+        assert_eq!(address_of("10.0.0.1:05050").unwrap(), "10.0.0.1:5050");
+        for (text, why) in [
+            ("h", "has no port"),
+            ("h:0", "no valid port"),
+            ("h:x", "no valid port"),
+            (":1", "no valid host"),
+            ("a b:1", "no valid host"),
+            ("[::1]:1", "no valid host"),
+        ] {
+            assert!(address_of(text).unwrap_err().contains(why), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_by_name() {
+        let all = "a:1,b:1,c:1";
+        let base = [("peers", all), ("work_dir", "/w")];
+        assert!(read(&[]).unwrap().is_none());
+        assert_eq!(read(&base).unwrap().unwrap().addresses, ["a:1", "b:1", "c:1"]);
+        for (more, said) in [
+            (("peers", "a:1,b:1"), "'--peers' names 2 masters: a group has 3 to 9"),
+            (("peers", "a:1,b:1,a:1"), "'--peers' 'a:1' is named twice"),
+            (("peers", "a:1,b,c:1"), "'--peers' 'b' has no port"),
+            (("zk", "zk://h:1/m"), "'--peers' excludes --zk"),
+            (("registry", "in_memory"), "'--peers' needs --registry=replicated_log"),
+            (("peer_timeout", "10ms"), "'--peer_timeout' is between 100 ms and 60 s"),
+        ] {
+            let mut pairs: Vec<_> = base.iter().copied().filter(|(name, _)| *name != more.0).collect();
+            pairs.push(more);
+            let error = read(&pairs).unwrap_err();
+            assert!(error.contains(said), "{error}");
+        }
+        assert!(read(&[("peer_address", "a:1")]).unwrap_err().contains("needs --peers"));
+        assert!(read(&[("peers", all)]).unwrap_err().contains("'--work_dir' is required with --peers"));
+    }
+
+    #[test]
+    fn this_master_is_one_of_them() {
+        let pid = Pid::new("master", "10.0.0.2:5050".parse().unwrap());
+        let own = |peers: &str, more: &[(&str, &str)]| {
+            let mut pairs = vec![("peers", peers), ("work_dir", "/w")];
+            pairs.extend(more);
+            read(&pairs).unwrap().unwrap().own(&pid, "Host2").map_err(|error| error.to_string())
+        };
+        assert_eq!(own("h1:5050,10.0.0.2:5050,h3:5050", &[]).unwrap(), "10.0.0.2:5050");
+        assert_eq!(own("h1:5050,host2:5050,h3:5050", &[]).unwrap(), "host2:5050");
+        assert_eq!(own("h1:5050,nat:80,h3:5050", &[("peer_address", "nat:80")]).unwrap(), "nat:80");
+        let error = own("h1:5050,host2:5051,h3:5050", &[]).unwrap_err();
+        assert!(error.contains("does not name this master: it is 10.0.0.2:5050 or host2:5050"), "{error}");
+    }
+}

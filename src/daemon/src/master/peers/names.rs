@@ -1,0 +1,77 @@
+//! Sends messages to members, whose addresses may have host names.
+//!
+//! Names are resolved by a thread of their own: that may take seconds, and a member that waits loses its lease.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddrV4;
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::{Duration, Instant};
+
+use base::{Pid, lock};
+use wire::libprocess::Network;
+
+use super::{MESSAGE, PROCESS};
+use crate::host;
+
+/// How long a resolved name counts, and how long one that could not be resolved is not asked for again.
+const AGES: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(2));
+
+type Known = Arc<Mutex<BTreeMap<String, (Option<SocketAddrV4>, Instant)>>>;
+
+/// The way to other members.
+pub(super) struct Outgoing {
+    network: Network,
+    own: Pid,
+    known: Known,
+    wanted: mpsc::Sender<String>,
+}
+
+impl Outgoing {
+    /// Sends over `network` in the name of `own`.
+    pub(super) fn new(network: Network, own: Pid) -> Outgoing {
+        let known = Known::default();
+        let (wanted, names) = mpsc::channel();
+        let resolved = known.clone();
+        std::thread::spawn(move || resolve(&names, &resolved));
+        Outgoing { network, own, known, wanted }
+    }
+
+    /// Sends a message. While its receiver's name is not known, it is left out.
+    pub(super) fn send(&self, to: &str, bytes: &[u8]) {
+        let address = to.parse().ok().or_else(|| self.resolved(to));
+        if let Some(address) = address {
+            self.network.send(&self.own, &Pid::new(PROCESS, address), MESSAGE, bytes);
+        }
+    }
+
+    fn resolved(&self, to: &str) -> Option<SocketAddrV4> {
+        let now = Instant::now();
+        let mut known = lock(&self.known);
+        match known.get(to) {
+            Some((address, until)) if now < *until => *address,
+            old => {
+                let address = old.and_then(|(address, _)| *address);
+                // Until the answer is there, the former one counts.
+                known.insert(to.to_owned(), (address, now + AGES.1));
+                drop(known);
+                let _ = self.wanted.send(to.to_owned());
+                address
+            }
+        }
+    }
+}
+
+/// Resolves names until there are no callers any more.
+fn resolve(names: &mpsc::Receiver<String>, known: &Known) {
+    while let Ok(name) = names.recv() {
+        let Some((host, port)) = name.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse().ok()?))) else {
+            continue;
+        };
+        match host::resolve(host) {
+            Some(ip) => {
+                lock(known).insert(name.clone(), (Some(SocketAddrV4::new(ip, port)), Instant::now() + AGES.0));
+            }
+            None => tracing::warn!("the host name of the peer {name} cannot be resolved"),
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! The thread of this master's member: it gives the core messages and the time, and does what the core puts out.
+//!
+//! First records are made durable, then messages are sent, then others see what has changed.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+
+use base::Time;
+use detector::{Known, Leader, Lease};
+use peers::{ChangeError, Journal, Peer, Settings, Standing, State, Stored};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use super::names::Outgoing;
+use super::{Job, Seen, Wish};
+
+/// Jobs that are handled before the core's output is looked at: they share one write to the disk.
+const TOGETHER: usize = 256;
+
+struct Member {
+    peer: Peer,
+    journal: Journal,
+    origin: Instant,
+    sender: watch::Sender<Seen>,
+    lease: Arc<Lease>,
+    outgoing: Outgoing,
+    /// Writes that are not decided, with their callers.
+    waiting: VecDeque<(u64, mpsc::SyncSender<Result<(), ChangeError>>)>,
+    standing: Option<Standing>,
+}
+
+/// Starts the thread. It ends when there are no callers any more, or the disk refuses.
+pub(super) fn start(
+    settings: Settings,
+    (journal, stored): (Journal, Stored),
+    todo: mpsc::Receiver<Job>,
+    (sender, lease): (watch::Sender<Seen>, Arc<Lease>),
+    outgoing: Outgoing,
+) -> std::io::Result<()> {
+    let run = move || {
+        let (origin, interval) = (Instant::now(), settings.interval());
+        let peer = Peer::start(settings, stored, Time::EPOCH);
+        let waiting = VecDeque::new();
+        let mut member = Member { peer, journal, origin, sender, lease, outgoing, waiting, standing: None };
+        if let Err(why) = member.run(&todo, interval) {
+            member.lease.end_at(member.origin);
+            member.sender.send_modify(|seen| seen.failed = Some(why));
+        }
+    };
+    std::thread::Builder::new().name("peers".to_owned()).spawn(run).map(drop)
+}
+
+impl Member {
+    /// Runs until there are no callers any more.
+    ///
+    /// # Errors
+    /// Why this master must end.
+    fn run(&mut self, todo: &mpsc::Receiver<Job>, interval: Duration) -> Result<(), String> {
+        let mut next = Instant::now();
+        loop {
+            match todo.recv_timeout(next.saturating_duration_since(Instant::now())) {
+                Ok(job) => self.handle(job),
+                Err(mpsc::RecvTimeoutError::Timeout) => {}
+                Err(mpsc::RecvTimeoutError::Disconnected) => return Ok(()),
+            }
+            todo.try_iter().take(TOGETHER).for_each(|job| self.handle(job));
+            if Instant::now() >= next {
+                let now = self.now();
+                self.peer.tick(now);
+                next = (next + interval).max(Instant::now());
+            }
+            self.settle()?;
+        }
+    }
+
+    fn now(&self) -> Time {
+        Time::EPOCH + self.origin.elapsed()
+    }
+
+    fn handle(&mut self, job: Job) {
+        let now = self.now();
+        match job {
+            Job::Message(bytes) => {
+                if let Err(error) = self.peer.receive(&bytes, now) {
+                    tracing::warn!("a message of a peer is refused: {error}");
+                }
+            }
+            // A caller that has gone needs no answer.
+            Job::Load(done) => {
+                let _ = done.send(self.peer.state().map(|state| state.entries.clone()).unwrap_or_default());
+            }
+            Job::Write(changes, done) => match self.peer.write(changes, now) {
+                Ok(number) => self.waiting.push_back((number, done)),
+                Err(error) => drop(done.send(Err(error))),
+            },
+            Job::Change(wish, done) => {
+                let outcome = match wish {
+                    Wish::Add(address) => self.peer.add(&address, now),
+                    Wish::Remove(address) => self.peer.remove(&address, now),
+                    Wish::HandOver(to) => self.peer.hand_over(to.as_deref(), now),
+                };
+                // The lease ends before the caller knows.
+                self.lease.end_at(self.origin + self.peer.lease().since(Time::EPOCH));
+                let _ = done.send(outcome);
+            }
+            Job::Status(done) => drop(done.send(self.status(now))),
+        }
+    }
+
+    /// Does what the core puts out.
+    fn settle(&mut self) -> Result<(), String> {
+        let output = self.peer.take();
+        if !output.records.is_empty() {
+            let written = self.journal.write(output.records, || self.peer.stored());
+            written
+                .map_err(|error| format!("the group's journal cannot be written: {:#}", anyhow::Error::from(error)))?;
+        }
+        for (to, bytes) in output.messages {
+            self.outgoing.send(&to, &bytes);
+        }
+        for note in output.notes {
+            match note {
+                peers::Note::Members(_) => tracing::info!("{note}"),
+                _ => tracing::warn!("{note}"),
+            }
+        }
+        let now = self.now();
+        self.lease.end_at(self.origin + self.peer.lease().since(Time::EPOCH));
+        self.answer();
+        self.tell(now)
+    }
+
+    /// Tells callers what has become of their writes.
+    fn answer(&mut self) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        match self.peer.written() {
+            Some(written) => {
+                while let Some((_, done)) = self.waiting.pop_front_if(|(number, _)| *number <= written) {
+                    let _ = done.send(Ok(()));
+                }
+            }
+            None => self.waiting.drain(..).for_each(|(_, done)| drop(done.send(Err(ChangeError::NotLeading)))),
+        }
+    }
+
+    /// Shows others who leads.
+    fn tell(&mut self, now: Time) -> Result<(), String> {
+        let standing = self.peer.standing();
+        if self.standing.as_ref() != Some(&standing) {
+            match &standing {
+                Standing::Forming { missing } => {
+                    tracing::info!("waiting for {} to form the group", missing.join(","));
+                }
+                Standing::Stranger { members } => tracing::warn!(
+                    "this master is no member of the group of {members}: add it with 'tepui masters add', or delete its \
+                     directory '{}' if it belongs to another group",
+                    super::DIRECTORY
+                ),
+                Standing::Removed { members } => {
+                    return Err(format!(
+                        "this master was removed from the group of {members}: to add it again, start it with an empty work \
+                         directory and run 'tepui masters add'"
+                    ));
+                }
+                Standing::Member => {}
+            }
+            self.standing = Some(standing);
+        }
+        let known = match self.peer.leader(now) {
+            peers::Leader::Unknown => Known::Nobody,
+            peers::Leader::Own => self.leader(true),
+            peers::Leader::Other(_) => self.leader(false),
+        };
+        self.sender.send_if_modified(|seen| {
+            let differs = seen.known != known;
+            seen.known = known;
+            differs
+        });
+        Ok(())
+    }
+
+    fn leader(&self, is_own: bool) -> Known {
+        let claim = self.peer.state().and_then(|state: &State| state.leader.as_ref());
+        let leader = claim.and_then(|claim| {
+            let name = format!("{}.{}", claim.member, claim.start);
+            Leader::of_info(&name, &claim.info)
+        });
+        leader.map_or(Known::Nothing, |leader| Known::Leader(Leader { is_own, ..leader }))
+    }
+
+    fn status(&self, now: Time) -> Value {
+        let Some((configuration, own)) = self.peer.members() else {
+            return json!({ "members": [], "standing": format!("{:?}", self.peer.standing()) });
+        };
+        let leader = match self.peer.leader(now) {
+            peers::Leader::Own => Some(own),
+            peers::Leader::Other(claim) => Some(claim.member),
+            peers::Leader::Unknown => None,
+        };
+        let reached = self.peer.reached();
+        let members = configuration.members.iter().map(|member| {
+            json!({
+                "address": member.address,
+                "number": member.number,
+                "leads": Some(member.number) == leader,
+                "answers": member.number == own || reached.contains(&member.number),
+            })
+        });
+        json!({
+            "configuration": configuration.number,
+            "members": members.collect::<Vec<_>>(),
+            "joining": self.peer.joining(now),
+            "entries": self.peer.state().map_or(0, |state| state.entries.len()),
+        })
+    }
+}
