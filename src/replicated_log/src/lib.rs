@@ -1,0 +1,113 @@
+//! Reads the registry out of the replicated log that Mesos masters keep in `<work_dir>/replicated_log`.
+//!
+//! It reads LevelDB directories, joins what the replicas of several masters have learned, and replays the changes of
+//! the state store. It never writes, and refuses a log that is damaged or unfinished, with the position and the reason.
+//! It takes no part in elections and speaks to no replica.
+#![forbid(unsafe_code)]
+
+mod error;
+mod leveldb;
+mod messages;
+mod quorum;
+mod replica;
+mod state;
+mod svndiff;
+
+use std::path::{Path, PathBuf};
+
+use protos::mesos::internal::Registry;
+
+pub use error::LogError;
+pub use leveldb::{LevelDbError, Torn};
+pub use messages::Status;
+pub use state::StateError;
+pub use svndiff::DiffError;
+
+use replica::Replica;
+
+/// The name of the registry in the state store.
+const REGISTRY: &str = "registry";
+/// The most directories that are read together.
+const REPLICAS_MAX: usize = 101;
+
+/// How to read a log.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// The masters' flag `--quorum`: how many replicas are needed. None: a majority of those that are given.
+    pub quorum: Option<usize>,
+    /// Whether a file may end within a record, as it does when a master ends while it writes. LevelDB ignores such a
+    /// record.
+    pub accepts_torn: bool,
+}
+
+/// What a log holds.
+#[derive(Debug)]
+pub struct Recovered {
+    /// The registry.
+    pub registry: Registry,
+    /// The position that wrote it.
+    pub written_at: u64,
+    /// The highest learned position.
+    pub last: u64,
+    /// The directories, in the order in which they were given.
+    pub replicas: Vec<ReplicaState>,
+    /// Other variables of the state store, which masters do not use.
+    pub others: Vec<String>,
+}
+
+/// What one directory holds.
+#[derive(Debug)]
+pub struct ReplicaState {
+    /// The directory.
+    pub directory: PathBuf,
+    /// Whether it counts for a quorum.
+    pub status: Status,
+    /// Its highest learned position.
+    pub last_learned: Option<u64>,
+    /// Unfinished records at the ends of its files, which were ignored.
+    pub torn: Vec<Torn>,
+}
+
+/// Whether there is a replicated log at `directory`, or what is left of one.
+pub fn is_at(directory: &Path) -> bool {
+    directory.join("CURRENT").exists()
+        || std::fs::read_dir(directory).is_ok_and(|entries| {
+            entries.flatten().any(|entry| entry.file_name().to_string_lossy().starts_with("MANIFEST-"))
+        })
+}
+
+/// Reads the logs of one or several masters of a group, and the registry in it.
+///
+/// # Errors
+/// A directory cannot be read, is damaged or in use; there are too few for a quorum; a position is missing, not learned
+/// or differs between them; there is no registry.
+pub fn read(directories: &[PathBuf], options: Options) -> Result<Recovered, LogError> {
+    if directories.len() > REPLICAS_MAX {
+        return Err(LogError::TooMany { given: directories.len(), most: REPLICAS_MAX });
+    }
+    let mut replicas: Vec<Replica> = Vec::with_capacity(directories.len());
+    for directory in directories {
+        let replica = Replica::read(directory)?;
+        if let Some(same) = replicas.iter().find(|other| other.identity == replica.identity) {
+            return Err(LogError::Twice { first: same.directory.clone(), second: replica.directory });
+        }
+        if let (Some(torn), false) = (replica.torn.first(), options.accepts_torn) {
+            return Err(LogError::torn(torn));
+        }
+        replicas.push(replica);
+    }
+    let states = replicas.iter().map(Replica::state).collect();
+    let log = quorum::join(replicas, options.quorum)?;
+    let last = log.last;
+    let mut variables = state::replay(log)?;
+    let written = variables.remove(REGISTRY).ok_or(LogError::NoRegistry { last })?;
+    let fault = |source| LogError::State { position: written.position, source };
+    let registry: Registry = protos::decode(&written.value).map_err(|source| fault(StateError::NoRegistry(source)))?;
+    let understood = prost::Message::encoded_len(&registry);
+    if understood != written.value.len() {
+        let (total, other) = (written.value.len(), written.value.len().abs_diff(understood));
+        return Err(fault(StateError::Unknown { total, other }));
+    }
+    let others = variables.into_keys().collect();
+    Ok(Recovered { registry, written_at: written.position, last, replicas: states, others })
+}
