@@ -231,10 +231,9 @@ proptest! {
             length = at.index(bytes.len());
             bytes.truncate(length);
         });
-        match sample.read() {
+        if let Ok(recovered) = sample.read() {
             // Between two records nothing shows that there were more of them.
-            Ok(recovered) => prop_assert!(recovered.last < 314, "{}", length),
-            Err(_) => {}
+            prop_assert!(recovered.last < 314, "{}", length);
         }
     }
 }

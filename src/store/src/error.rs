@@ -47,6 +47,18 @@ pub enum StoreError {
     /// The registry does not hold, or may not hold, what was committed last.
     #[error(transparent)]
     Lost(Box<Loss>),
+    /// There is a registry already.
+    #[error("there is a registry at '{}'", path.display())]
+    Exists {
+        /// Its file.
+        path: PathBuf,
+    },
+    /// A process has the registry open.
+    #[error("the registry '{}' is in use by a master that runs", path.display())]
+    InUse {
+        /// Its file.
+        path: PathBuf,
+    },
     /// A file of the registry is not at its path any more, so that what is written to it is lost with this process.
     #[error("the registry's file is not at '{}' any more: {found}", path.display())]
     NotInPlace {

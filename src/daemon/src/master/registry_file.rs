@@ -7,14 +7,12 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use store::{FileRegistry, Loss, Opening, StoreError};
 
-/// The name of the registry's file below the work directory.
-const FILE: &str = "registry.redb";
 /// The flag with the number of a loss that the operator accepts.
 const ACCEPT: &str = "registry_accept_loss";
 
 /// The registry's file of a work directory.
 pub(super) fn path(work_dir: &Path) -> PathBuf {
-    work_dir.join(FILE)
+    work_dir.join(FileRegistry::NAME)
 }
 
 /// Opens the registry, or makes a new one.

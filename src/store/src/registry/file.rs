@@ -12,7 +12,7 @@ use super::confirmation::{Commit, Confirmation, path_of};
 use super::digest::{BYTES, Content};
 use super::open::{self, Opening};
 use super::place::Place;
-use super::{RegistryStore, Update, parts};
+use super::{RegistryStore, Update, changes, copy, parts};
 use crate::error::StoreError;
 
 /// Entries by key.
@@ -30,6 +30,34 @@ pub struct FileRegistry {
 }
 
 impl FileRegistry {
+    /// The name of the registry below a master's work directory.
+    pub const NAME: &str = "registry.redb";
+
+    /// Makes a registry that holds what `registry` does, at a path where none is. A crash leaves no registry, or all of
+    /// it.
+    ///
+    /// # Errors
+    /// [`StoreError::Exists`] or [`StoreError::InUse`] if there is a registry, or what is left of one. An error of the
+    /// system.
+    pub fn create(path: &Path, registry: &Registry) -> Result<FileRegistry, StoreError> {
+        if FileRegistry::is_at(path) {
+            let is_locked = |file: fs::File| matches!(file.try_lock_shared(), Err(fs::TryLockError::WouldBlock));
+            let in_use = fs::File::open(path).is_ok_and(is_locked);
+            let path = path.to_owned();
+            return Err(if in_use { StoreError::InUse { path } } else { StoreError::Exists { path } });
+        }
+        open::create_with(path, &changes(&Registry::default(), registry))
+    }
+
+    /// Reads the registry at `path` without a change to its files.
+    ///
+    /// # Errors
+    /// [`StoreError::InUse`] if a process has it open, [`StoreError::Lost`] if it does not contain the last commit. An
+    /// error of the system.
+    pub fn read(path: &Path) -> Result<Registry, StoreError> {
+        copy::read(path)
+    }
+
     /// Opens the registry at `path`, or creates one if there is no trace of an earlier one. Only one process can open
     /// it at a time.
     ///
@@ -97,6 +125,25 @@ impl FileRegistry {
     }
 }
 
+/// Joins the entries of the database at `path`.
+pub(super) fn load(database: &Database, path: &Path) -> Result<Registry, StoreError> {
+    let reading = database.begin_read().map_err(failed(path))?;
+    let mut registry = Registry::default();
+    let table = match reading.open_table(ENTRIES) {
+        Err(TableError::TableDoesNotExist(_)) => return Ok(registry),
+        outcome => outcome.map_err(failed(path))?,
+    };
+    for entry in table.iter().map_err(failed(path))? {
+        let (key, value) = entry.map_err(failed(path))?;
+        parts::put(&mut registry, key.value(), value.value()).map_err(|source| StoreError::Damaged {
+            path: path.to_owned(),
+            key: key.value().to_owned(),
+            source,
+        })?;
+    }
+    Ok(registry)
+}
+
 /// Says which file an error of the engine is about.
 pub(super) fn failed<E: Into<redb::Error>>(path: &Path) -> impl FnOnce(E) -> StoreError {
     move |error| StoreError::Registry { path: path.to_owned(), source: Box::new(error.into()) }
@@ -110,22 +157,7 @@ impl From<(u64, &[u8; BYTES])> for Commit {
 
 impl RegistryStore for FileRegistry {
     fn load(&mut self) -> Result<Registry, StoreError> {
-        let path = self.place.path();
-        let reading = self.database.begin_read().map_err(failed(path))?;
-        let mut registry = Registry::default();
-        let table = match reading.open_table(ENTRIES) {
-            Err(TableError::TableDoesNotExist(_)) => return Ok(registry),
-            outcome => outcome.map_err(failed(path))?,
-        };
-        for entry in table.iter().map_err(failed(path))? {
-            let (key, value) = entry.map_err(failed(path))?;
-            parts::put(&mut registry, key.value(), value.value()).map_err(|source| StoreError::Damaged {
-                path: path.to_owned(),
-                key: key.value().to_owned(),
-                source,
-            })?;
-        }
-        Ok(registry)
+        load(&self.database, self.place.path())
     }
 
     fn commit(&mut self, updates: &[Update]) -> Result<(), StoreError> {

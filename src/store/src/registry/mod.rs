@@ -3,6 +3,7 @@
 //! A change costs what it changes, not what there is. Where the entries lie is up to the implementations.
 
 mod confirmation;
+mod copy;
 mod digest;
 mod file;
 mod loss;

@@ -12,12 +12,12 @@ use std::time::{Duration, Instant};
 
 use redb::{Builder, Database, ReadableDatabase, ReadableTable, TableError};
 
-use super::RegistryStore;
 use super::confirmation::{Commit, Confirmation, Reading, path_of};
 use super::digest::Content;
 use super::file::{COMMITS, ENTRIES, FileRegistry, failed};
 use super::loss::{Found, Loss};
 use super::place::Place;
+use super::{RegistryStore, Update};
 use crate::create::{Access, create_directories, create_new, make_private};
 use crate::error::StoreError;
 use crate::replace::{directory_of, sync_directory};
@@ -71,7 +71,7 @@ struct Readable {
 
 /// How to use a registry of which nothing is lost.
 #[derive(Debug, PartialEq, Eq)]
-enum Use {
+pub(super) enum Use {
     /// As it is.
     Confirmed,
     /// Confirm its newest commit first.
@@ -110,7 +110,7 @@ pub(super) fn open(path: &Path, accept: Option<u64>) -> Result<FileRegistry, Sto
 }
 
 /// Compares what a registry holds with what is confirmed.
-fn judge(held: Option<&Commit>, content: &Content, reading: &Reading) -> Result<Use, Found> {
+pub(super) fn judge(held: Option<&Commit>, content: &Content, reading: &Reading) -> Result<Use, Found> {
     let last = held.map_or(0, |commit| commit.number);
     let (commit, confirmed, is_whole) = match reading {
         Reading::Confirms { commit, confirmed, is_whole } => (commit, *confirmed, *is_whole),
@@ -168,6 +168,37 @@ fn put_aside(path: &Path) -> Result<Option<PathBuf>, StoreError> {
 
 /// Makes an empty registry. A crash leaves none, or the whole file: it gets its name when all of it is durable.
 fn create(path: &Path, number: u64, opening: Opening) -> Result<FileRegistry, StoreError> {
+    let (new, readable) = unnamed(path)?;
+    readable.write(&new, number)?;
+    fs::rename(&new, path).map_err(StoreError::io("rename", &new))?;
+    sync_directory(directory_of(path))?;
+    let commit = Commit { number, content: readable.content };
+    readable.confirm(path, &commit, opening)
+}
+
+/// Makes a registry with these entries at a path where none is.
+pub(super) fn create_with(path: &Path, updates: &[Update]) -> Result<FileRegistry, StoreError> {
+    let directory = directory_of(path);
+    create_directories(directory, Access::All).map_err(StoreError::io("create the directory", directory))?;
+    let (new, mut readable) = unnamed(path)?;
+    readable.fill(&new, updates)?;
+    readable.write(&new, 0)?;
+    // Unlike a renaming it does not replace a registry that another process has made in between. A crash before the
+    // confirmation below leaves commit 0, which needs none.
+    match fs::hard_link(&new, path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            return Err(StoreError::Exists { path: path.to_owned() });
+        }
+        linked => linked.map_err(StoreError::io("link", path))?,
+    }
+    fs::remove_file(&new).map_err(StoreError::io("remove", &new))?;
+    sync_directory(directory)?;
+    let commit = Commit { number: 0, content: readable.content };
+    readable.confirm(path, &commit, Opening::New)
+}
+
+/// Makes an empty registry that has not got its name yet. Returns the name that it has.
+fn unnamed(path: &Path) -> Result<(PathBuf, Readable), StoreError> {
     let new = appended(path, ".new");
     match fs::remove_file(&new) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(StoreError::io("remove", &new)(error)),
@@ -176,12 +207,7 @@ fn create(path: &Path, number: u64, opening: Opening) -> Result<FileRegistry, St
     let file = open_file(&new)?;
     let place = Place::of(path, &file)?;
     let database = Builder::new().set_cache_size(CACHE_BYTES).create_file(file).map_err(failed(&new))?;
-    let readable = Readable { database, place, commit: None, content: Content::default() };
-    readable.write(&new, number)?;
-    fs::rename(&new, path).map_err(StoreError::io("rename", &new))?;
-    sync_directory(directory_of(path))?;
-    let commit = Commit { number, content: readable.content };
-    readable.confirm(path, &commit, opening)
+    Ok((new, Readable { database, place, commit: None, content: Content::default() }))
 }
 
 impl Held {
@@ -206,6 +232,12 @@ impl Held {
 fn examine(file: File) -> Result<(Database, Option<Commit>, Content), redb::Error> {
     mark_as_not_closed(&file)?;
     let database = Builder::new().set_cache_size(CACHE_BYTES).create_file(file)?;
+    let (commit, content) = contents(&database)?;
+    Ok((database, commit, content))
+}
+
+/// The newest commit, and the checksum of all entries.
+pub(super) fn contents(database: &Database) -> Result<(Option<Commit>, Content), redb::Error> {
     let reading = database.begin_read()?;
     let mut content = Content::default();
     match reading.open_table(ENTRIES) {
@@ -221,31 +253,38 @@ fn examine(file: File) -> Result<(Database, Option<Commit>, Content), redb::Erro
         Err(TableError::TableDoesNotExist(_)) => None,
         table => table?.get(())?.map(|commit| Commit::from(commit.value())),
     };
-    drop(reading);
-    Ok((database, commit, content))
+    Ok((commit, content))
 }
 
 /// Makes the storage engine verify the checksums of all pages. It does so in files that it has not closed, and trusts
 /// the others: it panics where a page of such a file is damaged.
-///
-/// The file begins with a magic number and a byte of flags (redb's design document, "Database header").
 fn mark_as_not_closed(file: &File) -> Result<(), redb::Error> {
-    const MAGIC: &[u8; 9] = b"redb\x1a\x0a\xa9\x0d\x0a";
-    const RECOVERY_REQUIRED: u8 = 2;
-    const TWO_PHASE_COMMIT: u8 = 4;
     // The engine locks the file in the same way; this lock becomes its own.
     lock(file)?;
-    let mut head = [0; MAGIC.len() + 1];
+    let mut head = [0; HEAD];
     match file.read_exact_at(&mut head, 0) {
-        Ok(()) if head.starts_with(MAGIC) => {
-            let flags = head[MAGIC.len()] & !TWO_PHASE_COMMIT | RECOVERY_REQUIRED;
-            Ok(file.write_all_at(&[flags], MAGIC.len() as u64)?)
-        }
-        // The engine reports what is wrong with it.
-        Ok(()) => Ok(()),
+        Ok(()) => match not_closed(&head) {
+            Some(flags) => Ok(file.write_all_at(&[flags], FLAGS as u64)?),
+            // The engine reports what is wrong with it.
+            None => Ok(()),
+        },
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(()),
         Err(error) => Err(error.into()),
     }
+}
+
+/// How a file of the storage engine begins (redb's design document, "Database header").
+const MAGIC: &[u8; 9] = b"redb\x1a\x0a\xa9\x0d\x0a";
+/// Where the byte of flags is.
+pub(super) const FLAGS: usize = MAGIC.len();
+const HEAD: usize = FLAGS + 1;
+
+/// The flags of a file that was not closed. `None` if it does not begin as a file of the engine.
+pub(super) fn not_closed(head: &[u8]) -> Option<u8> {
+    const RECOVERY_REQUIRED: u8 = 2;
+    const TWO_PHASE_COMMIT: u8 = 4;
+    let flags = head.strip_prefix(MAGIC)?.first()?;
+    Some(flags & !TWO_PHASE_COMMIT | RECOVERY_REQUIRED)
 }
 
 /// Locks a file, and waits for a process that is ending: a master that was told to end keeps its registry for some
@@ -295,6 +334,20 @@ impl Readable {
                 Ok(registry)
             }
         }
+    }
+
+    /// Adds entries.
+    fn fill(&mut self, path: &Path, updates: &[Update]) -> Result<(), StoreError> {
+        let writing = self.database.begin_write().map_err(failed(path))?;
+        {
+            let mut table = writing.open_table(ENTRIES).map_err(failed(path))?;
+            for Update { key, value } in updates {
+                let Some(value) = value else { continue };
+                table.insert(key.as_str(), value.as_slice()).map_err(failed(path))?;
+                self.content.toggle(key, value);
+            }
+        }
+        writing.commit().map_err(failed(path))
     }
 
     /// Makes what it holds the commit with this number, and confirms it.
