@@ -46,6 +46,7 @@ mod pymesos;
 mod python;
 mod quality;
 mod registry;
+mod registry_import;
 mod runtime_files;
 mod secrecy;
 mod sizes;

@@ -15,7 +15,7 @@ use crate::absent;
 use crate::demo;
 #[cfg(feature = "lab")]
 use crate::lab;
-use crate::{complete, daemons, execute, framework, job, operate, read, task, tls, top};
+use crate::{complete, daemons, execute, framework, job, operate, read, registry, task, tls, top};
 
 /// A two-level, resource-offer cluster manager that speaks every wire of Apache Mesos 1.11.
 #[derive(Debug, Parser)]
@@ -83,6 +83,9 @@ enum Command {
     /// Submit jobs to the bin-packing framework, list, change and stop them
     #[command(subcommand)]
     Job(job::Command),
+    /// Show and export registries on disk; import those of Mesos masters
+    #[command(subcommand)]
+    Registry(registry::Command),
     /// Make certificates for TLS
     #[command(subcommand)]
     Tls(tls::Command),
@@ -175,6 +178,7 @@ impl Cli {
             Command::Explain(args) => read::explain::run(&args),
             Command::Framework(command) => command.run(),
             Command::Job(command) => command.run(),
+            Command::Registry(command) => command.run(),
             Command::Tls(command) => command.run(),
             #[cfg(feature = "lab")]
             Command::Lab(command) => command.run(),

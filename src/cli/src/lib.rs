@@ -23,6 +23,7 @@ mod job;
 mod lab;
 mod operate;
 mod read;
+mod registry;
 mod sandbox;
 mod say;
 mod task;
