@@ -19,6 +19,7 @@ const PARTS: &[Part] = &[
             ("A first day", "docs/tutorial.md"),
             ("Operating a cluster", "docs/operator.md"),
             ("Setting up an agent", "docs/agent-guide.md"),
+            ("From Mesos, in place", "docs/migration.md"),
             ("Security", "docs/security.md"),
             ("Threat model", "SECURITY.md"),
             ("Allocation", "docs/allocation.md"),

@@ -15,6 +15,7 @@ mod tests;
 pub(crate) mod writer;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -49,12 +50,12 @@ pub enum LevelDbError {
     #[error("'{}' is not a LevelDB directory: it has no file 'CURRENT'", .0.display())]
     NotLevelDb(PathBuf),
     /// A process uses it.
-    #[error("'{}' is in use by process {process}: stop that master first", path.display())]
+    #[error("'{}' is in use by {}: stop that master first", path.display(), Process(*process))]
     InUse {
         /// The directory.
         path: PathBuf,
-        /// The process that has it open.
-        process: i32,
+        /// The process that has it open, if the system knows it.
+        process: Option<i32>,
     },
     /// A file is not there.
     #[error("'{}' is missing, which {needed_by} names", path.display())]
@@ -84,6 +85,18 @@ pub enum LevelDbError {
         /// The limit.
         why: String,
     },
+}
+
+/// Names the process that has a directory open.
+struct Process(Option<i32>);
+
+impl fmt::Display for Process {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(process) => write!(out, "process {process}"),
+            None => write!(out, "a process of another host or container"),
+        }
+    }
 }
 
 /// A file that ends within a record.
@@ -145,7 +158,8 @@ fn check_unused(directory: &Path) -> Result<(), LevelDbError> {
     let lock = fcntl_getlk(&file, &whole).map_err(|error| io_error("examine", &path)(error.into()))?;
     match lock {
         Some(Flock { pid, .. }) => {
-            let process = pid.map_or(0, |pid| pid.as_raw_nonzero().get());
+            // None of another container, negative of another host.
+            let process = pid.map(|pid| pid.as_raw_nonzero().get()).filter(|process| *process > 0);
             Err(LevelDbError::InUse { path: directory.to_owned(), process })
         }
         None => Ok(()),
