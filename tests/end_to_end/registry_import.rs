@@ -17,8 +17,8 @@ struct Sample {
 }
 
 impl Sample {
-    fn unpack(name: &str) -> Sample {
-        let directory = Directory::new(&format!("registry-import-{name}"));
+    fn unpack(test: &str, name: &str) -> Sample {
+        let directory = Directory::new(&format!("registry-{test}-{name}"));
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/replicated_log/samples").join(name);
         let file = std::io::BufReader::new(fs::File::open(path.with_extension("tar.xz")).unwrap());
         let mesos = directory.path().join("mesos");
@@ -80,7 +80,7 @@ fn serve(directory: &Directory) -> (Daemon, String) {
 #[test]
 fn a_log_of_mesos_becomes_the_registry_of_a_master() {
     for name in ["small", "compacted"] {
-        let sample = Sample::unpack(name);
+        let sample = Sample::unpack("import", name);
         let before = sample.files();
         assert_eq!(sample.export("mesos"), sample.shown, "{name}");
         let printed = sample.import().unwrap();
@@ -120,13 +120,13 @@ fn a_log_of_mesos_becomes_the_registry_of_a_master() {
 
 #[test]
 fn registries_are_shown_as_tables_and_as_json() {
-    let sample = Sample::unpack("small");
+    let sample = Sample::unpack("show", "small");
     let shown = sample.run(&["show", "mesos/replicated_log"]).unwrap();
     for line in [
         "the replicated log of Mesos: written at position 313, the last is 314",
-        "agents                 1      1 deactivated, 1 drained",
-        "weights                152",
-        "required capabilities  2      QUOTA_V2, AGENT_DRAINING",
+        "agents                      1  1 deactivated, 1 drained",
+        "weights                   152",
+        "required capabilities       2  QUOTA_V2, AGENT_DRAINING",
         "e6a241f4-5053-41e2-b09e-cce03e5d9245-S0  localhost  7351  deactivated, drained",
         "eng   cpus:2     cpus:2     2.5",
         "h9       10.0.0.9  draining  2030-01-01T00:00:00Z",
@@ -150,7 +150,7 @@ fn registries_are_shown_as_tables_and_as_json() {
 
 #[test]
 fn logs_that_are_damaged_or_too_few_are_refused() {
-    let sample = Sample::unpack("small");
+    let sample = Sample::unpack("refused", "small");
     let refused = |words: &[&str]| {
         let error = sample.run(&[&["import", "--from=mesos", "--work_dir=work"], words].concat()).unwrap_err();
         assert!(!sample.directory.path().join("work").exists(), "{error}");
