@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::key::position_of;
 use crate::leveldb::{LevelDbError, Torn};
-use crate::replica::position_of;
 use crate::state::StateError;
 
 /// Why a replicated log is refused.

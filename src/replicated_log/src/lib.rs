@@ -6,7 +6,9 @@
 #![forbid(unsafe_code)]
 
 mod error;
+mod key;
 mod leveldb;
+mod log;
 mod messages;
 mod quorum;
 mod replica;
@@ -99,7 +101,7 @@ pub fn read(directories: &[PathBuf], options: Options) -> Result<Recovered, LogE
     let states = replicas.iter().map(Replica::state).collect();
     let log = quorum::join(replicas, options.quorum)?;
     let last = log.last;
-    let mut variables = state::replay(log)?;
+    let mut variables = state::replay(log).map_err(|(position, source)| LogError::State { position, source })?;
     let written = variables.remove(REGISTRY).ok_or(LogError::NoRegistry { last })?;
     let fault = |source| LogError::State { position: written.position, source };
     let registry: Registry = protos::decode(&written.value).map_err(|source| fault(StateError::NoRegistry(source)))?;

@@ -10,17 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::error::LogError;
+use crate::log::{Log, Value};
 use crate::messages::Status;
-use crate::replica::{Replica, Slot, Value};
-
-/// The positions of a group's log.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Log {
-    /// The highest learned position.
-    pub(crate) last: u64,
-    /// What was not truncated, without a gap.
-    pub(crate) values: BTreeMap<u64, Value>,
-}
+use crate::replica::{Replica, Slot};
 
 /// Joins replicas. `quorum` is how many must vote; none: a majority of them.
 ///

@@ -9,26 +9,10 @@ use prost::Message;
 
 use crate::ReplicaState;
 use crate::error::LogError;
+use crate::key::{METADATA, number_of, position_of};
 use crate::leveldb::{self, LevelDbError, Torn};
+use crate::log::Value;
 use crate::messages::{Action, ActionType, Metadata, Record, RecordType, Status};
-
-/// The key of the metadata. Position p has the key p + 1, so that this one comes first.
-const METADATA: u64 = 0;
-/// The digits of a key at least.
-const DIGITS: usize = 10;
-
-/// What is chosen for a position.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Value {
-    /// Nothing.
-    Nop,
-    /// Something that was truncated before the replica could learn it.
-    Tombstone,
-    /// A change of the state store.
-    Append(Vec<u8>),
-    /// Positions before this one are removed.
-    Truncate(u64),
-}
 
 /// What a replica knows about a position.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,19 +90,6 @@ impl Replica {
             torn: self.torn.clone(),
         }
     }
-}
-
-/// The position of a key.
-pub(crate) fn position_of(key: &[u8]) -> Option<u64> {
-    number_of(key)?.checked_sub(1)
-}
-
-fn number_of(key: &[u8]) -> Option<u64> {
-    let text = str::from_utf8(key).ok()?;
-    let is_number = text.len() >= DIGITS && text.bytes().all(|byte| byte.is_ascii_digit());
-    let number = if is_number { text.parse().ok()? } else { return None };
-    // Each number has one key.
-    (format!("{number:010}") == text).then_some(number)
 }
 
 fn status_of(value: &[u8]) -> Option<Status> {

@@ -4,10 +4,8 @@ use std::collections::BTreeMap;
 
 use prost::Message;
 
-use crate::error::LogError;
+use crate::log::{Log, Value};
 use crate::messages::{Entry, Operation, OperationType, Stored};
-use crate::quorum::Log;
-use crate::replica::Value;
 use crate::svndiff::{self, DiffError};
 
 /// The most variables. A master has one.
@@ -57,12 +55,12 @@ pub(crate) struct Variable {
 /// Applies all positions of a log, in order.
 ///
 /// # Errors
-/// The position that cannot be applied.
-pub(crate) fn replay(log: Log) -> Result<BTreeMap<String, Variable>, LogError> {
+/// The position that cannot be applied, and why.
+pub(crate) fn replay(log: Log) -> Result<BTreeMap<String, Variable>, (u64, StateError)> {
     let mut variables = BTreeMap::new();
     for (position, value) in log.values {
         if let Value::Append(bytes) = value {
-            apply(&mut variables, position, &bytes).map_err(|source| LogError::State { position, source })?;
+            apply(&mut variables, position, &bytes).map_err(|error| (position, error))?;
         }
     }
     Ok(variables)
@@ -124,10 +122,7 @@ mod tests {
     fn replayed(operations: &[Operation]) -> Result<BTreeMap<String, Variable>, String> {
         let values = operations.iter().map(|operation| Value::Append(operation.encode_to_vec()));
         let values: BTreeMap<u64, Value> = (10..).zip(values).chain([(9_999, Value::Nop)]).collect();
-        replay(Log { last: 9_999, values }).map_err(|error| {
-            let source = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
-            format!("{error}: {source}")
-        })
+        replay(Log { last: 9_999, values }).map_err(|(position, error)| format!("{position}: {error}"))
     }
 
     #[test]
@@ -146,23 +141,14 @@ mod tests {
     #[test]
     fn what_cannot_be_applied_is_refused_with_its_position() {
         let refused = |operations: &[Operation]| replayed(operations).err().unwrap();
-        assert_eq!(
-            refused(&[diff("a", b"SVN\0")]),
-            "position 10 cannot be applied: it changes 'a', which no earlier position has written"
-        );
+        assert_eq!(refused(&[diff("a", b"SVN\0")]), "10: it changes 'a', which no earlier position has written");
         assert_eq!(
             refused(&[snapshot("a", b""), diff("a", b"SVN\x02")]),
-            "position 11 cannot be applied: the difference of 'a' cannot be applied"
+            "11: the difference of 'a' cannot be applied"
         );
-        assert_eq!(
-            refused(&[Operation::default()]),
-            "position 10 cannot be applied: it is no operation of a state store: its kind is unknown"
-        );
+        assert_eq!(refused(&[Operation::default()]), "10: it is no operation of a state store: its kind is unknown");
         let empty = Operation { r#type: Some(OperationType::Snapshot as i32), ..Operation::default() };
-        assert_eq!(
-            refused(&[empty]),
-            "position 10 cannot be applied: it is no operation of a state store: it has no entry"
-        );
+        assert_eq!(refused(&[empty]), "10: it is no operation of a state store: it has no entry");
         let many: Vec<Operation> = (0..=VARIABLES_MAX).map(|number| snapshot(&number.to_string(), b"")).collect();
         assert!(refused(&many).ends_with("there are more than 1000 variables"));
     }

@@ -17,9 +17,16 @@ fn place() -> tempfile::TempDir {
     tempfile::tempdir().unwrap()
 }
 
+/// Makes a directory with the manifest of these edits, without files of data.
+fn make(path: &Path, edits: Vec<Edit>) {
+    fs::write(path.join("CURRENT"), "MANIFEST-000002\n").unwrap();
+    fs::write(path.join("LOCK"), "").unwrap();
+    fs::write(path.join("MANIFEST-000002"), writer::manifest(edits)).unwrap();
+}
+
 /// A database with a log of these batches.
 fn with_log(path: &Path, batches: &[&[Change<'_>]]) {
-    writer::directory(path, vec![Edit::default().number(2, 3)]);
+    make(path, vec![Edit::default().number(2, 3)]);
     let mut next = 1;
     let mut records = Vec::new();
     for changes in batches {
@@ -34,7 +41,7 @@ fn with_table(path: &Path, kind: u8) {
     let keys: Vec<String> = (0..20).map(|number| format!("{number:010}")).collect();
     let entries: Vec<(u64, Change<'_>)> = (1..).zip(keys.iter().map(|key| (key.as_str(), Some(VALUE)))).collect();
     let table = writer::table(&entries, kind);
-    writer::directory(
+    make(
         path,
         vec![
             Edit::default().number(2, 3).add(1, 7),
@@ -163,7 +170,7 @@ fn a_log_that_ends_before_the_manifest_says_is_refused() {
     let directory = place();
     let path = directory.path();
     with_log(path, &[&[("a", Some(VALUE))], &[("b", Some(VALUE))]]);
-    writer::directory(path, vec![Edit::default().number(2, 3).number(4, 3)]);
+    make(path, vec![Edit::default().number(2, 3).number(4, 3)]);
     assert_eq!(
         error(path),
         "'D/MANIFEST-000002' is damaged at byte 0: it names change 3, but the last one in the tables and logs is 2: the \
@@ -200,7 +207,7 @@ fn another_order_of_keys_is_refused() {
     let directory = place();
     let path = directory.path();
     with_log(path, &[]);
-    writer::directory(path, vec![Edit::default().comparator("other")]);
+    make(path, vec![Edit::default().comparator("other")]);
     assert!(error(path).ends_with("the keys are in another order than Mesos's"));
 }
 

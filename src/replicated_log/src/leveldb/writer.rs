@@ -1,8 +1,5 @@
 //! Writes LevelDB files for tests, byte by byte as the format says.
 
-use std::fs;
-use std::path::Path;
-
 const BLOCK: usize = 32 << 10;
 const MAGIC: u64 = 0xdb47_7524_8b80_fb57;
 
@@ -167,12 +164,8 @@ impl Edit {
     }
 }
 
-/// A directory with the manifest of these edits, without files of data.
-pub(crate) fn directory(path: &Path, edits: Vec<Edit>) {
-    fs::create_dir_all(path).unwrap();
-    fs::write(path.join("CURRENT"), "MANIFEST-000002\n").unwrap();
-    fs::write(path.join("LOCK"), "").unwrap();
+/// A manifest of these edits.
+pub(crate) fn manifest(edits: Vec<Edit>) -> Vec<u8> {
     let first = Edit::default().comparator("leveldb.BytewiseComparator");
-    let edits: Vec<Vec<u8>> = [first].into_iter().chain(edits).map(|edit| edit.0).collect();
-    fs::write(path.join("MANIFEST-000002"), records(&edits)).unwrap();
+    records(&[first].into_iter().chain(edits).map(|edit| edit.0).collect::<Vec<_>>())
 }
