@@ -14,6 +14,8 @@ mod quorum;
 mod replica;
 mod state;
 mod svndiff;
+#[cfg(test)]
+mod tests;
 
 use std::path::{Path, PathBuf};
 
