@@ -38,6 +38,7 @@ mod one_agent;
 mod operate;
 mod origins;
 mod package;
+mod peers;
 mod perf;
 mod ports;
 mod process;

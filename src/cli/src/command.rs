@@ -67,6 +67,9 @@ enum Command {
     /// Schedule machines for maintenance, take them down and bring them up
     #[command(subcommand)]
     Maintenance(operate::maintenance::Action),
+    /// Show, add and remove the masters of a group without ZooKeeper
+    #[command(subcommand)]
+    Masters(operate::masters::Action),
     /// Print the events of a cluster as they happen
     Events(read::events::Args),
     /// Show and set how much the master or an agent logs
@@ -170,6 +173,7 @@ impl Cli {
             Command::Reservations(args) => operate::reserve::list(&args),
             Command::Volumes(args) => operate::volumes::run(args),
             Command::Maintenance(action) => action.run(),
+            Command::Masters(action) => action.run(),
             Command::Events(args) => read::events::run(&args),
             Command::LogLevel(args) => operate::log_level::run(&args),
             Command::Policies(args) => operate::policies::run(args),

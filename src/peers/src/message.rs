@@ -90,6 +90,8 @@ pub(crate) struct Hello {
     pub peers: Vec<String>,
     /// The number of the sender's configuration.
     pub configuration: Option<u32>,
+    /// The sender brings a registry into the group that it forms.
+    pub brings_registry: bool,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -154,7 +156,12 @@ mod tests {
     use super::*;
 
     fn message() -> Envelope {
-        let hello = Hello { disk: 7, peers: vec!["a:1".to_owned(), "b:2".to_owned()], configuration: None };
+        let hello = Hello {
+            disk: 7,
+            peers: vec!["a:1".to_owned(), "b:2".to_owned()],
+            configuration: None,
+            brings_registry: false,
+        };
         Envelope {
             cluster: None,
             from: "a:1".to_owned(),

@@ -8,6 +8,7 @@ mod find;
 pub mod frameworks;
 pub mod log_level;
 pub mod maintenance;
+pub mod masters;
 pub mod policies;
 pub mod quota;
 pub mod reserve;

@@ -129,11 +129,7 @@ impl RegistryStore for GroupRegistry {
 ///
 /// # Errors
 /// One of them cannot be read or written.
-pub(super) fn adopt(
-    (group, place): (&mut dyn RegistryStore, &str),
-    file: &Path,
-    accepted: Option<u64>,
-) -> anyhow::Result<()> {
+pub(super) fn adopt(group: &mut dyn RegistryStore, file: &Path, accepted: Option<u64>) -> anyhow::Result<()> {
     let kept = file.with_extension("moved");
     // Each leader writes its own entry before it does anything else.
     if group.load()?.master.is_some() || !FileRegistry::is_at(file) {
@@ -148,7 +144,7 @@ pub(super) fn adopt(
     }
     FileRegistry::rename(file, &kept)?;
     tracing::info!(
-        "the registry of {} is in {place} from now on; what was there is kept in {}",
+        "the registry of {} is in {PLACE} from now on; what was there is kept in {}",
         file.display(),
         kept.display()
     );
@@ -171,17 +167,17 @@ mod tests {
             mesos::internal::registry::Weight { info: mesos::WeightInfo { role: Some("r".into()), weight: 2.0 } };
         let left = Registry { master: Some(master), weights: vec![weights], ..Registry::default() };
         let mut group = MemoryRegistry::default();
-        adopt((&mut group, PLACE), &path, None).unwrap();
+        adopt(&mut group, &path, None).unwrap();
         assert_eq!(group.load().unwrap(), MemoryRegistry::default().load().unwrap(), "there is no file");
         FileRegistry::open(&path, None).unwrap().commit(&store::changes(&Registry::default(), &left)).unwrap();
 
         let mut used = MemoryRegistry::default();
         let own = Registry { master: left.master.clone(), ..Registry::default() };
         used.commit(&store::changes(&Registry::default(), &own)).unwrap();
-        adopt((&mut used, PLACE), &path, None).unwrap();
+        adopt(&mut used, &path, None).unwrap();
         assert!(used.load().unwrap().weights.is_empty() && path.exists(), "the group has a registry");
 
-        adopt((&mut group, PLACE), &path, None).unwrap();
+        adopt(&mut group, &path, None).unwrap();
         let adopted = group.load().unwrap();
         assert_eq!((adopted.weights, adopted.master), (left.weights, None));
         assert!(!FileRegistry::is_at(&path) && directory.path().join("registry.moved").exists());
@@ -196,10 +192,10 @@ mod tests {
         FileRegistry::open(&path, None).unwrap().commit(&[Update::weight(&weight)]).unwrap();
         std::fs::remove_file(&path).unwrap();
         let mut group = MemoryRegistry::default();
-        let error = adopt((&mut group, PLACE), &path, None).unwrap_err();
+        let error = adopt(&mut group, &path, None).unwrap_err();
         assert!(error.to_string().contains("start once with --registry_accept_loss=1"), "{error}");
         assert!(FileRegistry::is_at(&path));
-        adopt((&mut group, PLACE), &path, Some(1)).unwrap();
+        adopt(&mut group, &path, Some(1)).unwrap();
         assert!(!FileRegistry::is_at(&path));
     }
 
@@ -209,7 +205,7 @@ mod tests {
         let (path, moved) = (directory.path().join("registry.redb"), directory.path().join("registry.moved"));
         drop(FileRegistry::open(&path, None).unwrap());
         std::fs::rename(&path, &moved).unwrap();
-        adopt((&mut MemoryRegistry::default(), PLACE), &path, None).unwrap();
+        adopt(&mut MemoryRegistry::default(), &path, None).unwrap();
         assert!(!FileRegistry::is_at(&path));
         FileRegistry::open(&moved, None).unwrap();
     }

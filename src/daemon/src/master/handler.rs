@@ -3,7 +3,7 @@
 //! What an endpoint answers is in the file of its name.
 
 use std::cell::RefCell;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use authorizer::Action;
 use base::Time;
@@ -17,9 +17,10 @@ use super::authentication::Authentication;
 use super::documents::Documents;
 use super::election::Standby;
 use super::outputs::{Live, Outcome, Shell};
+use super::peers::Peers;
 use super::views::pieces::Pieces;
 use super::views::sight::Sight;
-use super::{Parts, explain, legacy, metrics, operator_api, scheduler_api, views};
+use super::{Parts, explain, legacy, metrics, operator_api, own_calls, scheduler_api, views};
 use crate::acls::{self, Asker};
 use crate::audit;
 use crate::common::{self, Common, Shared};
@@ -71,6 +72,8 @@ pub(super) struct Handler {
     closed: Vec<Route>,
     /// Who leads, if it is not this master.
     pub(super) standby: Option<Arc<Standby>>,
+    /// This master's member of a group of peers.
+    pub(super) peers: Arc<OnceLock<Peers>>,
 }
 
 impl Handler {
@@ -101,6 +104,7 @@ impl Handler {
             pieces: Arc::default(),
             routes,
             standby,
+            peers: parts.peers.clone(),
         }
     }
 
@@ -143,6 +147,10 @@ impl Handler {
             return match route {
                 Route::Redirect if !rest.is_empty() => Response::not_found(),
                 Route::Redirect => standby.redirect(None),
+                // The masters are wanted above all while none leads.
+                Route::Operator if own_calls::is_answered_by_all(request) => {
+                    operator_api::answer(self, request, Asker::new(self.shell.authorizer.clone(), principal)).await
+                }
                 _ => standby.redirect(Some(request)),
             };
         }

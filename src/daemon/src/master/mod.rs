@@ -11,6 +11,7 @@ mod fairness;
 mod group_registry;
 mod handler;
 mod legacy;
+mod masters;
 mod metrics;
 mod operator_api;
 mod outputs;
@@ -30,7 +31,7 @@ mod whitelist;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use anyhow::Context;
 use base::{Pid, Time};
@@ -84,6 +85,8 @@ struct Parts {
     pid: Pid,
     clock: Clock,
     started: Time,
+    /// Set once this master takes part in a group of peers.
+    peers: Arc<OnceLock<Peers>>,
 }
 
 /// A core with all that belongs to it.
@@ -138,10 +141,12 @@ pub async fn start(mut given: Flags, log_level: Arc<LogLevel>) -> anyhow::Result
     common.attach_log("/master/log");
     let audit = common.audit.clone();
     let clock = Clock::start();
-    let parts = Parts { common, flags, info, pid, clock, started: clock.now() };
+    let parts = Parts { common, flags, info, pid, clock, started: clock.now(), peers: Arc::default() };
     let served = parts.serve(registry, group.is_some().then(|| standby.clone()))?;
     let election = group.map(|group| Election::enter(group, &parts)).transpose()?;
     let peers = election.as_ref().and_then(Election::peers).cloned();
+    // It is set once, here.
+    peers.iter().for_each(|peers| drop(parts.peers.set(peers.clone())));
     let switch = Arc::new(Switch::new(served.handler.clone(), peers.clone()));
     let server = server.serve(switch.clone(), switch.clone());
     let core = match election {

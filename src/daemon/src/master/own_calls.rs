@@ -17,9 +17,10 @@ use wire::negotiate::{Encoding, accepted_encoding};
 
 use super::handler::Handler;
 use super::outputs::Live;
+use super::peers::Wish;
 use super::scheduler_api::respond_or_fail;
 use super::views::sight::Sight;
-use super::{explain, fairness};
+use super::{explain, fairness, masters};
 use crate::acls::{self, Asker};
 use crate::audit::{self, Asked, Target};
 
@@ -31,6 +32,10 @@ pub(super) enum Own {
     GetFairness,
     Explain,
     KillTask,
+    GetMasters,
+    AddMaster,
+    RemoveMaster,
+    TransferLeadership,
 }
 
 impl Own {
@@ -42,6 +47,10 @@ impl Own {
             "GET_FAIRNESS" => Own::GetFairness,
             "EXPLAIN" => Own::Explain,
             "KILL_TASK" => Own::KillTask,
+            "GET_MASTERS" => Own::GetMasters,
+            "ADD_MASTER" => Own::AddMaster,
+            "REMOVE_MASTER" => Own::RemoveMaster,
+            "TRANSFER_LEADERSHIP" => Own::TransferLeadership,
             _ => return None,
         })
     }
@@ -64,6 +73,11 @@ pub(super) fn find(request: &Request) -> Option<(Own, Value)> {
     let named: Named = serde_json::from_slice(body).ok()?;
     let own = Own::of(&named.r#type?)?;
     Some((own, serde_json::from_slice(body).ok()?))
+}
+
+/// Whether a master answers that does not lead, too.
+pub(super) fn is_answered_by_all(request: &Request) -> bool {
+    find(request).is_some_and(|(own, _)| own == Own::GetMasters)
 }
 
 pub(super) async fn answer(handler: &Handler, request: &Request, own: Own, mut call: Value, asker: Asker) -> Response {
@@ -105,6 +119,10 @@ pub(super) async fn answer(handler: &Handler, request: &Request, own: Own, mut c
                 Err(why) => Response::bad_request(why.to_string()),
             }
         }
+        Own::GetMasters => masters::show(handler).await,
+        Own::AddMaster => masters::change(handler, &call["add_master"], Wish::Add).await,
+        Own::RemoveMaster => masters::change(handler, &call["remove_master"], Wish::Remove).await,
+        Own::TransferLeadership => masters::transfer(handler, &call["transfer_leadership"]).await,
         Own::KillTask => match kill(&call["kill_task"]) {
             Ok(kill) => {
                 let kill = Box::new(kill);
@@ -126,7 +144,10 @@ pub(super) async fn answer(handler: &Handler, request: &Request, own: Own, mut c
 /// The change that a call asks for; none if it reads.
 fn asked(own: Own, call: &Value) -> Option<Asked> {
     match own {
-        Own::GetPolicies | Own::GetFairness | Own::Explain => None,
+        Own::GetPolicies | Own::GetFairness | Own::Explain | Own::GetMasters => None,
+        Own::AddMaster => Some(asked_of_master("ADD_MASTER", &call["add_master"])),
+        Own::RemoveMaster => Some(asked_of_master("REMOVE_MASTER", &call["remove_master"])),
+        Own::TransferLeadership => Some(asked_of_master("TRANSFER_LEADERSHIP", &call["transfer_leadership"])),
         Own::UpdatePolicies => Some(Asked::new("UPDATE_POLICIES", Target::default())),
         Own::KillTask => {
             let id = |field: &str| call["kill_task"][field]["value"].as_str().unwrap_or_default();
@@ -134,6 +155,10 @@ fn asked(own: Own, call: &Value) -> Option<Asked> {
             Some(Asked::new("KILL_TASK", target))
         }
     }
+}
+
+fn asked_of_master(name: &'static str, call: &Value) -> Asked {
+    Asked::new(name, Target::default().with("master", call["address"].as_str().unwrap_or_default()))
 }
 
 /// Authorizes a call. Those that read show all frameworks and roles, and cannot leave some out; policies are authorized
@@ -144,6 +169,9 @@ fn asked(own: Own, call: &Value) -> Option<Asked> {
 fn must(own: Own, asker: Asker) -> Result<(), Box<Response>> {
     match own {
         Own::UpdatePolicies => asker.must_all(Action::UpdateWeight),
+        Own::GetMasters => asker.must_all(Action::ViewFlags),
+        // A change of the masters is maintenance of their machines.
+        Own::AddMaster | Own::RemoveMaster | Own::TransferLeadership => asker.must_all(Action::StartMaintenance),
         // The core knows whose framework it is, and authorizes it.
         Own::KillTask => Ok(()),
         Own::GetPolicies | Own::GetFairness | Own::Explain => match Sight::of(asker).is_wide() {
@@ -180,6 +208,6 @@ async fn update(handler: &Handler, policies: Policies) -> Response {
     respond_or_fail(handler.decide(|request| Input::UpdatePolicies { request, policies }).await)
 }
 
-fn reply(kind: &str, field: &str, value: Value) -> Response {
+pub(super) fn reply(kind: &str, field: &str, value: Value) -> Response {
     Response::ok_json(json!({ "type": kind, field: value }).to_string())
 }

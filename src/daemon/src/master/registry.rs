@@ -33,15 +33,6 @@ pub(super) enum Place {
     Peers(Peers),
 }
 
-impl Place {
-    fn name(&self) -> &'static str {
-        match self {
-            Place::ZooKeeper(_) => "ZooKeeper",
-            Place::Peers(_) => "the group of masters",
-        }
-    }
-}
-
 /// A store and what the operations need to know of it.
 pub(super) struct RegistryStore {
     store: Box<dyn store::RegistryStore>,
@@ -79,18 +70,21 @@ impl RegistryStore {
             ("in_memory", _) => Box::new(MemoryRegistry::default()),
             ("replicated_log", Some(place)) => {
                 let limits = Limits { fetch: flags.registry_fetch_timeout, store: flags.registry_store_timeout };
-                let name = place.name();
-                let opened: Result<Box<dyn store::RegistryStore>, StoreError> = match place {
-                    Place::ZooKeeper(claim) => GroupRegistry::open(claim, limits).map(|group| Box::new(group) as _),
-                    Place::Peers(peers) => PeersRegistry::open(peers).map(|group| Box::new(group) as _),
-                };
-                let mut group = opened.context("the registry cannot be opened")?;
-                if let Some(work_dir) = work_dir {
-                    let path = registry_file::path(work_dir);
-                    adopt((&mut *group, name), &path, flags.registry_accept_loss)
-                        .context("the registry cannot be taken over")?;
+                match place {
+                    Place::Peers(peers) => {
+                        Box::new(PeersRegistry::open(peers).context("the registry cannot be opened")?)
+                    }
+                    Place::ZooKeeper(claim) => {
+                        let opened = GroupRegistry::open(claim, limits);
+                        let mut group = opened.context("the registry cannot be opened")?;
+                        if let Some(work_dir) = work_dir {
+                            let path = registry_file::path(work_dir);
+                            adopt(&mut group, &path, flags.registry_accept_loss)
+                                .context("the registry cannot be taken over")?;
+                        }
+                        Box::new(group)
+                    }
                 }
-                group
             }
             ("replicated_log", None) => {
                 let missing = FlagError::Missing { name: "work_dir", why: " with --registry=replicated_log" };

@@ -15,8 +15,8 @@ use crate::message::{Body, Hello, Welcome};
 /// What a master knows that is no member.
 #[derive(Debug, Default)]
 pub(super) struct Forming {
-    /// The disks of the others of `--peers`.
-    disks: BTreeMap<String, u64>,
+    /// The disks of the others of `--peers`, and whether they bring a registry.
+    disks: BTreeMap<String, (u64, bool)>,
     /// The members of a group that this master does not belong to.
     others: Option<Configuration>,
 }
@@ -61,7 +61,7 @@ impl Peer {
                     self.output.notes.push(Note::UnequalPeers { address: from, theirs, ours });
                     return;
                 }
-                forming.disks.insert(from, hello.disk);
+                forming.disks.insert(from, (hello.disk, hello.brings_registry));
                 self.form(now);
             }
             Phase::Inside(member) => {
@@ -91,16 +91,31 @@ impl Peer {
     /// Forms the group when all others are known.
     fn form(&mut self, now: Time) {
         let Phase::Outside(forming) = &self.phase else { return };
+        let own = (self.disk, self.settings.registry.is_some());
         let known = |peer: &String| match *peer == self.settings.address {
-            true => Some((peer.clone(), self.disk)),
-            false => forming.disks.get(peer).map(|disk| (peer.clone(), *disk)),
+            true => Some((peer.clone(), own)),
+            false => forming.disks.get(peer).map(|known| (peer.clone(), *known)),
         };
-        let Some(disks) = self.settings.peers.iter().map(known).collect::<Option<Vec<_>>>() else { return };
+        let Some(known) = self.settings.peers.iter().map(known).collect::<Option<Vec<_>>>() else { return };
+        let bringing: Vec<&str> = known.iter().filter(|(_, (_, brings))| *brings).map(|(peer, _)| &**peer).collect();
+        match bringing.len() {
+            // All derive the same group.
+            0 => {}
+            // The others cannot form it: they do not know the registry.
+            1 if own.1 => {}
+            1 => return,
+            _ => {
+                self.output.notes.push(Note::SeveralRegistries(bringing.join(" and ")));
+                return;
+            }
+        }
         // The others may not know of this master yet, and hear nothing of a member but answers.
         self.say_hello();
-        let (configuration, cluster) = Configuration::first(disks);
+        let (configuration, cluster) =
+            Configuration::first(known.into_iter().map(|(peer, (disk, _))| (peer, disk)).collect());
         self.cluster = Some(cluster);
-        self.enter(configuration, State::default(), 0, now);
+        let entries = self.settings.registry.take().unwrap_or_default();
+        self.enter(configuration, State { entries, ..State::default() }, 0, now);
     }
 
     /// A member lets this master in, or knows more than this member.

@@ -8,7 +8,7 @@ mod forming;
 mod member;
 mod members;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use base::Time;
@@ -38,6 +38,8 @@ pub struct Settings {
     pub secret: Option<Secret>,
     /// The `MasterInfo` of this master, as JSON, for the others.
     pub info: Vec<u8>,
+    /// The entries of a registry, with which the group begins if it forms now. One master has such a registry at most.
+    pub registry: Option<BTreeMap<String, Vec<u8>>>,
 }
 
 impl Settings {
@@ -98,6 +100,9 @@ pub enum Note {
         /// Ours.
         ours: String,
     },
+    /// Which registry is the group's, if there are two?
+    #[error("{0} have a registry each: keep one, and move the file 'registry.redb' of the others away")]
+    SeveralRegistries(String),
     /// A member of another group has sent something.
     #[error("the master at {0} belongs to another group: its messages are ignored")]
     Foreign(String),
@@ -388,7 +393,8 @@ impl Peer {
         let mut peers = self.settings.peers.clone();
         peers.sort();
         let configuration = self.members().map(|(configuration, _)| configuration.number);
-        Body::Hello(Hello { disk: self.disk, peers, configuration })
+        let brings_registry = self.settings.registry.is_some();
+        Body::Hello(Hello { disk: self.disk, peers, configuration, brings_registry })
     }
 
     fn greet(&mut self, to: String) {

@@ -156,3 +156,22 @@ fn partitions_leave_a_leader_that_reaches_a_majority() {
     assert!(world.leader().is_some_and(|next| next != leader));
     world.settle_down();
 }
+
+#[test]
+fn a_registry_is_brought_into_a_new_group() {
+    for seed in 0..20 {
+        let mut world = World::new(seed, 3, None);
+        world.bring((seed % 3) as usize, "old");
+        world.run(LEASE * 3);
+        assert!(world.leader().is_some());
+        (0..3).for_each(|index| assert_eq!(world.keys(index), ["old"]));
+        world.settle_down();
+    }
+    // Two registries are one too many.
+    let mut world = World::new(1, 3, None);
+    world.bring(0, "old");
+    world.bring(1, "older");
+    world.run(LEASE * 3);
+    assert_eq!(world.leader(), None);
+    assert_eq!(world.standing(0), Some(Standing::Forming { missing: Vec::new() }));
+}

@@ -50,6 +50,8 @@ struct Master {
     backlog: Vec<Vec<u8>>,
     /// What is written with the next change that must be durable.
     late: Vec<LogChange>,
+    /// What it brings into a new group.
+    registry: Option<BTreeMap<String, Vec<u8>>>,
 }
 
 impl Master {
@@ -123,6 +125,17 @@ impl World {
         world
     }
 
+    /// A master has a registry before it starts.
+    pub fn bring(&mut self, index: usize, key: &str) {
+        self.masters[index].registry = Some(BTreeMap::from([(key.to_owned(), vec![1])]));
+    }
+
+    /// The keys of the registry that a member knows.
+    pub fn keys(&self, index: usize) -> Vec<String> {
+        let state = self.masters[index].peer.as_ref().and_then(Peer::state);
+        state.map(|state| state.entries.keys().cloned().collect()).unwrap_or_default()
+    }
+
     /// Another master, with an empty disk.
     pub fn add(&mut self, address: &str) {
         self.masters.push(Master {
@@ -134,6 +147,7 @@ impl World {
             waiting: BTreeMap::new(),
             backlog: Vec::new(),
             late: Vec::new(),
+            registry: None,
         });
         let index = self.masters.len() - 1;
         self.after(Duration::ZERO, Event::Start(index));
@@ -225,6 +239,7 @@ impl World {
             lease: LEASE,
             secret: None,
             info: self.masters[index].address.clone().into_bytes(),
+            registry: self.masters[index].registry.clone(),
         };
         self.masters[index].peer = Some(Peer::start(settings, stored, self.now));
         if first {

@@ -2,6 +2,7 @@
 //!
 //! What members do is decided by the crate `peers`.
 
+mod adopt;
 mod names;
 mod registry;
 mod thread;
@@ -20,6 +21,7 @@ use serde_json::Value;
 use tokio::sync::{oneshot, watch};
 use wire::libprocess::Network;
 
+use super::registry_file;
 use crate::flags::FlagError;
 use crate::flags::master::StateFlags;
 use crate::secrets;
@@ -47,7 +49,8 @@ pub(super) struct GroupFlags {
     own: Option<String>,
     lease: Duration,
     secret: Option<Secret>,
-    directory: PathBuf,
+    work_dir: PathBuf,
+    accepted_loss: Option<u64>,
 }
 
 /// Reads `--peers` and what belongs to it; none without it.
@@ -94,7 +97,8 @@ pub(super) fn flags(flags: &StateFlags) -> Result<Option<GroupFlags>, FlagError>
         own: flags.peer_address.clone(),
         lease: flags.peer_timeout,
         secret: secret.map(Secret::new),
-        directory: work_dir.join(DIRECTORY),
+        work_dir: work_dir.to_owned(),
+        accepted_loss: flags.registry_accept_loss,
     }))
 }
 
@@ -184,7 +188,7 @@ impl Peers {
         limit: Duration,
     ) -> anyhow::Result<Peers> {
         let address = flags.own(pid, hostname)?;
-        let (journal, stored) = open(&flags.directory)?;
+        let (journal, stored) = open(&flags.work_dir.join(DIRECTORY))?;
         if journal.torn() > 0 {
             tracing::info!(
                 "{} bytes at the end of the group's journal were cut off by a crash: nobody relied on them",
@@ -197,13 +201,18 @@ impl Peers {
             lease: flags.lease,
             secret: flags.secret.clone(),
             info: info.into_bytes(),
+            registry: match stored.configuration {
+                None => adopt::read(&flags.work_dir, flags.accepted_loss)?,
+                Some(_) => None,
+            },
         };
         let (jobs, todo) = mpsc::sync_channel(WAITING_MAX);
         let (sender, seen) = watch::channel(Seen::default());
         let lease = Arc::new(Lease::new());
         let outgoing = names::Outgoing::new(network, Pid::new(PROCESS, pid.address()));
         tracing::info!("this master is {address} in the group {}", flags.addresses.join(","));
-        thread::start(settings, (journal, stored), todo, (sender, lease.clone()), outgoing)?;
+        let file = registry_file::path(&flags.work_dir);
+        thread::start((settings, file), (journal, stored), todo, (sender, lease.clone()), outgoing)?;
         Ok(Peers { jobs, seen, lease, limit })
     }
 

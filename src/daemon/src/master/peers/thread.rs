@@ -3,6 +3,7 @@
 //! First records are made durable, then messages are sent, then others see what has changed.
 
 use std::collections::VecDeque;
+use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
@@ -13,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::names::Outgoing;
-use super::{Job, Seen, Wish};
+use super::{Job, Seen, Wish, adopt};
 
 /// Jobs that are handled before the core's output is looked at: they share one write to the disk.
 const TOGETHER: usize = 256;
@@ -28,11 +29,13 @@ struct Member {
     /// Writes that are not decided, with their callers.
     waiting: VecDeque<(u64, mpsc::SyncSender<Result<(), ChangeError>>)>,
     standing: Option<Standing>,
+    /// The registry of a master without a group.
+    file: PathBuf,
 }
 
 /// Starts the thread. It ends when there are no callers any more, or the disk refuses.
 pub(super) fn start(
-    settings: Settings,
+    (settings, file): (Settings, PathBuf),
     (journal, stored): (Journal, Stored),
     todo: mpsc::Receiver<Job>,
     (sender, lease): (watch::Sender<Seen>, Arc<Lease>),
@@ -42,7 +45,7 @@ pub(super) fn start(
         let (origin, interval) = (Instant::now(), settings.interval());
         let peer = Peer::start(settings, stored, Time::EPOCH);
         let waiting = VecDeque::new();
-        let mut member = Member { peer, journal, origin, sender, lease, outgoing, waiting, standing: None };
+        let mut member = Member { peer, journal, origin, sender, lease, outgoing, waiting, standing: None, file };
         if let Err(why) = member.run(&todo, interval) {
             member.lease.end_at(member.origin);
             member.sender.send_modify(|seen| seen.failed = Some(why));
@@ -151,6 +154,7 @@ impl Member {
         let standing = self.peer.standing();
         if self.standing.as_ref() != Some(&standing) {
             match &standing {
+                Standing::Forming { missing } if missing.is_empty() => {}
                 Standing::Forming { missing } => {
                     tracing::info!("waiting for {} to form the group", missing.join(","));
                 }
@@ -165,7 +169,7 @@ impl Member {
                          directory and run 'tepui masters add'"
                     ));
                 }
-                Standing::Member => {}
+                Standing::Member => adopt::put_away(&self.file),
             }
             self.standing = Some(standing);
         }
@@ -202,11 +206,17 @@ impl Member {
         };
         let reached = self.peer.reached();
         let members = configuration.members.iter().map(|member| {
+            // Only the leader asks all others.
+            let answers = match leader {
+                _ if member.number == own => Some(true),
+                Some(leader) if leader == own => Some(reached.contains(&member.number)),
+                _ => None,
+            };
             json!({
                 "address": member.address,
                 "number": member.number,
                 "leads": Some(member.number) == leader,
-                "answers": member.number == own || reached.contains(&member.number),
+                "answers": answers,
             })
         });
         json!({

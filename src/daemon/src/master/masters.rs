@@ -1,0 +1,60 @@
+//! Calls about the group of masters (`--peers`): who they are, and changes of them.
+
+use ::peers::ChangeError;
+use serde_json::Value;
+use wire::http::{Response, StatusCode};
+
+use super::handler::Handler;
+use super::own_calls::reply;
+use super::peers::{Peers, Wish, address_of};
+
+/// The handle of this master's member of the group.
+fn group(handler: &Handler) -> Result<&Peers, Box<Response>> {
+    let why = "This master has no group: it was started without --peers";
+    handler.peers.get().ok_or_else(|| Box::new(Response::text(StatusCode::CONFLICT, why)))
+}
+
+/// GET_MASTERS. Any master answers it, with what it knows.
+pub(super) async fn show(handler: &Handler) -> Response {
+    match group(handler) {
+        Ok(peers) => match peers.status().await {
+            Some(status) => reply("GET_MASTERS", "get_masters", status),
+            None => Response::text(StatusCode::SERVICE_UNAVAILABLE, "This master is ending"),
+        },
+        Err(refusal) => *refusal,
+    }
+}
+
+/// ADD_MASTER and REMOVE_MASTER.
+pub(super) async fn change(handler: &Handler, call: &Value, wish: impl FnOnce(String) -> Wish) -> Response {
+    match call["address"].as_str() {
+        Some(address) => match address_of(address) {
+            Ok(address) => carry_out(handler, wish(address)).await,
+            Err(why) => Response::bad_request(format!("Invalid 'address': '{address}' {why}")),
+        },
+        None => Response::bad_request("Expecting 'address' to be present"),
+    }
+}
+
+/// TRANSFER_LEADERSHIP, to an address or to any other master.
+pub(super) async fn transfer(handler: &Handler, call: &Value) -> Response {
+    let address = match call["address"].as_str().map(address_of).transpose() {
+        Ok(address) => address,
+        Err(why) => return Response::bad_request(format!("Invalid 'address': it {why}")),
+    };
+    carry_out(handler, Wish::HandOver(address)).await
+}
+
+async fn carry_out(handler: &Handler, wish: Wish) -> Response {
+    let peers = match group(handler) {
+        Ok(peers) => peers,
+        Err(refusal) => return *refusal,
+    };
+    match peers.change(wish).await {
+        Ok(()) => Response::text(StatusCode::ACCEPTED, ""),
+        Err(why @ (ChangeError::NotLeading | ChangeError::UnderWay)) => {
+            Response::text(StatusCode::SERVICE_UNAVAILABLE, why.to_string())
+        }
+        Err(why) => Response::text(StatusCode::CONFLICT, why.to_string()),
+    }
+}

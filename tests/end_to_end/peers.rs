@@ -1,0 +1,308 @@
+//! Masters that need no ZooKeeper: they elect their leader and keep the registry by themselves.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::support::{Daemon, Directory, call, free_port, request, tepui, until, wait_for};
+
+struct Group {
+    directory: Directory,
+    ports: Vec<u16>,
+    /// The same index as the port's.
+    masters: Vec<Option<Daemon>>,
+}
+
+impl Group {
+    fn new(name: &str, count: usize) -> Group {
+        let ports = (0..count).map(|_| free_port()).collect();
+        let directory = Directory::new(name);
+        let mut group = Group { directory, ports, masters: Vec::new() };
+        for index in 0..count {
+            group.masters.push(None);
+            group.start(index);
+        }
+        group
+    }
+
+    fn address(&self, index: usize) -> String {
+        format!("127.0.0.1:{}", self.ports[index])
+    }
+
+    fn peers(&self) -> String {
+        (0..self.ports.len()).map(|index| self.address(index)).collect::<Vec<_>>().join(",")
+    }
+
+    fn start(&mut self, index: usize) {
+        let peers = self.peers();
+        self.start_with(index, &peers, &[]);
+    }
+
+    fn start_with(&mut self, index: usize, peers: &str, more: &[&str]) {
+        let mut words = vec![
+            "master".to_owned(),
+            "--ip=127.0.0.1".to_owned(),
+            "--hostname=127.0.0.1".to_owned(),
+            format!("--port={}", self.ports[index]),
+            format!("--work_dir={}", self.directory.join(&format!("m{index}"))),
+            format!("--peers={peers}"),
+        ];
+        words.extend(more.iter().map(|word| (*word).to_owned()));
+        let log = self.directory.path().join(format!("m{index}.log"));
+        self.masters[index] = Some(Daemon::start(&log, &words, &[]));
+    }
+
+    fn log(&self, index: usize) -> String {
+        std::fs::read_to_string(self.directory.path().join(format!("m{index}.log"))).unwrap_or_default()
+    }
+
+    fn leads(&self, index: usize) -> bool {
+        let address = self.address(index);
+        call(&address, "GET", "/state").is_some_and(|state| state["leader"] == format!("master@{address}"))
+    }
+
+    fn leader(&self) -> usize {
+        let running = || (0..self.masters.len()).filter(|index| self.masters[*index].is_some());
+        wait_for("a master leads", || running().find(|index| self.leads(*index)))
+    }
+
+    fn follows(&self, follower: usize, leader: usize) -> bool {
+        let redirect = request(&self.address(follower), "GET", "/redirect", "").unwrap_or_default();
+        redirect.contains(&format!("//{}", self.address(leader)))
+    }
+
+    fn kill(&mut self, index: usize) {
+        let mut master = self.masters[index].take().expect("it runs");
+        master.signal("-KILL");
+        until("it has ended", || master.ended());
+    }
+
+    fn set_weight(&self, leader: usize, weight: &str) {
+        let body = format!(r#"[{{"role": "r", "weight": {weight}}}]"#);
+        let answer = request(&self.address(leader), "PUT", "/weights", &body).unwrap_or_default();
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+
+    fn weight(&self, leader: usize) -> Option<f64> {
+        call(&self.address(leader), "GET", "/weights")?[0]["weight"].as_f64()
+    }
+
+    fn command(&self, words: &[&str]) -> (bool, String) {
+        let output = tepui().args(words).arg(format!("--master={}", self.peers())).output().unwrap();
+        let said = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap()).concat();
+        (output.status.success(), said)
+    }
+}
+
+#[test]
+fn the_registry_outlives_each_leader() {
+    let mut group = Group::new("peers-kill", 3);
+    let first = group.leader();
+    group.set_weight(first, "2");
+    group.kill(first);
+    let killed = Instant::now();
+    let second = group.leader();
+    println!("another master leads after {:?}", killed.elapsed());
+    assert_eq!(group.weight(second), Some(2.0));
+    group.set_weight(second, "3");
+    group.start(first);
+    until("the first master follows", || group.follows(first, second));
+    // All at once, without a moment to write anything.
+    (0..3).for_each(|index| group.kill(index));
+    (0..3).for_each(|index| group.start(index));
+    let third = group.leader();
+    assert_eq!(group.weight(third), Some(3.0));
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a lease is over when real time has passed")]
+fn a_leader_that_was_stopped_does_not_answer_any_more() {
+    let mut group = Group::new("peers-stopped", 3);
+    let first = group.leader();
+    let stopped = group.masters[first].take().unwrap();
+    stopped.signal("-STOP");
+    let address = group.address(first);
+    let asked = std::thread::spawn(move || request(&address, "GET", "/state", ""));
+    let second = group.leader();
+    group.set_weight(second, "2");
+    stopped.signal("-CONT");
+    let answer = asked.join().unwrap().unwrap_or_default();
+    assert!(answer.is_empty(), "{answer}");
+    let mut stopped = stopped;
+    until("it ends", || stopped.ended());
+    assert!(group.log(first).contains("has lost the lead"), "{}", group.log(first));
+}
+
+#[test]
+fn a_leader_that_ends_hands_over() {
+    let mut group = Group::new("peers-terminate", 3);
+    let first = group.leader();
+    group.set_weight(first, "2");
+    let mut master = group.masters[first].take().unwrap();
+    let asked = Instant::now();
+    master.signal("-TERM");
+    let second = group.leader();
+    println!("another master leads after {:?}", asked.elapsed());
+    until("it has ended", || master.ended());
+    assert_eq!(group.weight(second), Some(2.0));
+    assert!(!group.log(first).contains("no other master leads"), "{}", group.log(first));
+}
+
+#[test]
+fn masters_are_added_and_removed_with_commands() {
+    let mut group = Group::new("peers-members", 3);
+    let leader = group.leader();
+    group.set_weight(leader, "2");
+    let (succeeded, said) = group.command(&["masters", "status"]);
+    assert!(succeeded && said.contains(&format!("{}  leads", group.address(leader))), "{said}");
+    until("both others follow", || group.command(&["masters", "status"]).1.matches("follows").count() == 2);
+    let (succeeded, said) = group.command(&["masters", "remove", &group.address((leader + 1) % 3)]);
+    assert!(!succeeded && said.contains("a group has at least 3 members"), "{said}");
+
+    let peers = group.peers();
+    group.ports.push(free_port());
+    group.masters.push(None);
+    let fourth = group.address(3);
+    let (succeeded, said) = group.command(&["masters", "add", &fourth]);
+    assert!(!succeeded && said.contains(&format!("no master at {fourth} asks to join")), "{said}");
+    group.start_with(3, &peers, &[&format!("--peer_address={fourth}")]);
+    until("it asks to join", || {
+        group.command(&["masters", "status"]).1.contains(&format!("tepui masters add {fourth}"))
+    });
+    assert!(group.log(3).contains("is no member of the group"), "{}", group.log(3));
+    assert!(group.command(&["masters", "add", &fourth]).0);
+    until("it follows", || group.follows(3, leader));
+
+    let gone = (leader + 1) % 3;
+    assert!(group.command(&["masters", "remove", &group.address(gone)]).0);
+    let mut removed = group.masters[gone].take().unwrap();
+    until("it ends", || removed.ended());
+    assert!(group.log(gone).contains("was removed from the group"), "{}", group.log(gone));
+    let (succeeded, said) = group.command(&["masters", "remove", &group.address(leader)]);
+    assert!(!succeeded && said.contains("a group has at least 3 members"), "{said}");
+    // The new member counts: it and another one are more than half.
+    assert!(group.command(&["masters", "transfer", &fourth]).0);
+    let next = wait_for("the new member leads", || (0..4).find(|index| *index != gone && group.leads(*index)));
+    assert_eq!((next, group.weight(next)), (3, Some(2.0)));
+}
+
+#[test]
+fn a_master_with_an_empty_disk_is_no_member() {
+    let mut group = Group::new("peers-empty", 3);
+    let leader = group.leader();
+    let other = (leader + 1) % 3;
+    group.kill(other);
+    std::fs::remove_dir_all(group.directory.join(&format!("m{other}"))).unwrap();
+    group.start(other);
+    until("it says so", || group.log(other).contains("this master is no member of the group"));
+    until("the leader says so", || group.log(leader).contains("if it has lost its disk"));
+    assert!(group.leads(leader));
+}
+
+#[test]
+fn what_keeps_a_group_from_forming_is_named() {
+    let mut group = Group::new("peers-unequal", 3);
+    (0..3).for_each(|index| group.kill(index));
+    for index in 0..3 {
+        std::fs::remove_dir_all(group.directory.join(&format!("m{index}"))).unwrap();
+    }
+    let other = format!("{},{},127.0.0.1:1", group.address(0), group.address(1));
+    let all = group.peers();
+    group.start_with(0, &all, &[]);
+    group.start_with(1, &other, &[]);
+    until("unequal peers are named", || group.log(0).contains(&format!("has --peers={other}")));
+    assert!(group.log(0).contains("waiting for"), "{}", group.log(0));
+    group.kill(1);
+    let secret = group.directory.write("secret", "0123456789abcdef");
+    group.start_with(1, &all, &[&format!("--peer_secret={secret}")]);
+    until("a missing secret is named", || {
+        group.log(0).contains("its sender does not have the secret of --peer_secret")
+    });
+}
+
+#[test]
+fn a_group_with_a_secret_forms() {
+    let mut group = Group::new("peers-secret", 3);
+    (0..3).for_each(|index| group.kill(index));
+    let secret = group.directory.write("secret", "0123456789abcdef");
+    let all = group.peers();
+    for index in 0..3 {
+        std::fs::remove_dir_all(group.directory.join(&format!("m{index}"))).unwrap();
+        group.start_with(index, &all, &[&format!("--peer_secret={secret}")]);
+    }
+    let leader = group.leader();
+    group.set_weight(leader, "2");
+    let ps = Command::new("ps").args(["-eo", "args"]).output().unwrap();
+    assert!(!String::from_utf8_lossy(&ps.stdout).contains("0123456789abcdef"));
+}
+
+#[test]
+fn a_damaged_journal_is_refused_and_the_group_goes_on() {
+    let mut group = Group::new("peers-damaged", 3);
+    let leader = group.leader();
+    let other = (leader + 1) % 3;
+    group.kill(other);
+    let path = group.directory.join(&format!("m{other}/peers/journal"));
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[30] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    group.start(other);
+    let mut master = group.masters[other].take().unwrap();
+    until("it ends", || master.ended());
+    assert!(group.log(other).contains("journal' is damaged at byte 8: the checksum of a record is wrong"));
+    group.set_weight(leader, "2");
+    assert_eq!(group.weight(leader), Some(2.0));
+}
+
+#[test]
+fn the_registry_of_a_single_master_is_taken_over() {
+    let mut group = Group::new("peers-adopt", 3);
+    (0..3).for_each(|index| group.kill(index));
+    for index in 0..3 {
+        std::fs::remove_dir_all(group.directory.join(&format!("m{index}"))).unwrap();
+    }
+    let words = ["master", "--ip=127.0.0.1"]
+        .map(str::to_owned)
+        .into_iter()
+        .chain([format!("--port={}", group.ports[0]), format!("--work_dir={}", group.directory.join("m0"))]);
+    let words: Vec<String> = words.collect();
+    let mut alone = Daemon::start(&group.directory.path().join("alone.log"), &words, &[]);
+    alone.address().expect("it runs");
+    until("it leads", || group.leads(0));
+    group.set_weight(0, "7");
+    alone.signal("-TERM");
+    until("it ends", || alone.ended());
+    (0..3).for_each(|index| group.start(index));
+    // The master with the registry's file has to lead once.
+    let mut leader = group.leader();
+    for _ in 0..20 {
+        if leader == 0 {
+            break;
+        }
+        let target = group.address(0);
+        until("the lead is handed over", || group.command(&["masters", "transfer", &target]).0);
+        let mut former = group.masters[leader].take().unwrap();
+        until("the former leader ends", || former.ended());
+        group.start(leader);
+        leader = group.leader();
+    }
+    assert_eq!((leader, group.weight(leader)), (0, Some(7.0)));
+}
+
+/// Not an assertion on time: how long the cluster is without a leader, for the record.
+#[test]
+#[ignore = "a measurement, for an idle machine"]
+fn measure_failover() {
+    let mut group = Group::new("peers-measure", 3);
+    let mut times: Vec<Duration> = Vec::new();
+    for _ in 0..20 {
+        let leader = group.leader();
+        (0..3).filter(|index| *index != leader).for_each(|index| until("it follows", || group.follows(index, leader)));
+        group.kill(leader);
+        let killed = Instant::now();
+        group.leader();
+        times.push(killed.elapsed());
+        group.start(leader);
+    }
+    times.sort();
+    println!("until another master answers: p50 {:?}, p99 {:?}", times[10], times[19]);
+}
