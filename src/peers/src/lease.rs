@@ -4,7 +4,7 @@
 //! they from when they were asked, so its lease ends first, also if it was stopped meanwhile. A member that starts
 //! waits for as long as a promise may last that it has forgotten. Clocks may differ; their speeds by a tenth.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use base::Time;
@@ -27,8 +27,8 @@ pub(crate) struct Leases {
     next_round: u64,
     /// When this member's own lease ends.
     until: Time,
-    /// The members that granted it.
-    by: BTreeSet<Number>,
+    /// When the others have granted a lease last.
+    heard: BTreeMap<Number, Time>,
 }
 
 #[derive(Debug)]
@@ -42,13 +42,23 @@ impl Leases {
     /// `wait`: the end of promises that may have been forgotten.
     pub(crate) fn new(own: Number, length: Duration, wait: Time) -> Leases {
         let until = Time::EPOCH;
-        Leases { own, length, granted: None, wait, rounds: VecDeque::new(), next_round: 1, until, by: BTreeSet::new() }
+        Leases {
+            own,
+            length,
+            granted: None,
+            wait,
+            rounds: VecDeque::new(),
+            next_round: 1,
+            until,
+            heard: BTreeMap::new(),
+        }
     }
 
     /// Takes the promises over to another configuration.
     pub(crate) fn renumber(&mut self, own: Number) {
         self.own = own;
         self.rounds.clear();
+        self.heard.clear();
     }
 
     /// The member that has a promise.
@@ -100,13 +110,13 @@ impl Leases {
     }
 
     /// A member has granted what was asked.
-    pub(crate) fn granted(&mut self, by: Number, round: u64, majority: usize) {
+    pub(crate) fn granted(&mut self, by: Number, round: u64, majority: usize, now: Time) {
+        self.heard.insert(by, now);
         let Some(at) = self.rounds.iter().position(|known| known.number == round) else { return };
         self.rounds[at].granted_by.insert(by);
         if self.rounds[at].granted_by.len() >= majority {
             let until = self.rounds[at].asked + self.length.mul_f64(0.9);
             self.until = self.until.max(until);
-            self.by = std::mem::take(&mut self.rounds[at].granted_by);
             self.rounds.drain(..=at);
         }
     }
@@ -116,9 +126,10 @@ impl Leases {
         self.until
     }
 
-    /// The members that have granted the own lease last.
-    pub(crate) fn last_granted(&self) -> &BTreeSet<Number> {
-        &self.by
+    /// The members that have granted a lease within its length.
+    pub(crate) fn answering(&self, now: Time) -> BTreeSet<Number> {
+        let recent = self.heard.iter().filter(|(_, heard)| now.since(**heard) < self.length);
+        recent.map(|(number, _)| *number).collect()
     }
 
     /// Gives up the own lease.
@@ -143,13 +154,15 @@ mod tests {
     fn a_lease_counts_from_the_question_and_needs_a_majority() {
         let mut leases = Leases::new(1, LENGTH, at(0));
         let (first, second) = (leases.ask(at(100)).unwrap(), leases.ask(at(200)).unwrap());
-        leases.granted(2, second, 3);
-        leases.granted(2, second, 3);
+        leases.granted(2, second, 3, at(300));
+        leases.granted(2, second, 3, at(300));
         assert_eq!(leases.until(), at(0), "one member twice is not two members");
-        leases.granted(3, second, 3);
+        leases.granted(3, second, 3, at(300));
         assert_eq!(leases.until(), at(1100));
-        leases.granted(2, first, 2);
+        leases.granted(2, first, 2, at(300));
         assert_eq!(leases.until(), at(1100), "earlier questions do not count any more");
+        assert_eq!(leases.answering(at(1299)), BTreeSet::from([2, 3]));
+        assert!(leases.answering(at(1300)).is_empty());
     }
 
     #[test]
@@ -176,7 +189,7 @@ mod tests {
     fn a_lease_that_is_given_up_is_over_for_both() {
         let mut leases = Leases::new(1, LENGTH, at(0));
         let round = leases.ask(at(0)).unwrap();
-        leases.granted(2, round, 2);
+        leases.granted(2, round, 2, at(300));
         assert!(leases.until() > at(0) && !leases.permits(2, at(10)));
         leases.end();
         assert!(leases.until() <= at(0) && leases.permits(2, at(10)));

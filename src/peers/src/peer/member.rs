@@ -237,7 +237,7 @@ impl Membership {
                 self.outgoing.push((from.to_owned(), Body::Grant { configuration, round }));
                 self.compare((accepted, decided), sender);
             }
-            Body::Grant { round, .. } => self.leases.granted(sender, round, self.configuration.majority()),
+            Body::Grant { round, .. } => self.leases.granted(sender, round, self.configuration.majority(), now),
             Body::Release { successor } => {
                 self.leases.release(sender);
                 if successor && self.leases.permits(self.own, now) && !self.resigned {

@@ -64,7 +64,7 @@ impl Membership {
                 ChangeError::Absent(address.to_owned(), names)
             })?,
             None => {
-                let answering = self.leases.last_granted();
+                let answering = self.leases.answering(now);
                 let best = others().find(|member| answering.contains(&member.number));
                 best.or_else(|| others().next()).ok_or(ChangeError::TooFew)?
             }

@@ -251,10 +251,10 @@ impl Peer {
         }
     }
 
-    /// The members that have granted the last lease of this process.
-    pub fn reached(&self) -> BTreeSet<Number> {
+    /// The members that have granted this process a lease within its length.
+    pub fn answering(&self, now: Time) -> BTreeSet<Number> {
         match &self.phase {
-            Phase::Inside(member) => member.leases.last_granted().clone(),
+            Phase::Inside(member) => member.leases.answering(now),
             _ => BTreeSet::new(),
         }
     }

@@ -204,12 +204,12 @@ impl Member {
             peers::Leader::Other(claim) => Some(claim.member),
             peers::Leader::Unknown => None,
         };
-        let reached = self.peer.reached();
+        let answering = self.peer.answering(now);
         let members = configuration.members.iter().map(|member| {
             // Only the leader asks all others.
             let answers = match leader {
                 _ if member.number == own => Some(true),
-                Some(leader) if leader == own => Some(reached.contains(&member.number)),
+                Some(leader) if leader == own => Some(answering.contains(&member.number)),
                 _ => None,
             };
             json!({
