@@ -14,10 +14,14 @@ FRAMEWORK = {"user": "root", "name": "test"}
 
 
 class Master:
-    """An HTTP server on a free port that passes each request to *handler* and then closes the connection."""
+    """An HTTP server on a free port that passes each call to *handler* and then closes the connection.
 
-    def __init__(self, handler: Handler) -> None:
+    It names *leader* as the leading master, itself without it, and none with an empty one.
+    """
+
+    def __init__(self, handler: Handler, leader: str | None = None) -> None:
         self._handler = handler
+        self._leader = leader
 
     async def __aenter__(self) -> "Master":  # noqa: PYI034 (typing.Self needs Python 3.11)
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
@@ -28,7 +32,13 @@ class Master:
         self._server.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        lines = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")[1:]
+        first, *lines = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+        if first.startswith("GET /redirect "):
+            leader = self.address if self._leader is None else self._leader
+            status = "307 Temporary Redirect" if leader else "503 Service Unavailable"
+            head(writer, status, f"Location: //{leader}", "Content-Length: 0")
+            writer.close()
+            return
         headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
         call = json.loads(await reader.readexactly(int(headers["content-length"])))
         await self._handler(headers, call, writer)
@@ -98,13 +108,14 @@ def test_a_scheduler_goes_to_the_next_master() -> None:
     async def leads(_: dict[str, str], __: dict[str, Any], writer: asyncio.StreamWriter) -> None:
         subscribed(writer)
 
-    async def recovers(_: dict[str, str], __: dict[str, Any], writer: asyncio.StreamWriter) -> None:
+    async def waits(_: dict[str, str], __: dict[str, Any], writer: asyncio.StreamWriter) -> None:
         head(writer, "503 Service Unavailable", "Content-Length: 0")
 
     async def test() -> None:
-        async with Master(leads) as leader, Master(recovers) as other:
-            types, _ = await two_events(f"127.0.0.1:1,{other.address},{leader.address}")
-            assert types == ["SUBSCRIBED", "SUBSCRIBED"]
+        async with Master(leads) as leader, Master(waits, "") as other, Master(waits, leader.address) as follower:
+            for masters in (f"{other.address},{leader.address}", f"{other.address},{follower.address}"):
+                types, _ = await two_events(f"127.0.0.1:1,{masters}")
+                assert types == ["SUBSCRIBED", "SUBSCRIBED"]
 
     run(test())
 
@@ -152,6 +163,9 @@ def test_operator_calls_go_to_a_master_that_answers() -> None:
     async def test() -> None:
         async with Master(answers) as master, tepui.Operator(f"127.0.0.1:1,{master.address}") as operator:
             assert await operator.call("GET_HEALTH") == {"healthy": True}
+        async with Master(answers, "") as other, tepui.Operator(f"127.0.0.1:1,{other.address}") as operator:
+            with pytest.raises(tepui.NoLeader, match=f"{other.address}.*503"):
+                await operator.call("GET_HEALTH")
         async with tepui.Operator("127.0.0.1:1") as operator:
             with pytest.raises(tepui.TepuiError, match="no master answers"):
                 await operator.call("GET_HEALTH")

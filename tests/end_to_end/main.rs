@@ -31,6 +31,7 @@ mod inodes;
 mod lab_bundled;
 mod lab_live;
 mod marathon;
+mod master_list;
 mod masters;
 mod mpi;
 mod networks;

@@ -169,6 +169,7 @@ async fn passes_over_masters_that_do_not_answer() {
 async fn a_leader_that_has_gone_silent_is_left() {
     let silent = Fake::start().await;
     let other = Fake::start().await;
+    other.answer_with(fake::Answer::Redirect(silent.address()));
     let mut options = options(&format!("{},{}", silent.address(), other.address()));
     options.answer_within = Duration::from_millis(100);
     options.settings.missed_heartbeats = 0;
@@ -182,6 +183,7 @@ async fn a_leader_that_has_gone_silent_is_left() {
         tokio::join!(run(scheduler, options), async {
             silent.call().await;
             silent.answer_with(fake::Answer::Nothing);
+            other.answer_with(fake::Answer::Stream);
             assert_eq!(other.call().await.r#type(), call::Type::Subscribe);
         })
     })

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use base::Time;
 use fake::Fake;
-use tepui_sdk::driver::{Options, addresses, run};
+use tepui_sdk::driver::{Options, address, run};
 use tepui_sdk::v1::FrameworkInfo;
 use tepui_sdk::{Calls, Ending, Event, Scheduler};
 use tokio::net::TcpListener;
@@ -55,19 +55,23 @@ async fn follows_the_leader_that_zookeeper_names() {
 #[tokio::test]
 async fn a_program_with_a_question_asks_who_leads() {
     let server = ZooKeeper::start(0).await;
-    let (url, address) = (server.url(), server.address);
+    let (url, at) = (server.url(), server.address);
     let within = async |masters: &str, time: Duration| {
-        let found = addresses(masters, time).await;
-        found.map(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>()).map_err(|why| why.to_string())
+        address(masters, time).await.map(|found| found.to_string()).map_err(|why| why.to_string())
     };
     let ask = async |masters: &str| within(masters, Duration::from_secs(180)).await;
     server.write("log_replicas", "");
-    assert!(ask(&url).await.unwrap_err().contains(&format!("ZooKeeper at {address} has none in /mesos")));
+    assert!(ask(&url).await.unwrap_err().contains(&format!("ZooKeeper at {at} has none in /mesos")));
     server.enter("json.info_0000000009", "10.0.0.9:5050");
     server.enter("json.info_0000000008", "10.0.0.8:5050");
-    assert_eq!(ask(&url).await.unwrap(), ["10.0.0.8:5050"]);
-    assert_eq!(ask("a:1,b:2").await.unwrap(), ["a:1", "b:2"]);
-    assert_eq!(ask("a").await.unwrap(), ["a:5050"]);
+    assert_eq!(ask(&url).await.unwrap(), "10.0.0.8:5050");
+    assert_eq!(ask("a").await.unwrap(), "a:5050");
+    let (follower, leader) = (Fake::start().await, Fake::start().await);
+    follower.answer_with(fake::Answer::Redirect(leader.address()));
+    let list = format!("127.0.0.1:1,{},{}", follower.address(), leader.address());
+    assert_eq!(ask(&list).await.unwrap(), leader.address());
+    leader.answer_with(fake::Answer::Unavailable);
+    assert!(ask(&list).await.unwrap_err().contains(&format!("{}: it knows no leader", leader.address())));
     assert!(ask("a:x").await.unwrap_err().contains("<host>:<port>"));
     drop(server);
     let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();

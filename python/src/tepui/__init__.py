@@ -1,8 +1,18 @@
 """Schedulers and operator calls for tepui and Apache Mesos, over the v1 HTTP APIs with JSON."""
 
-from .errors import CallError, ClosedSession, TepuiError
+from .errors import CallError, ClosedSession, NoLeader, TepuiError
 from .operator import Operator
 from .resources import ports, scalar, scalar_sum
 from .scheduler import Scheduler
 
-__all__ = ["CallError", "ClosedSession", "Operator", "Scheduler", "TepuiError", "ports", "scalar", "scalar_sum"]
+__all__ = [
+    "CallError",
+    "ClosedSession",
+    "NoLeader",
+    "Operator",
+    "Scheduler",
+    "TepuiError",
+    "ports",
+    "scalar",
+    "scalar_sum",
+]

@@ -14,5 +14,9 @@ class CallError(TepuiError):
         self.reason = reason
 
 
+class NoLeader(TepuiError):
+    """No master of the list confirms that it leads. The message names each of them with its answer."""
+
+
 class ClosedSession(TepuiError):
     """The session has ended or is not subscribed: subscribe before sending calls."""

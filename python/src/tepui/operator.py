@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 
 from .errors import CallError, TepuiError
-from .http import JSON, base_urls, post, resolve
+from .http import JSON, base_urls, find_leader, post, resolve
 from .recordio import Decoder
 from .resources import Resource
 
@@ -16,12 +16,13 @@ from .resources import Resource
 class Operator:
     """Send operator calls to the leading master.
 
-    *masters* is ``host:port`` or a URL, or several separated by commas; *auth* is a principal and its secret.
+    *masters* is ``host:port`` or a URL, or several separated by commas, of which one leads; *auth* is a principal and
+    its secret.
     """
 
     def __init__(self, masters: str, *, auth: tuple[str, str] | None = None) -> None:
         self._seeds = base_urls(masters)
-        self._base = self._seeds[0]
+        self._base: str | None = None
         self._client = httpx.AsyncClient(auth=auth, timeout=30)
 
     async def __aenter__(self) -> "Operator":  # noqa: PYI034 (typing.Self needs Python 3.11)
@@ -37,11 +38,17 @@ class Operator:
         message: dict[str, Any] = {"type": kind}
         if body is not None:
             message[kind.lower()] = body
-        for base in dict.fromkeys([self._base, *self._seeds]):
+        for _ in range(2):
+            base = self._base or await find_leader(self._client, self._seeds)
             try:
                 self._base, answer = await post(self._client, base, "/api/v1", message, {})
-            except httpx.ConnectError as error:
+            except (httpx.ConnectError, httpx.ConnectTimeout) as error:
                 refused = error  # The call has not been sent: another master may lead now.
+                self._base = None
+            except CallError as error:
+                if error.status == 503:
+                    self._base = None
+                raise
             else:
                 return answer.get(kind.lower()) if answer else None
         raise TepuiError(f"no master answers: {refused}") from refused
@@ -160,12 +167,13 @@ class Operator:
 
         Heartbeats are not yielded. Raises :exc:`httpx.ReadTimeout` if the master is silent for 75 seconds.
         """
+        base = await find_leader(self._client, self._seeds)
         for _ in range(4):
             async with self._client.stream(
-                "POST", self._base + "/api/v1", json={"type": "SUBSCRIBE"}, headers=JSON, timeout=75
+                "POST", base + "/api/v1", json={"type": "SUBSCRIBE"}, headers=JSON, timeout=75
             ) as answer:
                 if answer.status_code == 307:
-                    self._base = resolve(self._base, answer.headers["Location"])
+                    base = resolve(base, answer.headers["Location"])
                     continue
                 if answer.status_code != 200:
                     await answer.aread()

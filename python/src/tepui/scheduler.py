@@ -12,8 +12,8 @@ from typing import Any
 
 import httpx
 
-from .errors import CallError, ClosedSession, TepuiError
-from .http import JSON, base_urls, post, resolve
+from .errors import CallError, ClosedSession, NoLeader, TepuiError
+from .http import JSON, base_urls, find_leader, post, resolve
 from .recordio import Decoder
 
 Message = dict[str, Any]
@@ -25,7 +25,7 @@ _log = logging.getLogger("tepui")
 class Scheduler:
     """A session that yields the master's events and sends calls.
 
-    *masters* is ``host:port`` or a URL, or several separated by commas, *framework* a FrameworkInfo (set its ``id`` to
+    *masters* is ``host:port`` or a URL, or several separated by commas, of which one leads, *framework* a FrameworkInfo (set its ``id`` to
     fail over from another scheduler), *auth* a principal and its secret. With *acknowledge* the session acknowledges a status update once
     the body of the loop that received it is done. The session resubscribes with its framework id when the connection
     fails or heartbeats stop. It ends, and the iteration with it, at an ERROR event or after :meth:`close`.
@@ -88,6 +88,8 @@ class Scheduler:
                                 await self.acknowledge(event["update"]["status"])
             except (httpx.TransportError, asyncio.TimeoutError) as error:
                 _log.warning("the connection to %s failed: %r", self._base, error)
+            except NoLeader as error:
+                _log.warning("%s", error)
             except CallError as error:
                 if error.status not in (404, 503):  # no leading master yet, or it is recovering
                     raise
@@ -96,8 +98,7 @@ class Scheduler:
                 self._stream_id = None
             if self._closed:
                 return
-            # The next master of the list: the last one may be gone.
-            self._seeds.append(self._seeds.pop(0))
+            # Another master may lead now.
             self._base = self._seeds[0]
             await asyncio.sleep(random.uniform(delay / 2, delay))
             delay = min(delay * 2, _LONGEST_DELAY)
@@ -106,6 +107,7 @@ class Scheduler:
         call: Message = {"type": "SUBSCRIBE", "subscribe": {"framework_info": self.framework}}
         if self.framework_id:
             call["framework_id"] = self.framework["id"]
+        self._base = await find_leader(self._client, self._seeds)
         for _ in range(4):
             request = self._client.build_request(
                 "POST", self._base + _PATH, content=json.dumps(call), headers=JSON, timeout=httpx.Timeout(15, read=None)

@@ -1,4 +1,4 @@
-//! Reading from a master: where it is, following a follower's redirect, and errors that say what to do.
+//! Reading from the leading master: where it is, following a standby's redirect, and errors that say what to do.
 
 use std::time::{Duration, Instant};
 
@@ -14,8 +14,6 @@ use crate::read::model::Agents;
 const JSON: &str = "application/json";
 /// Timeout of the detection of the leading master in ZooKeeper.
 const ZOOKEEPER: Duration = Duration::from_secs(10);
-
-const NO_MASTER: &str = "--master names no master";
 
 /// What a master is asked: a path to be read, or a call to be made.
 struct Question<'a> {
@@ -37,7 +35,7 @@ impl Question<'static> {
 /// Flags of every command that talks to a master.
 #[derive(Clone, Debug, clap::Args)]
 pub struct MasterArgs {
-    /// The master: host[:port], several separated by commas, or zk://[user:password@]host:port,.../path
+    /// The master: host[:port], a list of masters separated by commas, or zk://[user:password@]host:port,.../path
     #[arg(long, short, env = "TEPUI_MASTER", default_value = "127.0.0.1:5050", value_name = "MASTER")]
     pub master: String,
     /// Principal, if the master authenticates clients
@@ -84,17 +82,7 @@ impl MasterArgs {
     /// # Errors
     /// No master answers, or it rejects the subscription.
     pub async fn subscribe(&self) -> Result<Records> {
-        let mut last = anyhow!(NO_MASTER);
-        for address in self.addresses().await? {
-            match self.subscribe_at(address).await {
-                Ok(records) => return Ok(records),
-                Err(error) => last = error,
-            }
-        }
-        Err(last)
-    }
-
-    async fn subscribe_at(&self, address: Address) -> Result<Records> {
+        let address = self.address().await?;
         let question = Question::call("SUBSCRIBE", &Value::Null);
         let body = || question.call.clone().unwrap_or_default().into();
         let open = async |address: &Address, path: &str| {
@@ -154,31 +142,22 @@ impl MasterArgs {
         })
     }
 
-    async fn addresses(&self) -> Result<Vec<Address>> {
+    /// The master, or the leader of several.
+    async fn address(&self) -> Result<Address> {
         self.prepare_tls()?;
-        sdk::driver::addresses(&self.master, ZOOKEEPER).await.context("--master")
+        sdk::driver::address(&self.master, ZOOKEEPER).await.context("--master")
     }
 
-    /// The answer of the first master that responds.
+    /// The answer of the leading master, and where it was asked for.
     async fn reply(&self, question: &Question<'_>) -> Result<(Address, Reply)> {
-        let mut last = anyhow!(NO_MASTER);
-        for address in self.addresses().await? {
-            match self.ask_one(&address, question).await {
-                Ok(reply) => return Ok((address, reply)),
-                Err(error) => last = error,
-            }
-        }
-        Err(last)
-    }
-
-    async fn ask_one(&self, address: &Address, question: &Question<'_>) -> Result<Reply> {
+        let address = self.address().await?;
         let mut reply = self.send(address.clone(), question).await?;
         if let Some((leader, path)) = reply.redirect() {
             reply = self.send(leader, &Question { path: &path, call: question.call.clone() }).await?;
         }
         match reply.status {
-            StatusCode::OK | StatusCode::ACCEPTED => Ok(reply),
-            _ => Err(self.rejected(address, question, &reply)),
+            StatusCode::OK | StatusCode::ACCEPTED => Ok((address, reply)),
+            _ => Err(self.rejected(&address, question, &reply)),
         }
     }
 

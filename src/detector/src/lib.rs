@@ -1,20 +1,43 @@
-//! Finds the leading master through ZooKeeper, as Mesos does (docs/mesos/zookeeper.md): the member of a group with the
-//! smallest number leads.
+//! Finds the leading master: through ZooKeeper, as Mesos does (docs/mesos/zookeeper.md), where the member of a group
+//! with the smallest number leads (feature `zookeeper`), or by asking the masters of a list, each of which names the
+//! leader at `/redirect`.
 //!
 //! A master is a candidate, and may keep entries beside the candidates; all other processes only watch. The crate does
-//! no I/O except sessions with ZooKeeper.
+//! no I/O except sessions with ZooKeeper and requests to the masters of a list.
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "zookeeper")]
 mod candidate;
-mod detector;
+#[cfg(feature = "zookeeper")]
 mod entries;
+mod follower;
+mod known;
+#[cfg(feature = "zookeeper")]
 mod lease;
+mod list;
+#[cfg(feature = "zookeeper")]
 mod member;
+mod question;
+mod search;
+#[cfg(feature = "zookeeper")]
 mod session;
+#[cfg(feature = "zookeeper")]
 mod url;
+#[cfg(feature = "zookeeper")]
+mod watcher;
 
-pub use detector::{Detector, Known, ask};
+#[cfg(feature = "zookeeper")]
 pub use entries::{Entries, EntriesError};
+pub use follower::{HOLD, Pace, Signs};
+pub use known::{Detector, Known, Leader};
+#[cfg(feature = "zookeeper")]
 pub use lease::Lease;
-pub use member::{DetectError, Leader};
+pub use list::{ListError, MasterList};
+#[cfg(feature = "zookeeper")]
+pub use member::DetectError;
+pub use question::{LEADER_HEADER, MASTER_HEADER, Problem};
+pub use search::{NoLeader, find};
+#[cfg(feature = "zookeeper")]
 pub use url::{Url, UrlError, without_credential};
+#[cfg(feature = "zookeeper")]
+pub use watcher::ask;

@@ -2,23 +2,9 @@
 
 use base::Pid;
 use prost::Message;
+use wire::client::Address;
 
-/// A master that leads.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Leader {
-    /// The name of its node in the group: a master that was started again has another one.
-    pub member: String,
-    /// Where it is.
-    pub pid: Pid,
-    /// Under which name, or at which address, clients find it by HTTP.
-    pub host: String,
-    /// And at which port.
-    pub port: u16,
-    /// The region that its domain is in, if it has one.
-    pub region: Option<String>,
-    /// Whether it is this candidate: see [`Detector::contend`](crate::Detector::contend).
-    pub is_own: bool,
-}
+use crate::Leader;
 
 /// Why the leader cannot be determined.
 #[derive(Debug, thiserror::Error)]
@@ -77,7 +63,8 @@ impl Leader {
         }
         let host = hostname.filter(|name| !name.is_empty()).unwrap_or_else(|| pid.address().ip().to_string());
         let port = port.and_then(|port| u16::try_from(port).ok()).unwrap_or(pid.address().port());
-        Some(Leader { member: name.to_owned(), pid, host, port, region, is_own: false })
+        let address = Address::new(&pid.address().ip().to_string(), pid.address().port());
+        Some(Leader { member: name.to_owned(), pid, address, host, port, region, is_own: false })
     }
 }
 

@@ -29,7 +29,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("fetcher", &["stdio", "base", "protos", "store"]),
     ("containerizer", &["base", "protos", "resources", "agent", "containers", "executor", "store", "fetcher"]),
     ("wire", &["base", "protos"]),
-    ("detector", &["base", "protos"]),
+    ("detector", &["base", "protos", "wire"]),
     ("replicated_log", &["protos"]),
     ("plot", &[]),
     ("sdk", &["base", "protos", "resources", "wire", "store", "detector"]),

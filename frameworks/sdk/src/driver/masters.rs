@@ -1,15 +1,20 @@
-//! The order in which masters are tried: the last one that accepted the subscription, then the others in turn.
+//! The order in which masters are tried: the last one that accepted the subscription, then the one that was given. Of
+//! several masters only the one that leads is tried; the crate `detector` finds it.
 
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 #[cfg(feature = "zookeeper")]
-use detector::{Detector, Known, Leader, Url};
+use detector::Url;
+use detector::{Detector, Known, ListError, MasterList, NoLeader, Pace};
 use wire::client::Address;
 
 /// What Mesos's own clients ask ZooKeeper for.
 #[cfg(feature = "zookeeper")]
 const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
+/// What is reported while no leader was found, and the reason is not known yet.
+pub(super) const NO_MASTER: &str = "no leading master is known yet";
 
 /// A text that names no masters.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -17,6 +22,9 @@ pub enum MastersError {
     /// One of the parts is no address.
     #[error("'{0}' is not of the form <host>:<port>; give the master as for example 127.0.0.1:5050")]
     Address(String),
+    /// An invalid list.
+    #[error(transparent)]
+    List(#[from] ListError),
     /// An invalid ZooKeeper URL.
     #[cfg(feature = "zookeeper")]
     #[error(transparent)]
@@ -28,10 +36,13 @@ pub enum MastersError {
 
 /// Reasons why no master is known.
 #[derive(Debug, thiserror::Error)]
-pub enum AddressesError {
+pub enum AddressError {
     /// The text is wrong.
     #[error(transparent)]
     Text(#[from] MastersError),
+    /// No master of a list leads.
+    #[error(transparent)]
+    NoLeader(#[from] NoLeader),
     /// ZooKeeper does not answer, or its answer is invalid.
     #[error("ZooKeeper at {servers} does not say who leads")]
     ZooKeeper {
@@ -52,38 +63,33 @@ pub enum AddressesError {
     },
 }
 
-/// Returns the addresses of masters that a text names, as in [`Options::new`](super::Options::new), or that of the
-/// leading master in ZooKeeper, which is asked once and for this long at most. For programs that need a master without
-/// being frameworks.
+/// Returns the address of the master that a text names, as in [`Options::new`](super::Options::new): the one that is
+/// given, or the leader of several, which are asked once. ZooKeeper is asked for this long at most. For programs that
+/// need a master without being frameworks.
 ///
 /// # Errors
-/// The text is invalid, or ZooKeeper knows no leader.
-pub async fn addresses(masters: &str, within: Duration) -> Result<Vec<Address>, AddressesError> {
+/// The text is invalid, or there is no leader.
+pub async fn address(masters: &str, within: Duration) -> Result<Address, AddressError> {
     let masters: Masters = masters.parse()?;
-    #[cfg(feature = "zookeeper")]
-    if let Some(ZooKeeper::Url(url)) = &masters.zookeeper {
-        return ask(url, within).await.map(|leader| vec![leader]);
-    }
     let _ = within;
-    Ok(masters.named)
+    match masters.source {
+        Source::Address(address) => Ok(address),
+        Source::List(list) => Ok(detector::find(&list).await?.address),
+        #[cfg(feature = "zookeeper")]
+        Source::ZooKeeper(url) => ask(&url, within).await,
+    }
 }
 
-/// Who leads now, by ZooKeeper.
+/// The leader, as ZooKeeper knows it.
 #[cfg(feature = "zookeeper")]
-async fn ask(url: &Url, within: Duration) -> Result<Address, AddressesError> {
+async fn ask(url: &Url, within: Duration) -> Result<Address, AddressError> {
     let servers = url.servers().to_owned();
     match tokio::time::timeout(within, detector::ask(url, SESSION_TIMEOUT)).await {
-        Ok(Ok(Some(leader))) => Ok(address(&leader)),
-        Ok(Ok(None)) => Err(AddressesError::Nobody { servers, path: url.path().to_owned() }),
-        Ok(Err(why)) => Err(AddressesError::ZooKeeper { servers, source: why.into() }),
-        Err(late) => Err(AddressesError::ZooKeeper { servers, source: late.into() }),
+        Ok(Ok(Some(leader))) => Ok(leader.address),
+        Ok(Ok(None)) => Err(AddressError::Nobody { servers, path: url.path().to_owned() }),
+        Ok(Err(why)) => Err(AddressError::ZooKeeper { servers, source: why.into() }),
+        Err(late) => Err(AddressError::ZooKeeper { servers, source: late.into() }),
     }
-}
-
-#[cfg(feature = "zookeeper")]
-fn address(leader: &Leader) -> Address {
-    let address = leader.pid.address();
-    Address::new(&address.ip().to_string(), address.port())
 }
 
 /// Port of a master that is named without one.
@@ -92,35 +98,38 @@ const DEFAULT_PORT: u16 = 5050;
 /// The masters of a cluster.
 #[derive(Debug)]
 pub(super) struct Masters {
-    named: Vec<Address>,
-    /// Which of `named` the next try begins with.
-    next: usize,
-    /// Who leads, as far as is known.
+    source: Source,
+    detector: Option<Detector>,
+    /// The leader, as far as is detected.
+    detected: Option<Address>,
+    /// The master that accepted the subscription.
     leader: Option<Address>,
-    #[cfg(feature = "zookeeper")]
-    zookeeper: Option<ZooKeeper>,
 }
 
-/// Before and after the start.
-#[cfg(feature = "zookeeper")]
+/// What a text names.
 #[derive(Debug)]
-enum ZooKeeper {
-    Url(Url),
-    Watching(Detector),
+enum Source {
+    /// One master. If it does not lead, it names the leader.
+    Address(Address),
+    List(MasterList),
+    #[cfg(feature = "zookeeper")]
+    ZooKeeper(Url),
 }
 
 impl FromStr for Masters {
     type Err = MastersError;
 
     fn from_str(text: &str) -> Result<Masters, MastersError> {
-        if text.starts_with("zk://") {
-            return Masters::in_zookeeper(text);
-        }
-        Ok(Masters::of(text.split(',').map(named).collect::<Result<Vec<Address>, _>>()?))
+        let source = match text.split_once(',') {
+            _ if text.starts_with("zk://") => in_zookeeper(text)?,
+            None => Source::Address(named(text)?),
+            Some(_) => Source::List(MasterList::new(text.split(',').map(named).collect::<Result<_, _>>()?)?),
+        };
+        Ok(Masters { source, detector: None, detected: None, leader: None })
     }
 }
 
-/// One address of a list; the port is that of Mesos's masters if none is given.
+/// One address; the port is that of Mesos's masters if none is given.
 fn named(part: &str) -> Result<Address, MastersError> {
     let text = part.trim();
     let has_port = !text.is_empty() && (text.contains(['/', ' ']) || (text.contains(':') && !text.ends_with(']')));
@@ -128,73 +137,70 @@ fn named(part: &str) -> Result<Address, MastersError> {
     address.map_err(|_| MastersError::Address(part.to_owned()))
 }
 
+#[cfg(feature = "zookeeper")]
+fn in_zookeeper(url: &str) -> Result<Source, MastersError> {
+    Ok(Source::ZooKeeper(url.parse()?))
+}
+
+#[cfg(not(feature = "zookeeper"))]
+fn in_zookeeper(_: &str) -> Result<Source, MastersError> {
+    Err(MastersError::NoZooKeeper)
+}
+
 impl Masters {
-    fn of(named: Vec<Address>) -> Masters {
-        Masters {
-            named,
-            next: 0,
-            leader: None,
-            #[cfg(feature = "zookeeper")]
-            zookeeper: None,
-        }
-    }
-
-    #[cfg(feature = "zookeeper")]
-    fn in_zookeeper(url: &str) -> Result<Masters, MastersError> {
-        Ok(Masters { zookeeper: Some(ZooKeeper::Url(url.parse()?)), ..Masters::of(Vec::new()) })
-    }
-
-    #[cfg(not(feature = "zookeeper"))]
-    fn in_zookeeper(_: &str) -> Result<Masters, MastersError> {
-        Err(MastersError::NoZooKeeper)
-    }
-
     /// Starts the detection of the leading master, if the text needs it. Requires a runtime.
     pub(super) fn start(&mut self, seed: u64) {
-        #[cfg(feature = "zookeeper")]
-        if let Some(ZooKeeper::Url(url)) = &self.zookeeper {
-            self.zookeeper = Some(ZooKeeper::Watching(Detector::start(url.clone(), SESSION_TIMEOUT, seed)));
-        }
-        #[cfg(not(feature = "zookeeper"))]
-        let _ = seed;
+        self.detector = match &self.source {
+            Source::Address(_) => None,
+            Source::List(list) => Some(Detector::follow(list.clone(), Pace::FRAMEWORKS, seed, Arc::default())),
+            #[cfg(feature = "zookeeper")]
+            Source::ZooKeeper(url) => Some(Detector::start(url.clone(), SESSION_TIMEOUT, seed)),
+        };
     }
 
     /// Returns when another master leads; `true` if it is not the one that accepted the subscription.
     pub(super) async fn changed(&mut self) -> bool {
-        #[cfg(feature = "zookeeper")]
-        if let Some(ZooKeeper::Watching(detector)) = &mut self.zookeeper {
-            let leader = loop {
-                detector.changed().await;
-                match detector.known() {
-                    // The former leader may still lead, and answers accordingly.
-                    Known::Nothing => {}
-                    known => break known.leader().map(address),
-                }
-            };
-            let other = leader.is_some() && self.leader.is_some() && leader != self.leader;
-            self.named = leader.into_iter().collect();
-            return other;
-        }
-        std::future::pending().await
+        let Some(detector) = &mut self.detector else { return std::future::pending().await };
+        let leader = loop {
+            detector.changed().await;
+            match detector.known() {
+                // The former leader may still lead, and answers accordingly.
+                Known::Nothing => {}
+                known => break known.leader().map(|leader| leader.address.clone()),
+            }
+        };
+        let other = leader.is_some() && self.leader.is_some() && leader != self.leader;
+        self.detected = leader;
+        other
     }
 
     /// The masters in the order in which to try them now.
     pub(super) fn in_order(&self) -> Vec<Address> {
-        let (before, after) = self.named.split_at(self.next);
-        let mut order: Vec<Address> = self.leader.iter().chain(after).chain(before).cloned().collect();
+        let given = match &self.source {
+            Source::Address(address) => Some(address),
+            _ => self.detected.as_ref(),
+        };
+        let mut order: Vec<Address> = self.leader.iter().chain(given).cloned().collect();
         order.dedup();
         order
     }
 
-    /// This one took us in.
+    /// Why there is no master to try.
+    pub(super) fn trouble(&self) -> String {
+        let trouble = self.detector.as_ref().map(Detector::trouble).filter(|trouble| !trouble.is_empty());
+        trouble.unwrap_or_else(|| NO_MASTER.to_owned())
+    }
+
+    /// This one accepted the subscription.
     pub(super) fn found(&mut self, leader: Address) {
         self.leader = Some(leader);
     }
 
-    /// Nobody leads as far as is known; the next try begins with another master.
+    /// The master that accepted the subscription, or that was tried, is gone or does not lead.
     pub(super) fn lost(&mut self) {
-        if self.leader.take().is_none() {
-            self.next = (self.next + 1) % self.named.len().max(1);
+        self.leader = None;
+        if let Some(detector) = &self.detector {
+            detector.doubt();
         }
     }
 }
@@ -208,26 +214,40 @@ mod tests {
     }
 
     #[test]
-    fn the_leader_first_then_each_in_turn() {
-        let mut masters: Masters = "a:1, b:2,c:3".parse().unwrap();
-        assert_eq!(order(&masters), ["a:1", "b:2", "c:3"]);
+    fn the_master_that_accepted_the_subscription_is_first() {
+        let mut masters: Masters = "a:1".parse().unwrap();
+        assert_eq!(order(&masters), ["a:1"]);
         masters.found("x:9".parse().unwrap());
-        assert_eq!(order(&masters), ["x:9", "a:1", "b:2", "c:3"]);
+        assert_eq!(order(&masters), ["x:9", "a:1"]);
         masters.lost();
-        assert_eq!(order(&masters), ["a:1", "b:2", "c:3"]);
-        masters.lost();
-        assert_eq!(order(&masters), ["b:2", "c:3", "a:1"]);
+        assert_eq!(order(&masters), ["a:1"]);
+        masters.found("a:1".parse().unwrap());
+        assert_eq!(order(&masters), ["a:1"]);
+    }
+
+    #[test]
+    fn of_several_masters_the_detected_one_is_tried() {
+        let mut masters: Masters = "a:1,b:2".parse().unwrap();
+        assert_eq!((order(&masters), masters.trouble().as_str()), (vec![], NO_MASTER));
+        masters.detected = Some("b:2".parse().unwrap());
+        assert_eq!(order(&masters), ["b:2"]);
     }
 
     #[test]
     fn a_master_without_a_port_has_that_of_mesos() {
-        let masters: Masters = "localhost, a:1,[::1],http://b:2".parse().unwrap();
-        assert_eq!(order(&masters), ["localhost:5050", "a:1", "[::1]:5050", "b:2"]);
+        let text = |text: &str| match text.parse::<Masters>().unwrap().source {
+            Source::Address(address) => address.to_string(),
+            Source::List(list) => list.to_string(),
+            #[cfg(feature = "zookeeper")]
+            Source::ZooKeeper(url) => url.to_string(),
+        };
+        assert_eq!(text("localhost"), "localhost:5050");
+        assert_eq!(text("localhost, a:1,[::1],http://b:2"), "localhost:5050,a:1,[::1]:5050,b:2");
     }
 
     #[test]
     fn refuses() {
-        for text in ["", "a:", "a b", "http://a", "a:1,", "a:1,,b:2", "zk://a:1"] {
+        for text in ["", "a:", "a b", "http://a", "a:1,", "a:1,,b:2", "a:1,a:1", "zk://a:1"] {
             assert!(text.parse::<Masters>().is_err(), "{text}");
         }
     }

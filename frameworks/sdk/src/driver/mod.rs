@@ -1,6 +1,6 @@
 //! Runs a scheduler against a master over HTTP.
 //!
-//! It carries out the outputs of a [`Session`], and decides only which of several masters to try next. One task reads
+//! It carries out the outputs of a [`Session`], and decides only which master to try next. One task reads
 //! the event stream, one sends the calls in order, and the scheduler runs where [`run`] is awaited.
 
 pub mod api;
@@ -23,7 +23,7 @@ use tokio::task::AbortHandle;
 use wire::client::{Address, Client};
 
 pub use encoding::Encoding;
-pub use masters::{AddressesError, MastersError, addresses};
+pub use masters::{AddressError, MastersError, address};
 
 use crate::Scheduler;
 use crate::session::{Ending, Input, Output, Session, Settings};
@@ -32,7 +32,7 @@ use crate::v1::FrameworkInfo;
 use crate::v1::scheduler::{Call, call};
 use clock::Clock;
 use inbox::{Mailbox, News, Stream};
-use masters::Masters;
+use masters::{Masters, NO_MASTER};
 use reader::{PATH, STREAM_ID};
 use sender::Sender;
 use store::Store;
@@ -55,7 +55,7 @@ pub struct Options {
     pub encoding: Encoding,
     /// Principal and secret for HTTP Basic authentication.
     pub credential: Option<(String, String)>,
-    /// How long each master may take to answer SUBSCRIBE, before the next one is tried. 10 s by default.
+    /// How long a master may take to answer SUBSCRIBE. 10 s by default.
     pub answer_within: Duration,
     /// How long to try for the first subscription; without it, for ever.
     pub give_up_after: Option<Duration>,
@@ -66,12 +66,13 @@ pub struct Options {
 }
 
 impl Options {
-    /// Options for a framework and its masters: `host:port`, or several separated by commas. Any of them will do: one
-    /// that does not lead names the one that does. With the feature `zookeeper` also
+    /// Options for a framework and its masters: `host:port`, or 1 to 16 of them separated by commas, among which the
+    /// driver finds and follows the leader. One address is enough, too: a master that does not lead names the leader;
+    /// but with that address the cluster is lost. With the feature `zookeeper` also
     /// `zk://[user:password@]host:port,.../path`.
     ///
     /// # Errors
-    /// The text names no master.
+    /// The text names no master, or is no valid list.
     pub fn new(masters: &str, framework: FrameworkInfo) -> Result<Options, MastersError> {
         let settings = Settings { seed: clock::seed(), ..Settings::new(framework) };
         Ok(Options {
@@ -280,7 +281,10 @@ impl<S: Scheduler> Driver<S> {
             }
             News::Event(event) => Some(Input::Event(event)),
             News::Lost(why) => {
-                tracing::warn!(%why, "no connection to the master");
+                match why == NO_MASTER {
+                    true => tracing::debug!("the masters are being asked which one leads"),
+                    false => tracing::warn!(%why, "no connection to the master"),
+                }
                 self.masters.lost();
                 self.last_failure.clone_from(&why);
                 self.close();
@@ -320,7 +324,7 @@ impl<S: Scheduler> Driver<S> {
 
     fn subscribe(&mut self, call: &Call) {
         self.close();
-        let masters = self.masters.in_order();
+        let masters = (self.masters.in_order(), self.masters.trouble());
         self.reader = Some(Task(reader::start(masters, self.caller.clone(), call, self.stream_news.inbox())));
     }
 

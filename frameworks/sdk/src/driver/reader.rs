@@ -16,11 +16,12 @@ pub(super) const STREAM_ID: &str = "Mesos-Stream-Id";
 /// How often a master may send us on to another one. More than once means that they are changing just now.
 const REDIRECTS_MAX: usize = 3;
 
-/// Subscribes at the first of `masters` that accepts `call`, and passes all events to `inbox`.
-pub(super) fn start(masters: Vec<Address>, caller: Caller, call: &Call, inbox: Inbox) -> AbortHandle {
+/// Subscribes at the first of `masters` that accepts `call`, and passes all events to `inbox`. The text says why there
+/// are none, if there are none.
+pub(super) fn start(masters: (Vec<Address>, String), caller: Caller, call: &Call, inbox: Inbox) -> AbortHandle {
     let body = caller.encoding.encode(call);
     let task = async move {
-        let lost = match open(&masters, &caller, &body).await {
+        let lost = match open(masters, &caller, &body).await {
             Ok((stream, records)) => match inbox.tell(News::Opened(stream)).await {
                 Some(()) => read(records, caller.encoding, &inbox).await,
                 None => return,
@@ -38,10 +39,10 @@ pub(super) fn error_event(message: String) -> Event {
 }
 
 /// Tries the masters in turn. The error is that of the last one.
-async fn open(masters: &[Address], caller: &Caller, body: &Bytes) -> Result<(Stream, Records), News> {
-    let mut news = News::Lost("there is no master to try".to_owned());
-    for master in masters {
-        news = match open_one(master, caller, body).await {
+async fn open(masters: (Vec<Address>, String), caller: &Caller, body: &Bytes) -> Result<(Stream, Records), News> {
+    let mut news = News::Lost(masters.1);
+    for master in masters.0 {
+        news = match open_one(&master, caller, body).await {
             Err(lost @ News::Lost(_)) => lost,
             other => return other,
         };

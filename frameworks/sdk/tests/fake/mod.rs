@@ -32,6 +32,7 @@ pub struct Fake {
 }
 
 struct State {
+    address: SocketAddr,
     answer: Mutex<Answer>,
     refuse_next: Mutex<bool>,
     /// The open stream, and whether it is in JSON.
@@ -51,13 +52,14 @@ fn encoded(event: &Event, json: bool) -> Vec<u8> {
 impl Fake {
     pub async fn start() -> Fake {
         let (sender, calls) = mpsc::unbounded_channel();
+        let server = Server::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), wire::Limits::default()).unwrap();
         let state = Arc::new(State {
+            address: server.address(),
             answer: Mutex::new(Answer::Stream),
             refuse_next: Mutex::new(false),
             stream: Mutex::new(None),
             calls: sender,
         });
-        let server = Server::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), wire::Limits::default()).unwrap();
         let running = server.serve(Arc::new(Answering(state.clone())), Arc::new(NoMessages));
         Fake { running, state, calls: tokio::sync::Mutex::new(calls) }
     }
@@ -109,6 +111,9 @@ struct Answering(Arc<State>);
 
 impl Handler for Answering {
     async fn handle(&self, request: Request) -> Response {
+        if request.path == "/redirect" {
+            return self.leader().await;
+        }
         let json = request.header("Content-Type") == Some(JSON);
         assert_eq!(request.header("Accept"), request.header("Content-Type"));
         let call = match json {
@@ -128,6 +133,24 @@ impl Handler for Answering {
 }
 
 impl Answering {
+    /// A master that answers calls leads.
+    async fn leader(&self) -> Response {
+        let to = |address: &str| {
+            let (host, port) = address.split_once(':').unwrap();
+            Response::redirect(host, port.parse().unwrap(), "")
+        };
+        let answer = match &*self.0.answer.lock().unwrap() {
+            Answer::Nothing => None,
+            Answer::Redirect(address) => Some(to(address)),
+            Answer::Unavailable => Some(Response::unavailable("No leader elected")),
+            Answer::Stream | Answer::BadRequest(_) | Answer::Status(_) => Some(to(&self.0.address.to_string())),
+        };
+        match answer {
+            Some(answer) => answer,
+            None => std::future::pending().await,
+        }
+    }
+
     fn subscribe(&self, json: bool) -> Response {
         match &*self.0.answer.lock().unwrap() {
             Answer::Stream => self.open(json),

@@ -22,7 +22,7 @@ const LONG_FAILOVER: Duration = Duration::from_secs(7 * 24 * 3600);
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Framework")]
 pub struct FrameworkArgs {
-    /// The master: host[:port], several separated by commas, or zk://[user:password@]host:port,.../path
+    /// The master: host[:port], a list of masters separated by commas, or zk://[user:password@]host:port,.../path
     #[arg(long, short, env = "TEPUI_MASTER", default_value = "127.0.0.1:5050", value_name = "MASTER")]
     pub master: String,
     /// The framework's name, if not that of the command

@@ -39,23 +39,30 @@ impl LiveArgs {
     }
 }
 
-/// This machine's address on the route to the master; finding it sends nothing.
+/// This machine's address on the route to the first master whose name is known; finding it sends nothing.
 fn own_address(master: &str) -> IpAddr {
-    let route = || {
-        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
-        socket.connect(first_host(master))?;
-        socket.local_addr()
+    let route = |host: &str| {
+        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
+        match host.contains(':') {
+            true => socket.connect(host).ok()?,
+            false => socket.connect((host, 0)).ok()?,
+        }
+        socket.local_addr().ok()
     };
-    route().map_or(Ipv4Addr::LOCALHOST.into(), |address: SocketAddr| address.ip())
+    hosts(master).find_map(route).map_or(Ipv4Addr::LOCALHOST.into(), |address: SocketAddr| address.ip())
 }
 
-/// The first `host:port` of `--master`; of a ZooKeeper URL, that of a server of ZooKeeper.
-fn first_host(master: &str) -> &str {
+/// The masters of `--master`, as `host[:port]`; of a ZooKeeper URL, the servers of ZooKeeper.
+fn hosts(master: &str) -> impl Iterator<Item = &str> {
     let servers = match master.strip_prefix("zk://") {
         Some(rest) => rest.rsplit_once('@').map_or(rest, |(_, servers)| servers).split('/').next().unwrap_or_default(),
         None => master,
     };
-    servers.split(',').next().unwrap_or_default()
+    servers.split(',').map(|server| {
+        let server = server.trim();
+        let rest = server.strip_prefix("https://").or(server.strip_prefix("http://")).unwrap_or(server);
+        rest.trim_end_matches('/')
+    })
 }
 
 /// A framework that runs in this process.
@@ -140,14 +147,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_host_is_found_in_every_form() {
-        for (master, host) in [
-            ("h:5050", "h:5050"),
-            ("h:1,i:2", "h:1"),
-            ("zk://a:2181,b:2181/mesos", "a:2181"),
-            ("zk://u:p@s/w@a:2181,b:2181/mesos/x", "a:2181"),
+    fn the_hosts_are_found_in_every_form() {
+        for (master, expected) in [
+            ("h:5050", &["h:5050"][..]),
+            ("h:1, i", &["h:1", "i"]),
+            ("https://h:1,http://i:2/", &["h:1", "i:2"]),
+            ("zk://a:2181,b:2181/mesos", &["a:2181", "b:2181"]),
+            ("zk://u:p@s/w@a:2181,b:2181/mesos/x", &["a:2181", "b:2181"]),
         ] {
-            assert_eq!(first_host(master), host, "{master}");
+            assert_eq!(hosts(master).collect::<Vec<_>>(), expected, "{master}");
         }
+        let loopback = IpAddr::from(Ipv4Addr::LOCALHOST);
+        assert_eq!(own_address("no.such.host.invalid:1,https://127.0.0.1:5050"), loopback);
     }
 }

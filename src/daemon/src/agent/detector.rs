@@ -1,6 +1,6 @@
 //! Detection of the leading master from `--master`, and its reports to the core.
 //!
-//! The crate `detector` uses ZooKeeper.
+//! The crate `detector` finds it through ZooKeeper, or among the masters of a list.
 
 use std::net::SocketAddrV4;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use agent::{Agent, Input};
 use base::Pid;
-use detector::{Detector, Leader, Url};
+use detector::{Detector, Leader, ListError, MasterList, Pace, Signs, Url};
 use tokio::sync::Notify;
 use wire::libprocess::{Network, Session};
 
@@ -18,14 +18,16 @@ use crate::flags::agent::RegistrationFlags;
 use crate::{host, zookeeper};
 
 const NAME: &str = "master";
-const FORMS: &str =
-    "<host>:<port>, zk://[user:password@]host:port,.../path, or file:///path of a file that holds one of these";
+const FORMS: &str = "<host>:<port>, several of them separated by commas, zk://[user:password@]host:port,.../path, or \
+                     file:///path of a file that holds one of these";
 
 /// The leading master, or where to detect it.
 #[derive(Debug)]
 pub(super) enum Masters {
     /// There is one.
     Fixed(Pid),
+    /// Those of a list know.
+    List(MasterList),
     /// ZooKeeper knows.
     ZooKeeper(Url, Duration),
 }
@@ -44,13 +46,17 @@ pub(super) fn masters(flags: &RegistrationFlags) -> Result<Masters, FlagError> {
         return Err(FlagError::Refused { name: "master_detector", why });
     }
     let Some(given) = given else {
-        let why = ": <host>:<port>, zk://host:port,.../path, or file:///path of a file that holds one of these";
+        let why = ": <host>:<port>, several of them separated by commas, zk://host:port,.../path, or file:///path of a \
+                   file that holds one of these";
         return Err(FlagError::Missing { name: NAME, why });
     };
     let text = zookeeper::text(NAME, given)?;
-    match text.starts_with("zk://") {
-        true => zookeeper::group(NAME, &text, flags.zk_session_timeout)
-            .map(|(url, timeout)| Masters::ZooKeeper(url, timeout)),
+    if text.starts_with("zk://") {
+        let group = zookeeper::group(NAME, &text, flags.zk_session_timeout);
+        return group.map(|(url, timeout)| Masters::ZooKeeper(url, timeout));
+    }
+    match text.contains(',') {
+        true => text.parse().map(Masters::List).map_err(|error: ListError| refused(error.to_string())),
         false => fixed(&text).map(Masters::Fixed),
     }
 }
@@ -81,6 +87,8 @@ pub(super) struct Found {
     pub(super) network: Network,
     /// What messages to a master carry, so that its own can be told from forged ones.
     pub(super) session: Session,
+    /// Pings of masters.
+    pub(super) signs: Arc<Signs>,
 }
 
 impl Found {
@@ -100,6 +108,10 @@ pub(super) fn watch(masters: Masters, seed: u64, found: Found, ask: Arc<Notify>)
                 found.report(Some(master.clone()));
                 ask.notified().await;
             },
+            Masters::List(list) => {
+                tracing::info!("looking for the leading master among {list}");
+                follow(Detector::follow(list, Pace::AGENTS, seed, found.signs.clone()), &found, &ask).await;
+            }
             Masters::ZooKeeper(url, timeout) => {
                 tracing::info!("looking for the leading master through ZooKeeper at {}", url.servers());
                 follow(Detector::start(url, timeout, seed), &found, &ask).await;
@@ -113,7 +125,10 @@ async fn follow(mut detector: Detector, found: &Found, ask: &Notify) {
     loop {
         let is_asked = tokio::select! {
             () = detector.changed() => false,
-            () = ask.notified() => true,
+            () = ask.notified() => {
+                detector.doubt();
+                true
+            }
         };
         let leader = detector.known().leader().cloned();
         if leader == told && !is_asked {
@@ -140,6 +155,7 @@ mod tests {
     fn of(flags: &[(&str, &str)]) -> Result<String, String> {
         match masters(&AgentFlags::with(flags).registration) {
             Ok(Masters::Fixed(pid)) => Ok(pid.to_string()),
+            Ok(Masters::List(list)) => Ok(format!("list {list}")),
             Ok(Masters::ZooKeeper(url, timeout)) => Ok(format!("{url} {}", base::format_duration(timeout))),
             Err(error) => Err(error.to_string()),
         }
@@ -155,6 +171,7 @@ mod tests {
             ("127.0.0.1:5050", "master@127.0.0.1:5050"),
             ("master@127.0.0.1:5050", "master@127.0.0.1:5050"),
             ("localhost:1", "master@127.0.0.1:1"),
+            ("h1:5050, h2:5050,127.0.0.1:7", "list h1:5050,h2:5050,127.0.0.1:7"),
             (&format!("file://{}", file.path().display()), "master@127.0.0.1:7"),
             ("zk://h:2181,i:2181/mesos/", "zk://h:2181,i:2181/mesos 10secs"),
             (&format!("file://{}", of_group.path().display()), "zk://h:1/mesos 10secs"),
@@ -171,6 +188,9 @@ mod tests {
             ("127.0.0.1", "'127.0.0.1' is none of"),
             ("127.0.0.1:x", "'127.0.0.1:x' is none of"),
             ("no.such.host.invalid:1", "'no.such.host.invalid' is not known"),
+            ("h1:5050,h2", "'h2' is not of the form <host>:<port>"),
+            ("h1:5050,h1:5050", "'h1:5050' stands in the list more than once"),
+            ("h1:5050,u:secret@h2:5050", "'h2:5050' is not of the form"),
             ("file:///nowhere", "'/nowhere', which cannot be read"),
             ("zk://h:2181", "the path of the group is missing"),
             ("zk://u:secret@h/mesos", "the server 'h' is not of the form host:port"),
@@ -190,7 +210,7 @@ mod tests {
     #[test]
     fn one_flag_says_where_the_master_is() {
         let module = ("master_detector", "org_apache_example");
-        assert!(of(&[]).unwrap_err().contains("'--master' is required: <host>:<port>, zk://"));
+        assert!(of(&[]).unwrap_err().contains("'--master' is required: <host>:<port>, several"));
         assert!(of(&[("master", "")]).unwrap_err().contains("'--master' is required"));
         let error = of(&[module]).unwrap_err();
         assert!(

@@ -331,6 +331,11 @@ impl MessageSink for Handler {
                 if !self.senders.admit(&message.from, &message.origin, kind(&decoded)) {
                     return Delivery::Forged;
                 }
+                if let Incoming::PingSlave(ping) = &decoded
+                    && ping.connected
+                {
+                    self.shell.signs.note(message.from.address());
+                }
                 self.driver.submit(Input::Message { from: message.from, message: Box::new(decoded) });
                 Delivery::Accepted
             }

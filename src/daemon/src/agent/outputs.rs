@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ::containers::User;
+use ::detector::Signs;
 use agent::oversubscription::{Load, Measurement};
 use agent::{Agent, Answer, ContainerName, Done, Input, Output, Persist, VolumeLink};
 use base::Pid;
@@ -58,6 +59,8 @@ pub(super) struct Shell {
     pub(super) meta: PathBuf,
     /// Makes leader detection report again.
     pub(super) redetect: Arc<Notify>,
+    /// Pings of masters.
+    pub(super) signs: Arc<Signs>,
     pub(super) exit: watch::Sender<Option<Exit>>,
     pub(super) common: Arc<Common>,
     /// The agent's capabilities.

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use ::detector::Signs;
 use agent::{Agent, ContainerName, Executor, ExecutorState, Input, Outbox, Output, Recovered, Tree};
 use anyhow::Context;
 use authorizer::Authorizer;
@@ -204,7 +205,7 @@ async fn serve(setup: Setup, recovery: Recovery) -> anyhow::Result<RunningAgent>
     let tokens = ExecutorTokens::open(setup.tokens, [&recovery.meta, &setup.runtime_dir])?;
     let session = session::of(&recovery.meta);
     let (exit, exit_seen) = watch::channel(None);
-    let redetect = Arc::new(Notify::new());
+    let (redetect, signs) = (Arc::new(Notify::new()), Arc::<Signs>::default());
     let shell = Arc::new(Shell {
         network: network.clone(),
         pid: setup.pid,
@@ -220,6 +221,7 @@ async fn serve(setup: Setup, recovery: Recovery) -> anyhow::Result<RunningAgent>
         deleter: deleter.clone(),
         meta: recovery.meta,
         redetect: redetect.clone(),
+        signs: signs.clone(),
         exit,
         common: common.clone(),
         capabilities: recovery.capabilities,
@@ -241,7 +243,7 @@ async fn serve(setup: Setup, recovery: Recovery) -> anyhow::Result<RunningAgent>
 
     let running = driver.clone();
     let core = tokio::spawn(async move { running.run(shell).await });
-    let found = Found { driver: driver.clone(), network: network.clone(), session };
+    let found = Found { driver: driver.clone(), network: network.clone(), session, signs };
     let mut tasks = vec![
         detector::watch(setup.masters, recovery.seed, found, redetect),
         keeper.watch(),

@@ -36,7 +36,7 @@ flags! {
 flags! {
     /// Finding the master, and registering with it.
     RegistrationFlags {
-        /// Host:port, zk://[user:password@]host:port,.../path, or file:// with one of these
+        /// Host:port, a list h1:port,h2:port, zk://[user:password@]host:port,.../path, or file:// with one of these
         master: Option<Address>,
         /// Module
         master_detector: Option<String>,

@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use anyhow::Context;
-use base::lock;
-use detector::{Detector, Known, Leader, Lease, Url};
+use base::{Pid, lock};
+use detector::{Detector, Known, LEADER_HEADER, Leader, Lease, MASTER_HEADER, Url};
 use protos::json::{Dialect, ToJson};
 use protos::mesos::MasterInfo;
 use wire::Limits;
-use wire::http::{BodyRule, Request, Response, StatusCode};
+use wire::http::{BodyRule, HeaderName, Request, Response, StatusCode};
 use wire::libprocess::{ConnectionId, Delivery, MessageSink, Network};
 
 use super::group_registry::Claim;
@@ -119,9 +119,21 @@ impl Election {
     }
 }
 
+/// Messages by which v0 drivers and agents register.
+const REGISTRATIONS: [&str; 6] = [
+    "mesos.scheduler.Call",
+    "mesos.internal.SubmitSchedulerRequest",
+    "mesos.internal.RegisterFrameworkMessage",
+    "mesos.internal.ReregisterFrameworkMessage",
+    "mesos.internal.RegisterSlaveMessage",
+    "mesos.internal.ReregisterSlaveMessage",
+];
+
 /// What a standby master knows about the leader.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Standby {
+    /// The PID of this master.
+    own: Pid,
     leader: Mutex<Place>,
     dropped: AtomicU64,
 }
@@ -132,12 +144,16 @@ enum Place {
     #[default]
     Unknown,
     /// Another one leads, and is found there.
-    Elsewhere(String, u16),
+    Elsewhere(Pid, String, u16),
     /// This one does, but has not read yet what it must remember. It is found there.
     Here(String, u16),
 }
 
 impl Standby {
+    pub(super) fn new(own: Pid) -> Standby {
+        Standby { own, leader: Mutex::default(), dropped: AtomicU64::new(0) }
+    }
+
     fn set(&self, place: Place) {
         *lock(&self.leader) = place;
     }
@@ -148,23 +164,47 @@ impl Standby {
             Place::Unknown => Response::text(StatusCode::SERVICE_UNAVAILABLE, "No leader elected"),
             Place::Here(host, port) => match request {
                 Some(_) => Response::text(StatusCode::SERVICE_UNAVAILABLE, "Master has not finished recovery"),
-                None => Response::redirect(host, *port, ""),
+                None => named(&self.own.to_string(), &self.own.to_string(), host, *port),
             },
-            Place::Elsewhere(host, port) => {
-                Response::redirect(host, *port, &request.map(full_path).unwrap_or_default())
-            }
+            Place::Elsewhere(pid, host, port) => match request {
+                Some(request) => Response::redirect(host, *port, &full_path(request)),
+                None => named(&self.own.to_string(), &pid.to_string(), host, *port),
+            },
         }
     }
 
-    /// Drops a message.
-    pub(super) fn drop_message(&self) {
+    /// Drops a message. It cannot be passed on: v0 drivers and Mesos's agents ignore answers of any other master than
+    /// the one that they have detected, and the leader binds a sender to its connection. Agents with a token follow the
+    /// leader by themselves; all others may wait here for ever, so the log names them.
+    pub(super) fn drop_message(&self, message: &wire::libprocess::Message) {
         self.dropped.fetch_add(1, Ordering::Relaxed);
+        if message.origin.session.is_some() || !REGISTRATIONS.contains(&message.name.as_str()) {
+            return;
+        }
+        let leader = match &*lock(&self.leader) {
+            Place::Unknown => "no master does".to_owned(),
+            Place::Elsewhere(pid, ..) => format!("{pid} does"),
+            Place::Here(..) => "or has not finished recovery".to_owned(),
+        };
+        tracing::warn!(
+            "{} of {} dropped: this master does not lead, {leader}; v0 drivers and Mesos's agents find the leader \
+             through ZooKeeper only",
+            message.name,
+            message.from
+        );
     }
 
     /// Number of messages that were dropped.
     pub(super) fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
+}
+
+/// The answer of `/redirect` of the master `own`: the leader, with its PID for clients that have a list of masters.
+pub(super) fn named(own: &str, leader: &str, host: &str, port: u16) -> Response {
+    Response::redirect(host, port, "")
+        .with_header(HeaderName::from_static(MASTER_HEADER), own)
+        .with_header(HeaderName::from_static(LEADER_HEADER), leader)
 }
 
 /// Path and query, with the process that the path may leave out.
@@ -294,7 +334,7 @@ async fn elected(election: &mut Election, standby: &Standby, own: &MasterInfo) -
             }
             Known::Leader(Leader { host, port, pid, .. }) => {
                 tracing::info!("the leading master is {pid}");
-                standby.set(Place::Elsewhere(host, port));
+                standby.set(Place::Elsewhere(pid, host, port));
             }
             Known::Refused(why) => anyhow::bail!(why),
             Known::Nobody | Known::Nothing => standby.set(Place::Unknown),

@@ -15,7 +15,7 @@ use wire::route::Table;
 
 use super::authentication::Authentication;
 use super::documents::Documents;
-use super::election::Standby;
+use super::election::{self, Standby};
 use super::outputs::{Live, Outcome, Shell};
 use super::peers::Peers;
 use super::views::pieces::Pieces;
@@ -258,7 +258,8 @@ impl Handler {
     fn redirect(&self) -> Response {
         let host = self.info.hostname.as_deref().unwrap_or_default();
         let port = u16::try_from(self.info.port).unwrap_or_default();
-        Response::redirect(host, port, "")
+        let pid = self.info.pid.as_deref().unwrap_or_default();
+        election::named(pid, pid, host, port)
     }
 
     async fn registry(&self, request: &Request) -> Response {
@@ -361,7 +362,7 @@ impl MessageSink for Handler {
         if let Some(standby) = &self.standby {
             let known = Message::is_process(&message.to) || self.routes.has_process(&message.to);
             if message.to == "master" {
-                standby.drop_message();
+                standby.drop_message(&message);
             }
             return if known { Delivery::Ignored } else { Delivery::NoSuchProcess };
         }

@@ -109,7 +109,6 @@ pub async fn start(mut given: Flags, log_level: Arc<LogLevel>) -> anyhow::Result
     let firewall = Firewall::read(flags.network.firewall_rules.as_ref())?;
     let group = election::group(&flags.state)?;
     let identity = identity(&flags.network, flags.identity.port)?;
-    let standby = Arc::new(Standby::default());
     // A master among others remembers nothing before it leads.
     let registry = match &group {
         Some(_) => RegistryStore::empty()?,
@@ -142,6 +141,7 @@ pub async fn start(mut given: Flags, log_level: Arc<LogLevel>) -> anyhow::Result
     let audit = common.audit.clone();
     let clock = Clock::start();
     let parts = Parts { common, flags, info, pid, clock, started: clock.now(), peers: Arc::default() };
+    let standby = Arc::new(Standby::new(parts.pid.clone()));
     let served = parts.serve(registry, group.is_some().then(|| standby.clone()))?;
     let election = group.map(|group| Election::enter(group, &parts)).transpose()?;
     let peers = election.as_ref().and_then(Election::peers).cloned();

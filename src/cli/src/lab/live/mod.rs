@@ -21,7 +21,7 @@ pub(super) use play::{Glance, Played};
 /// Where a live run takes place, and how.
 #[derive(Clone, Debug, clap::Args)]
 pub struct PlaceArgs {
-    /// Use the cluster of this master (host:port, several separated by commas, or zk://...) instead of starting one
+    /// Use the cluster of this master (host:port, a list h1:port,h2:port, or zk://...) instead of starting one
     #[arg(long, short, value_name = "MASTER")]
     pub master: Option<String>,
     /// Principal, if the master authenticates clients

@@ -1,18 +1,18 @@
-//! Watches a group through every failure, until it is dropped.
+//! Watches a group in ZooKeeper through every failure, until it is dropped.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use base::Backoff;
 use tokio::sync::watch;
-use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use zookeeper_client::{Client, Error, OneshotWatcher};
 
 use crate::Url;
 use crate::candidate;
+use crate::known::{Detector, Known, Leader, tell};
 use crate::lease::Lease;
-use crate::member::{DetectError, Leader, first};
+use crate::member::{DetectError, first};
 use crate::session::{Session, is_lost};
 
 /// The first and the longest wait after a failure.
@@ -21,44 +21,6 @@ const WAITS: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs
 const SOON: Duration = Duration::from_millis(200);
 /// How many signs of life a candidate asks for while a session lives.
 const SIGNS: u32 = 10;
-
-/// The current knowledge about the leader.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Known {
-    /// Nothing: ZooKeeper was not asked yet, or a session with it has ended, or the leader's node cannot be read.
-    #[default]
-    Nothing,
-    /// Nobody leads.
-    Nobody,
-    /// This one leads. It stands for as long as the session does, with or without a connection.
-    Leader(Leader),
-    /// A candidate is refused, and will not be let in by asking again. This is the last word.
-    Refused(String),
-}
-
-impl Known {
-    /// Who leads, if that is known.
-    pub fn leader(&self) -> Option<&Leader> {
-        match self {
-            Known::Leader(leader) => Some(leader),
-            Known::Nothing | Known::Nobody | Known::Refused(_) => None,
-        }
-    }
-}
-
-/// A task that watches the group, and what it knows. It ends with its owner.
-#[derive(Debug)]
-pub struct Detector {
-    known: watch::Receiver<Known>,
-    lease: Arc<Lease>,
-    task: AbortHandle,
-}
-
-impl Drop for Detector {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
 
 impl Detector {
     /// Watches from now on. `session_timeout` is asked for; the servers may settle on another one. `seed` is for the
@@ -78,24 +40,7 @@ impl Detector {
         let lease = Arc::new(Lease::new());
         let watcher = Watcher { url, session_timeout, seed, info, sender, lease: lease.clone(), told: String::new() };
         let task = tokio::spawn(watcher.run()).abort_handle();
-        Detector { known, lease, task }
-    }
-
-    /// What is known now.
-    pub fn known(&self) -> Known {
-        self.known.borrow().clone()
-    }
-
-    /// For how long a candidate may rely on it.
-    pub fn lease(&self) -> Arc<Lease> {
-        self.lease.clone()
-    }
-
-    /// Returns when something else is known than when it returned before.
-    pub async fn changed(&mut self) {
-        if self.known.changed().await.is_err() {
-            std::future::pending().await
-        }
+        Detector { known, lease, doubt: Arc::default(), trouble: Arc::default(), task }
     }
 }
 
@@ -214,14 +159,6 @@ impl Watcher {
             self.told = words;
         }
     }
-}
-
-fn tell(sender: &watch::Sender<Known>, known: Known) {
-    sender.send_if_modified(|before| {
-        let new = *before != known;
-        *before = known;
-        new
-    });
 }
 
 /// A group, over one connection.

@@ -1,0 +1,218 @@
+//! Follows the leader among the masters of a list, until it is dropped: finds it, asks it at intervals whether it still
+//! leads, and finds the next one.
+
+use std::net::SocketAddrV4;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use base::{Backoff, lock};
+use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
+use wire::client::Client;
+
+use crate::known::{Detector, Known, Leader, tell};
+use crate::list::MasterList;
+use crate::question::{self, Answer, Problem};
+use crate::search::Search;
+
+/// How long a leader stands that does not answer, while no other master confirms that it leads.
+pub const HOLD: Duration = Duration::from_secs(30);
+
+/// The longest time for which a connection to the leader is kept: one that is idle costs the leader 13 KB, a new one 30
+/// microseconds without TLS.
+const KEEP: Duration = Duration::from_secs(5);
+
+/// Signs of life of a leader, such as its pings: while they come, it is not asked.
+#[derive(Debug, Default)]
+pub struct Signs(Mutex<Option<(SocketAddrV4, Instant)>>);
+
+impl Signs {
+    /// Notes that the process at this address, which is a master, has shown now that it counts this client in.
+    pub fn note(&self, address: SocketAddrV4) {
+        *lock(&self.0) = Some((address, Instant::now()));
+    }
+
+    /// When the process at this address has last done so.
+    fn last_of(&self, address: SocketAddrV4) -> Option<Instant> {
+        lock(&self.0).filter(|(of, _)| *of == address).map(|(_, at)| at)
+    }
+}
+
+/// How often the masters are asked. Each wait is shortened by up to a half at random.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// The first wait after the leader is found, after a doubt, and before a search for the next one; it doubles.
+    pub first: Duration,
+    /// The longest wait between two rounds of a search.
+    pub search: Duration,
+    /// The longest wait between two questions to the leader, and from its last sign of life to a question.
+    pub leader: Duration,
+}
+
+impl Pace {
+    /// For schedulers, of which a cluster has up to hundreds.
+    pub const FRAMEWORKS: Pace =
+        Pace { first: Duration::from_millis(100), search: Duration::from_secs(1), leader: Duration::from_secs(2) };
+    /// For agents, of which a cluster has 10,000: their leader pings them every 15 seconds, so they do not ask it.
+    /// While no master leads they put about 7,000 questions a second to the others.
+    pub const AGENTS: Pace =
+        Pace { first: Duration::from_millis(500), search: Duration::from_secs(4), leader: Duration::from_secs(20) };
+}
+
+impl Detector {
+    /// Follows the leader among the masters of a list from now on; `seed` is for the jitter. `signs` are those that the
+    /// caller notes. Needs a runtime.
+    pub fn follow(list: MasterList, pace: Pace, seed: u64, signs: Arc<Signs>) -> Detector {
+        let (sender, known) = watch::channel(Known::Nothing);
+        let (doubt, trouble) = (Arc::<Notify>::default(), Arc::<Mutex<String>>::default());
+        let follower = Follower {
+            search: Backoff::new(pace.first, pace.search, seed),
+            leader: Backoff::new(pace.first, pace.leader, seed.rotate_left(32)),
+            list,
+            seed,
+            patience: pace.leader,
+            signs,
+            sender,
+            doubt: doubt.clone(),
+            trouble: trouble.clone(),
+        };
+        let task = tokio::spawn(follower.run()).abort_handle();
+        Detector {
+            known,
+            #[cfg(feature = "zookeeper")]
+            lease: Arc::new(crate::Lease::new()),
+            doubt,
+            trouble,
+            task,
+        }
+    }
+}
+
+/// What the task of a detector has.
+struct Follower {
+    list: MasterList,
+    seed: u64,
+    /// Waits between rounds of a search.
+    search: Backoff,
+    /// Waits between questions to the leader.
+    leader: Backoff,
+    /// How long a sign of life counts.
+    patience: Duration,
+    signs: Arc<Signs>,
+    sender: watch::Sender<Known>,
+    doubt: Arc<Notify>,
+    /// Why no leader is known.
+    trouble: Arc<Mutex<String>>,
+}
+
+/// How the leader was lost.
+enum Lost {
+    /// It does not answer. It stands until then.
+    Silent(Instant),
+    /// It says that another one leads.
+    Follows,
+    /// It says that no master leads.
+    Resigned,
+}
+
+impl Follower {
+    async fn run(mut self) {
+        let mut lost = None;
+        loop {
+            let (leader, client) = self.find(lost).await;
+            lost = Some(self.watch(leader, client).await);
+        }
+    }
+
+    /// Searches until a master confirms that it leads, and tells of it. A failure is reported once, until it is over or
+    /// another one occurs.
+    async fn find(&mut self, lost: Option<Lost>) -> (Leader, Client) {
+        let mut search = Search::new(self.list.clone(), self.seed);
+        self.search.reset();
+        let until = match lost {
+            None | Some(Lost::Follows) => None,
+            Some(Lost::Silent(until)) => {
+                self.pause().await;
+                Some(until)
+            }
+            Some(Lost::Resigned) => {
+                tell(&self.sender, Known::Nobody);
+                self.pause().await;
+                None
+            }
+        };
+        loop {
+            match search.next().await {
+                Ok((leader, client)) => {
+                    lock(&self.trouble).clear();
+                    let leader = self.known_as(leader);
+                    tell(&self.sender, Known::Leader(leader.clone()));
+                    return (leader, client);
+                }
+                Err(none) => {
+                    if until.is_none_or(|until| until <= Instant::now()) {
+                        tell(&self.sender, none.known());
+                    }
+                    self.report(none.to_string());
+                }
+            }
+            self.pause().await;
+        }
+    }
+
+    /// Before the next round. All clients of a leader lose it at once, and must not search at once.
+    async fn pause(&mut self) {
+        let wait = self.search.next_wait();
+        tokio::time::sleep(wait).await;
+    }
+
+    /// A leader that is known already stays what it is, whatever the address at which it was found this time.
+    fn known_as(&self, found: Leader) -> Leader {
+        let known = self.sender.borrow();
+        known.leader().filter(|leader| leader.pid == found.pid).cloned().unwrap_or(found)
+    }
+
+    /// Asks the leader at intervals, and when it is in doubt, until it does not confirm that it leads.
+    async fn watch(&mut self, leader: Leader, mut client: Client) -> Lost {
+        self.leader.reset();
+        let mut confirmed = Instant::now();
+        let mut wait = self.leader.next_wait();
+        loop {
+            let is_in_doubt = tokio::select! {
+                () = tokio::time::sleep(wait) => false,
+                () = self.doubt.notified() => true,
+            };
+            let asked = Instant::now();
+            if is_in_doubt {
+                self.leader.reset();
+            } else if let Some(sign) = self.signs.last_of(leader.pid.address())
+                && sign + self.patience > asked
+            {
+                confirmed = confirmed.max(sign);
+                wait = sign + self.patience - asked;
+                continue;
+            }
+            match question::ask(&mut client).await {
+                Ok(Answer::Leads(now)) if now.pid == leader.pid => confirmed = asked,
+                // Another master has its address.
+                Ok(Answer::Leads(_) | Answer::Names(_)) => return Lost::Follows,
+                Err(Problem::NoLeader) => return Lost::Resigned,
+                // A master that is too busy may answer with any error.
+                Err(_) => return Lost::Silent(confirmed + HOLD),
+            }
+            wait = self.leader.next_wait();
+            if wait > KEEP {
+                client = question::client(client.address().clone());
+            }
+        }
+    }
+
+    /// Logs a failure unless it was the last one.
+    fn report(&self, words: String) {
+        let mut trouble = lock(&self.trouble);
+        if *trouble != words {
+            tracing::warn!("{words}; the masters are asked again");
+            *trouble = words;
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! `GET /redirect`: asks one master which one leads.
+//!
+//! Every master answers it without authentication, Mesos's too: with 307 to the leader, itself included, or with 503
+//! while no master leads. Masters of tepui add in headers which of them answers, and the leader's PID.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
+use std::time::Duration;
+
+use base::Pid;
+use wire::client::{Address, Client, ClientError, Reply};
+use wire::http::StatusCode;
+
+use crate::Leader;
+use crate::list::is_same;
+
+/// Header of the answer to `/redirect`: the PID of the master that answers.
+pub const MASTER_HEADER: &str = "tepui-master";
+/// Header of the answer to `/redirect`: the PID of the leading master.
+pub const LEADER_HEADER: &str = "tepui-leader";
+
+const PATH: &str = "/redirect";
+/// How long a master may take to answer.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(3);
+/// Limit of an answer, in bytes.
+const ANSWER_MAX: usize = 64 << 10;
+/// How much of an unexpected answer is reported, in characters.
+const SHOWN_MAX: usize = 120;
+/// What a master says while no master leads.
+const NO_LEADER: &str = "No leader elected";
+
+/// What a master answers that knows who leads.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// It leads.
+    Leads(Box<Leader>),
+    /// Another one does, and is found there.
+    Names(Address),
+}
+
+/// Why an address does not help to find the leader.
+#[derive(Debug, thiserror::Error)]
+pub enum Problem {
+    /// No answer came.
+    #[error("{}", chain(.0))]
+    Silent(#[from] ClientError),
+    /// TLS and plain connections were mixed up, or a certificate is invalid.
+    #[error("TLS: {0}; see docs/security.md for https:// addresses, authorities and certificates")]
+    Tls(String),
+    /// The master knows no leader.
+    #[error("it knows no leader")]
+    NoLeader,
+    /// The master names another one, which has not confirmed it.
+    #[error("it names {0}")]
+    Names(Address),
+    /// No master answers there.
+    #[error("it is no master: it answers {PATH} with {0}")]
+    NoMaster(String),
+    /// The leader's host name has no IPv4 address here.
+    #[error("it leads under the host name '{0}', which has no IPv4 address here")]
+    Unresolved(String),
+    /// It had not answered when the others had.
+    #[error("it has not answered yet")]
+    Unfinished,
+}
+
+impl Problem {
+    /// Whether a master has answered.
+    pub(crate) fn is_of_a_master(&self) -> bool {
+        matches!(self, Problem::NoLeader | Problem::Names(_) | Problem::Unresolved(_))
+    }
+}
+
+/// A client for the question.
+pub(crate) fn client(address: Address) -> Client {
+    Client::at(address).with_timeout(PATIENCE).with_limit(ANSWER_MAX)
+}
+
+/// Asks a master.
+///
+/// # Errors
+/// It does not answer, knows no leader, or is no master.
+pub(crate) async fn ask(client: &mut Client) -> Result<Answer, Problem> {
+    let reply = client.get(PATH).await.map_err(failed)?;
+    read(client.address(), &reply).await
+}
+
+async fn read(asked: &Address, reply: &Reply) -> Result<Answer, Problem> {
+    if reply.status == StatusCode::SERVICE_UNAVAILABLE && reply.text().contains(NO_LEADER) {
+        return Err(Problem::NoLeader);
+    }
+    let named = reply.redirect().filter(|(_, path)| reply.status == StatusCode::TEMPORARY_REDIRECT && path == "/");
+    let Some((named, _)) = named else { return Err(Problem::NoMaster(shown(reply))) };
+    let pid = |header: &str| reply.header(header).and_then(|text| text.parse::<Pid>().ok());
+    let (own, leader) = (pid(MASTER_HEADER), pid(LEADER_HEADER));
+    let leads = match (&own, &leader) {
+        (Some(own), Some(leader)) => own == leader,
+        _ => is_same(asked, &named),
+    };
+    if !leads {
+        return Ok(Answer::Names(named));
+    }
+    let pid = match leader {
+        Some(pid) => pid,
+        None => pid_at(&named).await.ok_or_else(|| Problem::Unresolved(named.host().to_owned()))?,
+    };
+    let (host, port) = (named.host().to_owned(), named.port());
+    let member = String::new();
+    Ok(Answer::Leads(Box::new(Leader { member, pid, address: asked.clone(), host, port, region: None, is_own: false })))
+}
+
+/// The status, and the beginning of the text: a master with TLS says in it that it takes no plain requests.
+fn shown(reply: &Reply) -> String {
+    let text = reply.text();
+    let text: String = text.lines().next().unwrap_or_default().chars().take(SHOWN_MAX).collect();
+    match text.trim() {
+        "" => reply.status.to_string(),
+        text => format!("{} ('{}')", reply.status, text.escape_debug()),
+    }
+}
+
+/// The PID of a Mesos master, which the answer does not have: that of its host name.
+async fn pid_at(address: &Address) -> Option<Pid> {
+    let found = tokio::net::lookup_host((address.host(), address.port())).await.ok()?;
+    let ip: Ipv4Addr = found.into_iter().find_map(|found| match found.ip() {
+        IpAddr::V4(ip) => Some(ip),
+        IpAddr::V6(_) => None,
+    })?;
+    Some(Pid::new("master", SocketAddrV4::new(ip, address.port())))
+}
+
+/// A failed exchange. A TLS server closes a plain connection or answers with what is no HTTP.
+fn failed(error: ClientError) -> Problem {
+    match &error {
+        // The system's errors have a code; those of a handshake have an error inside.
+        ClientError::Connect { source, .. } if source.get_ref().is_some() => Problem::Tls(source.to_string()),
+        ClientError::Exchange { source, .. } if source.is_parse() => {
+            Problem::Tls(format!("the answer is no HTTP: {source}"))
+        }
+        _ => Problem::Silent(error),
+    }
+}
+
+/// An error with all its causes in one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}

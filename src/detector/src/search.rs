@@ -1,0 +1,201 @@
+//! Looks for the leader among the masters of a list: asks them until one confirms that it leads.
+//!
+//! A master that names another one only says which one to ask next: what it knows may be old. The masters are asked one
+//! after the other at short intervals, without waiting for answers, so that a search costs the group a question or two,
+//! and an address that is silent delays it by one interval.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use wire::client::{Address, Client};
+
+use crate::list::{MasterList, is_same};
+use crate::question::{self, Answer, PATIENCE, Problem};
+use crate::{Known, Leader};
+
+/// How long one master may take before the next one is asked, too.
+const STAGGER: Duration = Duration::from_millis(150);
+/// How long silent masters may take when the others have answered, in the first round; twice as long in each later one.
+const GRACE: Duration = Duration::from_millis(500);
+/// Maximum number of masters that are asked in one round because another one names them.
+const NAMED_MAX: usize = 16;
+
+/// No master of a list confirms that it leads: what each one answers.
+#[derive(Debug)]
+pub struct NoLeader(Vec<(Address, Problem)>);
+
+impl NoLeader {
+    /// What that means: no master leads, or nothing is known.
+    pub fn known(&self) -> Known {
+        match self.0.iter().any(|(_, problem)| matches!(problem, Problem::NoLeader)) {
+            true => Known::Nobody,
+            false => Known::Nothing,
+        }
+    }
+
+    /// The addresses that were asked, and what came of it.
+    pub fn problems(&self) -> &[(Address, Problem)] {
+        &self.0
+    }
+}
+
+impl fmt::Display for NoLeader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let has_master = self.0.iter().any(|(_, problem)| problem.is_of_a_master());
+        f.write_str(if has_master { "no master leads" } else { "no master answers" })?;
+        for (at, (address, problem)) in self.0.iter().enumerate() {
+            let mark = if at == 0 { ":" } else { ";" };
+            write!(f, "{mark} {address}: {problem}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for NoLeader {}
+
+/// Returns the leader, asking each master of the list once. The masters are asked in their order.
+///
+/// # Errors
+/// No master confirms that it leads.
+pub async fn find(list: &MasterList) -> Result<Leader, NoLeader> {
+    Search::new(list.clone(), 0).round(PATIENCE).await.map(|(leader, _)| leader)
+}
+
+/// A search that goes on over any number of rounds, with the same connections.
+#[derive(Debug)]
+pub(crate) struct Search {
+    list: MasterList,
+    /// Connections to masters that have answered.
+    clients: Vec<Client>,
+    /// Which master is asked first.
+    first: usize,
+    rounds: u32,
+}
+
+/// A master that is asked, and what came of it.
+type Asked = (Client, Result<Answer, Problem>);
+
+/// One round.
+#[derive(Default)]
+struct Round {
+    /// Masters to be asked.
+    queue: VecDeque<Address>,
+    /// Masters that have been asked.
+    asked: Vec<Address>,
+    questions: JoinSet<Asked>,
+    /// How many were named and are not in the list.
+    named: usize,
+    problems: Vec<(Address, Problem)>,
+}
+
+impl Search {
+    /// A search that begins with any master; `seed` says with which one.
+    pub(crate) fn new(list: MasterList, seed: u64) -> Search {
+        let first = usize::try_from(seed % list.masters().len().max(1) as u64).unwrap_or_default();
+        Search { list, clients: Vec::new(), first, rounds: 0 }
+    }
+
+    /// The next round. Silent masters get more time in each.
+    pub(crate) async fn next(&mut self) -> Result<(Leader, Client), NoLeader> {
+        let grace = GRACE.saturating_mul(1_u32.checked_shl(self.rounds).unwrap_or(u32::MAX)).min(PATIENCE);
+        self.rounds = self.rounds.saturating_add(1);
+        self.round(grace).await
+    }
+
+    /// Asks each master once. Returns the first one that confirms that it leads, with the connection to it. When all
+    /// others have answered, silent ones are given up after `grace`.
+    async fn round(&mut self, grace: Duration) -> Result<(Leader, Client), NoLeader> {
+        let mut round = Round::default();
+        let masters = self.list.masters();
+        round.queue.extend(masters.iter().cycle().skip(self.first).take(masters.len()).cloned());
+        let mut last_answer = None;
+        loop {
+            // One more after each interval, and after each answer that is not the leader's.
+            if let Some(next) = round.queue.pop_front() {
+                let client = self.client(&next);
+                round.start(next, client);
+            }
+            let is_last = round.queue.is_empty();
+            let pause = async {
+                match (is_last, last_answer) {
+                    (false, _) => tokio::time::sleep(STAGGER).await,
+                    (true, Some(at)) => tokio::time::sleep_until(at + grace).await,
+                    (true, None) => std::future::pending().await,
+                }
+            };
+            let joined = tokio::select! {
+                biased;
+                joined = round.questions.join_next() => joined,
+                () = pause => match is_last {
+                    true => break,
+                    false => continue,
+                },
+            };
+            let Some(joined) = joined else { break };
+            let Ok((client, result)) = joined else { continue };
+            let address = client.address().clone();
+            let problem = match result {
+                Ok(Answer::Leads(leader)) => return Ok((*leader, client)),
+                Ok(Answer::Names(named)) => {
+                    round.ask_next(&named);
+                    Problem::Names(named)
+                }
+                Err(problem) => problem,
+            };
+            if problem.is_of_a_master() {
+                last_answer = Some(Instant::now());
+                self.clients.push(client);
+            }
+            round.problems.push((address, problem));
+        }
+        Err(round.end())
+    }
+
+    /// A client that has asked there before, or a new one.
+    fn client(&mut self, address: &Address) -> Client {
+        match self.clients.iter().position(|client| client.address() == address) {
+            Some(at) => self.clients.swap_remove(at),
+            None => question::client(address.clone()),
+        }
+    }
+}
+
+impl Round {
+    fn start(&mut self, address: Address, mut client: Client) {
+        self.asked.push(address);
+        self.questions.spawn(async move {
+            let result = question::ask(&mut client).await;
+            (client, result)
+        });
+    }
+
+    /// Asks a master that another one names before those that wait, unless it was asked already.
+    fn ask_next(&mut self, named: &Address) {
+        if self.asked.iter().any(|asked| is_same(asked, named)) {
+            return;
+        }
+        match self.queue.iter().position(|waiting| is_same(waiting, named)) {
+            Some(at) => self.queue.rotate_left(at),
+            None if self.named < NAMED_MAX => {
+                self.named += 1;
+                self.queue.push_front(named.clone());
+            }
+            None => {}
+        }
+    }
+
+    fn end(mut self) -> NoLeader {
+        let problems = &mut self.problems;
+        for address in self.asked {
+            if !problems.iter().any(|(known, _)| *known == address) {
+                problems.push((address, Problem::Unfinished));
+            }
+        }
+        // The same problems give the same words, whatever came first.
+        problems.sort_by(|(one, _), (other, _)| one.cmp(other));
+        NoLeader(self.problems)
+    }
+}

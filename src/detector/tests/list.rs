@@ -1,0 +1,265 @@
+//! A list of masters: fakes of masters that lead, follow and end, and addresses of something else.
+#![forbid(unsafe_code)]
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use detector::{Detector, Known, LEADER_HEADER, MASTER_HEADER, MasterList, Pace, Problem, Signs, find};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::time::Instant;
+use wire::http::{Handler, HeaderName, Request, Response, Running, Server, StatusCode};
+use wire::libprocess::NoMessages;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+const QUICK: Pace =
+    Pace { first: Duration::from_millis(4), search: Duration::from_millis(20), leader: Duration::from_millis(20) };
+
+/// How `/redirect` is answered.
+#[derive(Clone, Debug)]
+enum Role {
+    /// As Mesos's leading master.
+    Leads,
+    /// As one of tepui that leads and has this host name and PID.
+    LeadsAs(&'static str, &'static str),
+    /// As one that believes that the master there leads.
+    Follows(String),
+    /// As one that knows no leader.
+    Waits,
+    /// As something that is no master.
+    IsNone,
+}
+
+struct Fake {
+    running: Running,
+    role: Arc<Mutex<Role>>,
+    /// How many questions were answered.
+    questions: watch::Receiver<usize>,
+}
+
+impl Fake {
+    async fn start(role: Role) -> Fake {
+        let role = Arc::new(Mutex::new(role));
+        let server = Server::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), wire::Limits::default()).unwrap();
+        let address = server.address();
+        let (count, questions) = watch::channel(0);
+        let running = server.serve(Arc::new(Answering(address, role.clone(), count)), Arc::new(NoMessages));
+        Fake { running, role, questions }
+    }
+
+    fn address(&self) -> String {
+        self.running.address().to_string()
+    }
+
+    fn becomes(&self, role: Role) {
+        *self.role.lock().unwrap() = role;
+    }
+
+    /// Ends, and returns the address, which refuses connections now.
+    async fn end(self) -> String {
+        let address = self.address();
+        self.running.stop().await;
+        address
+    }
+}
+
+struct Answering(SocketAddr, Arc<Mutex<Role>>, watch::Sender<usize>);
+
+impl Handler for Answering {
+    async fn handle(&self, request: Request) -> Response {
+        assert_eq!(request.path, "/redirect");
+        let role = self.1.lock().unwrap().clone();
+        self.2.send_modify(|count| *count += 1);
+        match role {
+            Role::Leads => Response::redirect("127.0.0.1", self.0.port(), ""),
+            Role::LeadsAs(host, pid) => Response::redirect(host, 5050, "")
+                .with_header(HeaderName::from_static(MASTER_HEADER), pid)
+                .with_header(HeaderName::from_static(LEADER_HEADER), pid),
+            Role::Follows(leader) => {
+                let (host, port) = leader.split_once(':').unwrap();
+                Response::redirect(host, port.parse().unwrap(), "")
+            }
+            Role::Waits => Response::text(StatusCode::SERVICE_UNAVAILABLE, "No leader elected"),
+            Role::IsNone => Response::not_found(),
+        }
+    }
+}
+
+fn list(masters: &[&str]) -> MasterList {
+    masters.join(",").parse().unwrap()
+}
+
+/// Something that takes connections and answers nothing.
+async fn mute() -> (TcpListener, String) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    (listener, address)
+}
+
+async fn pid_in(list: &MasterList) -> Result<String, String> {
+    let found = tokio::time::timeout(PATIENCE, find(list)).await.expect("the search hangs");
+    found.map(|leader| leader.pid.to_string()).map_err(|none| none.to_string())
+}
+
+/// Waits until this is known.
+async fn until(detector: &mut Detector, what: &str, is_so: impl Fn(&Known) -> bool) {
+    let reached = async {
+        while !is_so(&detector.known()) {
+            detector.changed().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, reached).await.unwrap_or_else(|_| panic!("{what}: {:?}", detector.known()));
+}
+
+fn leads(known: &Known, address: &str) -> bool {
+    known.leader().is_some_and(|leader| leader.pid.to_string() == format!("master@{address}"))
+}
+
+#[tokio::test]
+async fn the_leader_is_found_among_standbys_dead_silent_and_foreign_addresses() {
+    let leader = Fake::start(Role::Leads).await;
+    let follower = Fake::start(Role::Follows(leader.address())).await;
+    let foreign = Fake::start(Role::IsNone).await;
+    let dead = Fake::start(Role::Waits).await.end().await;
+    let (_mute, mute) = mute().await;
+    let expected = Ok(format!("master@{}", leader.address()));
+    let began = Instant::now();
+    assert_eq!(
+        pid_in(&list(&[&mute, &dead, &foreign.address(), &follower.address(), &leader.address()])).await,
+        expected
+    );
+    // A standby names it, also where the list does not.
+    assert_eq!(pid_in(&list(&[&mute, &dead, &follower.address()])).await, expected);
+    assert!(began.elapsed() < Duration::from_secs(3), "a silent address delays the others");
+    assert_eq!(pid_in(&list(&[&leader.address()])).await, expected);
+}
+
+#[tokio::test]
+async fn only_what_the_leader_confirms_counts() {
+    let waiting = Fake::start(Role::Waits).await;
+    let dead = Fake::start(Role::Waits).await.end().await;
+    let (one, other) = (Fake::start(Role::Waits).await, Fake::start(Role::Follows(waiting.address())).await);
+    one.becomes(Role::Follows(other.address()));
+    let old = Fake::start(Role::Follows(dead.clone())).await;
+    let list = list(&[&one.address(), &other.address(), &old.address()]);
+    let none = tokio::time::timeout(PATIENCE, find(&list)).await.unwrap().unwrap_err();
+    let problem = |address: &str| {
+        let found = none.problems().iter().find(|(asked, _)| asked.to_string() == address);
+        found.map(|(_, problem)| problem.to_string()).unwrap_or_default()
+    };
+    assert_eq!(problem(&one.address()), format!("it names {}", other.address()));
+    assert_eq!(problem(&old.address()), format!("it names {dead}"));
+    assert_eq!(problem(&waiting.address()), "it knows no leader");
+    assert!(problem(&dead).contains("cannot connect"), "{}", problem(&dead));
+    assert_eq!(none.known(), Known::Nobody);
+}
+
+#[tokio::test]
+async fn failures_name_each_address() {
+    let waiting = Fake::start(Role::Waits).await;
+    let foreign = Fake::start(Role::IsNone).await;
+    let dead = Fake::start(Role::Waits).await.end().await;
+    let told = pid_in(&list(&[&dead, &foreign.address(), &waiting.address()])).await.unwrap_err();
+    assert!(told.starts_with("no master leads: "), "{told}");
+    for part in [
+        format!("{dead}: cannot connect to {dead}: Connection refused"),
+        format!("{}: it is no master: it answers /redirect with 404 Not Found", foreign.address()),
+        format!("{}: it knows no leader", waiting.address()),
+    ] {
+        assert!(told.contains(&part), "{told}");
+    }
+    let told = pid_in(&list(&[&dead, &foreign.address()])).await.unwrap_err();
+    assert!(told.starts_with("no master answers: "), "{told}");
+}
+
+#[tokio::test]
+async fn a_plain_connection_to_another_protocol_is_reported() {
+    let (listener, address) = mute().await;
+    let answering = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        // An alert of TLS: unexpected message.
+        tokio::io::AsyncWriteExt::write_all(&mut stream, &[21, 3, 3, 0, 2, 2, 10]).await.unwrap();
+        stream
+    });
+    let none = find(&list(&[&address])).await.unwrap_err();
+    assert!(matches!(&none.problems()[0].1, Problem::Tls(_)), "{none}");
+    assert!(none.to_string().contains("docs/security.md"), "{none}");
+    answering.await.unwrap();
+}
+
+#[tokio::test]
+async fn headers_tell_the_pid_and_confirm_a_leader_with_another_name() {
+    let leader = Fake::start(Role::LeadsAs("no.such.host.invalid", "master@10.1.2.3:5050")).await;
+    let found = find(&list(&[&leader.address()])).await.unwrap();
+    assert_eq!(found.pid.to_string(), "master@10.1.2.3:5050");
+    assert_eq!(found.address.to_string(), leader.address());
+    assert_eq!((found.host.as_str(), found.port), ("no.such.host.invalid", 5050));
+}
+
+#[tokio::test]
+async fn a_detector_follows_the_leader() {
+    let (first, second) = (Fake::start(Role::Waits).await, Fake::start(Role::Waits).await);
+    let (first_at, second_at) = (first.address(), second.address());
+    let dead = Fake::start(Role::Waits).await.end().await;
+    let mut detector = Detector::follow(list(&[&dead, &first_at, &second_at]), QUICK, 1, Arc::default());
+    until(&mut detector, "no master leads", |known| *known == Known::Nobody).await;
+    assert!(detector.trouble().contains(&format!("{first_at}: it knows no leader")), "{}", detector.trouble());
+    second.becomes(Role::Follows(first_at.clone()));
+    first.becomes(Role::Leads);
+    until(&mut detector, "the first one leads", |known| leads(known, &first_at)).await;
+    assert_eq!(detector.trouble(), "");
+
+    // A leader that steps down says so.
+    first.becomes(Role::Waits);
+    second.becomes(Role::Waits);
+    until(&mut detector, "it has stepped down", |known| *known == Known::Nobody).await;
+    second.becomes(Role::Leads);
+    first.becomes(Role::Follows(second_at.clone()));
+    until(&mut detector, "the second one leads", |known| leads(known, &second_at)).await;
+
+    // One that ends is silent, and stands until another one leads.
+    second.end().await;
+    first.becomes(Role::Leads);
+    detector.doubt();
+    until(&mut detector, "the first one leads again", |known| leads(known, &first_at)).await;
+}
+
+#[tokio::test]
+async fn a_silent_leader_stands_until_another_one_leads() {
+    let (first, second) = (Fake::start(Role::Leads).await, Fake::start(Role::Waits).await);
+    let (first_at, second_at) = (first.address(), second.address());
+    let mut detector = Detector::follow(list(&[&first_at, &second_at]), QUICK, 1, Arc::default());
+    until(&mut detector, "the first one leads", |known| leads(known, &first_at)).await;
+    first.end().await;
+    // The others know nothing yet; after the search's first round this is still so.
+    let is_searching = async {
+        while detector.trouble().is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, is_searching).await.expect("the search has begun");
+    assert!(leads(&detector.known(), &first_at), "{:?}", detector.known());
+    second.becomes(Role::Leads);
+    detector.changed().await;
+    assert!(leads(&detector.known(), &second_at), "{:?}", detector.known());
+}
+
+#[tokio::test]
+async fn a_leader_that_shows_signs_of_life_is_asked_when_they_end_or_when_it_is_in_doubt() {
+    let (mut leader, signs) = (Fake::start(Role::Leads).await, Arc::<Signs>::default());
+    let SocketAddr::V4(address) = leader.running.address() else { panic!("an IPv4 address") };
+    let pace = Pace { leader: Duration::from_secs(2), ..QUICK };
+    signs.note(address);
+    let mut detector = Detector::follow(list(&[&leader.address(), "127.0.0.1:1"]), pace, 1, signs.clone());
+    until(&mut detector, "it leads", |known| leads(known, &leader.address())).await;
+    let found = *leader.questions.borrow();
+    detector.doubt();
+    leader.questions.wait_for(|count| *count > found).await.unwrap();
+    // The sign counts for its time, and no longer.
+    let noted = Instant::now();
+    signs.note(address);
+    let before = *leader.questions.borrow_and_update();
+    leader.questions.wait_for(|count| *count > before).await.unwrap();
+    assert!(noted.elapsed() >= pace.leader, "{:?}", noted.elapsed());
+}
