@@ -280,7 +280,7 @@ fn directory_of(key: &str) -> String {
 
 /// The name of an entry's node: whatever is neither letter, digit nor one of `-.` is written as `_` and two hexadecimal
 /// digits.
-fn name_of(key: &str) -> String {
+pub fn name_of(key: &str) -> String {
     let mut name = String::with_capacity(key.len() + 16);
     for byte in key.bytes() {
         match byte {
@@ -293,7 +293,7 @@ fn name_of(key: &str) -> String {
 }
 
 /// The entry of a node; none if it is no entry's.
-fn key_of(name: &str) -> Option<String> {
+pub fn key_of(name: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(name.len());
     let mut rest = name.as_bytes();
     while let Some((first, others)) = rest.split_first() {

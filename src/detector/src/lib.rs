@@ -14,7 +14,7 @@ mod session;
 mod url;
 
 pub use detector::{Detector, Known, ask};
-pub use entries::{Entries, EntriesError};
+pub use entries::{Entries, EntriesError, key_of as entry_of_node, name_of as node_of_entry};
 pub use lease::Lease;
 pub use member::{DetectError, Leader};
 pub use url::{Url, UrlError, without_credential};

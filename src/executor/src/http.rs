@@ -32,7 +32,7 @@ pub(crate) fn post(path: &str, host: &str, token: Option<&str>, body: &[u8]) -> 
 
 /// One piece of an answer.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Part<'a> {
+pub enum Part<'a> {
     /// The head has been read.
     Head(u16),
     /// Some of the body.
@@ -43,11 +43,14 @@ pub(crate) enum Part<'a> {
 
 /// The bytes are no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum HttpError {
+pub enum HttpError {
+    /// The status line or a header is malformed.
     #[error("The agent's answer has a malformed head")]
     Head,
+    /// The head exceeds the limit.
     #[error("The head of the agent's answer is longer than {HEAD_LIMIT} bytes")]
     HeadTooLong,
+    /// A chunk has no size or no end.
     #[error("The agent's answer is malformed between two chunks")]
     Chunk,
 }
@@ -67,19 +70,23 @@ enum State {
 
 /// Reads answers out of a stream of bytes.
 #[derive(Debug)]
-pub(crate) struct AnswerReader {
+pub struct AnswerReader {
     /// Bytes that do not make a whole step yet: never more than a head.
     pending: Vec<u8>,
     state: State,
 }
 
 impl AnswerReader {
-    pub(crate) fn new() -> AnswerReader {
+    /// A reader at the beginning of an answer.
+    pub fn new() -> AnswerReader {
         AnswerReader { pending: Vec::new(), state: State::Head }
     }
 
     /// Takes the next bytes and hands on what they complete.
-    pub(crate) fn feed(&mut self, bytes: &[u8], sink: &mut dyn FnMut(Part<'_>)) -> Result<(), HttpError> {
+    ///
+    /// # Errors
+    /// The bytes are no answer; what follows cannot be read.
+    pub fn feed(&mut self, bytes: &[u8], sink: &mut dyn FnMut(Part<'_>)) -> Result<(), HttpError> {
         if self.pending.is_empty() {
             let used = self.steps(bytes, sink)?;
             self.pending.extend_from_slice(&bytes[used..]);

@@ -9,26 +9,32 @@ const DIGITS: usize = 9;
 
 /// The stream is not RecordIO, and cannot be read on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum RecordError {
+pub enum RecordError {
+    /// A record does not begin with its length.
     #[error("The agent's stream has a record without a length")]
     Length,
+    /// A record exceeds the limit.
     #[error("The agent's stream has a record of more than {RECORD_LIMIT} bytes")]
     TooLong,
 }
 
 /// Takes a stream apart into records.
 #[derive(Debug, Default)]
-pub(crate) struct Records {
+pub struct Records {
     pending: Vec<u8>,
 }
 
 impl Records {
-    pub(crate) fn new() -> Records {
+    /// A reader at the beginning of a record.
+    pub fn new() -> Records {
         Records::default()
     }
 
     /// Takes the next bytes and hands on the records that they complete.
-    pub(crate) fn feed(&mut self, bytes: &[u8], sink: &mut dyn FnMut(&[u8])) -> Result<(), RecordError> {
+    ///
+    /// # Errors
+    /// The bytes are no RecordIO; what follows cannot be read.
+    pub fn feed(&mut self, bytes: &[u8], sink: &mut dyn FnMut(&[u8])) -> Result<(), RecordError> {
         self.pending.extend_from_slice(bytes);
         let mut used = 0;
         while let Some((start, end)) = next(&self.pending[used..])? {

@@ -10,7 +10,7 @@ mod get;
 pub mod image;
 mod size;
 mod source;
-mod unpack;
+pub mod unpack;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

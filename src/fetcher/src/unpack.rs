@@ -15,11 +15,16 @@ const XZ_MEMORY_KB: u32 = 1 << 20;
 
 /// What a file is, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
+    /// A tar archive.
     Tar,
+    /// A tar archive, packed with gzip.
     TarGz,
+    /// A tar archive, packed with bzip2.
     TarBz2,
+    /// A tar archive, packed with xz.
     TarXz,
+    /// A zip archive.
     Zip,
     /// One packed file.
     Gz,
@@ -27,7 +32,7 @@ pub(crate) enum Kind {
 
 impl Kind {
     /// The kind of archive that a file is called; none if it is called nothing of the sort.
-    pub(crate) fn of(path: &Path) -> Option<Kind> {
+    pub fn of(path: &Path) -> Option<Kind> {
         let name = path.file_name()?.to_str()?;
         let kinds = [
             (Kind::Tar, &[".tar"][..]),
@@ -42,7 +47,10 @@ impl Kind {
 }
 
 /// Unpacks `archive` into `directory`; a compressed file is named `target` without `.gz`.
-pub(crate) fn unpack(kind: Kind, archive: &Path, target: &Path, directory: &Path) -> Result<(), String> {
+///
+/// # Errors
+/// What is wrong with the archive, or what the system refuses, as a text. Some of it may be unpacked then.
+pub fn unpack(kind: Kind, archive: &Path, target: &Path, directory: &Path) -> Result<(), String> {
     let file = File::open(archive).map_err(|error| format!("cannot open the archive: {error}"))?;
     crate::confine::thread(directory, || unpack_opened(kind, BufReader::new(file), target, directory))
 }

@@ -179,7 +179,7 @@ fn copy(client: &Client, request: &[u8], attached: &dyn Fn()) -> Result<(), Stri
 }
 
 /// The container's address on its network; empty on the host's.
-fn address(inspected: &Value) -> String {
+pub fn address(inspected: &Value) -> String {
     let settings = &inspected["NetworkSettings"];
     let networks = settings["Networks"].as_object().into_iter().flat_map(|networks| networks.values());
     let mut addresses =

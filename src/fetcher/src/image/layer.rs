@@ -54,7 +54,10 @@ impl<R: Read> Read for Hashed<R> {
 }
 
 /// Unpacks the file `layer` into `root`, an empty directory. Returns the digest of the archive, as hexadecimal digits.
-pub(super) fn unpack(layer: &Path, root: &Path) -> Result<String, String> {
+///
+/// # Errors
+/// What is wrong with the archive, or what the system refuses, as a text. Some of it may be unpacked then.
+pub fn unpack(layer: &Path, root: &Path) -> Result<String, String> {
     let reader = open(layer).map_err(|error| error.to_string())?;
     crate::confine::thread(root, || unpack_opened(reader, root))
 }

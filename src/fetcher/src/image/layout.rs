@@ -42,7 +42,7 @@ pub(super) struct Platform {
 /// A manifest of one image, or an index of several; or one of the first kind (`schema1.rs`), which has other fields.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Manifest {
+pub struct Manifest {
     pub(super) config: Option<Descriptor>,
     #[serde(default)]
     pub(super) layers: Vec<Descriptor>,
@@ -55,8 +55,23 @@ pub(super) struct Manifest {
 }
 
 impl Manifest {
-    pub(super) fn read(text: &[u8]) -> Result<Manifest, ImageError> {
+    /// Reads a manifest's text.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn read(text: &[u8]) -> Result<Manifest, ImageError> {
         serde_json::from_slice(text).map_err(|error| ImageError::at("The image's manifest cannot be read", error))
+    }
+
+    /// The digests of the layers that it names, the lowest one first.
+    ///
+    /// # Errors
+    /// Its history is invalid.
+    pub fn digests(&self) -> Result<Vec<String>, ImageError> {
+        match self.fs_layers.is_empty() {
+            true => Ok(self.layers.iter().map(|layer| layer.digest.clone()).collect()),
+            false => schema1::read(self).map(|(_, digests)| digests),
+        }
     }
 
     /// Of several images the one for this kind of machine.

@@ -26,7 +26,7 @@ const PROFILE_MAX: u64 = 1 << 20;
 const EPERM: u32 = 1;
 
 /// The filters of a process, in the order in which they are installed.
-type Filters = Vec<Arc<[FilterStep]>>;
+pub type Filters = Vec<Arc<[FilterStep]>>;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -140,8 +140,11 @@ fn read(directory: &Path, name: &str, capabilities: u64) -> anyhow::Result<Filte
     compile(&text, capabilities)
 }
 
-/// Turns the text of a profile into filters.
-fn compile(text: &[u8], capabilities: u64) -> anyhow::Result<Filters> {
+/// Turns the text of a profile into filters, for a container that can have these capabilities at most.
+///
+/// # Errors
+/// The text is no profile, or one that the kernel's filters cannot express.
+pub fn compile(text: &[u8], capabilities: u64) -> anyhow::Result<Filters> {
     let profile: Profile = serde_json::from_slice(text).context("it is no profile in Docker's JSON")?;
     let default = action(&profile.default_action, profile.default_errno_ret)?;
     let mut by_action: Vec<(SeccompAction, BTreeMap<i64, Vec<SeccompRule>>)> = Vec::new();

@@ -29,10 +29,19 @@ pub(crate) fn find(directory: &Path, info: &NetworkInfo, plugins: &Plugins) -> a
     let read = |path: &std::path::PathBuf| serde_json::from_slice::<Value>(&fs::read(path).ok()?).ok();
     let found = paths.iter().filter_map(read).find(|config| config["name"] == name);
     let found = found.with_context(|| format!("There is no network '{name}' in '{}'", directory.display()))?;
-    of(&found, info, |plugin| plugins.has(plugin))
+    configurations(&found, info, |plugin| plugins.has(plugin))
 }
 
-fn of(network: &Value, info: &NetworkInfo, has: impl Fn(&str) -> bool) -> anyhow::Result<Vec<Value>> {
+/// The configurations of a network's plugins for one container, from the network's own. `has` tells which plugins are
+/// installed.
+///
+/// # Errors
+/// The network has no plugin, or cannot map ports as requested.
+pub fn configurations(
+    network: &Value,
+    info: &NetworkInfo,
+    has: impl Fn(&str) -> bool,
+) -> anyhow::Result<Vec<Value>> {
     let list = network["plugins"].as_array();
     let mut configs = list.cloned().unwrap_or_else(|| vec![network.clone()]);
     if !info.port_mappings.is_empty() {
@@ -64,7 +73,7 @@ fn of(network: &Value, info: &NetworkInfo, has: impl Fn(&str) -> bool) -> anyhow
 }
 
 /// The addresses that a plugin's result names, without their prefixes' lengths.
-pub(crate) fn addresses(result: &Value) -> Vec<String> {
+pub fn addresses(result: &Value) -> Vec<String> {
     let new = result["ips"].as_array().into_iter().flatten().map(|ip| &ip["address"]);
     let old = [&result["ip4"]["ip"], &result["ip6"]["ip"]];
     let texts = new.chain(old).filter_map(Value::as_str);
@@ -72,7 +81,7 @@ pub(crate) fn addresses(result: &Value) -> Vec<String> {
 }
 
 /// The text of `resolv.conf`, if a result names servers.
-pub(crate) fn resolver(result: &Value) -> Option<String> {
+pub fn resolver(result: &Value) -> Option<String> {
     let words = |dns: &Value, name: &str| -> Vec<String> {
         let list = dns[name].as_array().into_iter().flatten().filter_map(Value::as_str);
         list.filter(|word| !word.contains(['\n', '\r'])).map(str::to_owned).collect()
@@ -128,26 +137,26 @@ mod tests {
     #[test]
     fn one_plugin_and_lists() {
         let plain = json!({"name": "net", "type": "bridge"});
-        let configs = of(&plain, &info(&[]), |_| false).unwrap();
+        let configs = configurations(&plain, &info(&[]), |_| false).unwrap();
         assert_eq!(configs.len(), 1);
         assert_eq!(configs[0]["args"]["org.apache.mesos"]["network_info"]["name"], "net");
         assert!(configs[0].get("cniVersion").is_none());
-        let mapped = of(&plain, &info(&[31000]), |name| name == "portmap").unwrap();
+        let mapped = configurations(&plain, &info(&[31000]), |name| name == "portmap").unwrap();
         assert_eq!(mapped[1]["type"], "portmap");
         assert_eq!((&mapped[0]["cniVersion"], &mapped[1]["cniVersion"]), (&json!("0.4.0"), &json!("0.4.0")));
         let expected = json!([{"hostPort": 31000, "containerPort": 80, "protocol": "tcp"}]);
         assert_eq!(mapped[1]["runtimeConfig"]["portMappings"], expected);
-        assert!(of(&plain, &info(&[31000]), |_| false).unwrap_err().to_string().contains("cannot map ports"));
+        assert!(configurations(&plain, &info(&[31000]), |_| false).unwrap_err().to_string().contains("cannot map ports"));
         let own = json!({"type": "mapper", "capabilities": {"portMappings": true}});
         let list = json!({"name": "net", "cniVersion": "1.0.0", "plugins": [{"type": "ptp"}, own]});
-        let configs = of(&list, &info(&[31000]), |_| false).unwrap();
+        let configs = configurations(&list, &info(&[31000]), |_| false).unwrap();
         assert_eq!(
             (configs.len(), &configs[0]["name"], &configs[1]["cniVersion"]),
             (2, &json!("net"), &json!("1.0.0"))
         );
         assert_eq!(configs[1]["runtimeConfig"]["portMappings"], expected);
         for broken in [json!({"name": "net"}), json!({"name": "net", "plugins": [3]})] {
-            assert!(of(&broken, &info(&[]), |_| true).is_err(), "{broken}");
+            assert!(configurations(&broken, &info(&[]), |_| true).is_err(), "{broken}");
         }
     }
 
