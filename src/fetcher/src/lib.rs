@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod confine;
+mod entries;
 mod get;
 pub mod image;
 mod size;

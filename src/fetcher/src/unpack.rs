@@ -10,6 +10,8 @@ use bzip2::read::MultiBzDecoder;
 use flate2::read::MultiGzDecoder;
 use lzma_rust2::XzReader;
 
+use crate::entries::each;
+
 /// How much memory an .xz file may ask for; `xz -9` asks for a tenth of it.
 const XZ_MEMORY_KB: u32 = 1 << 20;
 
@@ -74,13 +76,26 @@ fn unpack_opened(kind: Kind, file: BufReader<File>, target: &Path, directory: &P
 }
 
 fn tar(reader: impl Read, directory: &Path) -> Result<(), String> {
-    let mut archive = tar::Archive::new(reader);
-    archive.set_preserve_permissions(true);
     // The files belong to this process's user: the task's.
-    archive.set_preserve_ownerships(false);
-    archive.unpack(directory).map_err(|error| {
-        let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
-        format!("cannot unpack it: {error}{cause}")
+    untar(reader, directory, true).map_err(|why| format!("cannot unpack it: {why}"))
+}
+
+/// Unpacks a tar archive into a directory, which it makes if it is not there. The files belong to this process's user,
+/// and have the modes of the archive if these are kept.
+pub(crate) fn untar(reader: impl Read, directory: &Path, keeps_modes: bool) -> Result<(), String> {
+    std::fs::create_dir_all(directory).map_err(|error| error.to_string())?;
+    // The library compares with the directory's own path.
+    let directory = &directory.canonicalize().map_err(|error| error.to_string())?;
+    let set = |archive: &mut tar::Archive<_>| {
+        archive.set_preserve_permissions(keeps_modes);
+        archive.set_preserve_ownerships(false);
+    };
+    // The mode of a directory may forbid to write what is in it, so directories come last.
+    each(reader, true, set, |entry| {
+        entry.unpack_in(directory).map(drop).map_err(|error| {
+            let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
+            format!("{error}{cause}")
+        })
     })
 }
 

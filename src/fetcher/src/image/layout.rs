@@ -10,6 +10,7 @@ use serde::Deserialize;
 
 use super::name::Reference;
 use super::{Configuration, ImageError, Name, schema1, store};
+use crate::unpack::untar;
 
 /// Manifests and configurations are a few thousand bytes.
 pub(super) const TEXT_MAX: u64 = 16 << 20;
@@ -145,14 +146,9 @@ pub(super) fn copy(registry: &str, name: &Name, staging: &Path) -> Result<PathBu
 }
 
 fn unpack(archive: &Path, target: &Path) -> Result<(), String> {
-    let words = |error: std::io::Error| error.to_string();
-    ::store::create_directories(target, ::store::Access::Owner).map_err(words)?;
-    let file = BufReader::new(File::open(archive).map_err(words)?);
-    crate::confine::thread(target, || {
-        let mut archive = tar::Archive::new(file);
-        archive.set_preserve_ownerships(false);
-        archive.unpack(target).map_err(words)
-    })
+    let made = ::store::create_directories(target, ::store::Access::Owner);
+    let file = made.and_then(|()| File::open(archive)).map_err(|error| error.to_string())?;
+    crate::confine::thread(target, || untar(BufReader::new(file), target, false))
 }
 
 /// The configuration of the image in a directory, and its layers' files, the lowest one first.
