@@ -190,7 +190,9 @@ fn body_state(status: u16, headers: &[httparse::Header<'_>]) -> Result<State, Ht
         return Ok(State::ChunkSize);
     }
     let Some(length) = find("Content-Length") else { return Ok(State::Rest) };
-    let length = std::str::from_utf8(length).ok().and_then(|text| text.trim().parse().ok());
+    let length = std::str::from_utf8(length).ok().map(str::trim);
+    let length =
+        length.filter(|text| text.bytes().all(|byte| byte.is_ascii_digit())).and_then(|text| text.parse().ok());
     length.map(State::Length).ok_or(HttpError::Head)
 }
 
@@ -242,6 +244,7 @@ mod tests {
         for (text, error) in [
             ("nonsense\r\n\r\n", HttpError::Head),
             ("HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n", HttpError::Head),
+            ("HTTP/1.1 200 OK\r\nContent-Length: +1\r\n\r\na", HttpError::Head),
             ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n", HttpError::Chunk),
             ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nab\r\n", HttpError::Chunk),
             (&long, HttpError::HeadTooLong),

@@ -4,8 +4,8 @@
 
 /// Larger than any event: an agent's SUBSCRIBED or LAUNCH holds what a framework sent in one call.
 pub(crate) const RECORD_LIMIT: usize = 256 * 1024 * 1024;
-/// The digits of `RECORD_LIMIT`.
-const DIGITS: usize = 9;
+/// The most digits of a length, zeros before it included.
+const DIGITS: usize = 20;
 
 /// The stream is not RecordIO, and cannot be read on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -52,8 +52,11 @@ fn next(bytes: &[u8]) -> Result<Option<(usize, usize)>, RecordError> {
         let digits_only = bytes.len() <= DIGITS && bytes.iter().all(u8::is_ascii_digit);
         return if digits_only { Ok(None) } else { Err(RecordError::Length) };
     };
-    let text = std::str::from_utf8(&bytes[..digits]).map_err(|_| RecordError::Length)?;
-    let length: usize = text.trim_ascii().parse().map_err(|_| RecordError::Length)?;
+    // The same digits are a length when they come in pieces.
+    let text = std::str::from_utf8(&bytes[..digits])
+        .ok()
+        .filter(|text| text.len() <= DIGITS && text.bytes().all(|byte| byte.is_ascii_digit()));
+    let length: usize = text.and_then(|text| text.parse().ok()).ok_or(RecordError::Length)?;
     if length > RECORD_LIMIT {
         return Err(RecordError::TooLong);
     }
@@ -87,7 +90,9 @@ mod tests {
             (&b"abc"[..], RecordError::Length),
             (b"\nabc", RecordError::Length),
             (b"-1\n", RecordError::Length),
-            (b"12345678901", RecordError::Length),
+            (b"+1\na", RecordError::Length),
+            (b" 1\na", RecordError::Length),
+            (b"123456789012345678901", RecordError::Length),
             (b"999999999\n", RecordError::TooLong),
         ] {
             assert_eq!(read(stream, 100), Err(error), "{stream:?}");
