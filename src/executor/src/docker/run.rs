@@ -17,7 +17,7 @@ use super::{CREATE, IMAGE, LOGIN, NAME, PULL, SINCE, SOCKET};
 /// A longer description of a container is not handed on.
 const DESCRIPTION_MAX: usize = 96 * 1024;
 /// More of the daemon's words on why there is no output is not handed on.
-const WORDS_MAX: usize = 1024;
+pub(super) const WORDS_MAX: usize = 1024;
 
 /// Runs the container that the environment describes.
 pub(crate) fn main() -> ExitCode {
