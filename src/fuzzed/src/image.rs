@@ -9,9 +9,8 @@ use crate::files;
 use crate::pieces::Pieces;
 
 /// A layer and its digest: an empty archive.
-static LAYER: LazyLock<(Vec<u8>, &str)> = LazyLock::new(|| {
-    (vec![0; 1024], "5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef")
-});
+static LAYER: LazyLock<(Vec<u8>, &str)> =
+    LazyLock::new(|| (vec![0; 1024], "5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef"));
 
 /// The first line is the name of an image. An index, a manifest and a configuration follow, in which `$M`, `$C` and
 /// `$L` stand for the digests of manifest, configuration and layer. The image is in the store or is refused.

@@ -63,7 +63,8 @@ fn entries(mut pieces: Pieces<'_>) {
     let Ok(registry) = registry_of(Path::new("registry"), all) else { return };
     // Entries of the same key follow each other in the registry; stores have one of a key.
     let written = changes(&Registry::default(), &registry);
-    let again = registry_of(Path::new("registry"), written.iter().filter_map(|update| Some((update.key(), update.value()?))));
+    let again =
+        registry_of(Path::new("registry"), written.iter().filter_map(|update| Some((update.key(), update.value()?))));
     let again = again.expect("what was written is read");
     assert_eq!(changes(&Registry::default(), &again), written);
 }

@@ -7,8 +7,7 @@ use lab::scenario::{JobKind, trace_of_text};
 
 use crate::pieces::Pieces;
 
-const SHAPES: [&str; 7] =
-    ["", "alibaba-2017", "alibaba-2018", "alibaba-gpu-2020", "azure-vm", "gavel", "google-2011"];
+const SHAPES: [&str; 7] = ["", "alibaba-2017", "alibaba-2018", "alibaba-gpu-2020", "azure-vm", "gavel", "google-2011"];
 
 /// The first line says what the scenario tells of the trace, the rest is its text. The jobs are in the order of time
 /// and have amounts that a scheduler can use.
@@ -26,7 +25,9 @@ pub fn trace(data: &[u8]) {
         (!shape.is_empty(), "shape", shape),
         (true, "trace", "trace.csv"),
     ];
-    settings.extend(given.into_iter().filter(|(is_given, ..)| *is_given).map(|(_, name, value)| (name.into(), value.into())));
+    settings.extend(
+        given.into_iter().filter(|(is_given, ..)| *is_given).map(|(_, name, value)| (name.into(), value.into())),
+    );
     let kind: JobKind = settings.try_into().expect("a kind of job");
     let Ok(rows) = trace_of_text(text, Path::new("trace.csv"), &kind) else { return };
     assert!(rows.len() <= text.lines().count());

@@ -36,7 +36,8 @@ fn every_target_has_a_program_and_a_corpus() {
     assert_eq!(names(&files(&fuzz().join("fuzz_targets"))), targets);
     assert_eq!(names(&files(&fuzz().join("corpus"))), targets);
     let manifest: toml::Table = fs::read_to_string(fuzz().join("Cargo.toml")).unwrap().parse().unwrap();
-    let programs = manifest["bin"].as_array().unwrap().iter().map(|program| program["name"].as_str().unwrap().to_owned());
+    let programs =
+        manifest["bin"].as_array().unwrap().iter().map(|program| program["name"].as_str().unwrap().to_owned());
     assert_eq!(programs.collect::<BTreeSet<String>>(), targets);
     for target in &targets {
         let program = fs::read_to_string(fuzz().join(format!("fuzz_targets/{target}.rs"))).unwrap();
