@@ -18,6 +18,7 @@ mod jobs;
 mod jwt;
 mod layer;
 mod libprocess;
+mod media;
 mod messages;
 mod pieces;
 mod registry;
@@ -39,6 +40,7 @@ pub use jobs::jobs;
 pub use jwt::jwt;
 pub use layer::layer;
 pub use libprocess::libprocess;
+pub use media::media;
 pub use messages::{binary, json, recordio};
 pub use registry::registry;
 pub use resource_text::resource_text;
@@ -51,7 +53,7 @@ pub use zookeeper::zookeeper;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target, by name. Its program is `fuzz/fuzz_targets/NAME.rs`, its corpus `fuzz/corpus/NAME`.
-pub const TARGETS: [Target; 21] = [
+pub const TARGETS: [Target; 22] = [
     ("binary", binary),
     ("certificates", certificates),
     ("checkpoints", checkpoints),
@@ -66,6 +68,7 @@ pub const TARGETS: [Target; 21] = [
     ("jwt", jwt),
     ("layer", layer),
     ("libprocess", libprocess),
+    ("media", media),
     ("recordio", recordio),
     ("registry", registry),
     ("resource_text", resource_text),
