@@ -32,7 +32,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         let mut command = Command::new("cargo");
         // Without unused code, which would be counted, and without sanitizers: there is no unsafe code to watch.
         command
-            .args(["+nightly", "fuzz", "run", "-s", "none", "--strip-dead-code", &target, "--", &limit])
+            .args(["+nightly", "fuzz", "run", "-s", "none", "--strip-dead-code=true", &target, "--", &limit])
             .current_dir(root());
         steps::run(&mut command)
             .context("cargo-fuzz is installed with: rustup toolchain install nightly && cargo install cargo-fuzz")?;

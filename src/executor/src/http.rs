@@ -55,8 +55,9 @@ pub enum HttpError {
     Chunk,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
+    #[default]
     Head,
     /// So many bytes of body are left.
     Length(u64),
@@ -69,7 +70,7 @@ enum State {
 }
 
 /// Reads answers out of a stream of bytes.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct AnswerReader {
     /// Bytes that do not make a whole step yet: never more than a head.
     pending: Vec<u8>,
@@ -79,7 +80,7 @@ pub struct AnswerReader {
 impl AnswerReader {
     /// A reader at the beginning of an answer.
     pub fn new() -> AnswerReader {
-        AnswerReader { pending: Vec::new(), state: State::Head }
+        AnswerReader::default()
     }
 
     /// Takes the next bytes and hands on what they complete.
