@@ -1,6 +1,7 @@
 //! `cargo xtask fuzz`: the fuzz targets of `fuzz/`, which need a nightly toolchain and cargo-fuzz.
 //!
-//! `src/fuzzed` has the checks, and replays the corpora as ordinary tests: what was found before is tested without this.
+//! `src/fuzzed` has the checks, and replays the corpora as ordinary tests: what was found before is tested without
+//! this.
 
 use std::process::Command;
 

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use store::Access;
 use tempfile::TempDir;
 
 /// An empty directory, deleted when it is dropped.
@@ -20,5 +21,5 @@ pub(crate) fn scratch() -> TempDir {
 /// # Panics
 /// The system has no room for it.
 pub(crate) fn write(path: &Path, bytes: &[u8]) {
-    std::fs::write(path, bytes).expect("a file");
+    store::write_file(path, bytes, Access::Owner).expect("a file");
 }

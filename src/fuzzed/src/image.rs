@@ -1,8 +1,8 @@
 //! Images: names, manifests, configurations, and directories in the layout of OCI.
 
-use std::fs;
 use std::sync::LazyLock;
 
+use ::store::Access;
 use fetcher::image::{Manifest, Name, Wanted, bring};
 
 use crate::files;
@@ -36,7 +36,7 @@ pub fn image(data: &[u8]) {
     let directory = files::scratch();
     let [registry, store] = ["registry", "store"].map(|name| directory.path().join(name));
     let blobs = registry.join("app/blobs/sha256");
-    fs::create_dir_all(&blobs).expect("a directory");
+    ::store::create_directories(&blobs, Access::Owner).expect("a directory");
     files::write(&registry.join("app/index.json"), index.as_bytes());
     let contents = [manifest.as_bytes(), configuration.as_bytes(), &LAYER.0];
     for ((_, hex), content) in digests.iter().zip(contents) {

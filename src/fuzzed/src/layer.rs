@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use fetcher::image::unpack_layer;
 use fetcher::unpack::{Kind, unpack};
+use store::Access;
 use tar::{EntryType, Header};
 
 use crate::files;
@@ -32,7 +33,7 @@ pub fn layer(data: &[u8]) {
     files::write(&canary, b"alive");
     for is_layer in [true, false] {
         let root = directory.path().join(if is_layer { "layer" } else { "sandbox" });
-        fs::create_dir(&root).expect("a directory");
+        store::create_directory(&root, Access::Owner).expect("a directory");
         let _ = match is_layer {
             true => unpack_layer(&file, &root).map(drop),
             false => unpack(kind, &file, &root.join("target.gz"), &root),
