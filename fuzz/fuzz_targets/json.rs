@@ -1,8 +1,4 @@
-//! Feeds arbitrary bytes to the check of the same name, which `protos/tests/corpus.rs` runs over the corpus.
+//! Runs the check of the same name with the bytes of a fuzzer.
 #![no_main]
-
-#[path = "../../protos/tests/support/fuzzed.rs"]
-#[allow(dead_code)]
-mod fuzzed;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzzed::json(data));

@@ -1,7 +1,7 @@
 //! Masters that need no ZooKeeper: they elect their leader and keep the registry by themselves.
 
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::support::{Daemon, Directory, call, free_port, request, tepui, until, wait_for};
 
@@ -268,23 +268,4 @@ fn the_registry_of_a_single_master_is_taken_over() {
     assert_eq!(group.weight(leader), Some(7.0));
     until("the file is put away", || group.log(0).contains("is in the group of masters from now on"));
     assert!(group.directory.path().join("m0/registry.moved").exists());
-}
-
-/// Not an assertion on time: how long the cluster is without a leader, for the record.
-#[test]
-#[ignore = "a measurement, for an idle machine"]
-fn measure_failover() {
-    let mut group = Group::new("peers-measure");
-    let mut times: Vec<Duration> = Vec::new();
-    for _ in 0..20 {
-        let leader = group.leader();
-        (0..3).filter(|index| *index != leader).for_each(|index| until("it follows", || group.follows(index, leader)));
-        group.kill(leader);
-        let killed = Instant::now();
-        group.leader();
-        times.push(killed.elapsed());
-        group.start(leader);
-    }
-    times.sort();
-    println!("until another master answers: p50 {:?}, p99 {:?}", times[10], times[19]);
 }

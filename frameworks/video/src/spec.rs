@@ -140,7 +140,10 @@ pub fn parse(text: &str, file: &str, directory: &Path) -> Result<Vec<QuerySpec>,
             if specs.iter().any(|s| s.name == name) {
                 return Err(bad(name_at, format!("name = {name:?}: there is a query with this name already")));
             }
-            specs.push(QuerySpec { name, ..spec.clone() });
+            let named = QuerySpec { name, ..spec.clone() };
+            // The number may make the name too long.
+            named.check().map_err(|(_, rule)| bad(name_at, rule))?;
+            specs.push(named);
         }
         if specs.len() > QUERIES_MAX {
             return Err(bad(whole, format!("more than {QUERIES_MAX} queries")));
@@ -217,6 +220,10 @@ mod tests {
             assert_eq!(error.place, format!("q.toml:{line}"), "{error}");
             assert!(error.rule.contains(says), "{error}");
         }
+        let long = GOOD.replace("gate", &"x".repeat(NAME_MAX));
+        assert!(parse(&long, "q.toml", Path::new(".")).is_ok());
+        let error = parse(&format!("{long}copies = 2\n"), "q.toml", Path::new(".")).expect_err("a long name");
+        assert!(error.place == "q.toml:2" && error.rule.contains("1 to 64 letters"), "{error}");
         assert!(parse("", "q.toml", Path::new(".")).expect_err("empty").rule.contains("[[query]]"));
     }
 }

@@ -39,7 +39,11 @@ pub use io_switchboard::{Client, Io};
 pub use mesos::isolators::gpu::nvidia::Gpus;
 pub use mesos::isolators::is_perf_event;
 pub use mesos::isolators::linux::capabilities::bits as capability_bits;
+pub use mesos::isolators::linux::seccomp::{Filters, compile as seccomp_filters};
 pub use mesos::isolators::list::isolators;
+pub use mesos::isolators::network::cni::config::{
+    addresses as cni_addresses, configurations as cni_configurations, resolver as cni_resolver,
+};
 pub use mesos::isolators::{DiskUse, GroupUse};
 pub use mesos::provisioner::Provisioner;
 

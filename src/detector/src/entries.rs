@@ -280,7 +280,7 @@ fn directory_of(key: &str) -> String {
 
 /// The name of an entry's node: whatever is neither letter, digit nor one of `-.` is written as `_` and two hexadecimal
 /// digits.
-fn name_of(key: &str) -> String {
+pub fn name_of(key: &str) -> String {
     let mut name = String::with_capacity(key.len() + 16);
     for byte in key.bytes() {
         match byte {
@@ -293,7 +293,7 @@ fn name_of(key: &str) -> String {
 }
 
 /// The entry of a node; none if it is no entry's.
-fn key_of(name: &str) -> Option<String> {
+pub fn key_of(name: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(name.len());
     let mut rest = name.as_bytes();
     while let Some((first, others)) = rest.split_first() {
@@ -307,7 +307,8 @@ fn key_of(name: &str) -> Option<String> {
             byte => bytes.push(*byte),
         }
     }
-    String::from_utf8(bytes).ok()
+    // Every entry has one name: a write to the node of another one would miss it.
+    String::from_utf8(bytes).ok().filter(|key| name_of(key) == name)
 }
 
 #[cfg(test)]
@@ -323,7 +324,9 @@ mod tests {
         }
         assert_eq!(name_of("weight/a_b"), "weight_2fa_5fb");
         assert_eq!(key_of("a_2"), None);
-        assert_eq!(key_of("a_zz"), None);
+        for other in ["a_zz", "a_+f", "a_2F", "a_61", "a/b"] {
+            assert_eq!(key_of(other), None, "{other}");
+        }
         assert_eq!(directory_of("master").len(), 2);
     }
 

@@ -39,8 +39,9 @@ impl Leader {
         Some(Leader { member: member.to_owned(), ..leader })
     }
 
-    /// The leader from the data of its node: JSON, protobuf or a pid, by its label.
-    pub(crate) fn read(name: &str, data: &[u8]) -> Option<Leader> {
+    /// The leader from the name of its node and the data in it: JSON, protobuf or a pid, by the name's label. None if
+    /// the data names no process.
+    pub fn read(name: &str, data: &[u8]) -> Option<Leader> {
         let label = name.split_once('_').map_or("", |(label, _)| label);
         let (pid, hostname, port, region): (Pid, Option<String>, Option<u64>, Option<String>) = match label {
             "json.info" => {

@@ -32,7 +32,7 @@ pub(crate) fn post(path: &str, host: &str, token: Option<&str>, body: &[u8]) -> 
 
 /// One piece of an answer.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Part<'a> {
+pub enum Part<'a> {
     /// The head has been read.
     Head(u16),
     /// Some of the body.
@@ -43,17 +43,21 @@ pub(crate) enum Part<'a> {
 
 /// The bytes are no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum HttpError {
+pub enum HttpError {
+    /// The status line or a header is malformed.
     #[error("The agent's answer has a malformed head")]
     Head,
+    /// The head exceeds the limit.
     #[error("The head of the agent's answer is longer than {HEAD_LIMIT} bytes")]
     HeadTooLong,
+    /// A chunk has no size or no end.
     #[error("The agent's answer is malformed between two chunks")]
     Chunk,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
+    #[default]
     Head,
     /// So many bytes of body are left.
     Length(u64),
@@ -66,20 +70,24 @@ enum State {
 }
 
 /// Reads answers out of a stream of bytes.
-#[derive(Debug)]
-pub(crate) struct AnswerReader {
+#[derive(Debug, Default)]
+pub struct AnswerReader {
     /// Bytes that do not make a whole step yet: never more than a head.
     pending: Vec<u8>,
     state: State,
 }
 
 impl AnswerReader {
-    pub(crate) fn new() -> AnswerReader {
-        AnswerReader { pending: Vec::new(), state: State::Head }
+    /// A reader at the beginning of an answer.
+    pub fn new() -> AnswerReader {
+        AnswerReader::default()
     }
 
     /// Takes the next bytes and hands on what they complete.
-    pub(crate) fn feed(&mut self, bytes: &[u8], sink: &mut dyn FnMut(Part<'_>)) -> Result<(), HttpError> {
+    ///
+    /// # Errors
+    /// The bytes are no answer; what follows cannot be read.
+    pub fn feed(&mut self, bytes: &[u8], sink: &mut dyn FnMut(Part<'_>)) -> Result<(), HttpError> {
         if self.pending.is_empty() {
             let used = self.steps(bytes, sink)?;
             self.pending.extend_from_slice(&bytes[used..]);
@@ -183,7 +191,9 @@ fn body_state(status: u16, headers: &[httparse::Header<'_>]) -> Result<State, Ht
         return Ok(State::ChunkSize);
     }
     let Some(length) = find("Content-Length") else { return Ok(State::Rest) };
-    let length = std::str::from_utf8(length).ok().and_then(|text| text.trim().parse().ok());
+    let length = std::str::from_utf8(length).ok().map(str::trim);
+    let length =
+        length.filter(|text| text.bytes().all(|byte| byte.is_ascii_digit())).and_then(|text| text.parse().ok());
     length.map(State::Length).ok_or(HttpError::Head)
 }
 
@@ -235,6 +245,7 @@ mod tests {
         for (text, error) in [
             ("nonsense\r\n\r\n", HttpError::Head),
             ("HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n", HttpError::Head),
+            ("HTTP/1.1 200 OK\r\nContent-Length: +1\r\n\r\na", HttpError::Head),
             ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n", HttpError::Chunk),
             ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nab\r\n", HttpError::Chunk),
             (&long, HttpError::HeadTooLong),

@@ -33,6 +33,9 @@ mod switchboard;
 mod tls;
 mod updates;
 
+pub use http::{AnswerReader, HttpError, Part};
+pub use records::{RecordError, Records};
+
 /// Runs the executor called `kind`, `command` or `default`, until it has ended; or, as `init` or `keep`, the program
 /// that follows; or `switchboard`, which stands beside a terminal; or `template`, of which an agent makes the others.
 pub fn main(kind: Option<&OsStr>) -> ExitCode {

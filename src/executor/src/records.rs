@@ -4,31 +4,37 @@
 
 /// Larger than any event: an agent's SUBSCRIBED or LAUNCH holds what a framework sent in one call.
 pub(crate) const RECORD_LIMIT: usize = 256 * 1024 * 1024;
-/// The digits of `RECORD_LIMIT`.
-const DIGITS: usize = 9;
+/// The most digits of a length, zeros before it included.
+const DIGITS: usize = 20;
 
 /// The stream is not RecordIO, and cannot be read on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum RecordError {
+pub enum RecordError {
+    /// A record does not begin with its length.
     #[error("The agent's stream has a record without a length")]
     Length,
+    /// A record exceeds the limit.
     #[error("The agent's stream has a record of more than {RECORD_LIMIT} bytes")]
     TooLong,
 }
 
 /// Takes a stream apart into records.
 #[derive(Debug, Default)]
-pub(crate) struct Records {
+pub struct Records {
     pending: Vec<u8>,
 }
 
 impl Records {
-    pub(crate) fn new() -> Records {
+    /// A reader at the beginning of a record.
+    pub fn new() -> Records {
         Records::default()
     }
 
     /// Takes the next bytes and hands on the records that they complete.
-    pub(crate) fn feed(&mut self, bytes: &[u8], sink: &mut dyn FnMut(&[u8])) -> Result<(), RecordError> {
+    ///
+    /// # Errors
+    /// The bytes are no RecordIO; what follows cannot be read.
+    pub fn feed(&mut self, bytes: &[u8], sink: &mut dyn FnMut(&[u8])) -> Result<(), RecordError> {
         self.pending.extend_from_slice(bytes);
         let mut used = 0;
         while let Some((start, end)) = next(&self.pending[used..])? {
@@ -46,8 +52,11 @@ fn next(bytes: &[u8]) -> Result<Option<(usize, usize)>, RecordError> {
         let digits_only = bytes.len() <= DIGITS && bytes.iter().all(u8::is_ascii_digit);
         return if digits_only { Ok(None) } else { Err(RecordError::Length) };
     };
-    let text = std::str::from_utf8(&bytes[..digits]).map_err(|_| RecordError::Length)?;
-    let length: usize = text.trim_ascii().parse().map_err(|_| RecordError::Length)?;
+    // The same digits are a length when they come in pieces.
+    let text = std::str::from_utf8(&bytes[..digits])
+        .ok()
+        .filter(|text| text.len() <= DIGITS && text.bytes().all(|byte| byte.is_ascii_digit()));
+    let length: usize = text.and_then(|text| text.parse().ok()).ok_or(RecordError::Length)?;
     if length > RECORD_LIMIT {
         return Err(RecordError::TooLong);
     }
@@ -81,7 +90,9 @@ mod tests {
             (&b"abc"[..], RecordError::Length),
             (b"\nabc", RecordError::Length),
             (b"-1\n", RecordError::Length),
-            (b"12345678901", RecordError::Length),
+            (b"+1\na", RecordError::Length),
+            (b" 1\na", RecordError::Length),
+            (b"123456789012345678901", RecordError::Length),
             (b"999999999\n", RecordError::TooLong),
         ] {
             assert_eq!(read(stream, 100), Err(error), "{stream:?}");

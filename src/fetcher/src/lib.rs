@@ -6,11 +6,12 @@
 #![forbid(unsafe_code)]
 
 mod confine;
+mod entries;
 mod get;
 pub mod image;
 mod size;
 mod source;
-mod unpack;
+pub mod unpack;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -10,16 +10,23 @@ use bzip2::read::MultiBzDecoder;
 use flate2::read::MultiGzDecoder;
 use lzma_rust2::XzReader;
 
+use crate::entries::each;
+
 /// How much memory an .xz file may ask for; `xz -9` asks for a tenth of it.
 const XZ_MEMORY_KB: u32 = 1 << 20;
 
 /// What a file is, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
+    /// A tar archive.
     Tar,
+    /// A tar archive, packed with gzip.
     TarGz,
+    /// A tar archive, packed with bzip2.
     TarBz2,
+    /// A tar archive, packed with xz.
     TarXz,
+    /// A zip archive.
     Zip,
     /// One packed file.
     Gz,
@@ -27,7 +34,7 @@ pub(crate) enum Kind {
 
 impl Kind {
     /// The kind of archive that a file is called; none if it is called nothing of the sort.
-    pub(crate) fn of(path: &Path) -> Option<Kind> {
+    pub fn of(path: &Path) -> Option<Kind> {
         let name = path.file_name()?.to_str()?;
         let kinds = [
             (Kind::Tar, &[".tar"][..]),
@@ -42,7 +49,10 @@ impl Kind {
 }
 
 /// Unpacks `archive` into `directory`; a compressed file is named `target` without `.gz`.
-pub(crate) fn unpack(kind: Kind, archive: &Path, target: &Path, directory: &Path) -> Result<(), String> {
+///
+/// # Errors
+/// What is wrong with the archive, or what the system refuses, as a text. Some of it may be unpacked then.
+pub fn unpack(kind: Kind, archive: &Path, target: &Path, directory: &Path) -> Result<(), String> {
     let file = File::open(archive).map_err(|error| format!("cannot open the archive: {error}"))?;
     crate::confine::thread(directory, || unpack_opened(kind, BufReader::new(file), target, directory))
 }
@@ -66,13 +76,26 @@ fn unpack_opened(kind: Kind, file: BufReader<File>, target: &Path, directory: &P
 }
 
 fn tar(reader: impl Read, directory: &Path) -> Result<(), String> {
-    let mut archive = tar::Archive::new(reader);
-    archive.set_preserve_permissions(true);
     // The files belong to this process's user: the task's.
-    archive.set_preserve_ownerships(false);
-    archive.unpack(directory).map_err(|error| {
-        let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
-        format!("cannot unpack it: {error}{cause}")
+    untar(reader, directory, true).map_err(|why| format!("cannot unpack it: {why}"))
+}
+
+/// Unpacks a tar archive into a directory, which it makes if it is not there. The files belong to this process's user,
+/// and have the modes of the archive if these are kept.
+pub(crate) fn untar(reader: impl Read, directory: &Path, keeps_modes: bool) -> Result<(), String> {
+    std::fs::create_dir_all(directory).map_err(|error| error.to_string())?;
+    // The library compares with the directory's own path.
+    let directory = &directory.canonicalize().map_err(|error| error.to_string())?;
+    let set = |archive: &mut tar::Archive<_>| {
+        archive.set_preserve_permissions(keeps_modes);
+        archive.set_preserve_ownerships(false);
+    };
+    // The mode of a directory may forbid to write what is in it, so directories come last.
+    each(reader, true, set, |entry| {
+        entry.unpack_in(directory).map(drop).map_err(|error| {
+            let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
+            format!("{error}{cause}")
+        })
     })
 }
 

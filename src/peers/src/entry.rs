@@ -163,8 +163,8 @@ mod tests {
         assert!(state.entries.is_empty() && state.sequence == 2);
     }
 
-    /// Logs as masters make them: one claims the epoch after the last one that it knows, and writes in order. Entries of
-    /// the past are among them, and none of the future.
+    /// Logs as masters make them: one claims the epoch after the last one that it knows, and writes in order. Entries
+    /// of the past are among them, and none of the future.
     fn entries() -> impl Strategy<Value = Vec<LogEntry>> {
         prop::collection::vec((any::<bool>(), 0u64..3, "[ab]"), 0..30).prop_map(|choices| {
             let mut state = State::default();

@@ -194,8 +194,8 @@ impl Storage<LogEntry> for Shared {
     }
 
     fn get_entries(&self, from: usize, to: usize) -> StorageResult<Vec<LogEntry>> {
-        // The library asks for decided entries only, but once (0.2.4, `sync_log`) with a number that it has raised before
-        // the entries are here: the rest comes with what it merges.
+        // The library asks for decided entries only, but once (0.2.4, `sync_log`) with a number that it has raised
+        // before the entries are here: the rest comes with what it merges.
         self.read(|log| log.slice(from, to.min(log.decided)))
     }
 

@@ -127,13 +127,22 @@ impl Video {
     /// # Errors
     /// The file cannot be read, is no video, or breaks a rule of its format.
     pub fn open(path: &Path) -> Result<Video, MediaError> {
-        let found = match indexed::open(path) {
-            Ok(indexed) => return Ok(Video { info: indexed.info(), reader: Reader::Indexed(Box::new(indexed)) }),
+        let found = match Video::open_indexed(path) {
+            Ok(video) => return Ok(video),
             Err(error) => error,
         };
         let MediaError::Unsupported { what, .. } = &found else { return Err(found) };
         let piped = ffmpeg::open(path, what)?;
         Ok(Video { info: piped.info(), reader: Reader::Piped(Box::new(piped)) })
+    }
+
+    /// The same for the formats that are read without `ffmpeg`.
+    ///
+    /// # Errors
+    /// As [`open`](Video::open); other formats are unsupported.
+    pub fn open_indexed(path: &Path) -> Result<Video, MediaError> {
+        let indexed = indexed::open(path)?;
+        Ok(Video { info: indexed.info(), reader: Reader::Indexed(Box::new(indexed)) })
     }
 
     /// Size, rate and length; of a video whose end has been seen, the length is known.

@@ -147,6 +147,11 @@ fn an_index_that_is_cut_short_is_an_error_at_once() {
     fs::write(&path, &bytes[..60]).expect("writes");
     let error = Video::open(&path).expect_err("has no index").to_string();
     assert!(error.contains("cut short") && error.contains("moov"), "{error}");
+    // A box that ends where no file does.
+    let huge = [&[0, 0, 0, 16][..], b"ftypisom\0\0\0\0\0\0\0\x01free", &[0xff; 8]].concat();
+    fs::write(&path, huge).expect("written");
+    let error = Video::open(&path).expect_err("no index").to_string();
+    assert!(error.contains("it has no MP4 index"), "{error}");
 }
 
 #[test]

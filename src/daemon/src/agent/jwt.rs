@@ -18,7 +18,7 @@ const TEXT_MAX: usize = 200;
 
 /// A token that is not accepted. `Display` is Mesos's `error_description`.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum TokenError {
+pub enum TokenError {
     /// The token is malformed, of another key, or has expired.
     #[error("Invalid JWT: {0}")]
     Invalid(String),
@@ -34,14 +34,14 @@ fn invalid(text: impl Into<String>) -> TokenError {
 }
 
 /// A key that signs tokens and verifies them.
-pub(super) struct Key {
+pub struct Key {
     signs: EncodingKey,
     verifies: DecodingKey,
 }
 
 impl Key {
     /// A key with this secret.
-    pub(super) fn new(secret: &[u8]) -> Key {
+    pub fn new(secret: &[u8]) -> Key {
         // It is installed already with the second key.
         let _ = HS256.install_default();
         Key { signs: EncodingKey::from_secret(secret), verifies: DecodingKey::from_secret(secret) }
@@ -51,7 +51,7 @@ impl Key {
     ///
     /// # Errors
     /// What `jsonwebtoken` reports; HMAC has no errors of its own.
-    pub(super) fn sign(&self, claims: &Claims) -> Result<String, errors::Error> {
+    pub fn sign(&self, claims: &Claims) -> Result<String, errors::Error> {
         let Claims { framework, executor, container } = claims;
         let claims = serde_json::json!({"fid": framework, "eid": executor, "cid": container});
         jsonwebtoken::encode(&Header::new(Algorithm::HS256), &claims, &self.signs)
@@ -61,7 +61,7 @@ impl Key {
     ///
     /// # Errors
     /// The token is not one of this key, or is not valid any more.
-    pub(super) fn verify(&self, token: &str) -> Result<Claims, TokenError> {
+    pub fn verify(&self, token: &str) -> Result<Claims, TokenError> {
         check_header(token)?;
         let mut validation = Validation::new(Algorithm::HS256);
         validation.required_spec_claims.clear();

@@ -9,7 +9,7 @@ mod executor_api;
 mod executor_connections;
 mod executor_tokens;
 mod handler;
-mod jwt;
+pub mod jwt;
 mod keeper;
 mod metrics;
 mod operator_api;

@@ -52,6 +52,20 @@ pub struct Listed {
     pub executor: bool,
 }
 
+impl Listed {
+    /// The containers of agents in the daemon's list of containers. What is not described as one is left out.
+    pub fn all(list: &Value) -> Vec<Listed> {
+        let one = |container: &Value| {
+            let name = container["Names"][0].as_str()?.trim_start_matches('/').to_owned();
+            let running = container["State"] != "exited" && container["State"] != "dead";
+            let executor = container["Labels"].get(EXECUTOR).is_some();
+            Some(Listed { name, running, created: container["Created"].as_u64().unwrap_or(0), executor })
+        };
+        let all = list.as_array().into_iter().flatten().filter_map(one);
+        all.filter(|container| container.name.starts_with(PREFIX)).collect()
+    }
+}
+
 /// Talks to a daemon. Each call is a connection of its own.
 #[derive(Clone, Debug)]
 pub struct Client {
@@ -189,14 +203,7 @@ impl Client {
         // {"name":["^/mesos-"]}
         let path = "/containers/json?all=1&filters=%7B%22name%22%3A%5B%22%5E%2Fmesos-%22%5D%7D";
         let list = self.quick("GET", path, None)?;
-        let one = |container: &Value| {
-            let name = container["Names"][0].as_str()?.trim_start_matches('/').to_owned();
-            let running = container["State"] != "exited" && container["State"] != "dead";
-            let executor = container["Labels"].get(EXECUTOR).is_some();
-            Some(Listed { name, running, created: container["Created"].as_u64().unwrap_or(0), executor })
-        };
-        let all = list.as_array().into_iter().flatten().filter_map(one);
-        Ok(all.filter(|container| container.name.starts_with(PREFIX)).collect())
+        Ok(Listed::all(&list))
     }
 }
 

@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use super::client::{Client, request};
 use super::frames::Frames;
 use super::image::words;
+use super::run::WORDS_MAX;
 use super::{EXEC, NAME, SOCKET};
 use crate::messages::Command;
 use crate::{beside, clock};
@@ -113,7 +114,7 @@ impl Run {
                 200 => frames.feed(data),
                 _ => refusal.extend_from_slice(data),
             }
-            false
+            refusal.len() > WORDS_MAX
         });
         let status = status.map_err(words("What the command writes cannot be read"))?;
         if status != 200 {

@@ -75,7 +75,7 @@ fn encode(byte: u8) -> String {
 }
 
 /// The failure in a line of a pull's progress, or in a response.
-fn failure_in(line: &[u8]) -> Option<String> {
+pub fn failure_in(line: &[u8]) -> Option<String> {
     let value: Value = serde_json::from_slice(line).ok()?;
     let words = value["error"].as_str().or_else(|| value["message"].as_str());
     words.map(str::to_owned)

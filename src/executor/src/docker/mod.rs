@@ -20,8 +20,10 @@ use std::process::ExitCode;
 
 pub use client::{Client, ClientError, Listed};
 pub(crate) use exec::Inside;
+pub use image::failure_in as pull_failure;
 pub use logins::header as login;
 pub use request::{Surroundings, Wanted, new_limits, wanted};
+pub use run::address;
 pub(crate) use task::{DockerTask, News, is_docker};
 
 /// Where the Docker daemon listens; an agent sets it for its Docker tasks.

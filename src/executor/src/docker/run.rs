@@ -17,7 +17,7 @@ use super::{CREATE, IMAGE, LOGIN, NAME, PULL, SINCE, SOCKET};
 /// A longer description of a container is not handed on.
 const DESCRIPTION_MAX: usize = 96 * 1024;
 /// More of the daemon's words on why there is no output is not handed on.
-const WORDS_MAX: usize = 1024;
+pub(super) const WORDS_MAX: usize = 1024;
 
 /// Runs the container that the environment describes.
 pub(crate) fn main() -> ExitCode {
@@ -179,7 +179,7 @@ fn copy(client: &Client, request: &[u8], attached: &dyn Fn()) -> Result<(), Stri
 }
 
 /// The container's address on its network; empty on the host's.
-fn address(inspected: &Value) -> String {
+pub fn address(inspected: &Value) -> String {
     let settings = &inspected["NetworkSettings"];
     let networks = settings["Networks"].as_object().into_iter().flat_map(|networks| networks.values());
     let mut addresses =

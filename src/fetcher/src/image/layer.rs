@@ -5,7 +5,7 @@
 //! neither, the archive's own files remain as whiteouts: then layers can only be copied.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek};
+use std::io::{self, BufReader, Read, Seek, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
 
@@ -20,9 +20,10 @@ use tar::{Entry, EntryType};
 
 use super::ImageError;
 use super::zstd::{MAGIC, Zstd};
+use crate::entries::each;
 
 /// More of a layer is not unpacked.
-const BYTES_MAX: u64 = 64 << 30;
+pub(super) const BYTES_MAX: u64 = 64 << 30;
 const ENTRIES_MAX: usize = 4_000_000;
 /// How much memory an .xz layer may ask for.
 const XZ_MEMORY_KB: u32 = 1 << 20;
@@ -54,7 +55,10 @@ impl<R: Read> Read for Hashed<R> {
 }
 
 /// Unpacks the file `layer` into `root`, an empty directory. Returns the digest of the archive, as hexadecimal digits.
-pub(super) fn unpack(layer: &Path, root: &Path) -> Result<String, String> {
+///
+/// # Errors
+/// What is wrong with the archive, or what the system refuses, as a text. Some of it may be unpacked then.
+pub fn unpack(layer: &Path, root: &Path) -> Result<String, String> {
     let reader = open(layer).map_err(|error| error.to_string())?;
     crate::confine::thread(root, || unpack_opened(reader, root))
 }
@@ -62,19 +66,23 @@ pub(super) fn unpack(layer: &Path, root: &Path) -> Result<String, String> {
 fn unpack_opened(reader: impl Read, root: &Path) -> Result<String, String> {
     let mut hashed = Hashed { reader, hash: Sha256::new(), bytes: 0 };
     let directory = Directory::open(root).map_err(|error| error.to_string())?;
-    let mut archive = tar::Archive::new(&mut hashed);
     let mut directories = Vec::new();
-    let mut count = 0;
-    for entry in archive.entries().map_err(|error| error.to_string())? {
-        let mut entry = entry.map_err(|error| format!("it is no archive: {error}"))?;
+    let (mut count, mut bytes) = (0, 0_u64);
+    let one = |entry: &mut Entry<'_, _>| {
         count += 1;
         if count > ENTRIES_MAX {
             return Err(format!("it has more than {ENTRIES_MAX} entries"));
         }
+        // Sparse files have more bytes than the archive.
+        bytes = bytes.saturating_add(entry.size());
+        if bytes > BYTES_MAX {
+            return Err(format!("its files have more than {BYTES_MAX} bytes"));
+        }
         let path = entry.path().map_err(|error| error.to_string())?.into_owned();
-        let put = put(&directory, &mut entry, &path, &mut directories);
-        put.map_err(|why| format!("'{}': {why}", path.display()))?;
-    }
+        let put = put(&directory, entry, &path, &mut directories);
+        put.map_err(|why| format!("'{}': {why}", path.display()))
+    };
+    each(&mut hashed, false, |_| (), one)?;
     // Times of directories change with their entries, so they are set last.
     for (directory, time) in directories {
         let _ = sys::futimens(&directory, &time);
@@ -194,7 +202,11 @@ fn put(root: &Directory, entry: &mut Entry<'_, impl Read>, path: &Path, director
             let flags = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::WRONLY | OFlags::CLOEXEC;
             let file = sys::openat(&directory, &name, flags, Mode::from_raw_mode(0o600)).map_err(words)?;
             let mut file = File::from(file);
-            io::copy(entry, &mut file).map_err(|error| error.to_string())?;
+            let copied = match kind {
+                EntryType::GNUSparse => copy_sparse(entry, &mut file),
+                _ => io::copy(entry, &mut file).map(drop),
+            };
+            copied.map_err(|error| error.to_string())?;
             file.into()
         }
         EntryType::Symlink => {
@@ -229,6 +241,21 @@ fn put(root: &Directory, entry: &mut Entry<'_, impl Read>, path: &Path, director
         directories.remove(0);
     }
     Ok(())
+}
+
+/// Writes a file without its holes, which may be far larger than the archive.
+fn copy_sparse(from: &mut impl Read, to: &mut File) -> io::Result<()> {
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        let length = from.read(&mut buffer)?;
+        match &buffer[..length] {
+            [] => break,
+            zeros if zeros.iter().all(|byte| *byte == 0) => drop(to.seek_relative(length as i64)?),
+            bytes => to.write_all(bytes)?,
+        }
+    }
+    let end = to.stream_position()?;
+    to.set_len(end)
 }
 
 /// A file in the place of a mark that an overlay would understand, where the file system or our rights do not allow for
@@ -324,6 +351,41 @@ mod tests {
         }
         let (directory, result) = unpacked("absolute", &[("/etc/passwd", EntryType::Regular, "")]);
         assert!(result.is_ok() && directory.join("root/etc/passwd").exists());
+        std::fs::remove_dir_all(directory).unwrap();
+    }
+
+    #[test]
+    fn holes_take_no_room() {
+        use std::os::unix::fs::MetadataExt;
+        let sparse = |length: u64| {
+            let mut header = tar::Header::new_gnu();
+            header.set_path("f").unwrap();
+            header.set_entry_type(EntryType::GNUSparse);
+            header.set_mode(0o644);
+            header.set_uid(u64::from(rustix::process::getuid().as_raw()));
+            header.set_gid(u64::from(rustix::process::getgid().as_raw()));
+            header.set_size(4);
+            let gnu = header.as_gnu_mut().unwrap();
+            gnu.set_real_size(length);
+            gnu.sparse[0].set_offset(0);
+            gnu.sparse[0].set_length(4);
+            gnu.sparse[1].set_offset(length);
+            gnu.sparse[1].set_length(0);
+            header.set_cksum();
+            let mut tar = tar::Builder::new(Vec::new());
+            tar.append(&header, &b"data"[..]).unwrap();
+            tar.into_inner().unwrap()
+        };
+        let directory = directory("sparse");
+        let file = directory.join("layer.tar");
+        std::fs::write(&file, sparse(64 << 20)).unwrap();
+        unpack(&file, &directory.join("root")).unwrap();
+        let found = std::fs::metadata(directory.join("root/f")).unwrap();
+        assert_eq!(found.len(), 64 << 20);
+        assert!(found.blocks() * 512 < 1 << 20, "{} blocks", found.blocks());
+        std::fs::write(&file, sparse(1 << 40)).unwrap();
+        let error = unpack(&file, &directory.join("root")).unwrap_err();
+        assert!(error.contains("files have more than"), "{error}");
         std::fs::remove_dir_all(directory).unwrap();
     }
 

@@ -10,6 +10,7 @@ use serde::Deserialize;
 
 use super::name::Reference;
 use super::{Configuration, ImageError, Name, schema1, store};
+use crate::unpack::untar;
 
 /// Manifests and configurations are a few thousand bytes.
 pub(super) const TEXT_MAX: u64 = 16 << 20;
@@ -42,7 +43,7 @@ pub(super) struct Platform {
 /// A manifest of one image, or an index of several; or one of the first kind (`schema1.rs`), which has other fields.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Manifest {
+pub struct Manifest {
     pub(super) config: Option<Descriptor>,
     #[serde(default)]
     pub(super) layers: Vec<Descriptor>,
@@ -55,8 +56,23 @@ pub(super) struct Manifest {
 }
 
 impl Manifest {
-    pub(super) fn read(text: &[u8]) -> Result<Manifest, ImageError> {
+    /// Reads a manifest's text.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn read(text: &[u8]) -> Result<Manifest, ImageError> {
         serde_json::from_slice(text).map_err(|error| ImageError::at("The image's manifest cannot be read", error))
+    }
+
+    /// The digests of the layers that it names, the lowest one first.
+    ///
+    /// # Errors
+    /// Its history is invalid.
+    pub fn digests(&self) -> Result<Vec<String>, ImageError> {
+        match self.fs_layers.is_empty() {
+            true => Ok(self.layers.iter().map(|layer| layer.digest.clone()).collect()),
+            false => schema1::read(self).map(|(_, digests)| digests),
+        }
     }
 
     /// Of several images the one for this kind of machine.
@@ -130,14 +146,9 @@ pub(super) fn copy(registry: &str, name: &Name, staging: &Path) -> Result<PathBu
 }
 
 fn unpack(archive: &Path, target: &Path) -> Result<(), String> {
-    let words = |error: std::io::Error| error.to_string();
-    ::store::create_directories(target, ::store::Access::Owner).map_err(words)?;
-    let file = BufReader::new(File::open(archive).map_err(words)?);
-    crate::confine::thread(target, || {
-        let mut archive = tar::Archive::new(file);
-        archive.set_preserve_ownerships(false);
-        archive.unpack(target).map_err(words)
-    })
+    let made = ::store::create_directories(target, ::store::Access::Owner);
+    let file = made.and_then(|()| File::open(archive)).map_err(|error| error.to_string())?;
+    crate::confine::thread(target, || untar(BufReader::new(file), target, false))
 }
 
 /// The configuration of the image in a directory, and its layers' files, the lowest one first.

@@ -21,6 +21,8 @@ use serde::{Deserialize, Serialize};
 
 pub use backend::{Backend, BackendError, Lack, MarkError};
 pub use copy::{copy_layers, has_marks, needs_copy};
+pub use layer::unpack as unpack_layer;
+pub use layout::Manifest;
 pub use name::Name;
 pub use store::{Pruned, Store};
 

@@ -95,7 +95,7 @@ impl Registry {
             if layer.media_type.contains("foreign") {
                 return Err(ImageError(format!("The layer {} may not be handed on by registries", layer.digest)));
             }
-            layers.push(self.blob(layer, &staging.join(format!("blob-{number}")), u64::MAX)?);
+            layers.push(self.blob(layer, &staging.join(format!("blob-{number}")), layer::BYTES_MAX)?);
         }
         Ok((Configuration::read(&text)?, layers))
     }
@@ -106,7 +106,7 @@ impl Registry {
         let (mut files, mut diff_ids) = (Vec::new(), Vec::new());
         for (number, digest) in blobs.into_iter().enumerate() {
             let blob = Descriptor { media_type: String::new(), digest, platform: None };
-            let file = self.blob(&blob, &staging.join(format!("blob-{number}")), u64::MAX)?;
+            let file = self.blob(&blob, &staging.join(format!("blob-{number}")), layer::BYTES_MAX)?;
             diff_ids.push(layer::digest(&file)?);
             files.push(file);
         }

@@ -286,8 +286,8 @@ impl Membership {
         self.paxos.handle_incoming(message);
     }
 
-    /// The leader has its lease, and a member has promised itself a later round, in which it does not follow any more: the
-    /// leader takes a round after that one.
+    /// The leader has its lease, and a member has promised itself a later round, in which it does not follow any more:
+    /// the leader takes a round after that one.
     fn outbid(&mut self, refused: Ballot) {
         if self.leading_round().is_none() {
             return;
@@ -305,8 +305,8 @@ impl Membership {
         (self.paxos.get_accepted_idx(), self.paxos.get_decided_idx())
     }
 
-    /// The library notices a message that was lost when the next one comes, which may take long. A member that is behind
-    /// where the leader was at the question before asks for what is missing.
+    /// The library notices a message that was lost when the next one comes, which may take long. A member that is
+    /// behind where the leader was at the question before asks for what is missing.
     fn compare(&mut self, leaders: (usize, usize), leader: Number) {
         let own = self.indices();
         if let Some(before) = self.seen.replace(leaders)

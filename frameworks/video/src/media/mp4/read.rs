@@ -30,7 +30,7 @@ pub(in super::super) fn index(file: &mut File, length: u64) -> Result<Index, Fau
 /// Reads the box `moov`, wherever it is, without reading the pictures.
 fn find_moov(file: &mut File, length: u64) -> Result<Vec<u8>, Fault> {
     let mut at = 0;
-    while at + 8 <= length {
+    while length.saturating_sub(at) >= 8 {
         file.seek(SeekFrom::Start(at))?;
         let mut head = [0; 16];
         let have = (length - at).min(16) as usize;

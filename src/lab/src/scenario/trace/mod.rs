@@ -28,11 +28,16 @@ const MOST_LARGEST: usize = 64;
 
 /// A job of a trace.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Row {
+pub struct Row {
+    /// When it arrives, after the trace's beginning.
     pub submit: Duration,
+    /// Number of its tasks.
     pub tasks: u32,
+    /// CPUs of each task.
     pub cpus: f64,
+    /// Megabytes of memory of each task.
     pub mem_mb: f64,
+    /// GPUs of each task.
     pub gpus: f64,
     /// How long each task works; none: the trace does not say.
     pub duration: Option<Duration>,
@@ -92,15 +97,27 @@ type Wrong = (usize, String);
 /// # Errors
 /// An invalid row, with row, column and rule.
 pub(super) fn read(file: &Path, kind: &JobKind) -> Result<Vec<Row>, ScenarioError> {
-    let wrong = |line: usize, rule: String| ScenarioError { file: file.to_owned(), line, rule };
-    let text = std::fs::read_to_string(file).map_err(|why| wrong(1, format!("cannot be read: {why}")))?;
+    let text = std::fs::read_to_string(file);
+    let text = text.map_err(|why| wrong(file, (1, format!("cannot be read: {why}"))))?;
+    of_text(&text, file, kind)
+}
+
+fn wrong(file: &Path, (line, rule): Wrong) -> ScenarioError {
+    ScenarioError { file: file.to_owned(), line, rule }
+}
+
+/// The same from the text of the trace; `file` is named in errors.
+///
+/// # Errors
+/// An invalid row, with row, column and rule.
+pub fn of_text(text: &str, file: &Path, kind: &JobKind) -> Result<Vec<Row>, ScenarioError> {
     let told = Told {
         shape: kind.shape.as_deref(),
         machine: kind.machine.as_deref().and_then(|text| parse_quantities(text).ok()),
         needs: kind.needs.is_some(),
         time: kind.time.is_some(),
     };
-    parse(&text, &told).map_err(|(line, rule)| wrong(line, rule))
+    parse(text, &told).map_err(|fault| wrong(file, fault))
 }
 
 /// What the tasks need that no other task of these rows needs as much as, in everything; [`MOST_LARGEST`] of them.

@@ -24,9 +24,11 @@ use crate::mesos::isolators::{Container, Isolator, Launch};
 /// A profile is a few thousand bytes; Docker's own is 15 KB.
 const PROFILE_MAX: u64 = 1 << 20;
 const EPERM: u32 = 1;
+/// The most rules of a system call. The kernel takes filters of as many steps, and a rule is more than one.
+const RULES_MAX: usize = 4096;
 
 /// The filters of a process, in the order in which they are installed.
-type Filters = Vec<Arc<[FilterStep]>>;
+pub type Filters = Vec<Arc<[FilterStep]>>;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -140,11 +142,17 @@ fn read(directory: &Path, name: &str, capabilities: u64) -> anyhow::Result<Filte
     compile(&text, capabilities)
 }
 
-/// Turns the text of a profile into filters.
-fn compile(text: &[u8], capabilities: u64) -> anyhow::Result<Filters> {
+/// Turns the text of a profile into filters, for a container that can have these capabilities at most.
+///
+/// # Errors
+/// The text is no profile, or one that the kernel's filters cannot express.
+pub fn compile(text: &[u8], capabilities: u64) -> anyhow::Result<Filters> {
     let profile: Profile = serde_json::from_slice(text).context("it is no profile in Docker's JSON")?;
     let default = action(&profile.default_action, profile.default_errno_ret)?;
     let mut by_action: Vec<(SeccompAction, BTreeMap<i64, Vec<SeccompRule>>)> = Vec::new();
+    for version in profile.syscalls.iter().flat_map(|group| [&group.includes, &group.excludes]) {
+        version.min_kernel.as_deref().map_or(Ok(()), check_version)?;
+    }
     for group in profile.syscalls.iter().filter(|group| group.applies(capabilities)) {
         let action = action(&group.action, group.errno_ret)?;
         let rules = rules(group.args.as_deref().unwrap_or_default())?;
@@ -153,7 +161,7 @@ fn compile(text: &[u8], capabilities: u64) -> anyhow::Result<Filters> {
             by_action.len() - 1
         });
         for number in group.numbers() {
-            add(&mut by_action[index].1, number, &rules);
+            add(&mut by_action[index].1, number, &rules)?;
         }
     }
     let mut programs = Vec::new();
@@ -161,7 +169,7 @@ fn compile(text: &[u8], capabilities: u64) -> anyhow::Result<Filters> {
     for (action, rules) in by_action.into_iter().filter(|(action, _)| *action != default) {
         // What another filter decides about has to pass the one with the default.
         for (number, rules) in &rules {
-            add(&mut passing, *number, rules);
+            add(&mut passing, *number, rules)?;
         }
         if action != SeccompAction::Allow {
             programs.push(program(rules, SeccompAction::Allow, action)?);
@@ -175,7 +183,12 @@ fn compile(text: &[u8], capabilities: u64) -> anyhow::Result<Filters> {
 }
 
 /// Adds rules for a call; none stand for "whatever its arguments are", which makes others needless.
-fn add(all: &mut BTreeMap<i64, Vec<SeccompRule>>, number: i64, rules: &[SeccompRule]) {
+///
+/// # Errors
+/// The call has more rules than a filter has room for.
+fn add(all: &mut BTreeMap<i64, Vec<SeccompRule>>, number: i64, rules: &[SeccompRule]) -> anyhow::Result<()> {
+    let known = all.get(&number).map_or(0, Vec::len);
+    anyhow::ensure!(known + rules.len() <= RULES_MAX, "a system call has more than {RULES_MAX} rules");
     match all.get_mut(&number) {
         None => {
             all.insert(number, rules.to_vec());
@@ -183,6 +196,7 @@ fn add(all: &mut BTreeMap<i64, Vec<SeccompRule>>, number: i64, rules: &[SeccompR
         Some(known) if known.is_empty() || rules.is_empty() => known.clear(),
         Some(known) => known.extend_from_slice(rules),
     }
+    Ok(())
 }
 
 fn program(
@@ -271,6 +285,14 @@ impl Group {
     }
 }
 
+/// That a version is of the form that Docker has: `4.8`.
+fn check_version(version: &str) -> anyhow::Result<()> {
+    let is_number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit()) && part.parse::<u32>().is_ok();
+    let is_version = version.split_once('.').is_some_and(|(major, minor)| is_number(major) && is_number(minor));
+    anyhow::ensure!(is_version, "'{}' is no version of a kernel such as 4.8", version.escape_debug());
+    Ok(())
+}
+
 fn kernel_is_at_least(version: &str) -> bool {
     let parts =
         |text: &str| -> Vec<u32> { text.split(['.', '-']).take(2).filter_map(|part| part.parse().ok()).collect() };
@@ -312,6 +334,11 @@ mod tests {
             ("{", "no profile"),
             (r#"{"defaultAction": "NONSENSE"}"#, "NONSENSE"),
             (r#"{"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": ["read"], "action": "X"}]}"#, "'X'"),
+            (
+                r#"{"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [
+                    {"names": ["read"], "action": "SCMP_ACT_LOG", "includes": {"minKernel": "new"}}]}"#,
+                "'new' is no version",
+            ),
         ] {
             let error = format!("{:#}", compile(text.as_bytes(), 0).unwrap_err());
             assert!(error.contains(said), "{error}");
@@ -320,6 +347,15 @@ mod tests {
             assert!(read(Path::new("/tmp"), name, 0).unwrap_err().to_string().contains("no name"), "{name}");
         }
         assert!(compile(br#"{"defaultAction": "SCMP_ACT_ALLOW"}"#, 0).unwrap().is_empty());
+        // Names and arguments multiply: a file of the largest size would take terabytes.
+        let many = |what: &str, count| vec![what; count].join(",");
+        let arguments = many(r#"{"index": 0, "value": 1, "op": "SCMP_CMP_EQ"}"#, 2000);
+        let text = format!(
+            r#"{{"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [
+                {{"names": [{}], "action": "SCMP_ACT_LOG", "args": [{arguments}]}}]}}"#,
+            many("\"read\"", 10_000)
+        );
+        assert!(format!("{:#}", compile(text.as_bytes(), 0).unwrap_err()).contains("more than 4096 rules"));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::path::Path;
 use anyhow::{Context, bail, ensure};
 use protos::json::{Dialect, ToJson};
 use protos::mesos::{NetworkInfo, Resource};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::plugin::Plugins;
 
@@ -16,6 +16,9 @@ use super::plugin::Plugins;
 const VERSION: &str = "0.4.0";
 /// The plugin for port mappings where a network has none of its own.
 const PORTMAP: &str = "portmap";
+
+/// The object among the arguments of a plugin that is Mesos's.
+const MESOS: &str = "org.apache.mesos";
 
 /// The configurations of a network's plugins for one container. The files are read each time.
 ///
@@ -29,10 +32,15 @@ pub(crate) fn find(directory: &Path, info: &NetworkInfo, plugins: &Plugins) -> a
     let read = |path: &std::path::PathBuf| serde_json::from_slice::<Value>(&fs::read(path).ok()?).ok();
     let found = paths.iter().filter_map(read).find(|config| config["name"] == name);
     let found = found.with_context(|| format!("There is no network '{name}' in '{}'", directory.display()))?;
-    of(&found, info, |plugin| plugins.has(plugin))
+    configurations(&found, info, |plugin| plugins.has(plugin))
 }
 
-fn of(network: &Value, info: &NetworkInfo, has: impl Fn(&str) -> bool) -> anyhow::Result<Vec<Value>> {
+/// The configurations of a network's plugins for one container, from the network's own. `has` tells which plugins are
+/// installed.
+///
+/// # Errors
+/// The network has no plugin, or cannot map ports as requested.
+pub fn configurations(network: &Value, info: &NetworkInfo, has: impl Fn(&str) -> bool) -> anyhow::Result<Vec<Value>> {
     let list = network["plugins"].as_array();
     let mut configs = list.cloned().unwrap_or_else(|| vec![network.clone()]);
     if !info.port_mappings.is_empty() {
@@ -47,24 +55,45 @@ fn of(network: &Value, info: &NetworkInfo, has: impl Fn(&str) -> bool) -> anyhow
         };
         let mappings: Vec<Value> = info.port_mappings.iter().map(mapping).collect();
         for config in configs.iter_mut().filter(|config| maps(config)) {
-            config["runtimeConfig"]["portMappings"] = json!(mappings);
+            let runtime = part(config, "runtimeConfig").with_context(|| malformed(info, "runtimeConfig"))?;
+            runtime.insert("portMappings".to_owned(), json!(mappings));
         }
     }
     let about: Value = serde_json::from_slice(&info.json(Dialect::V1)).unwrap_or_default();
     let is_chain = configs.len() > 1;
+    ensure!(!configs.is_empty(), "The network '{}' has no plugin", info.name());
     for config in &mut configs {
         ensure!(config.is_object() && config["type"].is_string(), "The network '{}' has no plugin", info.name());
         config["name"] = network["name"].clone();
         if let Some(version) = network["cniVersion"].as_str().or(is_chain.then_some(VERSION)) {
             config["cniVersion"] = json!(version);
         }
-        config["args"]["org.apache.mesos"]["network_info"] = about.clone();
+        let args = part(config, "args").with_context(|| malformed(info, "args"))?;
+        let own = object(args.entry(MESOS).or_insert(Value::Null)).with_context(|| malformed(info, MESOS))?;
+        own.insert("network_info".to_owned(), about.clone());
     }
     Ok(configs)
 }
 
+/// An object within a configuration, which is made if it is missing; none if something else is in its place.
+fn part<'a>(config: &'a mut Value, name: &str) -> Option<&'a mut Map<String, Value>> {
+    object(config.as_object_mut()?.entry(name).or_insert(Value::Null))
+}
+
+/// A value as an object, which it becomes if it is null.
+fn object(value: &mut Value) -> Option<&mut Map<String, Value>> {
+    if value.is_null() {
+        *value = json!({});
+    }
+    value.as_object_mut()
+}
+
+fn malformed(info: &NetworkInfo, name: &str) -> String {
+    format!("The network '{}' is malformed: '{name}' is no object", info.name())
+}
+
 /// The addresses that a plugin's result names, without their prefixes' lengths.
-pub(crate) fn addresses(result: &Value) -> Vec<String> {
+pub fn addresses(result: &Value) -> Vec<String> {
     let new = result["ips"].as_array().into_iter().flatten().map(|ip| &ip["address"]);
     let old = [&result["ip4"]["ip"], &result["ip6"]["ip"]];
     let texts = new.chain(old).filter_map(Value::as_str);
@@ -72,7 +101,7 @@ pub(crate) fn addresses(result: &Value) -> Vec<String> {
 }
 
 /// The text of `resolv.conf`, if a result names servers.
-pub(crate) fn resolver(result: &Value) -> Option<String> {
+pub fn resolver(result: &Value) -> Option<String> {
     let words = |dns: &Value, name: &str| -> Vec<String> {
         let list = dns[name].as_array().into_iter().flatten().filter_map(Value::as_str);
         list.filter(|word| !word.contains(['\n', '\r'])).map(str::to_owned).collect()
@@ -80,7 +109,7 @@ pub(crate) fn resolver(result: &Value) -> Option<String> {
     let all = [&result["dns"], &result["ip4"]["dns"], &result["ip6"]["dns"]];
     let dns = all.into_iter().find(|dns| !words(dns, "nameservers").is_empty())?;
     let mut text = String::new();
-    if let Some(domain) = dns["domain"].as_str().filter(|domain| !domain.is_empty() && !domain.contains('\n')) {
+    if let Some(domain) = dns["domain"].as_str().filter(|domain| !domain.is_empty() && !domain.contains(['\n', '\r'])) {
         text += &format!("domain {domain}\n");
     }
     for (name, keyword) in [("search", "search"), ("options", "options")] {
@@ -128,27 +157,39 @@ mod tests {
     #[test]
     fn one_plugin_and_lists() {
         let plain = json!({"name": "net", "type": "bridge"});
-        let configs = of(&plain, &info(&[]), |_| false).unwrap();
+        let configs = configurations(&plain, &info(&[]), |_| false).unwrap();
         assert_eq!(configs.len(), 1);
         assert_eq!(configs[0]["args"]["org.apache.mesos"]["network_info"]["name"], "net");
         assert!(configs[0].get("cniVersion").is_none());
-        let mapped = of(&plain, &info(&[31000]), |name| name == "portmap").unwrap();
+        let mapped = configurations(&plain, &info(&[31000]), |name| name == "portmap").unwrap();
         assert_eq!(mapped[1]["type"], "portmap");
         assert_eq!((&mapped[0]["cniVersion"], &mapped[1]["cniVersion"]), (&json!("0.4.0"), &json!("0.4.0")));
         let expected = json!([{"hostPort": 31000, "containerPort": 80, "protocol": "tcp"}]);
         assert_eq!(mapped[1]["runtimeConfig"]["portMappings"], expected);
-        assert!(of(&plain, &info(&[31000]), |_| false).unwrap_err().to_string().contains("cannot map ports"));
+        assert!(
+            configurations(&plain, &info(&[31000]), |_| false).unwrap_err().to_string().contains("cannot map ports")
+        );
         let own = json!({"type": "mapper", "capabilities": {"portMappings": true}});
         let list = json!({"name": "net", "cniVersion": "1.0.0", "plugins": [{"type": "ptp"}, own]});
-        let configs = of(&list, &info(&[31000]), |_| false).unwrap();
+        let configs = configurations(&list, &info(&[31000]), |_| false).unwrap();
         assert_eq!(
             (configs.len(), &configs[0]["name"], &configs[1]["cniVersion"]),
             (2, &json!("net"), &json!("1.0.0"))
         );
         assert_eq!(configs[1]["runtimeConfig"]["portMappings"], expected);
-        for broken in [json!({"name": "net"}), json!({"name": "net", "plugins": [3]})] {
-            assert!(of(&broken, &info(&[]), |_| true).is_err(), "{broken}");
+        for broken in [
+            json!({"name": "net"}),
+            json!({"name": "net", "plugins": [3]}),
+            json!({"name": "net", "plugins": []}),
+            json!({"name": "net", "type": "a", "args": "text"}),
+            json!({"name": "net", "type": "a", "args": {"org.apache.mesos": [1]}}),
+            json!({"name": "net", "type": "a", "capabilities": {"portMappings": true}, "runtimeConfig": []}),
+        ] {
+            let ports: &[u32] = if broken.get("runtimeConfig").is_some() { &[31000] } else { &[] };
+            assert!(configurations(&broken, &info(ports), |_| true).is_err(), "{broken}");
         }
+        let nulls = json!({"name": "net", "type": "a", "args": null});
+        assert!(configurations(&nulls, &info(&[]), |_| true).is_ok());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! A namespace is made and connected before its container starts, and found again by the files below `--runtime_dir`.
 //! `config.rs` reads the networks, `plugin.rs` runs the plugins.
 
-mod config;
+pub(crate) mod config;
 mod plugin;
 
 use std::collections::BTreeSet;
@@ -46,7 +46,7 @@ pub(crate) struct Cni {
 
 /// One connection of a container, as it is noted.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-struct Attachment {
+pub(crate) struct Attachment {
     interface: String,
     /// The plugins' configurations, in the order in which they connect.
     plugins: Vec<Value>,

@@ -1,0 +1,37 @@
+//! Answers of an agent and of the Docker daemon as executors read them.
+
+use executor::{AnswerReader, Part};
+
+/// What an input leads to: the statuses, all bodies with their ends, and whether it is invalid.
+#[derive(Debug, Default, PartialEq)]
+struct Seen {
+    statuses: Vec<u16>,
+    bodies: Vec<u8>,
+    ends: Vec<usize>,
+    is_invalid: bool,
+}
+
+fn read(data: &[u8], size: usize) -> Seen {
+    let (mut reader, mut seen) = (AnswerReader::new(), Seen::default());
+    for piece in data.chunks(size) {
+        let fed = reader.feed(piece, &mut |part| match part {
+            Part::Head(status) => seen.statuses.push(status),
+            Part::Data(data) => seen.bodies.extend_from_slice(data),
+            Part::End => seen.ends.push(seen.bodies.len()),
+        });
+        if fed.is_err() {
+            seen.is_invalid = true;
+            break;
+        }
+    }
+    seen
+}
+
+/// The same answers come out however the bytes are cut, with no more than came in.
+pub fn http_response(data: &[u8]) {
+    let whole = read(data, usize::MAX);
+    assert!(whole.bodies.len() <= data.len() && whole.ends.len() <= whole.statuses.len());
+    for size in [1, 5] {
+        assert_eq!(read(data, size), whole, "cut in parts of {size}");
+    }
+}
