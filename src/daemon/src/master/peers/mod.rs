@@ -22,6 +22,7 @@ use tokio::sync::{oneshot, watch};
 use wire::libprocess::Network;
 
 use super::registry_file;
+use crate::clock::Stopwatch;
 use crate::flags::FlagError;
 use crate::flags::master::StateFlags;
 use crate::secrets;
@@ -269,7 +270,7 @@ impl Peers {
             return;
         }
         let followed = async {
-            while !self.known().leader().is_some_and(|leader| !leader.is_own) {
+            while self.known().leader().is_none_or(|leader| leader.is_own) {
                 self.changed().await;
             }
         };
@@ -280,8 +281,9 @@ impl Peers {
 }
 
 /// Opens the journal; waits for an earlier process that is about to end.
+#[allow(clippy::disallowed_methods, reason = "a lock cannot be waited for with a timeout")]
 fn open(directory: &std::path::Path) -> anyhow::Result<(Journal, peers::Stored)> {
-    let began = std::time::Instant::now();
+    let began = Stopwatch::start();
     let mut told = false;
     loop {
         match Journal::open(directory, random_disk()) {

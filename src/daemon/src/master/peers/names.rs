@@ -5,24 +5,26 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
 use std::sync::{Arc, Mutex, mpsc};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use base::{Pid, lock};
+use base::{Pid, Time, lock};
 use wire::libprocess::Network;
 
 use super::{MESSAGE, PROCESS};
+use crate::clock::Clock;
 use crate::host;
 
 /// How long a resolved name counts, and how long one that could not be resolved is not asked for again.
 const AGES: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(2));
 
-type Known = Arc<Mutex<BTreeMap<String, (Option<SocketAddrV4>, Instant)>>>;
+type Known = Arc<Mutex<BTreeMap<String, (Option<SocketAddrV4>, Time)>>>;
 
 /// The way to other members.
 pub(super) struct Outgoing {
     network: Network,
     own: Pid,
     known: Known,
+    clock: Clock,
     wanted: mpsc::Sender<String>,
 }
 
@@ -32,8 +34,9 @@ impl Outgoing {
         let known = Known::default();
         let (wanted, names) = mpsc::channel();
         let resolved = known.clone();
-        std::thread::spawn(move || resolve(&names, &resolved));
-        Outgoing { network, own, known, wanted }
+        let clock = Clock::start();
+        std::thread::spawn(move || resolve(&names, &resolved, clock));
+        Outgoing { network, own, known, clock, wanted }
     }
 
     /// Sends a message. While its receiver's name is not known, it is left out.
@@ -45,7 +48,7 @@ impl Outgoing {
     }
 
     fn resolved(&self, to: &str) -> Option<SocketAddrV4> {
-        let now = Instant::now();
+        let now = self.clock.now();
         let mut known = lock(&self.known);
         match known.get(to) {
             Some((address, until)) if now < *until => *address,
@@ -62,14 +65,14 @@ impl Outgoing {
 }
 
 /// Resolves names until there are no callers any more.
-fn resolve(names: &mpsc::Receiver<String>, known: &Known) {
+fn resolve(names: &mpsc::Receiver<String>, known: &Known, clock: Clock) {
     while let Ok(name) = names.recv() {
         let Some((host, port)) = name.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse().ok()?))) else {
             continue;
         };
         match host::resolve(host) {
             Some(ip) => {
-                lock(known).insert(name.clone(), (Some(SocketAddrV4::new(ip, port)), Instant::now() + AGES.0));
+                lock(known).insert(name.clone(), (Some(SocketAddrV4::new(ip, port)), clock.now() + AGES.0));
             }
             None => tracing::warn!("the host name of the peer {name} cannot be resolved"),
         }

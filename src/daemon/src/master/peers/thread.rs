@@ -2,10 +2,10 @@
 //!
 //! First records are made durable, then messages are sent, then others see what has changed.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use base::Time;
 use detector::{Known, Leader, Lease};
@@ -15,14 +15,18 @@ use tokio::sync::watch;
 
 use super::names::Outgoing;
 use super::{Job, Seen, Wish, adopt};
+use crate::clock::Clock;
 
 /// Jobs that are handled before the core's output is looked at: they share one write to the disk.
 const TOGETHER: usize = 256;
+/// After which time a warning is logged again, and how many are remembered.
+const AGAIN: Duration = Duration::from_secs(60);
+const WARNED_MAX: usize = 64;
 
 struct Member {
     peer: Peer,
     journal: Journal,
-    origin: Instant,
+    clock: Clock,
     sender: watch::Sender<Seen>,
     lease: Arc<Lease>,
     outgoing: Outgoing,
@@ -31,6 +35,8 @@ struct Member {
     standing: Option<Standing>,
     /// The registry of a master without a group.
     file: PathBuf,
+    /// When a warning was logged last.
+    warned: BTreeMap<String, Time>,
 }
 
 /// Starts the thread. It ends when there are no callers any more, or the disk refuses.
@@ -42,12 +48,23 @@ pub(super) fn start(
     outgoing: Outgoing,
 ) -> std::io::Result<()> {
     let run = move || {
-        let (origin, interval) = (Instant::now(), settings.interval());
-        let peer = Peer::start(settings, stored, Time::EPOCH);
+        let (clock, interval) = (Clock::start(), settings.interval());
+        let peer = Peer::start(settings, stored, clock.now());
         let waiting = VecDeque::new();
-        let mut member = Member { peer, journal, origin, sender, lease, outgoing, waiting, standing: None, file };
+        let mut member = Member {
+            peer,
+            journal,
+            clock,
+            sender,
+            lease,
+            outgoing,
+            waiting,
+            standing: None,
+            file,
+            warned: BTreeMap::new(),
+        };
         if let Err(why) = member.run(&todo, interval) {
-            member.lease.end_at(member.origin);
+            member.lease.end_at(member.clock.instant(Time::EPOCH));
             member.sender.send_modify(|seen| seen.failed = Some(why));
         }
     };
@@ -60,25 +77,25 @@ impl Member {
     /// # Errors
     /// Why this master must end.
     fn run(&mut self, todo: &mpsc::Receiver<Job>, interval: Duration) -> Result<(), String> {
-        let mut next = Instant::now();
+        let mut next = self.now();
         loop {
-            match todo.recv_timeout(next.saturating_duration_since(Instant::now())) {
+            match todo.recv_timeout(next.since(self.now())) {
                 Ok(job) => self.handle(job),
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
                 Err(mpsc::RecvTimeoutError::Disconnected) => return Ok(()),
             }
             todo.try_iter().take(TOGETHER).for_each(|job| self.handle(job));
-            if Instant::now() >= next {
-                let now = self.now();
+            let now = self.now();
+            if now >= next {
                 self.peer.tick(now);
-                next = (next + interval).max(Instant::now());
+                next = (next + interval).max(now);
             }
             self.settle()?;
         }
     }
 
     fn now(&self) -> Time {
-        Time::EPOCH + self.origin.elapsed()
+        self.clock.now()
     }
 
     fn handle(&mut self, job: Job) {
@@ -86,7 +103,7 @@ impl Member {
         match job {
             Job::Message(bytes) => {
                 if let Err(error) = self.peer.receive(&bytes, now) {
-                    tracing::warn!("a message of a peer is refused: {error}");
+                    self.warn(format!("a message of a peer is refused: {error}"));
                 }
             }
             // A caller that has gone needs no answer.
@@ -104,7 +121,7 @@ impl Member {
                     Wish::HandOver(to) => self.peer.hand_over(to.as_deref(), now),
                 };
                 // The lease ends before the caller knows.
-                self.lease.end_at(self.origin + self.peer.lease().since(Time::EPOCH));
+                self.lease.end_at(self.clock.instant(self.peer.lease()));
                 let _ = done.send(outcome);
             }
             Job::Status(done) => drop(done.send(self.status(now))),
@@ -125,13 +142,25 @@ impl Member {
         for note in output.notes {
             match note {
                 peers::Note::Members(_) => tracing::info!("{note}"),
-                _ => tracing::warn!("{note}"),
+                _ => self.warn(note.to_string()),
             }
         }
         let now = self.now();
-        self.lease.end_at(self.origin + self.peer.lease().since(Time::EPOCH));
+        self.lease.end_at(self.clock.instant(self.peer.lease()));
         self.answer();
         self.tell(now)
+    }
+
+    /// Logs what masters say again and again until an operator mends it: once in a while.
+    fn warn(&mut self, text: String) {
+        if self.warned.len() >= WARNED_MAX {
+            self.warned.clear();
+        }
+        let now = self.now();
+        if self.warned.get(&text).is_none_or(|last| now.since(*last) > AGAIN) {
+            tracing::warn!("{text}");
+            self.warned.insert(text, now);
+        }
     }
 
     /// Tells callers what has become of their writes.
