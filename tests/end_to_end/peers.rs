@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use crate::support::{Daemon, Directory, call, free_port, request, tepui, until, wait_for};
+use crate::zookeeper::ZooKeeper;
 
 struct Group {
     directory: Directory,
@@ -262,4 +263,55 @@ fn the_registry_of_a_single_master_is_taken_over() {
     assert_eq!(group.weight(leader), Some(7.0));
     until("the file is put away", || group.log(0).contains("is in the group of masters from now on"));
     assert!(group.directory.path().join("m0/registry.moved").exists());
+}
+
+#[test]
+fn a_registry_moves_from_zookeeper_to_peers_and_back() {
+    let mut group = Group::prepared("peers-move");
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let zookeeper = runtime.block_on(ZooKeeper::start(free_port()));
+    let zk_master = |group: &Group, name: &str, path: &str| {
+        let words = vec![
+            "master".to_owned(),
+            "--ip=127.0.0.1".to_owned(),
+            "--quorum=1".to_owned(),
+            format!("--port={}", group.ports[0]),
+            format!("--work_dir={}", group.directory.join(name)),
+            format!("--zk={}{path}", zookeeper.url()),
+        ];
+        Daemon::start(&group.directory.path().join(format!("{name}.log")), &words, &[])
+    };
+    let mut before = zk_master(&group, "before", "");
+    until("it leads", || group.leads(0));
+    group.set_weight(0, "2");
+    let (first, second) = (group.directory.join("first.json"), group.directory.join("second.json"));
+    let command = |words: &[&str]| {
+        let output = tepui().args(words).output().unwrap();
+        (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let address = group.address(0);
+    assert!(command(&["masters", "backup", &first, "--master", &address]).0);
+    before.signal("-TERM");
+    until("it ends", || before.ended());
+
+    let work_dir = format!("--work_dir={}", group.directory.join("m1"));
+    assert!(command(&["masters", "restore", &first, &work_dir]).0);
+    let (succeeded, said) = command(&["masters", "restore", &first, &work_dir]);
+    assert!(!succeeded && said.contains("already: name another --work_dir"), "{said}");
+    (0..3).for_each(|index| group.start(index));
+    let leader = group.leader();
+    assert_eq!(group.weight(leader), Some(2.0));
+    group.set_weight(leader, "3");
+    let peers = group.peers();
+    assert!(command(&["masters", "backup", &second, "--master", &peers]).0);
+    let (succeeded, said) = command(&["masters", "backup", &second, "--master", &peers]);
+    assert!(!succeeded && said.contains("File exists"), "{said}");
+    (0..3).for_each(|index| group.kill(index));
+    let (succeeded, said) = command(&["masters", "restore", &second, &work_dir]);
+    assert!(!succeeded && said.contains("belongs to a member of a group"), "{said}");
+
+    assert!(command(&["masters", "restore", &second, &format!("--work_dir={}", group.directory.join("after"))]).0);
+    let _after = zk_master(&group, "after", "_again");
+    until("it leads", || group.leads(0));
+    assert_eq!(group.weight(0), Some(3.0));
 }

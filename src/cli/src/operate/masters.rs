@@ -1,4 +1,4 @@
-//! `tepui masters`: the masters of a group without ZooKeeper (`--peers`).
+//! `tepui masters`: the masters of a group without ZooKeeper (`--peers`), and the registry of any cluster as a file.
 
 use std::process::ExitCode;
 
@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::connect::MasterArgs;
 use crate::read::table::table;
 use crate::read::{ListArgs, Listed};
+use crate::registry::backup;
 use crate::say::say;
 
 /// What to do with the masters of a group.
@@ -29,6 +30,10 @@ pub enum Action {
         #[command(flatten)]
         master: MasterArgs,
     },
+    /// Write the registry of a cluster to a file: agents, quota, weights, maintenance
+    Backup(backup::BackupArgs),
+    /// Make the registry of a master from such a file, before the master is started
+    Restore(backup::RestoreArgs),
     /// Let another master lead; the one that leads ends, and is to be started again by its supervisor
     Transfer {
         /// The host:port of the next leader; default: any that answers
@@ -51,6 +56,8 @@ impl Action {
                     Ok(if args.wants_document() { Listed::Document(status) } else { Listed::Text(show(&status)) })
                 });
             }
+            Action::Backup(args) => return backup::backup(&args),
+            Action::Restore(args) => return backup::restore(&args),
             Action::Add { address, master } => {
                 crate::block_on(master.order("ADD_MASTER", &json!({ "address": address })))?;
                 say!("{address} is being added; see: tepui masters status");

@@ -38,12 +38,26 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let recovered = args.log.read(&logs)?;
     let place = describe(&recovered);
     let registry = recovered.registry;
-    check(&registry)?;
-    let file = args.work_dir.join(FileRegistry::NAME);
-    match FileRegistry::create(&file, &registry) {
+    let file = create(&args.work_dir, &registry)?;
+    let next = format!(
+        "next: start this master with the address of the Mesos masters' leader and --work_dir={}\n\
+         agents register again within --agent_reregister_timeout (10 minutes); docs/migration.md has all steps",
+        args.work_dir.display()
+    );
+    print(&format!("{place}\nimported into '{}'\n\n{}\n\n{next}", file.display(), summary(&registry)))
+}
+
+/// Makes the registry of a master in a work directory without one. Returns its file.
+///
+/// # Errors
+/// The registry needs what this version does not have, there is one already, or the disk refuses.
+pub(super) fn create(work_dir: &Path, registry: &Registry) -> Result<PathBuf> {
+    check(registry)?;
+    let file = work_dir.join(FileRegistry::NAME);
+    match FileRegistry::create(&file, registry) {
         Err(error @ StoreError::InUse { .. }) => {
             let error = anyhow::Error::from(error);
-            bail!("{error:#}: nothing is imported into the registry of a running master")
+            bail!("{error:#}: nothing is written into the registry of a running master")
         }
         Err(error @ StoreError::Exists { .. }) => {
             let error = anyhow::Error::from(error);
@@ -53,13 +67,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     }
     // What the master will read.
     let written = FileRegistry::read(&file).context("what was written cannot be read")?;
-    ensure!(sorted(written) == sorted(registry.clone()), "'{}' holds something else than was imported", file.display());
-    let next = format!(
-        "next: start this master with the address of the Mesos masters' leader and --work_dir={}\n\
-         agents register again within --agent_reregister_timeout (10 minutes); docs/migration.md has all steps",
-        args.work_dir.display()
-    );
-    print(&format!("{place}\nimported into '{}'\n\n{}\n\n{next}", file.display(), summary(&registry)))
+    ensure!(sorted(written) == sorted(registry.clone()), "'{}' holds something else than was written", file.display());
+    Ok(file)
 }
 
 /// Checks that the new registry is not in a directory that is read.

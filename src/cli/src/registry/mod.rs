@@ -1,6 +1,7 @@
 //! `tepui registry`: registries on disk, ours and those of Mesos masters. No master needs to run; those in ZooKeeper
 //! are not read.
 
+pub(crate) mod backup;
 mod import;
 mod show;
 mod source;
