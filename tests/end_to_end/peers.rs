@@ -2,6 +2,7 @@
 
 use std::process::Command;
 
+use crate::small_disk::SmallDisk;
 use crate::support::{Daemon, Directory, call, free_port, request, tepui, until, wait_for};
 use crate::zookeeper::ZooKeeper;
 
@@ -314,4 +315,30 @@ fn a_registry_moves_from_zookeeper_to_peers_and_back() {
     let _after = zk_master(&group, "after", "_again");
     until("it leads", || group.leads(0));
     assert_eq!(group.weight(0), Some(3.0));
+}
+
+#[test]
+fn a_full_disk_ends_one_master_and_not_the_group() {
+    let mut group = Group::prepared("peers-full");
+    let place = group.directory.path().join("m0");
+    let Some(disk) = SmallDisk::tmpfs_at("peers-full-disk", place) else { return };
+    (0..3).for_each(|index| group.start(index));
+    let mut leader = group.leader();
+    let filling = disk.fill();
+    // Each write goes to all disks; if the master with the full one leads, another one takes its place.
+    let mut full = group.masters[0].take().unwrap();
+    until("it ends", || {
+        let body = r#"[{"role": "r", "weight": 2}]"#;
+        drop(request(&group.address(leader), "PUT", "/weights", body));
+        full.ended()
+    });
+    let log = group.log(0);
+    assert!(log.contains("the group's journal cannot be written: cannot write '"), "{log}");
+    assert!(log.contains("No space left on device"), "{log}");
+    leader = group.leader();
+    group.set_weight(leader, "3");
+    assert_eq!(group.weight(leader), Some(3.0));
+    filling.remove();
+    group.start(0);
+    until("it follows again", || group.follows(0, leader));
 }
