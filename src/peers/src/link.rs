@@ -62,6 +62,11 @@ impl Links {
         Some(Numbers { disk, start, to: link.start, number: link.sent })
     }
 
+    /// The numbers of a message outside of the group.
+    pub(crate) fn unnumbered(&self) -> Numbers {
+        Numbers { disk: self.disk, start: self.start, to: 0, number: 0 }
+    }
+
     /// Whether a message from an address comes in its order.
     pub(crate) fn admit(&mut self, address: &str, numbers: Numbers) -> bool {
         if numbers.to != 0 && numbers.to != self.start {

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::entry::Number;
+use crate::message::Body;
 
 /// Most members of a group.
 pub const MEMBERS_MAX: usize = 9;
@@ -89,6 +90,18 @@ impl Configuration {
         let mut cluster = [0; 16];
         cluster.copy_from_slice(&hash.finalize()[..16]);
         (Configuration { number: 1, members, next }, Cluster(cluster))
+    }
+
+    /// What a master hears that does not belong to the group: no disks, by which members know each other.
+    pub(crate) fn stranger(&self) -> Body {
+        let members = self.members.iter().map(|member| member.address.clone()).collect();
+        Body::Stranger { configuration: self.number, members }
+    }
+
+    /// What a master knows of a group that it does not belong to.
+    pub(crate) fn of_strangers(number: u32, addresses: Vec<String>) -> Configuration {
+        let members = (1..).zip(addresses).map(|(number, address)| Member { number, disk: 0, address });
+        Configuration { number, members: members.take(MEMBERS_MAX).collect(), next: 0 }
     }
 
     /// The member with that disk.

@@ -63,11 +63,8 @@ pub(crate) enum Body {
     Hello(Hello),
     /// The answer to a member: the group, and the state of the registry.
     Welcome(Box<Welcome>),
-    /// The answer to a master that is no member.
-    Stranger {
-        /// The members.
-        configuration: Configuration,
-    },
+    /// The answer to a master that is no member: the number of the configuration and the addresses of its members.
+    Stranger { configuration: u32, members: Vec<String> },
     /// Part of the protocol of the log.
     Log {
         configuration: u32,

@@ -51,7 +51,7 @@ impl Peer {
     }
 
     /// A master shows itself.
-    pub(super) fn greeted(&mut self, from: String, hello: Hello, now: Time) {
+    pub(super) fn greeted(&mut self, (from, is_known): (String, bool), hello: Hello, now: Time) {
         match &mut self.phase {
             Phase::Outside(forming) if hello.configuration.is_none() && self.settings.peers.contains(&from) => {
                 let mut ours = self.settings.peers.clone();
@@ -79,7 +79,10 @@ impl Peer {
                         if member.configuration.at(&from).is_some() {
                             self.output.notes.push(Note::Stranger(from.clone()));
                         }
-                        Body::Stranger { configuration: member.configuration.clone() }
+                        let answer = member.configuration.stranger();
+                        let cluster = self.cluster.filter(|_| is_known);
+                        self.send_as(cluster, from, answer);
+                        return;
                     }
                 };
                 self.send(from, answer);
@@ -146,5 +149,57 @@ impl Peer {
             }
             _ => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::journal::Stored;
+    use crate::log::Log;
+    use crate::message::Envelope;
+
+    fn member() -> Peer {
+        let peers = ["a:1", "b:1", "c:1"].map(str::to_owned);
+        let (configuration, cluster) =
+            Configuration::first((1..).zip(peers.clone()).map(|(disk, peer)| (peer, disk)).collect());
+        let settings = Settings {
+            address: "a:1".to_owned(),
+            peers: peers.to_vec(),
+            lease: Duration::from_secs(1),
+            secret: None,
+            info: Vec::new(),
+            registry: None,
+        };
+        let disk = configuration.at("a:1").unwrap().disk;
+        let log = Log::beginning(State::default(), 0);
+        Peer::start(
+            settings,
+            Stored { disk, starts: 1, cluster: Some(cluster), configuration: Some(configuration), log },
+            Time::EPOCH,
+        )
+    }
+
+    /// A process that does not know the group's identity sends what members send.
+    #[test]
+    fn a_member_believes_members_only() {
+        let mut peer = member();
+        let known = peer.cluster;
+        let configuration = Configuration { number: 9, ..peer.members().unwrap().0.clone() };
+        let numbers = crate::link::Numbers { disk: 3, start: 1, to: 0, number: 1 };
+        let welcome = Welcome { configuration, decided: 0, state: State::default() };
+        let bodies = [Body::Stranger { configuration: 9, members: Vec::new() }, Body::Welcome(Box::new(welcome))];
+        for body in bodies.clone() {
+            let envelope = Envelope { cluster: None, from: "b:1".to_owned(), to: "a:1".to_owned(), numbers, body };
+            peer.receive(&envelope.encode(None), Time::EPOCH).unwrap();
+            assert_eq!((peer.standing(), peer.members().unwrap().0.number), (Standing::Member, 1));
+        }
+        let [stranger, _] = bodies;
+        let envelope =
+            Envelope { cluster: known, from: "b:1".to_owned(), to: "a:1".to_owned(), numbers, body: stranger };
+        peer.receive(&envelope.encode(None), Time::EPOCH).unwrap();
+        assert_eq!(peer.standing(), Standing::Removed { members: String::new() });
     }
 }

@@ -223,7 +223,7 @@ impl Membership {
         }
         if configuration < self.configuration.number && self.configuration.at(from).is_none() {
             // It was removed, and does not know.
-            self.outgoing.push((from.to_owned(), Body::Stranger { configuration: self.configuration.clone() }));
+            self.outgoing.push((from.to_owned(), self.configuration.stranger()));
         }
         let sender = self.configuration.at(from).map(|member| member.number);
         let Some(sender) = sender.filter(|_| configuration == self.configuration.number) else {

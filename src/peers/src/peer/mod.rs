@@ -189,15 +189,21 @@ impl Peer {
             self.output.notes.push(Note::Foreign(envelope.from));
             return Ok(());
         }
-        if !self.links.admit(&envelope.from, envelope.numbers) {
+        // Masters that do not know the group have no part in its protocol, and cannot fill the list of links.
+        if envelope.cluster.is_some() && !self.links.admit(&envelope.from, envelope.numbers) {
             return Ok(());
         }
         let is_known = self.cluster.is_some() && self.cluster == envelope.cluster;
         let from = envelope.from;
         match (envelope.body, &mut self.phase) {
-            (Body::Hello(hello), _) => self.greeted(from, hello, now),
-            (Body::Welcome(welcome), _) => self.welcomed(envelope.cluster, *welcome, now),
-            (Body::Stranger { configuration }, _) => self.turned_away(configuration),
+            (Body::Hello(hello), _) => self.greeted((from, is_known), hello, now),
+            // A member believes members only.
+            (Body::Welcome(welcome), _) if is_known || self.cluster.is_none() => {
+                self.welcomed(envelope.cluster, *welcome, now);
+            }
+            (Body::Stranger { configuration, members }, _) if is_known || self.cluster.is_none() => {
+                self.turned_away(Configuration::of_strangers(configuration, members));
+            }
             (body, Phase::Inside(member)) if is_known => match member.receive(&from, body, now) {
                 member::Received::Handled => self.advance(now),
                 member::Received::Behind => self.greet(from),
@@ -383,8 +389,17 @@ impl Peer {
     }
 
     fn send(&mut self, to: String, body: Body) {
-        let Some(numbers) = self.links.next(&to) else { return };
-        let envelope = Envelope { cluster: self.cluster, from: self.settings.address.clone(), to, numbers, body };
+        self.send_as(self.cluster, to, body);
+    }
+
+    /// Sends a message. A master that is no member does not learn which group it is.
+    fn send_as(&mut self, cluster: Option<Cluster>, to: String, body: Body) {
+        let numbers = match cluster {
+            Some(_) => self.links.next(&to),
+            None => Some(self.links.unnumbered()),
+        };
+        let Some(numbers) = numbers else { return };
+        let envelope = Envelope { cluster, from: self.settings.address.clone(), to, numbers, body };
         let bytes = envelope.encode(self.settings.secret.as_ref());
         self.output.messages.push((envelope.to, bytes));
     }

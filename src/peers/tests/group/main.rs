@@ -175,3 +175,20 @@ fn a_registry_is_brought_into_a_new_group() {
     assert_eq!(world.leader(), None);
     assert_eq!(world.standing(0), Some(Standing::Forming { missing: Vec::new() }));
 }
+
+/// A process that knows no secret of the group, not even which one it is.
+#[test]
+fn a_process_outside_learns_addresses_only_and_changes_nothing() {
+    let mut world = group(11, 3);
+    let leader = world.leader().unwrap();
+    let key = world.write().unwrap();
+    world.add("m3:5050");
+    world.run(LEASE * 2);
+    let heard = world.heard_outside(3);
+    assert!(!heard.is_empty());
+    for message in heard {
+        assert!(message.len() < 120, "an address list is short: {}", message.len());
+    }
+    assert_eq!((world.leader(), world.standing(leader)), (Some(leader), Some(Standing::Member)));
+    assert!(world.acknowledged.contains(&key));
+}

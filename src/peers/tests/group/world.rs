@@ -95,6 +95,8 @@ pub struct World {
     pub led: Vec<(Time, usize)>,
     /// The states of all members in short, by configuration and number of entries.
     history: BTreeMap<(u32, usize), Short>,
+    /// What came to a master.
+    heard: BTreeMap<usize, Vec<Vec<u8>>>,
     /// The longest state that any member has had.
     longest: Vec<(u64, u64)>,
 }
@@ -119,6 +121,7 @@ impl World {
             leaders: BTreeMap::new(),
             led: Vec::new(),
             history: BTreeMap::new(),
+            heard: BTreeMap::new(),
             longest: Vec::new(),
         };
         peers.iter().for_each(|address| world.add(address));
@@ -128,6 +131,11 @@ impl World {
     /// A master has a registry before it starts.
     pub fn bring(&mut self, index: usize, key: &str) {
         self.masters[index].registry = Some(BTreeMap::from([(key.to_owned(), vec![1])]));
+    }
+
+    /// The messages that a master has received which is no member.
+    pub fn heard_outside(&self, index: usize) -> Vec<Vec<u8>> {
+        self.heard.get(&index).cloned().unwrap_or_default()
     }
 
     /// The keys of the registry that a member knows.
@@ -196,6 +204,9 @@ impl World {
                 }
             }
             Event::Message { to, bytes } => {
+                if to >= self.peers.len() {
+                    self.heard.entry(to).or_default().push(bytes.clone());
+                }
                 if !self.is_running(to) {
                     if self.masters[to].peer.is_some() {
                         self.masters[to].backlog.push(bytes);
