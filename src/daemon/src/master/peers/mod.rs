@@ -335,12 +335,12 @@ mod tests {
         assert!(read(&[]).unwrap().is_none());
         assert_eq!(read(&base).unwrap().unwrap().addresses, ["a:1", "b:1", "c:1"]);
         for (more, said) in [
-            (("peers", "a:1,b:1"), "'--peers' names 2 masters: a group has 3 to 9"),
-            (("peers", "a:1,b:1,a:1"), "'--peers' 'a:1' is named twice"),
-            (("peers", "a:1,b,c:1"), "'--peers' 'b' has no port"),
-            (("zk", "zk://h:1/m"), "'--peers' excludes --zk"),
-            (("registry", "in_memory"), "'--peers' needs --registry=replicated_log"),
-            (("peer_timeout", "10ms"), "'--peer_timeout' is between 100 ms and 60 s"),
+            (("peers", "a:1,b:1"), "flag '--peers': names 2 masters: a group has 3 to 9"),
+            (("peers", "a:1,b:1,a:1"), "flag '--peers': 'a:1' is named twice"),
+            (("peers", "a:1,b,c:1"), "flag '--peers': 'b' has no port"),
+            (("zk", "zk://h:1/m"), "flag '--peers': excludes --zk"),
+            (("registry", "in_memory"), "flag '--peers': needs --registry=replicated_log"),
+            (("peer_timeout", "10ms"), "flag '--peer_timeout': is between 100 ms and 60 s"),
         ] {
             let mut pairs: Vec<_> = base.iter().copied().filter(|(name, _)| *name != more.0).collect();
             pairs.push(more);
