@@ -92,6 +92,7 @@ const PARTS: &[Part] = &[
             ("Style", "docs/style.md"),
             ("Figures", "SPECIFICATION.md"),
             ("Benchmarks", "benches/README.md"),
+            ("Samples of Mesos's registry", "src/replicated_log/samples/README.md"),
             ("Changes", "CHANGELOG.md"),
         ],
     },
