@@ -43,6 +43,8 @@ pub(super) struct Membership {
     next_write: u64,
     /// The round in which this member has claimed the lead last, and the epoch before.
     claimed: Option<(Ballot, u64)>,
+    /// The round in which this member leads, and the number of entries in the log when it began.
+    inherited: Option<(Ballot, usize)>,
     /// The round in which pending writes were proposed, and the last one of them.
     proposed: Option<(Ballot, u64)>,
     /// The library's round of heartbeats.
@@ -98,6 +100,7 @@ impl Membership {
             pending: VecDeque::new(),
             next_write: 1,
             claimed: None,
+            inherited: None,
             proposed: None,
             heartbeat: 0,
             promises: 0,
@@ -201,7 +204,10 @@ impl Membership {
 
     /// Asks the others for a lease.
     fn ask(&mut self, now: Time) {
-        if self.leading_round().is_none() || self.resigned {
+        // Another master may have led since this one did: until the entries of earlier rounds are applied, it does not
+        // know.
+        let knows_all = |(round, count)| self.leading_round() == Some(round) && self.applied >= count;
+        if !self.inherited.is_some_and(knows_all) || self.resigned {
             return;
         }
         let Some(round) = self.leases.ask(now) else { return };
@@ -338,6 +344,9 @@ impl Membership {
     }
 
     fn lead(&mut self, round: Ballot, now: Time) {
+        if self.inherited.is_none_or(|(known, _)| known != round) {
+            self.inherited = Some((round, self.paxos.get_accepted_idx()));
+        }
         if self.claimed != Some((round, self.state.epoch)) && !self.has_claimed() {
             let entry = LogEntry::Lead { epoch: self.state.epoch + 1, claim: self.claim.clone() };
             if self.paxos.append(entry).is_ok() {
