@@ -4,7 +4,6 @@ use std::process::Command;
 
 use crate::small_disk::SmallDisk;
 use crate::support::{Daemon, Directory, call, free_port, request, tepui, until, wait_for};
-use crate::zookeeper::ZooKeeper;
 
 struct Group {
     directory: Directory,
@@ -268,22 +267,18 @@ fn the_registry_of_a_single_master_is_taken_over() {
 }
 
 #[test]
-fn a_registry_moves_from_zookeeper_to_peers_and_back() {
+fn a_registry_moves_to_peers_and_back_as_a_file() {
     let mut group = Group::prepared("peers-move");
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    let zookeeper = runtime.block_on(ZooKeeper::start(free_port()));
-    let zk_master = |group: &Group, name: &str, path: &str| {
+    let alone = |group: &Group, name: &str| {
         let words = vec![
             "master".to_owned(),
             "--ip=127.0.0.1".to_owned(),
-            "--quorum=1".to_owned(),
             format!("--port={}", group.ports[0]),
             format!("--work_dir={}", group.directory.join(name)),
-            format!("--zk={}{path}", zookeeper.url()),
         ];
         Daemon::start(&group.directory.path().join(format!("{name}.log")), &words, &[])
     };
-    let mut before = zk_master(&group, "before", "");
+    let mut before = alone(&group, "before");
     until("it leads", || group.leads(0));
     group.set_weight(0, "2");
     let (first, second) = (group.directory.join("first.json"), group.directory.join("second.json"));
@@ -313,7 +308,7 @@ fn a_registry_moves_from_zookeeper_to_peers_and_back() {
     assert!(!succeeded && said.contains("belongs to a member of a group"), "{said}");
 
     assert!(command(&["masters", "restore", &second, &format!("--work_dir={}", group.directory.join("after"))]).0);
-    let _after = zk_master(&group, "after", "_again");
+    let _after = alone(&group, "after");
     until("it leads", || group.leads(0));
     assert_eq!(group.weight(0), Some(3.0));
 }
