@@ -41,7 +41,7 @@ pub(crate) enum Answer {
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
     /// No answer came.
-    #[error("{}", chain(.0))]
+    #[error("{}", base::error_chain(.0))]
     Silent(#[from] ClientError),
     /// TLS and plain connections were mixed up, or a certificate is invalid.
     #[error("TLS: {0}; see docs/security.md for https:// addresses, authorities and certificates")]
@@ -138,16 +138,4 @@ fn failed(error: ClientError) -> Problem {
         }
         _ => Problem::Silent(error),
     }
-}
-
-/// An error with all its causes in one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }

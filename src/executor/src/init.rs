@@ -54,7 +54,7 @@ fn start(mut words: impl Iterator<Item = OsString>, mut status: Option<File>) ->
 }
 
 fn run(program: Program, passes_input: bool) -> Result<WaitStatus, String> {
-    let children = ChildSignals::open().map_err(|error| crate::with_causes(&error))?;
+    let children = ChildSignals::open().map_err(|error| base::error_chain(&error))?;
     let mut spec = Spec::new(program);
     spec.environment = std::env::vars_os().collect();
     (spec.stdout, spec.stderr) = (Output::Inherit, Output::Inherit);
@@ -65,7 +65,7 @@ fn run(program: Program, passes_input: bool) -> Result<WaitStatus, String> {
     spec.isolation.terminal = false;
     // A signal to the group, and a terminal's, is for the program.
     spec.new_session = false;
-    let child = Launcher::posix().spawn(&spec).map_err(|error| crate::with_causes(&error))?;
+    let child = Launcher::posix().spawn(&spec).map_err(|error| base::error_chain(&error))?;
     drop(spec);
     containers::trim_program();
     loop {

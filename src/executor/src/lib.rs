@@ -75,20 +75,8 @@ fn template() -> ExitCode {
     }
 }
 
-/// An error and its causes in one line.
-fn with_causes(error: &dyn Error) -> String {
-    let mut words = error.to_string();
-    let mut cause = error.source();
-    while let Some(source) = cause {
-        words.push_str(": ");
-        words.push_str(&source.to_string());
-        cause = source.source();
-    }
-    words
-}
-
 /// Says why this executor cannot start.
 fn refuse(error: &dyn Error) -> ExitCode {
-    stdio::err!("The executor cannot start: {}", with_causes(error));
+    stdio::err!("The executor cannot start: {}", base::error_chain(error));
     ExitCode::FAILURE
 }

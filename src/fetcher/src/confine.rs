@@ -53,10 +53,7 @@ pub(crate) fn thread<T: Send>(directory: &Path, work: impl FnOnce() -> Result<T,
         Ok(())
     };
     let run = || {
-        confined().map_err(|error: ConfineError| {
-            let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
-            format!("{error}{cause}")
-        })?;
+        confined().map_err(|error: ConfineError| base::error_chain(&error))?;
         work()
     };
     std::thread::scope(|scope| scope.spawn(run).join().unwrap_or_else(|_| Err("it cannot be read".to_owned())))

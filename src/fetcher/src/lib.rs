@@ -89,7 +89,7 @@ fn confine(info: &FetcherInfo) -> Result<(), String> {
     }
     let directories: Vec<&Path> = std::iter::once(fetch.sandbox).chain(fetch.cache).collect();
     let programs = sources.iter().any(|source| matches!(source, Source::Ftp(_)));
-    confine::process(&directories, programs).map_err(|error| error.to_string())
+    confine::process(&directories, programs).map_err(|error| base::error_chain(&error))
 }
 
 fn failed(words: &str) -> ExitCode {

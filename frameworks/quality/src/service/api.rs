@@ -96,7 +96,7 @@ impl Front {
         match self.0.clone().submit(jobs).await {
             Ok(()) => json(StatusCode::CREATED, &json!({ "submitted": names })),
             Err(Error::Scheduler(why)) => error(StatusCode::SERVICE_UNAVAILABLE, why.to_string()),
-            Err(why) => error(StatusCode::BAD_REQUEST, super::worker::chain(&why)),
+            Err(why) => error(StatusCode::BAD_REQUEST, base::error_chain(&why)),
         }
     }
 

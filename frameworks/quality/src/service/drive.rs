@@ -14,7 +14,6 @@ use super::clock::now;
 use super::files::{Checkpoint, Record, SavedModel};
 use super::listener::Event;
 use super::work::tell_end;
-use super::worker::chain;
 use super::worker_pool::{WorkerPool, encoded};
 use crate::frame::ToWorker;
 use crate::job::Job;
@@ -394,7 +393,7 @@ impl Drive {
         };
         let written = tokio::task::spawn_blocking(move || checkpoint.write(&path)).await;
         if let Ok(Err(error)) = written {
-            tracing::warn!(job = self.job.name, error = %chain(&error), "no checkpoint");
+            tracing::warn!(job = self.job.name, error = %base::error_chain(&error), "no checkpoint");
         }
     }
 
@@ -403,7 +402,8 @@ impl Drive {
         let model = self.learner.as_ref().and_then(Learner::model);
         let (Some(directory), Some(model)) = (self.common.models.clone(), model) else { return Ok(()) };
         let saved = SavedModel::new(&self.job, &self.classes, self.last.as_ref(), model);
-        let written = tokio::task::spawn_blocking(move || saved.write(&directory).map_err(|error| chain(&error)));
+        let written =
+            tokio::task::spawn_blocking(move || saved.write(&directory).map_err(|error| base::error_chain(&error)));
         written.await.map_err(|error| error.to_string())??;
         tracing::debug!(job = self.job.name, columns = self.shape.columns, "the model is kept");
         Ok(())

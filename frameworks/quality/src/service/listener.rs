@@ -106,7 +106,7 @@ async fn accept(listener: TcpListener, desks: Desks, ready: watch::Receiver<bool
                 return;
             }
             if let Err(error) = serve(stream, connection, &desks).await {
-                tracing::debug!(connection, error = %super::worker::chain(&error), "a worker's connection ended");
+                tracing::debug!(connection, error = %base::error_chain(&error), "a worker's connection ended");
             }
         });
     }

@@ -274,7 +274,7 @@ async fn listen(
         match Listener::start(SocketAddr::new(address, port), desks.clone(), ready.clone()).await {
             Ok(listener) => return Ok(listener),
             Err(error) => {
-                tracing::warn!(error = %worker::chain(&error), "workers of before will not find their driver")
+                tracing::warn!(error = %base::error_chain(&error), "workers of before will not find their driver")
             }
         }
     }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::files::{Checkpoint, SavedModel};
-use super::worker::{WorkerOptions, chain, run};
+use super::worker::{WorkerOptions, run};
 use super::*;
 use crate::frame::{ToDriver, ToWorker, decode, encode};
 use crate::job::parse;
@@ -77,7 +77,9 @@ fn a_model_is_kept_and_predicts_by_the_names_of_classes() {
     let row = worker::prepare(&job, None).unwrap().shard(&job.algorithm, 0, 2).unwrap().rows().next().unwrap();
     assert_eq!(back.predict(&row), classes[model.predict(&row) as usize]);
     std::fs::write(&path, "{\"version\":1}").unwrap();
-    assert!(chain(&SavedModel::read(&path).unwrap_err()).contains("a.json: is not a model of this program"));
+    assert!(
+        base::error_chain(&SavedModel::read(&path).unwrap_err()).contains("a.json: is not a model of this program")
+    );
     assert!(SavedModel::read(&directory.0.join("b.json")).is_err());
 }
 

@@ -12,7 +12,7 @@ use tokio::sync::{Semaphore, mpsc};
 use super::drive::{Common, Drive};
 use super::error::Error;
 use super::listener::{self, Desk, Desks, EVENTS_MAX, Event};
-use super::worker::{self, chain};
+use super::worker;
 use crate::job::Job;
 use crate::learn::Shape;
 use crate::scheduler::{Answer, Outcome, Question, Restored, Submission};
@@ -123,7 +123,7 @@ impl Work {
         match self.start(taken).await {
             Ok(Some((drive, first))) => drive.run(first).await,
             Ok(None) => self.ended(&name, Outcome::Stopped).await,
-            Err(error) => self.ended(&name, Outcome::Failed(chain(&error))).await,
+            Err(error) => self.ended(&name, Outcome::Failed(base::error_chain(&error))).await,
         }
         self.close(&name);
     }

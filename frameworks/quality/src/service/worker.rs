@@ -65,7 +65,7 @@ pub fn run(options: &WorkerOptions, mut told: impl FnMut(&str)) -> Result<(), Er
                 }
                 Err(Error::Io { source, .. }) => source,
                 Err(other) => {
-                    tell(&Mutex::new(&stream), &ToDriver::Failed { why: chain(&other) });
+                    tell(&Mutex::new(&stream), &ToDriver::Failed { why: base::error_chain(&other) });
                     return Err(other);
                 }
             },
@@ -77,17 +77,6 @@ pub fn run(options: &WorkerOptions, mut told: impl FnMut(&str)) -> Result<(), Er
         }
         pause(RETRY);
     }
-}
-
-/// An error with its causes.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }
 
 #[expect(
@@ -194,7 +183,7 @@ fn send(writer: &Mutex<&TcpStream>, frame: &ToDriver) -> Result<(), Error> {
 /// Sends what the driver would like to know but need not.
 fn tell(writer: &Mutex<&TcpStream>, frame: &ToDriver) {
     if let Err(error) = send(writer, frame) {
-        tracing::debug!(error = %chain(&error), "the driver does not hear why this worker ends");
+        tracing::debug!(error = %base::error_chain(&error), "the driver does not hear why this worker ends");
     }
 }
 

@@ -15,8 +15,6 @@ use wire::http::{BodyRule, Handler, Query, Request, Server, percent_decode};
 use wire::libprocess::NoMessages;
 use wire::tls::{Role, Settings, Tls, TlsError};
 
-use super::reader::chain;
-
 /// An answer: made by [`json`], [`error`], [`events`], or directly, for other content types.
 pub use wire::http::Response;
 pub use wire::http::{HeaderName, Method, StatusCode};
@@ -194,7 +192,7 @@ impl<A: Api> Handler for Answering<A> {
             request.path.split('/').filter(|part| !part.is_empty()).map(percent_decode).collect();
         let path = match path {
             Ok(path) => path,
-            Err(why) => return error(StatusCode::BAD_REQUEST, chain(&why)),
+            Err(why) => return error(StatusCode::BAD_REQUEST, base::error_chain(&why)),
         };
         let call = Call { method: request.method.clone(), path, query: request.query.clone(), body, request };
         self.0.answer(call).await

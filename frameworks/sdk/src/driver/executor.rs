@@ -11,7 +11,6 @@ use wire::client::{Client, Records, Subscription};
 use wire::http::{PROTOBUF, StatusCode};
 
 use super::clock::{self, Clock};
-use super::reader::chain;
 use crate::executor::{Ending, Environment, EnvironmentError, Executor, Input, Output, Session};
 use crate::v1::executor::{Call, Event};
 
@@ -131,7 +130,7 @@ impl<E: Executor> Driver<E> {
                 Ok(())
             }
             Ok(Subscription::Refused(reply)) => Err(refused(reply.status, &reply.text())),
-            Err(error) => Err(Input::Disconnected(chain(&error))),
+            Err(error) => Err(Input::Disconnected(base::error_chain(&error))),
         }
     }
 
@@ -140,7 +139,7 @@ impl<E: Executor> Driver<E> {
         match self.client.post(PATH, PROTOBUF, PROTOBUF, &[], body).await {
             Ok(reply) if reply.status.is_success() => Ok(()),
             Ok(reply) => Err(refused(reply.status, &reply.text())),
-            Err(error) => Err(Input::Disconnected(chain(&error))),
+            Err(error) => Err(Input::Disconnected(base::error_chain(&error))),
         }
     }
 }
@@ -166,6 +165,6 @@ async fn next(records: &mut Option<Records>) -> Option<Input> {
             }
         },
         Ok(None) => Some(Input::Disconnected("the agent ended the stream".to_owned())),
-        Err(error) => Some(Input::Disconnected(chain(&error))),
+        Err(error) => Some(Input::Disconnected(base::error_chain(&error))),
     }
 }

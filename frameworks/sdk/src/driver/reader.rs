@@ -57,7 +57,7 @@ async fn open_one(master: &Address, caller: &Caller, body: &Bytes) -> Result<(St
         let media = caller.encoding.media_type();
         let client = caller.client(address.clone()).with_timeout(caller.patience);
         let answer = client.subscribe(PATH, media, media, &[], body.clone()).await;
-        match answer.map_err(|error| News::Lost(chain(&error)))? {
+        match answer.map_err(|error| News::Lost(base::error_chain(&error)))? {
             Subscription::Stream(records) => {
                 let id = records.header(STREAM_ID).unwrap_or_default().to_owned();
                 return Ok((Stream { master: address, id }, records));
@@ -95,19 +95,7 @@ async fn read(mut records: Records, encoding: Encoding, inbox: &Inbox) -> News {
                 Err(why) => tracing::warn!(%why, "a record of the event stream cannot be read"),
             },
             Ok(None) => return News::Lost("the master ended the stream".to_owned()),
-            Err(error) => return News::Lost(chain(&error)),
+            Err(error) => return News::Lost(base::error_chain(&error)),
         }
     }
-}
-
-/// An error with all its causes in one line.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }

@@ -11,7 +11,6 @@ use wire::client::Address;
 
 use super::inbox::{Inbox, News, Stream};
 use super::pipeline::{Answer, Broken, Pipeline};
-use super::reader::chain;
 use super::{Caller, Encoding};
 use crate::v1::scheduler::Call;
 
@@ -103,7 +102,7 @@ struct Line {
 
 async fn work(mut line: Line, calls: mpsc::UnboundedReceiver<Call>) {
     if let Err(error) = line.run(calls).await {
-        line.inbox.tell(News::Lost(chain(&error))).await;
+        line.inbox.tell(News::Lost(base::error_chain(&error))).await;
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use super::reader::chain;
 use crate::state::{Change, State, StateError};
 
 /// A store that is not in use just now; empty while it is, and after a thread with it was lost.
@@ -34,8 +33,8 @@ impl Store {
             let result = work(&mut *state);
             (state, result)
         });
-        let (state, result) = thread.await.map_err(|error| chain(&error))?;
+        let (state, result) = thread.await.map_err(|error| base::error_chain(&error))?;
         self.0 = Some(state);
-        result.map_err(|error| chain(&error))
+        result.map_err(|error| base::error_chain(&error))
     }
 }

@@ -81,17 +81,10 @@ impl VideoApi {
 
 /// The whole chain of an error, as an answer.
 fn refusal(why: &Error) -> Response {
-    let mut text = why.to_string();
-    let mut source = std::error::Error::source(why);
-    while let Some(inner) = source {
-        text.push_str(": ");
-        text.push_str(&inner.to_string());
-        source = inner.source();
-    }
     let status = match why {
         Error::Ask(_) | Error::Io { .. } => StatusCode::SERVICE_UNAVAILABLE,
         Error::Refused(why) if why.starts_with("there is no query") => StatusCode::NOT_FOUND,
         _ => StatusCode::BAD_REQUEST,
     };
-    error(status, text)
+    error(status, base::error_chain(why))
 }

@@ -22,7 +22,6 @@ use crate::environment::Endpoint;
 use crate::exchange::Exchange;
 use crate::messages::{CheckInfo, CheckType, HealthCheck, HttpCheck, Task};
 use crate::socket::Socket;
-use crate::with_causes;
 
 /// How long the processes of a probe that is given up may take to die.
 const DESTROY_LIMIT: Duration = Duration::from_secs(10);
@@ -225,7 +224,7 @@ impl Waiting {
                 match (exchange.status(), result) {
                     (Some(301 | 302 | 303 | 307 | 308), _) => Some(Outcome::Redirected),
                     (Some(status), _) => Some(Outcome::Status(status)),
-                    (None, Err(error)) => Some(Outcome::Nothing(with_causes(&error))),
+                    (None, Err(error)) => Some(Outcome::Nothing(base::error_chain(&error))),
                     (None, Ok(_)) => None,
                 }
             }
@@ -255,7 +254,7 @@ fn elsewhere(made: std::io::Result<(Spec, PipeWriter)>) -> Result<Probing, Strin
 fn spawn(spec: &Spec) -> Result<Probing, String> {
     match Launcher::posix().spawn(spec) {
         Ok(child) => Ok(Probing::Process { pid: child.pid(), line: None }),
-        Err(error) => Err(with_causes(&error)),
+        Err(error) => Err(base::error_chain(&error)),
     }
 }
 

@@ -22,7 +22,7 @@ use crate::messages::{
 };
 use crate::records::Records;
 use crate::tls::Tls;
-use crate::{beside, clock, exchange, http, with_causes};
+use crate::{beside, clock, exchange, http};
 
 /// The container of the task: its ids, the outermost first, with dots between them.
 const PARENT: &str = "TEPUI_SESSION_PARENT";
@@ -93,7 +93,7 @@ pub(crate) fn main() -> ExitCode {
         Err(Failure::Away(error)) => {
             // An executor whose agent is away ends its probes: that is no evidence about the task.
             std::thread::park_timeout(QUICK);
-            stdio::err!("The agent cannot be asked to run a check's command: {}", with_causes(&error));
+            stdio::err!("The agent cannot be asked to run a check's command: {}", base::error_chain(&error));
             ExitCode::FAILURE
         }
     }
@@ -216,7 +216,7 @@ impl Run {
         match self.ask(&call, Some(QUICK), &mut |_, _| true) {
             Ok(200 | 404) => {}
             Ok(status) => stdio::err!("The session of a check cannot be removed: the agent answers {status}"),
-            Err(error) => stdio::err!("The session of a check cannot be removed: {}", with_causes(&error)),
+            Err(error) => stdio::err!("The session of a check cannot be removed: {}", base::error_chain(&error)),
         }
     }
 

@@ -263,12 +263,12 @@ impl CommandExecutor {
         }
         let (docker, started) = match is_docker(task.container.as_deref()) {
             true => self.docker_spec(&task_id),
-            false => (None, task_spec(&task, std::env::vars_os()).map_err(|error| crate::with_causes(&error))),
+            false => (None, task_spec(&task, std::env::vars_os()).map_err(|error| base::error_chain(&error))),
         };
         self.running = Some(Running::new(task, docker));
         self.tell(&task_id, TaskState::Starting, |_| {});
         let started = started
-            .and_then(|spec| Launcher::posix().spawn_unwatched(&spec).map_err(|error| crate::with_causes(&error)));
+            .and_then(|spec| Launcher::posix().spawn_unwatched(&spec).map_err(|error| base::error_chain(&error)));
         match started {
             Ok(pid) => self.on_started(&task_id, pid),
             Err(words) => {

@@ -370,7 +370,7 @@ impl DefaultExecutor {
 
     /// A connection was lost. If the agent is, it is asked again when it is back; else after a pause.
     fn on_no_answer(&mut self, index: usize, purpose: Purpose, error: &ExchangeError) {
-        stdio::err!("A call to the agent ({purpose:?}) was not answered: {}", crate::with_causes(error));
+        stdio::err!("A call to the agent ({purpose:?}) was not answered: {}", base::error_chain(error));
         match purpose {
             Purpose::Signal(signal) => self.signal_again(index, signal),
             Purpose::Launch | Purpose::Wait => self.tasks[index].again_at = Some(clock::now() + AGAIN),

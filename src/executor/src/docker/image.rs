@@ -9,7 +9,7 @@ const LINE_MAX: usize = 1 << 20;
 
 /// An error of the client, with what was to be done.
 pub(super) fn words(what: &str) -> impl Fn(ClientError) -> String + '_ {
-    move |error| format!("{what}: {}", crate::with_causes(&error))
+    move |error| format!("{what}: {}", base::error_chain(&error))
 }
 
 impl Client {
@@ -57,7 +57,7 @@ impl Client {
             }
             line.len() > LINE_MAX
         });
-        let status = status.map_err(|error| crate::with_causes(&error))?;
+        let status = status.map_err(|error| base::error_chain(&error))?;
         match failure.or_else(|| failure_in(&line)) {
             Some(why) => Err(why),
             None if status == 200 => Ok(()),

@@ -245,7 +245,7 @@ fn source(volume: &Volume, around: &Surroundings<'_>) -> Result<Source, String> 
     let found = around.sandbox.join(path);
     if !found.exists() {
         containers::make_inside(around.sandbox, path)
-            .map_err(|error| format!("The volume '{shown}' has no source: {}", crate::with_causes(&error)))?;
+            .map_err(|error| format!("The volume '{shown}' has no source: {}", base::error_chain(&error)))?;
     }
     Ok(Source::Sandbox(found))
 }

@@ -169,7 +169,7 @@ fn copy(client: &Client, request: &[u8], attached: &dyn Fn()) -> Result<(), Stri
         }
         refusal.len() > WORDS_MAX
     });
-    match status.map_err(|error| crate::with_causes(&error))? {
+    match status.map_err(|error| base::error_chain(&error))? {
         200 => Ok(()),
         status => {
             refusal.truncate(WORDS_MAX);

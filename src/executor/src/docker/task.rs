@@ -175,14 +175,14 @@ impl DockerTask {
     /// Ends the container. Blocks for as long as the daemon takes.
     pub(crate) fn kill(&self) {
         if let Err(error) = self.client.kill(&self.name, "SIGKILL") {
-            stdio::err!("The Docker container cannot be killed: {}", crate::with_causes(&error));
+            stdio::err!("The Docker container cannot be killed: {}", base::error_chain(&error));
         }
     }
 
     /// Deletes the container, whatever it does: for when the process beside it has ended without saying how.
     pub(crate) fn abandon(&self) {
         if let Err(error) = self.client.remove(&self.name) {
-            stdio::err!("The Docker container cannot be removed: {}", crate::with_causes(&error));
+            stdio::err!("The Docker container cannot be removed: {}", base::error_chain(&error));
         }
     }
 }
