@@ -43,9 +43,9 @@ impl Stored {
     }
 }
 
-/// A change of what is on the disk.
+/// A part of the file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Record {
+enum Record {
     /// Instead of everything.
     Whole(Box<Stored>),
     /// Changes of the log.
@@ -133,25 +133,23 @@ impl Journal {
         self.torn
     }
 
-    /// Makes records durable. `whole` is the content with these records.
+    /// Makes changes of the log durable. `whole` is the content with these changes; the file is written `anew` with it
+    /// where more than the log has changed.
     ///
     /// # Errors
     /// The disk refuses: it is unknown what is on it, and the member must end.
-    pub fn write(&mut self, records: Vec<Record>, whole: impl FnOnce() -> Stored) -> Result<(), JournalError> {
-        let is_new = |record: &Record| match record {
-            Record::Whole(_) => true,
-            Record::Changes(changes) => changes.iter().any(|change| matches!(change, LogChange::Snapshot(_))),
-        };
-        if records.iter().any(is_new) {
+    pub fn write(
+        &mut self,
+        anew: bool,
+        changes: Vec<LogChange>,
+        whole: impl FnOnce() -> Stored,
+    ) -> Result<(), JournalError> {
+        if anew || changes.iter().any(|change| matches!(change, LogChange::Snapshot(_))) {
             self.late.clear();
             self.file = create(&self.directory, &whole())?;
             return Ok(());
         }
-        for record in records {
-            if let Record::Changes(changes) = record {
-                self.late.extend(changes);
-            }
-        }
+        self.late.extend(changes);
         if !self.late.iter().any(LogChange::must_be_durable) {
             // One number of decided entries is enough.
             self.late.drain(..self.late.len().saturating_sub(1));
@@ -251,9 +249,7 @@ mod tests {
         for number in 1..=count {
             stored.log.apply(change(number));
             contents.push(stored.clone());
-            journal
-                .write(vec![Record::Changes(vec![change(number)])], || unreachable!("nothing is compacted"))
-                .unwrap();
+            journal.write(false, vec![change(number)], || unreachable!("nothing is compacted")).unwrap();
         }
         (place, contents)
     }
@@ -268,8 +264,8 @@ mod tests {
         assert!(matches!(Journal::open(place.path(), 1), Err(JournalError::Locked(_))));
         // A new file takes the place of the old one.
         let snapshot = LogChange::Snapshot(None);
-        journal.write(vec![Record::Changes(vec![snapshot])], || Stored::new(5)).unwrap();
-        journal.write(vec![Record::Changes(vec![change(1)])], || unreachable!()).unwrap();
+        journal.write(false, vec![snapshot], || Stored::new(5)).unwrap();
+        journal.write(false, vec![change(1)], || unreachable!()).unwrap();
         drop(journal);
         let mut wanted = Stored::new(5);
         wanted.starts = 1;
@@ -285,10 +281,10 @@ mod tests {
         let length = fs::metadata(&file).unwrap().len();
         stored.starts += 1;
         for number in 1..100 {
-            journal.write(vec![Record::Changes(vec![LogChange::Decided(number)])], || unreachable!()).unwrap();
+            journal.write(false, vec![LogChange::Decided(number)], || unreachable!()).unwrap();
         }
         assert_eq!(fs::metadata(&file).unwrap().len(), length);
-        journal.write(vec![Record::Changes(vec![change(2)])], || unreachable!()).unwrap();
+        journal.write(false, vec![change(2)], || unreachable!()).unwrap();
         drop(journal);
         [LogChange::Decided(99), change(2)].into_iter().for_each(|change| stored.log.apply(change));
         assert_eq!(Journal::open(place.path(), 1).unwrap().1, stored);
@@ -308,7 +304,7 @@ mod tests {
                     let (mut journal, again) = Journal::open(place.path(), 1).unwrap();
                     let mut wanted = Stored { starts: 2, ..stored };
                     prop_assert_eq!((&again, journal.torn()), (&wanted, kept - length));
-                    journal.write(vec![Record::Changes(vec![change(7)])], || unreachable!()).unwrap();
+                    journal.write(false, vec![change(7)], || unreachable!()).unwrap();
                     drop(journal);
                     wanted.starts = 3;
                     wanted.log.apply(change(7));

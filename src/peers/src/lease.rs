@@ -54,9 +54,8 @@ impl Leases {
         }
     }
 
-    /// Takes the promises over to another configuration.
-    pub(crate) fn renumber(&mut self, own: Number) {
-        self.own = own;
+    /// Answers to questions of an earlier configuration do not count; promises do.
+    pub(crate) fn forget_questions(&mut self) {
         self.rounds.clear();
         self.heard.clear();
     }

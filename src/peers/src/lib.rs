@@ -16,7 +16,7 @@ mod message;
 mod peer;
 
 pub use entry::{Change, Claim, LogEntry, Number, State};
-pub use journal::{Journal, JournalError, Record, Stored};
+pub use journal::{Journal, JournalError, Stored};
 pub use log::{Log, LogChange};
 pub use members::{ChangeError, Cluster, Configuration, MEMBERS_MAX, Member};
 pub use message::{MessageError, Secret, VERSION};

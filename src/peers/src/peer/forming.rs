@@ -54,10 +54,8 @@ impl Peer {
     pub(super) fn greeted(&mut self, (from, is_known): (String, bool), hello: Hello, now: Time) {
         match &mut self.phase {
             Phase::Outside(forming) if hello.configuration.is_none() && self.settings.peers.contains(&from) => {
-                let mut ours = self.settings.peers.clone();
-                ours.sort();
-                if ours != hello.peers {
-                    let (ours, theirs) = (ours.join(","), hello.peers.join(","));
+                if self.settings.peers != hello.peers {
+                    let (ours, theirs) = (self.settings.peers.join(","), hello.peers.join(","));
                     self.output.notes.push(Note::UnequalPeers { address: from, theirs, ours });
                     return;
                 }
@@ -65,27 +63,24 @@ impl Peer {
                 self.form(now);
             }
             Phase::Inside(member) => {
-                let answer = match member.configuration.with_disk(hello.disk) {
+                let (cluster, answer) = match member.configuration.with_disk(hello.disk) {
                     Some(known) if known.address == from => {
                         if hello.configuration.is_some_and(|number| number >= member.configuration.number) {
                             return;
                         }
                         let configuration = member.configuration.clone();
                         let (state, decided) = member.decided();
-                        Body::Welcome(Box::new(Welcome { configuration, decided, state }))
+                        (self.cluster, Body::Welcome(Box::new(Welcome { configuration, decided, state })))
                     }
                     _ => {
                         member.met(&from, hello.disk, now);
                         if member.configuration.at(&from).is_some() {
                             self.output.notes.push(Note::Stranger(from.clone()));
                         }
-                        let answer = member.configuration.stranger();
-                        let cluster = self.cluster.filter(|_| is_known);
-                        self.send_as(cluster, from, answer);
-                        return;
+                        (self.cluster.filter(|_| is_known), member.configuration.stranger())
                     }
                 };
-                self.send(from, answer);
+                self.send_as(cluster, from, answer);
             }
             _ => {}
         }
@@ -144,8 +139,7 @@ impl Peer {
                     && configuration.with_disk(self.disk).is_none() =>
             {
                 self.phase = Phase::Removed(configuration);
-                let stored = self.stored();
-                self.output.records.push(crate::journal::Record::Whole(Box::new(stored)));
+                self.output.anew = true;
             }
             _ => {}
         }

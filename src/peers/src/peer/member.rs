@@ -28,7 +28,7 @@ const OUTBID_MAX: usize = 100;
 /// A member in one configuration.
 pub(super) struct Membership {
     pub(super) configuration: Configuration,
-    pub(super) own: Number,
+    /// This process, as a leader.
     claim: Claim,
     paxos: OmniPaxos<LogEntry, Shared>,
     log: Shared,
@@ -41,12 +41,8 @@ pub(super) struct Membership {
     /// Writes of this process that are not decided, with their numbers.
     pending: VecDeque<(u64, Vec<Change>)>,
     next_write: u64,
-    /// The round in which this member has claimed the lead last, and the epoch before.
-    claimed: Option<(Ballot, u64)>,
-    /// The round in which this member leads, and the number of entries in the log when it began.
-    inherited: Option<(Ballot, usize)>,
-    /// The round in which pending writes were proposed, and the last one of them.
-    proposed: Option<(Ballot, u64)>,
+    /// What this member has done in the last round in which it led.
+    led: Option<Led>,
     /// The library's round of heartbeats.
     heartbeat: u32,
     /// Number of promises that this process has been asked for.
@@ -60,6 +56,17 @@ pub(super) struct Membership {
     /// Masters that asked to join, with their disks.
     pub(super) strangers: BTreeMap<String, (u64, Time)>,
     pub(super) outgoing: Vec<(String, Body)>,
+}
+
+/// A round in which this member leads.
+struct Led {
+    round: Ballot,
+    /// Number of entries in the log when it began.
+    inherited: usize,
+    /// The epoch after which this member has claimed the lead.
+    claimed: Option<u64>,
+    /// The last of the pending writes that was proposed.
+    proposed: u64,
 }
 
 /// What has become of a message.
@@ -84,12 +91,10 @@ impl Membership {
     }
 
     fn with(configuration: Configuration, claim: Claim, leases: Leases, log: Log) -> Membership {
-        let own = claim.member;
         let (state, applied) = log.base();
-        let (log, paxos) = open(&configuration, own, log);
+        let (log, paxos) = open(&configuration, claim.member, log);
         Membership {
             configuration,
-            own,
             claim,
             paxos,
             log,
@@ -99,9 +104,7 @@ impl Membership {
             leases,
             pending: VecDeque::new(),
             next_write: 1,
-            claimed: None,
-            inherited: None,
-            proposed: None,
+            led: None,
             heartbeat: 0,
             promises: 0,
             answered: BTreeMap::new(),
@@ -116,14 +119,12 @@ impl Membership {
     pub(super) fn in_configuration(
         mut self,
         configuration: Configuration,
-        own: Number,
         (state, decided): (State, usize),
         now: Time,
     ) -> Membership {
         let leads = matches!(self.leader(now), Leader::Own);
-        self.leases.renumber(own);
-        let claim = Claim { member: own, ..self.claim };
-        let mut next = Membership::with(configuration, claim, self.leases, Log::beginning(state, decided));
+        self.leases.forget_questions();
+        let mut next = Membership::with(configuration, self.claim, self.leases, Log::beginning(state, decided));
         (next.pending, next.next_write, next.resigned) = (self.pending, self.next_write, self.resigned);
         if leads {
             // The others have promised to elect no other one.
@@ -136,18 +137,24 @@ impl Membership {
         self.log.copy()
     }
 
-    /// The state, and the number of entries that it comprises.
+    /// The own number.
+    pub(super) fn own(&self) -> Number {
+        self.claim.member
+    }
+
+    /// Number of entries that the state comprises.
     pub(super) fn applied(&self) -> usize {
         self.applied
     }
 
+    /// The state, and the number of entries that it comprises.
     pub(super) fn decided(&self) -> (State, usize) {
         (self.state.clone(), self.applied)
     }
 
     /// The round in which this member leads the log.
     pub(super) fn leading_round(&self) -> Option<Ballot> {
-        let leads = self.paxos.get_current_leader() == Some((self.own, true));
+        let leads = self.paxos.get_current_leader() == Some((self.own(), true));
         leads.then(|| self.paxos.get_promise())
     }
 
@@ -191,7 +198,7 @@ impl Membership {
         if self.leases.is_waiting(now) {
             return;
         }
-        if let Some(leader) = self.leases.granted_to(now).filter(|leader| *leader != self.own) {
+        if let Some(leader) = self.leases.granted_to(now).filter(|leader| *leader != self.own()) {
             // In a new configuration the leader comes first.
             if self.paxos.get_promise().pid != leader {
                 return;
@@ -206,14 +213,15 @@ impl Membership {
     fn ask(&mut self, now: Time) {
         // Another master may have led since this one did: until the entries of earlier rounds are applied, it does not
         // know.
-        let knows_all = |(round, count)| self.leading_round() == Some(round) && self.applied >= count;
-        if !self.inherited.is_some_and(knows_all) || self.resigned {
+        let knows_all = |led: &Led| self.leading_round() == Some(led.round) && self.applied >= led.inherited;
+        if !self.led.as_ref().is_some_and(knows_all) || self.resigned {
             return;
         }
         let Some(round) = self.leases.ask(now) else { return };
         let configuration = self.configuration.number;
         let (accepted, decided) = self.indices();
-        for member in self.configuration.members.iter().filter(|member| member.number != self.own) {
+        let own = self.own();
+        for member in self.configuration.members.iter().filter(|member| member.number != own) {
             self.outgoing.push((member.address.clone(), Body::Ask { configuration, round, accepted, decided }));
         }
     }
@@ -246,7 +254,7 @@ impl Membership {
             Body::Grant { round, .. } => self.leases.granted(sender, round, self.configuration.majority(), now),
             Body::Release { successor } => {
                 self.leases.release(sender);
-                if successor && self.leases.permits(self.own, now) && !self.resigned {
+                if successor && self.leases.permits(self.own(), now) && !self.resigned {
                     self.paxos.try_become_leader();
                 }
             }
@@ -256,7 +264,7 @@ impl Membership {
     }
 
     fn log_message(&mut self, sender: Number, promise: u64, message: Message<LogEntry>, now: Time) {
-        if message.get_sender() != sender || message.get_receiver() != self.own {
+        if message.get_sender() != sender || message.get_receiver() != self.own() {
             return;
         }
         match &message {
@@ -326,9 +334,8 @@ impl Membership {
     /// Takes over what has been decided and does what the leader has to do. Returns the next configuration with its
     /// first state, once this one has ended.
     pub(super) fn advance(&mut self, now: Time) -> Option<(Configuration, State)> {
-        let next = self.apply();
-        if next.is_some() {
-            return Some((next?, self.state.clone()));
+        if let Some(next) = self.apply() {
+            return Some((next, self.state.clone()));
         }
         if let Some(round) = self.leading_round().filter(|_| !self.resigned) {
             self.lead(round, now);
@@ -344,31 +351,31 @@ impl Membership {
     }
 
     fn lead(&mut self, round: Ballot, now: Time) {
-        if self.inherited.is_none_or(|(known, _)| known != round) {
-            self.inherited = Some((round, self.paxos.get_accepted_idx()));
-        }
-        if self.claimed != Some((round, self.state.epoch)) && !self.has_claimed() {
-            let entry = LogEntry::Lead { epoch: self.state.epoch + 1, claim: self.claim.clone() };
+        let (epoch, has_claimed) = (self.state.epoch, self.has_claimed());
+        let led = match &mut self.led {
+            Some(led) if led.round == round => led,
+            led => {
+                let inherited = self.paxos.get_accepted_idx();
+                led.insert(Led { round, inherited, claimed: None, proposed: 0 })
+            }
+        };
+        if has_claimed {
+            let proposed = led.proposed;
+            for (number, changes) in self.pending.iter().skip_while(|(number, _)| *number <= proposed) {
+                let entry = LogEntry::Write { epoch, sequence: *number, changes: changes.clone() };
+                if self.paxos.append(entry).is_err() {
+                    // This configuration ends; the next one takes the write.
+                    return;
+                }
+                led.proposed = *number;
+            }
+        } else if led.claimed != Some(epoch) {
+            let entry = LogEntry::Lead { epoch: epoch + 1, claim: self.claim.clone() };
             if self.paxos.append(entry).is_ok() {
-                self.claimed = Some((round, self.state.epoch));
+                led.claimed = Some(epoch);
             }
             // Not only at the next tick.
             self.ask(now);
-        }
-        if !self.has_claimed() {
-            return;
-        }
-        let last = self.proposed.filter(|(proposed, _)| *proposed == round).map_or(0, |(_, last)| last);
-        for (number, changes) in &self.pending {
-            if *number <= last {
-                continue;
-            }
-            let (epoch, changes) = (self.state.epoch, changes.clone());
-            if self.paxos.append(LogEntry::Write { epoch, sequence: *number, changes }).is_err() {
-                // This configuration ends; the next one takes the write.
-                return;
-            }
-            self.proposed = Some((round, *number));
         }
     }
 
@@ -451,25 +458,27 @@ impl Membership {
         let promise = self.paxos.get_promise();
         let reply = HeartbeatReply { round: self.heartbeat, ballot: promise, leader: promise, happy: true };
         let msg = HeartbeatMsg::Reply(reply);
-        self.paxos.handle_incoming(Message::BLE(BLEMessage { from: leader, to: self.own, msg }));
+        self.paxos.handle_incoming(Message::BLE(BLEMessage { from: leader, to: self.own(), msg }));
     }
 
     pub(super) fn reconfigure(&mut self, next: &Configuration) -> Result<(), ChangeError> {
-        let nodes = next.members.iter().map(|member| member.number).collect();
-        let cluster = ClusterConfig { configuration_id: next.number, nodes, flexible_quorum: None };
         let bytes = postcard::to_allocvec(next).map_err(|_| ChangeError::UnderWay)?;
-        self.paxos.reconfigure(cluster, Some(bytes)).map_err(|_| ChangeError::UnderWay)
+        self.paxos.reconfigure(cluster_of(next), Some(bytes)).map_err(|_| ChangeError::UnderWay)
     }
+}
+
+/// A configuration as the library has it.
+fn cluster_of(configuration: &Configuration) -> ClusterConfig {
+    let nodes = configuration.members.iter().map(|member| member.number).collect();
+    ClusterConfig { configuration_id: configuration.number, nodes, flexible_quorum: None }
 }
 
 /// The library's part of a member.
 fn open(configuration: &Configuration, own: Number, log: Log) -> (Shared, OmniPaxos<LogEntry, Shared>) {
-    let nodes = configuration.members.iter().map(|member| member.number).collect();
-    let cluster = ClusterConfig { configuration_id: configuration.number, nodes, flexible_quorum: None };
     let server =
         ServerConfig { pid: own, election_tick_timeout: 1, resend_message_tick_timeout: 1, ..ServerConfig::default() };
     let log = Shared::new(log);
-    let paxos = cluster.build_for_server(server, log.clone());
+    let paxos = cluster_of(configuration).build_for_server(server, log.clone());
     // What the library checks: there are two members at least, and numbers of members and configurations are not zero.
     (log, paxos.unwrap_or_else(|error| unreachable!("a configuration of the group is refused: {error}")))
 }

@@ -49,7 +49,7 @@ impl Membership {
     pub(super) fn remove(&mut self, address: &str, now: Time) -> Result<(), ChangeError> {
         self.check_leading(now)?;
         let next = self.configuration.removing(address)?;
-        if self.configuration.at(address).is_some_and(|member| member.number == self.own) {
+        if self.configuration.at(address).is_some_and(|member| member.number == self.own()) {
             return Err(ChangeError::Leads(address.to_owned()));
         }
         self.reconfigure(&next)
@@ -57,7 +57,7 @@ impl Membership {
 
     pub(super) fn hand_over(&mut self, to: Option<&str>, now: Time) -> Result<(), ChangeError> {
         self.check_leading(now)?;
-        let others = || self.configuration.members.iter().filter(|member| member.number != self.own);
+        let others = || self.configuration.members.iter().filter(|member| member.number != self.own());
         let successor = match to {
             Some(address) => others().find(|member| member.address == address).ok_or_else(|| {
                 let names = others().map(|member| member.address.as_str()).collect::<Vec<_>>().join(",");

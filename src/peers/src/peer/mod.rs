@@ -14,8 +14,9 @@ use std::time::Duration;
 use base::Time;
 
 use crate::entry::{Change, Claim, Number, State};
-use crate::journal::{Record, Stored};
+use crate::journal::Stored;
 use crate::link::Links;
+use crate::log::{Log, LogChange};
 use crate::members::{ChangeError, Cluster, Configuration};
 use crate::message::{Body, Envelope, Hello, MessageError, Secret};
 
@@ -100,7 +101,7 @@ pub enum Note {
         /// Ours.
         ours: String,
     },
-    /// Which registry is the group's, if there are two?
+    /// Several masters bring a registry into the group.
     #[error("{0} have a registry each: keep one, and move the file 'registry.redb' of the others away")]
     SeveralRegistries(String),
     /// A member of another group has sent something.
@@ -116,8 +117,10 @@ pub enum Note {
 /// What the shell has to do, in this order.
 #[derive(Debug, Default)]
 pub struct Output {
-    /// To be made durable.
-    pub records: Vec<Record>,
+    /// Changes of the log, to be made durable.
+    pub changes: Vec<LogChange>,
+    /// More than the log has changed: all of [`Peer::stored`] is to be made durable, with the changes.
+    pub anew: bool,
     /// To be sent, with the addresses of their receivers.
     pub messages: Vec<(String, Vec<u8>)>,
     /// To be logged.
@@ -143,7 +146,9 @@ enum Phase {
 
 impl Peer {
     /// A master with what its disk has, at the time of its start.
-    pub fn start(settings: Settings, stored: Stored, now: Time) -> Peer {
+    pub fn start(mut settings: Settings, stored: Stored, now: Time) -> Peer {
+        // Members compare them.
+        settings.peers.sort();
         let Stored { disk, starts, cluster, configuration, log } = stored;
         let phase = match configuration {
             None => Phase::Outside(Forming::default()),
@@ -232,7 +237,7 @@ impl Peer {
         }
     }
 
-    /// Who leads, at that time.
+    /// The leader, at that time.
     pub fn leader(&self, now: Time) -> Leader {
         match &self.phase {
             Phase::Inside(member) => member.leader(now),
@@ -276,7 +281,7 @@ impl Peer {
     /// The members, and the own number.
     pub fn members(&self) -> Option<(&Configuration, Number)> {
         match &self.phase {
-            Phase::Inside(member) => Some((&member.configuration, member.own)),
+            Phase::Inside(member) => Some((&member.configuration, member.own())),
             _ => None,
         }
     }
@@ -340,9 +345,9 @@ impl Peer {
     /// The whole content of a new journal.
     pub fn stored(&self) -> Stored {
         let (configuration, log) = match &self.phase {
-            Phase::Outside(_) => (None, Default::default()),
+            Phase::Outside(_) => (None, Log::default()),
             Phase::Inside(member) => (Some(member.configuration.clone()), member.log()),
-            Phase::Removed(configuration) => (Some(configuration.clone()), Default::default()),
+            Phase::Removed(configuration) => (Some(configuration.clone()), Log::default()),
         };
         Stored { disk: self.disk, starts: self.starts, cluster: self.cluster, configuration, log }
     }
@@ -352,9 +357,7 @@ impl Peer {
         let Phase::Inside(member) = &mut self.phase else { return };
         let next = member.advance(now);
         let (changes, bodies) = member.take();
-        if !changes.is_empty() {
-            self.output.records.push(Record::Changes(changes));
-        }
+        self.output.changes.extend(changes);
         for (to, body) in bodies {
             self.send(to, body);
         }
@@ -371,10 +374,11 @@ impl Peer {
         self.phase = match (phase, own) {
             (_, None) => Phase::Removed(configuration),
             (Phase::Inside(member), Some(own)) => {
-                Phase::Inside(Box::new(member.in_configuration(configuration, own, (state, decided), now)))
+                debug_assert_eq!(own, member.own(), "the number of a disk does not change");
+                Phase::Inside(Box::new(member.in_configuration(configuration, (state, decided), now)))
             }
             (_, Some(own)) => {
-                let log = crate::log::Log::beginning(state, decided);
+                let log = Log::beginning(state, decided);
                 Phase::Inside(Box::new(Membership::new(
                     (&self.settings, self.starts),
                     configuration,
@@ -384,7 +388,7 @@ impl Peer {
                 )))
             }
         };
-        self.output.records.push(Record::Whole(Box::new(self.stored())));
+        self.output.anew = true;
         self.advance(now);
     }
 
@@ -405,8 +409,7 @@ impl Peer {
     }
 
     fn hello(&self) -> Body {
-        let mut peers = self.settings.peers.clone();
-        peers.sort();
+        let peers = self.settings.peers.clone();
         let configuration = self.members().map(|(configuration, _)| configuration.number);
         let brings_registry = self.settings.registry.is_some();
         Body::Hello(Hello { disk: self.disk, peers, configuration, brings_registry })

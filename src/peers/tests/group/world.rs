@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::time::Duration;
 
 use base::{Time, split_mix};
-use peers::{Claim, Leader, LogChange, Peer, Record, Settings, Standing, Stored};
+use peers::{Claim, Leader, LogChange, Peer, Settings, Standing, Stored};
 
 /// The length of a lease.
 pub const LEASE: Duration = Duration::from_millis(1000);
@@ -56,16 +56,13 @@ struct Master {
 
 impl Master {
     /// As a journal does.
-    fn store(&mut self, records: &[Record]) {
-        for record in records {
-            match record {
-                Record::Whole(whole) => {
-                    self.late.clear();
-                    self.disk = Some((**whole).clone());
-                }
-                Record::Changes(changes) => self.late.extend(changes.iter().cloned()),
-            }
+    fn store(&mut self, anew: bool, changes: Vec<LogChange>) {
+        if anew {
+            self.late.clear();
+            self.disk = self.peer.as_ref().map(Peer::stored);
+            return;
         }
+        self.late.extend(changes);
         if self.late.iter().any(LogChange::must_be_durable) {
             let disk = self.disk.as_mut().unwrap();
             self.late.drain(..).for_each(|change| disk.log.apply(change));
@@ -265,9 +262,10 @@ impl World {
         let now = self.now;
         let Some(peer) = &mut self.masters[index].peer else { return };
         let output = peer.take();
+        let has_changes = output.anew || !output.changes.is_empty();
         let crash_between = self.defect == Some(Defect::SendFirst) && split_mix(&mut self.random).is_multiple_of(20);
         if !crash_between {
-            self.masters[index].store(&output.records);
+            self.masters[index].store(output.anew, output.changes);
         }
         for (to, bytes) in output.messages {
             let Some(to) = self.index(&to) else { continue };
@@ -282,7 +280,7 @@ impl World {
             self.arrivals.insert((index, to), last.max(at));
             self.after(at.since(now), Event::Message { to, bytes });
         }
-        if crash_between && !output.records.is_empty() {
+        if crash_between && has_changes {
             self.crash(index);
             return;
         }

@@ -32,7 +32,9 @@ struct Member {
     outgoing: Outgoing,
     /// Writes that are not decided, with their callers.
     waiting: VecDeque<(u64, mpsc::SyncSender<Result<(), ChangeError>>)>,
+    /// The standing and the leader that were published last.
     standing: Option<Standing>,
+    leader: peers::Leader,
     /// The registry of a master without a group.
     file: PathBuf,
     /// When a warning was logged last.
@@ -60,6 +62,7 @@ pub(super) fn start(
             outgoing,
             waiting,
             standing: None,
+            leader: peers::Leader::Unknown,
             file,
             warned: BTreeMap::new(),
         };
@@ -131,10 +134,9 @@ impl Member {
     /// Does what the core puts out.
     fn settle(&mut self) -> Result<(), String> {
         let output = self.peer.take();
-        if !output.records.is_empty() {
-            let written = self.journal.write(output.records, || self.peer.stored());
-            written
-                .map_err(|error| format!("the group's journal cannot be written: {:#}", anyhow::Error::from(error)))?;
+        if output.anew || !output.changes.is_empty() {
+            let written = self.journal.write(output.anew, output.changes, || self.peer.stored());
+            written.map_err(|error| format!("the group's journal cannot be written: {}", base::error_chain(&error)))?;
         }
         for (to, bytes) in output.messages {
             self.outgoing.send(&to, &bytes);
@@ -178,7 +180,7 @@ impl Member {
         }
     }
 
-    /// Shows others who leads.
+    /// Publishes the leader.
     fn tell(&mut self, now: Time) -> Result<(), String> {
         let standing = self.peer.standing();
         if self.standing.as_ref() != Some(&standing) {
@@ -202,20 +204,21 @@ impl Member {
             }
             self.standing = Some(standing);
         }
-        let known = match self.peer.leader(now) {
-            peers::Leader::Unknown => Known::Nobody,
-            peers::Leader::Own => self.leader(true),
-            peers::Leader::Other(_) => self.leader(false),
-        };
-        self.sender.send_if_modified(|seen| {
-            let differs = seen.known != known;
-            seen.known = known;
-            differs
-        });
+        let leader = self.peer.leader(now);
+        if self.leader != leader {
+            let known = match leader {
+                peers::Leader::Unknown => Known::Nobody,
+                peers::Leader::Own => self.known(true),
+                peers::Leader::Other(_) => self.known(false),
+            };
+            self.sender.send_modify(|seen| seen.known = known);
+            self.leader = leader;
+        }
         Ok(())
     }
 
-    fn leader(&self, is_own: bool) -> Known {
+    /// The master that has taken the registry over last.
+    fn known(&self, is_own: bool) -> Known {
         let claim = self.peer.state().and_then(|state: &State| state.leader.as_ref());
         let leader = claim.and_then(|claim| {
             let name = format!("{}.{}", claim.member, claim.start);
