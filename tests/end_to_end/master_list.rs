@@ -185,7 +185,7 @@ fn all_clients_follow_the_leader_among_the_masters_of_a_list() {
     };
     let before = wait_for("the tasks run", sees_all);
 
-    // With ZooKeeper's session of 2 seconds nobody leads for about as long.
+    // With ZooKeeper's session of 2 seconds no master leads for about as long.
     assert_eq!(group.kill_leader(), leader);
     let began = Instant::now();
     let next = group.leader();

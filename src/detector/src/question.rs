@@ -28,7 +28,7 @@ const SHOWN_MAX: usize = 120;
 /// What a master says while no master leads.
 const NO_LEADER: &str = "No leader elected";
 
-/// What a master answers that knows who leads.
+/// The answer of a master that knows the leader.
 #[derive(Debug)]
 pub(crate) enum Answer {
     /// It leads.

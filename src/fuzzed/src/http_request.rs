@@ -44,9 +44,9 @@ impl Handler for Answers {
     }
 }
 
-struct Nobody;
+struct NoProcesses;
 
-impl MessageSink for Nobody {
+impl MessageSink for NoProcesses {
     fn deliver(&self, message: Message) -> Delivery {
         assert!(message.body.len() <= BODY);
         Delivery::NoSuchProcess
@@ -67,7 +67,7 @@ impl Served {
             let limits = Limits { head: HEAD, body: BODY, ..Limits::default() };
             let server = Server::bind(([127, 0, 0, 1], 0).into(), limits).expect("a port");
             let table = Table::new("master").add("master", "/api/v1", ()).add("files", "/read", ());
-            server.serve(Arc::new(Answers(table)), Arc::new(Nobody))
+            server.serve(Arc::new(Answers(table)), Arc::new(NoProcesses))
         });
         Served { address: running.address(), runtime, _running: running }
     }

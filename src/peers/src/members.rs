@@ -33,7 +33,7 @@ pub struct Member {
     pub address: String,
 }
 
-/// Who belongs to the group at a time.
+/// The members of the group at a time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Configuration {
     /// From 1; each change adds one.

@@ -71,7 +71,7 @@ pub(crate) fn restore(args: &RestoreArgs) -> Result<ExitCode> {
     let text = std::fs::read_to_string(&args.file).with_context(|| format!("cannot read '{}'", args.file.display()))?;
     let mut registry = parse(&text).with_context(|| format!("'{}'", args.file.display()))?;
     registry.master = None;
-    let member = args.work_dir.join("peers");
+    let member = args.work_dir.join(daemon::master::GROUP_DIRECTORY);
     ensure!(
         !member.exists(),
         "'{}' belongs to a member of a group, which does not take a registry over: name another --work_dir, or move it away",

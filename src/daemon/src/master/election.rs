@@ -1,6 +1,6 @@
 //! A master among others: it waits until it leads, and ends when it does not lead any more (docs/mesos/zookeeper.md).
 //!
-//! Who leads is found by the crates `detector` and `peers`; what a master does that leads is no matter of this file.
+//! The crates `detector` and `peers` find the leader. This file does not depend on what a leading master does.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -49,7 +49,7 @@ pub(super) fn group(flags: &StateFlags) -> Result<Option<Group>, FlagError> {
     Ok(Some(Group::ZooKeeper(url, session_timeout)))
 }
 
-/// How this master knows who leads.
+/// The election in which this master takes part.
 pub(super) enum Election {
     ZooKeeper { detector: Detector, url: Url, session_timeout: Duration },
     Peers(Peers),
@@ -175,7 +175,7 @@ impl Standby {
 
     /// Drops a message. It cannot be passed on: v0 drivers and Mesos's agents ignore answers of any other master than
     /// the one that they have detected, and the leader binds a sender to its connection. Agents with a token follow the
-    /// leader by themselves; all others may wait here for ever, so the log names them.
+    /// leader by themselves; the log names the other senders, which may wait here without end.
     pub(super) fn drop_message(&self, message: &wire::libprocess::Message) {
         self.dropped.fetch_add(1, Ordering::Relaxed);
         if message.origin.session.is_some() || !REGISTRATIONS.contains(&message.name.as_str()) {

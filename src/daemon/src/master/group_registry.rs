@@ -8,12 +8,11 @@ use std::path::Path;
 use std::sync::mpsc as blocking;
 use std::time::Duration;
 
-use anyhow::Context;
 use detector::{Entries, EntriesError, Url};
-use protos::mesos::internal::Registry;
-use store::{FileRegistry, RegistryStore, StoreError, Update};
+use store::{FileRegistry, RegistryStore, StoreError};
 use tokio::sync::mpsc;
 
+use super::entries_registry::{Change, EntriesRegistry, Writer, elsewhere};
 use super::registry_file;
 
 const PLACE: &str = "ZooKeeper";
@@ -38,14 +37,12 @@ pub(super) struct Claim {
     pub owner: String,
 }
 
-/// A registry in ZooKeeper, taken over by this master.
-pub(super) struct GroupRegistry {
-    jobs: mpsc::UnboundedSender<Job>,
-    /// The content of ZooKeeper: no other process writes there.
-    entries: BTreeMap<String, Vec<u8>>,
-}
+/// Writes entries to ZooKeeper.
+pub(super) struct ZooKeeperWriter(mpsc::UnboundedSender<Job>);
 
-type Change = (String, Option<Vec<u8>>);
+/// A registry in ZooKeeper.
+pub(super) type GroupRegistry = EntriesRegistry<ZooKeeperWriter>;
+
 type Fetched = Result<BTreeMap<String, Vec<u8>>, EntriesError>;
 
 /// A write, and its caller.
@@ -54,29 +51,34 @@ struct Job {
     done: blocking::SyncSender<Result<(), EntriesError>>,
 }
 
-impl GroupRegistry {
-    /// Takes the group's registry over and reads it. Blocks.
-    ///
-    /// # Errors
-    /// ZooKeeper refuses, or does not answer in time.
-    pub(super) fn open(claim: Claim, limits: Limits) -> Result<GroupRegistry, StoreError> {
-        let (jobs, todo) = mpsc::unbounded_channel();
-        let (fetched, seen) = blocking::sync_channel(1);
-        let serve = move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            match runtime {
-                Ok(runtime) => runtime.block_on(serve(claim, limits, todo, fetched)),
-                Err(error) => tracing::warn!("the registry's reactor cannot be started: {error}"),
-            }
-        };
-        std::thread::Builder::new().name("registry".to_owned()).spawn(serve).map_err(elsewhere)?;
-        let entries = seen.recv().map_err(elsewhere)?.map_err(elsewhere)?;
-        Ok(GroupRegistry { jobs, entries })
-    }
+/// Takes the group's registry over and reads it. Blocks.
+///
+/// # Errors
+/// ZooKeeper refuses, or does not answer in time.
+pub(super) fn open(claim: Claim, limits: Limits) -> Result<GroupRegistry, StoreError> {
+    let (jobs, todo) = mpsc::unbounded_channel();
+    let (fetched, seen) = blocking::sync_channel(1);
+    let serve = move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        match runtime {
+            Ok(runtime) => runtime.block_on(serve(claim, limits, todo, fetched)),
+            Err(error) => tracing::warn!("the registry's reactor cannot be started: {error}"),
+        }
+    };
+    let thread = std::thread::Builder::new().name("registry".to_owned());
+    thread.spawn(serve).map_err(elsewhere::<ZooKeeperWriter>)?;
+    let entries = seen.recv().map_err(elsewhere::<ZooKeeperWriter>)?.map_err(elsewhere::<ZooKeeperWriter>)?;
+    Ok(EntriesRegistry::new(ZooKeeperWriter(jobs), entries))
 }
 
-fn elsewhere(error: impl std::error::Error + Send + Sync + 'static) -> StoreError {
-    StoreError::Elsewhere { place: PLACE, source: Box::new(error) }
+impl Writer for ZooKeeperWriter {
+    const PLACE: &'static str = PLACE;
+
+    fn write(&mut self, changes: Vec<Change>) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        let (done, written) = blocking::sync_channel(1);
+        self.0.send(Job { changes, done }).map_err(|_| blocking::RecvError)?;
+        Ok(written.recv()??)
+    }
 }
 
 /// Writes until there are no callers any more.
@@ -102,59 +104,30 @@ async fn serve(
     }
 }
 
-impl RegistryStore for GroupRegistry {
-    fn load(&mut self) -> Result<Registry, StoreError> {
-        let entries = self.entries.iter().map(|(key, value)| (key.as_str(), value.as_slice()));
-        store::registry_of(Path::new(PLACE), entries)
-    }
-
-    fn commit(&mut self, updates: &[Update]) -> Result<(), StoreError> {
-        let change = |update: &Update| (update.key().to_owned(), update.value().map(<[u8]>::to_vec));
-        let changes: Vec<Change> = updates.iter().map(change).collect();
-        let (done, written) = blocking::sync_channel(1);
-        self.jobs.send(Job { changes, done }).map_err(|_| elsewhere(blocking::RecvError))?;
-        written.recv().map_err(elsewhere)?.map_err(elsewhere)?;
-        for update in updates {
-            match update.value() {
-                Some(value) => drop(self.entries.insert(update.key().to_owned(), value.to_vec())),
-                None => drop(self.entries.remove(update.key())),
-            }
-        }
-        Ok(())
-    }
-}
-
 /// Copies the registry file of a master without a group to a group without a registry. The file is renamed, so that it
 /// is not taken for the registry later.
 ///
 /// # Errors
 /// One of them cannot be read or written.
 pub(super) fn adopt(group: &mut dyn RegistryStore, file: &Path, accepted: Option<u64>) -> anyhow::Result<()> {
-    let kept = file.with_extension("moved");
+    let kept = registry_file::kept(file);
     // Each leader writes its own entry before it does anything else.
     if group.load()?.master.is_some() || !FileRegistry::is_at(file) {
         return Ok(());
     }
     // Otherwise a crash has interrupted the renaming below.
     if file.exists() || !kept.exists() {
-        let mut left = registry_file::open(file, accepted)?.load().context("the registry's file")?;
-        // Without that entry the next leader starts again after an interruption.
-        left.master = None;
-        group.commit(&store::changes(&Registry::default(), &left))?;
+        // Without the entry of a master the next leader starts again after an interruption.
+        group.commit(&registry_file::left(file, accepted)?)?;
     }
-    FileRegistry::rename(file, &kept)?;
-    tracing::info!(
-        "the registry of {} is in {PLACE} from now on; what was there is kept in {}",
-        file.display(),
-        kept.display()
-    );
-    Ok(())
+    registry_file::put_away(file, PLACE)
 }
 
 #[cfg(test)]
 mod tests {
     use protos::mesos;
-    use store::MemoryRegistry;
+    use protos::mesos::internal::Registry;
+    use store::{MemoryRegistry, Update};
 
     use super::*;
 

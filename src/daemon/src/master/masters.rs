@@ -1,4 +1,4 @@
-//! Calls about the group of masters (`--peers`): who they are, and changes of them.
+//! Calls about the group of masters (`--peers`): its members, and changes of them.
 
 use ::peers::ChangeError;
 use serde_json::Value;

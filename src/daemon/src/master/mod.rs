@@ -6,6 +6,7 @@ mod authentication;
 mod config;
 mod documents;
 mod election;
+mod entries_registry;
 mod explain;
 mod fairness;
 mod group_registry;
@@ -65,6 +66,9 @@ use handler::Handler;
 use outputs::{Live, Shell};
 use peers::Peers;
 use registry::RegistryStore;
+
+/// The directory of a member of a group (`--peers`), below the work directory of its master.
+pub const GROUP_DIRECTORY: &str = peers::DIRECTORY;
 
 /// A master that serves.
 pub struct RunningMaster {

@@ -14,8 +14,8 @@ use protos::mesos::maintenance::Schedule;
 use protos::mesos::quota::QuotaConfig;
 use store::{MemoryRegistry, StoreError, Update};
 
-use super::group_registry::{Claim, GroupRegistry, Limits, adopt};
-use super::peers::{Peers, PeersRegistry};
+use super::group_registry::{self, Claim, Limits, adopt};
+use super::peers::{self, Peers};
 use super::registry_file;
 use crate::clock::Stopwatch;
 use crate::flags::FlagError;
@@ -72,10 +72,10 @@ impl RegistryStore {
                 let limits = Limits { fetch: flags.registry_fetch_timeout, store: flags.registry_store_timeout };
                 match place {
                     Place::Peers(peers) => {
-                        Box::new(PeersRegistry::open(peers).context("the registry cannot be opened")?)
+                        Box::new(peers::open_registry(peers).context("the registry cannot be opened")?)
                     }
                     Place::ZooKeeper(claim) => {
-                        let opened = GroupRegistry::open(claim, limits);
+                        let opened = group_registry::open(claim, limits);
                         let mut group = opened.context("the registry cannot be opened")?;
                         if let Some(work_dir) = work_dir {
                             let path = registry_file::path(work_dir);

@@ -5,7 +5,8 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use store::{FileRegistry, Loss, Opening, StoreError};
+use protos::mesos::internal::Registry;
+use store::{FileRegistry, Loss, Opening, RegistryStore, StoreError, Update};
 
 /// The flag with the number of a loss that the operator accepts.
 const ACCEPT: &str = "registry_accept_loss";
@@ -53,6 +54,34 @@ pub(super) fn open(path: &Path, accepted: Option<u64>) -> anyhow::Result<FileReg
         (Some(number), _) => tracing::info!("--{ACCEPT}={number} is not needed: nothing is lost"),
     }
     Ok(registry)
+}
+
+/// What a group takes over from the registry of a master without one: all but the entry of that master, which each
+/// leader writes itself.
+///
+/// # Errors
+/// As [`open`].
+pub(super) fn left(path: &Path, accepted: Option<u64>) -> anyhow::Result<Vec<Update>> {
+    let mut left = open(path, accepted)?.load().context("the registry's file")?;
+    left.master = None;
+    Ok(store::changes(&Registry::default(), &left))
+}
+
+/// The name of a registry's file that a group has taken over.
+pub(super) fn kept(path: &Path) -> PathBuf {
+    path.with_extension("moved")
+}
+
+/// Renames the file of a registry that is in `place` from now on, so that it is not taken for the registry later.
+///
+/// # Errors
+/// It cannot be renamed.
+pub(super) fn put_away(path: &Path, place: &str) -> anyhow::Result<()> {
+    let kept = kept(path);
+    FileRegistry::rename(path, &kept)?;
+    let (path, kept) = (path.display(), kept.display());
+    tracing::info!("the registry of {path} is in {place} from now on; what was there is kept in {kept}");
+    Ok(())
 }
 
 /// What an operator can do.

@@ -5,11 +5,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use anyhow::Context;
-use protos::mesos::internal::Registry;
-use store::{FileRegistry, RegistryStore};
+use store::FileRegistry;
 
 use super::super::registry_file;
+use super::registry::PLACE;
 
 /// The entries of the registry in a work directory; none if there is no registry.
 ///
@@ -20,23 +19,16 @@ pub(super) fn read(work_dir: &Path, accepted: Option<u64>) -> anyhow::Result<Opt
     if !FileRegistry::is_at(&path) {
         return Ok(None);
     }
-    let mut left = registry_file::open(&path, accepted)?.load().context("the registry's file")?;
-    left.master = None;
+    let left = registry_file::left(&path, accepted)?;
     tracing::info!("the group begins with the registry of {}", path.display());
-    let entries = store::changes(&Registry::default(), &left);
-    Ok(Some(entries.iter().filter_map(|update| Some((update.key().to_owned(), update.value()?.to_vec()))).collect()))
+    Ok(Some(left.iter().filter_map(|update| Some((update.key().to_owned(), update.value()?.to_vec()))).collect()))
 }
 
-/// Renames the file of a registry that a group has taken over, so that it is not taken for the registry later.
+/// Renames the file of a registry that the group has taken over.
 pub(super) fn put_away(path: &Path) {
-    if !FileRegistry::is_at(path) {
-        return;
-    }
-    let kept = path.with_extension("moved");
-    match FileRegistry::rename(path, &kept) {
-        Ok(()) => {
-            tracing::info!("{} is in the group of masters from now on, and kept in {}", path.display(), kept.display())
-        }
-        Err(error) => tracing::warn!("{:#}", anyhow::Error::from(error)),
+    if FileRegistry::is_at(path)
+        && let Err(error) = registry_file::put_away(path, PLACE)
+    {
+        tracing::warn!("{error:#}");
     }
 }

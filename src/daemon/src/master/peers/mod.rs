@@ -27,13 +27,13 @@ use crate::flags::FlagError;
 use crate::flags::master::StateFlags;
 use crate::secrets;
 
-pub(super) use registry::PeersRegistry;
+pub(super) use registry::open as open_registry;
 
 /// The id of the process that takes the members' messages, and their name.
 pub(super) const PROCESS: &str = "peer";
 const MESSAGE: &str = "tepui.internal.PeerMessage";
 /// The directory of the journal, below the work directory.
-const DIRECTORY: &str = "peers";
+pub(super) const DIRECTORY: &str = "peers";
 /// Messages that wait for the thread; more are left out, as if the network had lost them.
 const WAITING_MAX: usize = 4096;
 /// How long a start waits for an earlier process of the same directory to end.
@@ -138,7 +138,7 @@ impl GroupFlags {
     }
 }
 
-/// What is known of the group, for those who wait for a change.
+/// What is known of the group, for tasks that wait for a change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Seen {
     known: Known,
@@ -192,7 +192,7 @@ impl Peers {
         let (journal, stored) = open(&flags.work_dir.join(DIRECTORY))?;
         if journal.torn() > 0 {
             tracing::info!(
-                "{} bytes at the end of the group's journal were cut off by a crash: nobody relied on them",
+                "{} bytes at the end of the group's journal are of a write that a crash has interrupted, and are left out",
                 journal.torn()
             );
         }

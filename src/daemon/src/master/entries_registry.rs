@@ -1,0 +1,63 @@
+//! A registry whose entries are not in a file of this master: in ZooKeeper, or in the log of a group of masters.
+//!
+//! Where and how they are written is up to the writers.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::path::Path;
+
+use protos::mesos::internal::Registry;
+use store::{RegistryStore, StoreError, Update};
+
+/// The key of an entry, and its new value, or none to delete it.
+pub(super) type Change = (String, Option<Vec<u8>>);
+
+/// Writes entries.
+pub(super) trait Writer: Send {
+    /// Where they are.
+    const PLACE: &'static str;
+
+    /// Makes all changes durable, or none. Blocks.
+    ///
+    /// # Errors
+    /// It is unknown whether the changes are made.
+    fn write(&mut self, changes: Vec<Change>) -> Result<(), Box<dyn Error + Send + Sync>>;
+}
+
+/// A registry that this master has taken over.
+pub(super) struct EntriesRegistry<W> {
+    writer: W,
+    /// A copy: no other process writes as long as this master leads.
+    entries: BTreeMap<String, Vec<u8>>,
+}
+
+impl<W: Writer> EntriesRegistry<W> {
+    /// A registry that has these entries.
+    pub(super) fn new(writer: W, entries: BTreeMap<String, Vec<u8>>) -> EntriesRegistry<W> {
+        EntriesRegistry { writer, entries }
+    }
+}
+
+/// An error of the place.
+pub(super) fn elsewhere<W: Writer>(error: impl Into<Box<dyn Error + Send + Sync>>) -> StoreError {
+    StoreError::Elsewhere { place: W::PLACE, source: error.into() }
+}
+
+impl<W: Writer> RegistryStore for EntriesRegistry<W> {
+    fn load(&mut self) -> Result<Registry, StoreError> {
+        let entries = self.entries.iter().map(|(key, value)| (key.as_str(), value.as_slice()));
+        store::registry_of(Path::new(W::PLACE), entries)
+    }
+
+    fn commit(&mut self, updates: &[Update]) -> Result<(), StoreError> {
+        let change = |update: &Update| (update.key().to_owned(), update.value().map(<[u8]>::to_vec));
+        self.writer.write(updates.iter().map(change).collect()).map_err(elsewhere::<W>)?;
+        for update in updates {
+            match update.value() {
+                Some(value) => drop(self.entries.insert(update.key().to_owned(), value.to_vec())),
+                None => drop(self.entries.remove(update.key())),
+            }
+        }
+        Ok(())
+    }
+}
