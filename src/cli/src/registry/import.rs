@@ -57,7 +57,7 @@ pub(super) fn create(work_dir: &Path, registry: &Registry) -> Result<PathBuf> {
     match FileRegistry::create(&file, registry) {
         Err(error @ StoreError::InUse { .. }) => {
             let error = anyhow::Error::from(error);
-            bail!("{error:#}: nothing is written into the registry of a running master")
+            bail!("{error:#}: nothing is imported into the registry of a running master")
         }
         Err(error @ StoreError::Exists { .. }) => {
             let error = anyhow::Error::from(error);
