@@ -280,6 +280,13 @@ impl Membership {
                 }
                 self.promises += 1;
             }
+            // A member that has started asks for the log of the round that it promised itself before it stopped.
+            Message::SequencePaxos(PaxosMessage { msg: PaxosMsg::PrepareReq(request), .. })
+                if request.n > self.paxos.get_promise() =>
+            {
+                self.outbid(request.n);
+                return;
+            }
             Message::SequencePaxos(PaxosMessage { msg: PaxosMsg::Promise(promised), .. })
                 if promised.n == self.paxos.get_promise() =>
             {
