@@ -122,6 +122,11 @@ impl Shared {
         lock(&self.0).0.clone()
     }
 
+    /// The round in which entries were accepted last.
+    pub(crate) fn accepted_round(&self) -> Ballot {
+        lock(&self.0).0.accepted_round.unwrap_or_default()
+    }
+
     /// Number of entries that are not compacted.
     pub(crate) fn len(&self) -> usize {
         lock(&self.0).0.entries.len()

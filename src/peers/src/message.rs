@@ -3,6 +3,7 @@
 //! A message begins with the version of this format and ends, in a group with a secret, with a code over all of it.
 
 use hmac::{Hmac, KeyInit, Mac};
+use omnipaxos::ballot_leader_election::Ballot;
 use omnipaxos::messages::Message as LogMessage;
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
@@ -74,8 +75,9 @@ pub(crate) enum Body {
     },
     /// The leader asks for its lease, and shows how far its log is.
     Ask { configuration: u32, round: u64, accepted: usize, decided: usize },
-    /// The lease is granted from when that was asked.
-    Grant { configuration: u32, round: u64 },
+    /// The lease is granted from when that was asked. `accepted` is the number of entries that the sender has accepted,
+    /// and the round of the log in which it did.
+    Grant { configuration: u32, round: u64, accepted: (Ballot, usize) },
     /// The leader gives its lease back. One member is to lead next.
     Release { successor: bool },
 }

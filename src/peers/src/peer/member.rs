@@ -6,7 +6,7 @@ use base::Time;
 use omnipaxos::ballot_leader_election::Ballot;
 use omnipaxos::messages::Message;
 use omnipaxos::messages::ballot_leader_election::{BLEMessage, HeartbeatMsg, HeartbeatReply};
-use omnipaxos::messages::sequence_paxos::{PaxosMessage, PaxosMsg};
+use omnipaxos::messages::sequence_paxos::{Accepted, PaxosMessage, PaxosMsg};
 use omnipaxos::util::LogEntry as Read;
 use omnipaxos::{ClusterConfig, OmniPaxos, ServerConfig};
 
@@ -248,10 +248,14 @@ impl Membership {
             Body::Ask { round, accepted, decided, .. }
                 if self.paxos.get_promise().pid == sender && self.leases.grant(sender, now) =>
             {
-                self.outgoing.push((from.to_owned(), Body::Grant { configuration, round }));
+                let own = (self.log.accepted_round(), self.paxos.get_accepted_idx());
+                self.outgoing.push((from.to_owned(), Body::Grant { configuration, round, accepted: own }));
                 self.compare((accepted, decided), sender);
             }
-            Body::Grant { round, .. } => self.leases.granted(sender, round, self.configuration.majority(), now),
+            Body::Grant { round, accepted, .. } => {
+                self.leases.granted(sender, round, self.configuration.majority(), now);
+                self.accepted(sender, accepted);
+            }
             Body::Release { successor } => {
                 self.leases.release(sender);
                 if successor && self.leases.permits(self.own(), now) && !self.resigned {
@@ -336,6 +340,13 @@ impl Membership {
             self.seen = None;
             self.paxos.reconnected(leader);
         }
+    }
+
+    /// The library sends once that entries are accepted. Where that message was lost and no entry follows, these
+    /// entries are decided because each grant repeats it.
+    fn accepted(&mut self, sender: Number, (n, accepted_idx): (Ballot, usize)) {
+        let msg = PaxosMsg::Accepted(Accepted { n, accepted_idx });
+        self.paxos.handle_incoming(Message::SequencePaxos(PaxosMessage { from: sender, to: self.own(), msg }));
     }
 
     /// Takes over what has been decided and does what the leader has to do. Returns the next configuration with its

@@ -192,3 +192,22 @@ fn a_process_outside_learns_addresses_only_and_changes_nothing() {
     assert_eq!((world.leader(), world.standing(leader)), (Some(leader), Some(Standing::Member)));
     assert!(world.acknowledged.contains(&key));
 }
+
+/// The process that hands over ends, as a daemon does. Then each of the two others is needed, and each message.
+#[test]
+fn the_named_member_leads_next() {
+    for seed in 0..300 {
+        let mut world = group(seed, 3);
+        let leader = world.leader().unwrap();
+        let chosen = (leader + 1 + (seed % 2) as usize) % 3;
+        let address = format!("m{chosen}:5050");
+        assert_eq!(world.change(|peer, now| peer.hand_over(Some(&address), now)), "");
+        world.crash(leader);
+        let asked = world.now;
+        while world.leader().is_none() {
+            world.run(Duration::from_millis(1));
+            assert!(world.now.since(asked) < LEASE, "seed {seed}: no leader for {:?}", world.now.since(asked));
+        }
+        assert_eq!(world.leader(), Some(chosen), "seed {seed}");
+    }
+}
