@@ -1,10 +1,10 @@
 //! The cluster of docker-compose.yml on a `dockerd` of the test's own, until the leading master is killed.
 //!
-//! No registry of images is there: those of ZooKeeper and Prometheus are made of this machine's programs. Needs root
+//! No registry of images is there: that of Prometheus is made of this machine's program. Needs root
 //! and Docker; where there is no daemon the test says so.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::Value;
@@ -30,7 +30,7 @@ impl Compose {
         let mut command = Command::new(if is_plugin { "docker" } else { "docker-compose" });
         command.args(is_plugin.then_some("compose")).args(["--project-name", "tepuitest", "--file"]);
         command.arg(repository().join("docker-compose.yml")).args(words);
-        let variables = [("TEPUI_IMAGE", "tepui:1"), ("ZOOKEEPER_IMAGE", "zoo:1"), ("PROMETHEUS_IMAGE", "prom:1")];
+        let variables = [("TEPUI_IMAGE", "tepui:1"), ("PROMETHEUS_IMAGE", "prom:1")];
         command.env("DOCKER_HOST", format!("unix://{}", self.dockerd.socket())).envs(variables);
         command.env("TEPUI_PORT", self.port.to_string());
         command.env("PROMETHEUS_PORT", self.prometheus_port.to_string()).run()
@@ -86,44 +86,6 @@ fn build(dockerd: &Dockerd, name: &str, dockerfile: &Path, directory: &Path) {
     fs::remove_dir_all(&*directory).unwrap();
 }
 
-/// The image of ZooKeeper: Debian's, and the Java that is installed. `None` if there is none.
-fn zookeeper(dockerd: &Dockerd) -> Option<()> {
-    let jar = fs::canonicalize("/usr/share/java/zookeeper.jar").ok()?;
-    let java = Command::new("sh").args(["-c", "readlink -f $(command -v java)"]).run();
-    let java = PathBuf::from(String::from_utf8(java.stdout).ok()?.trim());
-    let home = java.parent()?.parent()?.to_owned();
-    let root = dockerd.path("zoo");
-    let copy = |from: &Path| {
-        let to = root.join(from.strip_prefix("/").unwrap());
-        fs::create_dir_all(to.parent().unwrap()).unwrap();
-        // Links that lead nowhere are left out.
-        Command::new("cp").args(["-rL"]).arg(from).arg(&to).run();
-    };
-    copy(&home);
-    for entry in fs::read_dir(jar.parent()?).ok()?.flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let wanted = ["zookeeper", "slf4j", "netty", "commons-cli", "metrics-core", "snappy", "jackson"];
-        if wanted.iter().any(|start| name.starts_with(start)) {
-            copy(&entry.path());
-        }
-    }
-    let libraries = Command::new("find").arg(home.join("lib")).args(["-name", "*.so"]).run();
-    let libraries = String::from_utf8(libraries.stdout).ok()?;
-    let programs: Vec<&str> = std::iter::once(java.to_str()?).chain(libraries.lines()).collect();
-    programs_into(&root, &programs);
-    for directory in ["data", "tmp"] {
-        fs::create_dir_all(root.join(directory)).unwrap();
-    }
-    fs::write(root.join("zoo.cfg"), "tickTime=2000\ndataDir=/data\nclientPort=2181\nadmin.enableServer=false\n")
-        .unwrap();
-    let main = "org.apache.zookeeper.server.quorum.QuorumPeerMain";
-    let words = serde_json::json!([java, "-Xmx128m", "-cp", "/usr/share/java/*", main, "/zoo.cfg"]);
-    let file = dockerd.path("zoo.Dockerfile");
-    fs::write(&file, format!("FROM scratch\nCOPY . /\nENTRYPOINT {words}\n")).unwrap();
-    build(dockerd, "zoo:1", &file, &root);
-    Some(())
-}
-
 fn prometheus(dockerd: &Dockerd) {
     let root = dockerd.path("prom");
     programs_into(&root, &["/usr/bin/prometheus"]);
@@ -150,9 +112,6 @@ fn compose_cluster_survives_its_leading_master() {
         return println!("not run: it needs root, busybox-static and prometheus");
     }
     let Some(dockerd) = Dockerd::start("compose") else { return };
-    if zookeeper(&dockerd).is_none() {
-        return println!("not run: it needs Debian's ZooKeeper");
-    }
     prometheus(&dockerd);
     tepui(&dockerd);
     let cluster = Compose { dockerd, port: free_port(), prometheus_port: free_port() };
