@@ -180,7 +180,7 @@ fn masters_are_added_and_removed_with_commands() {
     assert!(group.command(&["masters", "transfer", &fourth]).0);
     let others = || (0..4).filter(|index| *index != gone && *index != leader);
     let next = wait_for("another master leads", || others().find(|index| group.leads(*index)));
-    assert_eq!(group.weight(next), Some(2.0));
+    assert_eq!((next, group.weight(next)), (3, Some(2.0)), "{}", group.log(next));
 }
 
 #[test]
