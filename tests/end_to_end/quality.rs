@@ -113,7 +113,7 @@ fn process_of(cluster: &Cluster, task: &str) -> Option<u32> {
     })
 }
 
-const TWO: &str = r#"
+pub const TWO: &str = r#"
 [[job]]
 name = "convex"
 algorithm = { kind = "logistic-regression" }
@@ -146,7 +146,7 @@ iterations = 6
 "#;
 
 /// That jobs ended as they should, with the losses of the same trainings done here.
-fn check(status: &Value, jobs: &[Job]) {
+pub fn check(status: &Value, jobs: &[Job]) {
     for wanted in jobs {
         let job = job(status, &wanted.name);
         let last = iteration(job);
