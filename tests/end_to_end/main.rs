@@ -34,6 +34,7 @@ mod leaders;
 mod marathon;
 mod master_list;
 mod masters;
+mod moves;
 mod mpi;
 mod networks;
 mod one_agent;

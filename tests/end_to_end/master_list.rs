@@ -17,14 +17,14 @@ use crate::support::{Daemon, Directory, call, exchange, free_port, tepui, until,
 const JAR: &str = "/usr/share/java/zookeeper.jar";
 
 /// A server of ZooKeeper; killed with its owner.
-struct Server {
+pub struct Server {
     process: Child,
     port: u16,
 }
 
 impl Server {
     /// None where it is not installed.
-    fn start(directory: &Directory) -> Option<Server> {
+    pub fn start(directory: &Directory) -> Option<Server> {
         if !Path::new(JAR).exists() || Command::new("java").arg("-version").output().is_err() {
             return None;
         }
@@ -46,7 +46,7 @@ impl Server {
         Some(server)
     }
 
-    fn url(&self) -> String {
+    pub fn url(&self) -> String {
         format!("zk://127.0.0.1:{}/tepui", self.port)
     }
 }
@@ -115,7 +115,7 @@ impl Group {
     }
 }
 
-fn agent(directory: &Directory, masters: &str) -> (Daemon, String) {
+pub fn agent(directory: &Directory, masters: &str) -> (Daemon, String) {
     let words = ["agent", "--ip=127.0.0.1", "--launcher=posix", "--resources=cpus:2;mem:256;disk:256"];
     let own = [
         format!("--port={}", free_port()),
@@ -150,7 +150,7 @@ fn seen(masters: &str) -> Option<(usize, Vec<(String, String)>)> {
     Some((agents.iter().filter(|agent| agent["active"] == true).count(), tasks))
 }
 
-fn is_registered(agent: &str) -> bool {
+pub fn is_registered(agent: &str) -> bool {
     call(agent, "GET", "/metrics/snapshot").is_some_and(|told| told["slave/registered"] == 1.0)
 }
 
