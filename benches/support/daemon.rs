@@ -20,6 +20,14 @@ pub fn binary() -> PathBuf {
     std::env::var_os("TEPUI").map_or_else(|| PathBuf::from(built), PathBuf::from)
 }
 
+/// A port of 127.0.0.1 that is free.
+///
+/// # Errors
+/// There is none.
+pub fn free_port() -> Result<u16> {
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
+}
+
 /// A process that serves HTTP on 127.0.0.1.
 pub struct Daemon {
     child: Child,
@@ -56,11 +64,20 @@ impl Daemon {
     /// # Errors
     /// It does not start, or does not answer.
     pub fn start(command: &str, flags: &[&str]) -> Result<Daemon> {
+        let mut daemon = Daemon::at(free_port()?, command, flags)?;
+        daemon.wait_until_healthy()?;
+        Ok(daemon)
+    }
+
+    /// Starts a daemon command at a port of 127.0.0.1, and does not wait for it.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub fn at(port: u16, command: &str, flags: &[&str]) -> Result<Daemon> {
         static STARTED: AtomicUsize = AtomicUsize::new(0);
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
         let directory = std::env::temp_dir().join(format!("tepui-bench-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&directory)?;
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
         let log = File::create(directory.join("log"))?;
         let mut process = Command::new(binary());
         process.arg(command).args(flags).arg(format!("--port={port}"));
@@ -75,9 +92,7 @@ impl Daemon {
         }
         process.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
         let child = process.spawn().with_context(|| format!("cannot start {}", binary().display()))?;
-        let mut daemon = Daemon { child, process, address: SocketAddrV4::new(Ipv4Addr::LOCALHOST, port), directory };
-        daemon.wait_until_healthy()?;
-        Ok(daemon)
+        Ok(Daemon { child, process, address: SocketAddrV4::new(Ipv4Addr::LOCALHOST, port), directory })
     }
 
     /// Kills it with SIGKILL, and starts it again with the same work directory.
@@ -85,7 +100,15 @@ impl Daemon {
     /// # Errors
     /// It does not start again.
     pub fn restart(&mut self) -> Result<()> {
-        self.child.kill()?;
+        self.restart_after(Signal::SIGKILL)
+    }
+
+    /// Ends it with a signal, waits for its end, and starts it again with the same work directory.
+    ///
+    /// # Errors
+    /// It does not start again.
+    pub fn restart_after(&mut self, signal: Signal) -> Result<()> {
+        kill(Pid::from_raw(self.pid().cast_signed()), signal)?;
         self.child.wait()?;
         self.child = self.process.spawn().context("cannot start again")?;
         Ok(())

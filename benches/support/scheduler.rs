@@ -85,6 +85,15 @@ impl Scheduler {
         Scheduler::subscribe_as(master, self.encoding, framework)
     }
 
+    /// Subscribes a framework that has an id, in JSON.
+    ///
+    /// # Errors
+    /// The master does not take it.
+    pub fn subscribe_as_known(master: SocketAddrV4, id: v1::FrameworkId, role: &str) -> Result<Scheduler> {
+        let framework = v1::FrameworkInfo { id: Some(id), ..framework(role) };
+        Scheduler::subscribe_as(master, Encoding::Json, framework)
+    }
+
     fn subscribe_as(master: SocketAddrV4, encoding: Encoding, framework: v1::FrameworkInfo) -> Result<Scheduler> {
         let framework_id = framework.id.clone();
         let subscribe = call::Subscribe { framework_info: framework, ..Default::default() };

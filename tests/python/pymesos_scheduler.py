@@ -22,8 +22,7 @@ class Twenty(Scheduler):
 
     def __init__(self):
         self.waiting = [f"task-{n}" for n in range(TASKS)]
-        self.states, self.data, self.reconciled = {}, {}, set()
-        self.reconciling = False
+        self.launched, self.states, self.data, self.reconciled = set(), {}, {}, set()
         self.done = threading.Event()
 
     def registered(self, driver, framework_id, master_info):
@@ -37,6 +36,7 @@ class Twenty(Scheduler):
                 free["cpus"] -= 0.2
                 free["mem"] -= 64
                 tasks.append(self.task(self.waiting.pop(0), offer))
+                self.launched.add(tasks[-1].name)
             driver.launchTasks(offer.id, tasks, {"refuse_seconds": 0.1})
 
     def task(self, name, offer):
@@ -63,20 +63,32 @@ class Twenty(Scheduler):
         if update.reason == "REASON_RECONCILIATION":
             self.reconciled.add(name)
             print("reconciled", name, state, flush=True)
+            # The master that got the launch did not send it to the agent.
+            if state == "TASK_LOST" and name in self.launched and name not in self.states:
+                self.launched.remove(name)
+                self.waiting.append(name)
         else:
             print(name, state, update.get("message", ""), flush=True)
             self.states[name] = state
             if update.data:
                 self.data[name] = decode_data(update.data)
-        ended = [n for n, s in self.states.items() if s in TERMINAL]
-        if len(ended) == TASKS - 1 and KILLED not in ended and self.states.get(KILLED) == "TASK_RUNNING":
-            if not self.reconciling:
-                self.reconciling = True
-                driver.reconcileTasks([{"task_id": {"value": KILLED}}, {"task_id": {"value": "nobody"}}])
-            elif self.reconciled == {KILLED, "nobody"}:
-                driver.killTask({"value": KILLED})
-        if len(ended) == TASKS:
+        if len(self.ended()) == TASKS:
             self.done.set()
+
+    def ended(self):
+        return [n for n, s in self.states.items() if s in TERMINAL]
+
+    def go_on(self, driver):
+        """What may be lost with a master is said again."""
+        silent = self.launched - self.states.keys()
+        if silent:
+            driver.reconcileTasks([{"task_id": {"value": name}} for name in silent])
+        if len(self.ended()) < TASKS - 1 or self.states.get(KILLED) != "TASK_RUNNING":
+            return
+        if {KILLED, "nobody"} <= self.reconciled:
+            driver.killTask({"value": KILLED})
+        else:
+            driver.reconcileTasks([{"task_id": {"value": KILLED}}, {"task_id": {"value": "nobody"}}])
 
     def error(self, driver, message):
         print("error:", message, flush=True)
@@ -88,7 +100,10 @@ def main():
     framework = {"user": "root", "name": "pymesos", "hostname": "localhost"}
     driver = MesosSchedulerDriver(scheduler, framework, sys.argv[1], use_addict=True)
     driver.start()
-    scheduler.done.wait(300)
+    for _ in range(300):
+        if scheduler.done.wait(1):
+            break
+        scheduler.go_on(driver)
     driver.stop()
     driver.join()
     wanted = {f"task-{n}": "TASK_FINISHED" for n in range(TASKS)}
