@@ -7,6 +7,7 @@ Ends with 0 and the line "all is well" if every task ended as it should.
 import os
 import sys
 import threading
+from http.client import HTTPException
 
 from addict import Dict
 from pymesos import MesosSchedulerDriver, Scheduler, decode_data, encode_data
@@ -103,7 +104,10 @@ def main():
     for _ in range(300):
         if scheduler.done.wait(1):
             break
-        scheduler.go_on(driver)
+        try:
+            scheduler.go_on(driver)
+        except (OSError, HTTPException) as error:
+            print("no answer to a call:", error, flush=True)
     driver.stop()
     driver.join()
     wanted = {f"task-{n}": "TASK_FINISHED" for n in range(TASKS)}

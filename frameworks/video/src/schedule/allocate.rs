@@ -2,8 +2,11 @@
 //!
 //! The lag after `T` seconds with `a` cores in a configuration that needs `R` to keep up is `max(0, L + T (1 - a/R))`.
 //! Utility is therefore, for each configuration, a straight line in the cores up to the amount that just meets the
-//! lag goal; the best over all configurations is looked at through its concave hull, on which giving cores step by step
-//! to the largest marginal utility is exact. That is the paper's greedy heuristic without its fixed step.
+//! lag goal; the best over all configurations is looked at through its concave hull, along which cores are given step by
+//! step to the largest marginal utility. That is the paper's greedy heuristic without its fixed step. It is exact where
+//! all steps that are taken end at corners of hulls. The one that does not fit gets the remaining cores in part, or
+//! flatter steps that fit get them, whichever is worth more: between two corners a query has less than its hull, by at
+//! most what its configurations differ in quality.
 
 use serde::{Deserialize, Serialize};
 
@@ -208,19 +211,50 @@ fn water(caps: &[f64], total: f64) -> Vec<f64> {
     amounts
 }
 
-/// Steps along the hulls, the steepest first.
-fn max_sum(queries: &[Demand<'_>], cores: f64, horizon: Horizon) -> Vec<Share> {
-    struct Step {
-        slope: f64,
-        query: usize,
-        to: Share,
-        cores: f64,
+/// From one corner of a query's hull to the next.
+struct Step {
+    slope: f64,
+    query: usize,
+    to: Share,
+    cores: f64,
+}
+
+/// Shares at corners of hulls.
+struct Climb {
+    shares: Vec<Share>,
+    left: f64,
+    /// The steps that did not fit, with the cores that were left for them and the utility of all steps before.
+    blocked: Vec<(usize, f64, f64)>,
+}
+
+/// Takes the steps that fit, the steepest first.
+fn climb(mut shares: Vec<Share>, steps: &[Step], cores: f64) -> Climb {
+    // What costs nothing may still be held by the first corner of each.
+    let mut left = cores - shares.iter().map(|s| s.cores).sum::<f64>();
+    let (mut gained, mut blocked) = (0.0, Vec::new());
+    for (index, step) in steps.iter().enumerate() {
+        // A step that did not fit is in the way of those after it on the same hull.
+        if shares[step.query].cores + step.cores < step.to.cores - 1e-9 {
+            continue;
+        }
+        if step.cores <= left {
+            shares[step.query] = step.to;
+            left -= step.cores;
+            gained += step.slope * step.cores;
+        } else {
+            blocked.push((index, left, gained));
+        }
     }
+    Climb { shares, left, blocked }
+}
+
+/// Steps along the hulls, the steepest first. A step that does not fit gets the remaining cores, or flatter steps do.
+fn max_sum(queries: &[Demand<'_>], cores: f64, horizon: Horizon) -> Vec<Share> {
     let mut steps = Vec::new();
-    let mut shares = Vec::with_capacity(queries.len());
+    let mut first = Vec::with_capacity(queries.len());
     for (query, demand) in queries.iter().enumerate() {
         let corners = demand.corners(horizon);
-        shares.push(corners.first().map_or(Share { point: 0, cores: 0.0 }, |c| c.0));
+        first.push(corners.first().map_or(Share { point: 0, cores: 0.0 }, |c| c.0));
         for pair in corners.windows(2) {
             let wide = pair[1].0.cores - pair[0].0.cores;
             steps.push(Step { slope: (pair[1].1 - pair[0].1) / wide, query, to: pair[1].0, cores: wide });
@@ -228,16 +262,30 @@ fn max_sum(queries: &[Demand<'_>], cores: f64, horizon: Horizon) -> Vec<Share> {
     }
     // On a hull slopes only fall, so a query's steps stay in their order.
     steps.sort_by(|a, b| b.slope.total_cmp(&a.slope).then(a.query.cmp(&b.query)));
-    // What costs nothing may still be held by the first corner of each.
-    let mut left = cores - shares.iter().map(|s| s.cores).sum::<f64>();
-    for step in steps {
-        // A step that did not fit is in the way of those after it on the same hull.
-        let next = shares[step.query].cores + step.cores >= step.to.cores - 1e-9;
-        if next && step.cores <= left {
-            shares[step.query] = step.to;
-            left -= step.cores;
-        }
-    }
+    let all = climb(first.clone(), &steps, cores);
+    let part = |(index, left, gained): &(usize, f64, f64)| {
+        let (query, to) = (steps[*index].query, steps[*index].to);
+        // The steps before this one on the same hull were taken.
+        let now = all.shares[query];
+        let share = queries[query].best_for(now.cores + left, horizon);
+        debug_assert!(share.cores <= to.cores + 1e-9, "a step that does not fit is wider than what is left");
+        let gain = queries[query].utility(share, horizon) - queries[query].utility(now, horizon);
+        (*index, share, gained + gain)
+    };
+    let best_part = all.blocked.iter().map(part).max_by(|a, b| a.2.total_cmp(&b.2));
+    let flatter = finish(queries, (all.shares, all.left), horizon);
+    let Some((index, share, _)) = best_part else { return flatter };
+    let mut before = climb(first, &steps[..index], cores);
+    before.left -= share.cores - before.shares[steps[index].query].cores;
+    before.shares[steps[index].query] = share;
+    let in_part = finish(queries, (before.shares, before.left), horizon);
+    let worth =
+        |shares: &[Share]| queries.iter().zip(shares).map(|(query, share)| query.utility(*share, horizon)).sum::<f64>();
+    if worth(&in_part) > worth(&flatter) { in_part } else { flatter }
+}
+
+/// Gives away what is left beside the hulls.
+fn finish(queries: &[Demand<'_>], (mut shares, mut left): (Vec<Share>, f64), horizon: Horizon) -> Vec<Share> {
     for _ in 0..LAST_STEPS {
         let Some((query, share)) = best_step_within(queries, &shares, left, horizon) else { break };
         left -= share.cores - shares[query].cores;

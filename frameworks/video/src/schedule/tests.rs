@@ -4,7 +4,9 @@
 //! 2. max-sum is no worse than fair in the sum, and max-min no worse than fair in the least utility;
 //! 3. more cores never make the objective worse;
 //! 4. usable cores are not left over;
-//! 5. a placed query stays, one without a place gets one; no query moves without a gain over the threshold.
+//! 5. max-sum is within one step of the best division of the cores, also among queries that lag: what a query lacks
+//!    between two corners of its hull is at most the difference of its qualities;
+//! 6. a placed query stays, one without a place gets one; no query moves without a gain over the threshold.
 
 use proptest::prelude::*;
 
@@ -57,6 +59,22 @@ fn least(demands: &[Demand<'_>], shares: &[Share]) -> f64 {
     demands.iter().zip(shares).map(|(d, s)| d.utility(*s, HORIZON)).fold(f64::INFINITY, f64::min)
 }
 
+/// The best sum of utilities over all divisions of the cores into hundredths.
+fn best_division(demands: &[Demand<'_>], cores: f64) -> f64 {
+    const PARTS: usize = 100;
+    let worth = |demand: &Demand<'_>, parts: usize| {
+        let cores = cores * parts as f64 / PARTS as f64;
+        (0..demand.points.len()).map(|point| demand.utility(Share { point, cores }, HORIZON)).fold(f64::MIN, f64::max)
+    };
+    let mut best = [0.0; PARTS + 1];
+    for demand in demands {
+        let each: Vec<f64> = (0..=PARTS).map(|parts| worth(demand, parts)).collect();
+        let with = |total: usize| (0..=total).map(|parts| best[total - parts] + each[parts]).fold(f64::MIN, f64::max);
+        best = std::array::from_fn(with);
+    }
+    best[PARTS]
+}
+
 proptest! {
     #[test]
     fn allocations(made in proptest::collection::vec(made(), 1..8), cores in 0.0_f64..6.0) {
@@ -79,6 +97,16 @@ proptest! {
         // The hull is exact but for its last step: that is worth no more than one query's best.
         let slack = demands.iter().map(|d| d.utility(Share { point: d.points.len() - 1, cores: d.useful(d.points.len() - 1, HORIZON) }, HORIZON) - d.utility(Share { point: 0, cores: 0.0 }, HORIZON)).fold(0.0, f64::max);
         prop_assert!(sum(&demands, &best_sum) >= sum(&demands, &fair) - slack - 1e-6);
+    }
+
+    #[test]
+    fn max_sum_is_the_best_division(made in proptest::collection::vec(made(), 1..4), cores in 0.05_f64..3.0) {
+        let demands: Vec<Demand<'_>> = made.iter().map(Made::demand).collect();
+        let shares = allocate(&demands, cores, Policy::Videostorm, Objective::MaxSum, HORIZON);
+        let spread = |d: &Demand<'_>| d.goals.of_quality(d.points[d.points.len() - 1].quality) - d.goals.of_quality(d.points[0].quality);
+        let slack = demands.iter().map(spread).fold(0.0, f64::max);
+        let best = best_division(&demands, cores);
+        prop_assert!(sum(&demands, &shares) >= best - slack - 1e-6, "{} of {best}", sum(&demands, &shares));
     }
 
     #[test]
@@ -144,6 +172,17 @@ fn who_can_wait_lends_cores_to_who_cannot() {
     assert!(shares[0].cores > 0.8 && shares[1].cores < 0.2, "{shares:?}");
     let fair = allocate(&[demand(1.0), demand(300.0)], 1.0, Policy::Fair, Objective::MaxSum, HORIZON);
     assert_eq!((fair[0].point, fair[1].point), (0, 0), "{fair:?}");
+}
+
+/// What it needs to catch up is more than there is: it gets what is left by those who need less for the same.
+#[test]
+fn a_query_that_lags_far_behind_is_not_starved() {
+    let points = [point(0.6, 0.12), point(1.0, 0.5)];
+    let goals = Goals::default();
+    let at_ease = Demand { goals, points: &points, lag: 0.0, correction: 1.0 };
+    let late = Demand { goals, points: &points, lag: 27.0, correction: 1.0 };
+    let shares = allocate(&[at_ease, late], 0.6, Policy::Videostorm, Objective::MaxSum, HORIZON);
+    assert!(shares[1].cores > 0.4, "{shares:?}");
 }
 
 #[test]
