@@ -27,6 +27,9 @@ pub(crate) fn run(install: bool) -> Result<()> {
     steps.run("fault campaign", || {
         steps::run(Command::new(binary()).args(["lab", "faults", "--from", "1", "--seeds", "4000"]))
     });
+    steps.run("fault campaign of masters", || {
+        steps::run(Command::new(binary()).args(["lab", "faults", "--masters", "--from", "1", "--seeds", "1000"]))
+    });
     steps.run("demo", || {
         let report = target().join("demo.html");
         steps::run(Command::new(binary()).args(["demo", "--policy=both", "--report"]).arg(report))

@@ -55,8 +55,11 @@ impl Pace {
         Pace { first: Duration::from_millis(100), search: Duration::from_secs(1), leader: Duration::from_secs(2) };
     /// For agents, of which a cluster has 10,000: their leader pings them every 15 seconds, so they do not ask it.
     /// While no master leads they put about 18,000 questions a second to the others.
-    pub const AGENTS: Pace =
-        Pace { first: Duration::from_millis(300), search: Duration::from_millis(1500), leader: Duration::from_secs(20) };
+    pub const AGENTS: Pace = Pace {
+        first: Duration::from_millis(300),
+        search: Duration::from_millis(1500),
+        leader: Duration::from_secs(20),
+    };
 }
 
 impl Detector {

@@ -1,6 +1,7 @@
 //! The laboratory: the real cores under a virtual clock, with modelled networks, machines and users.
 //!
-//! [`world::World`] runs the cores; nothing here decides what a master, an agent or a scheduler decides.
+//! [`world::World`] runs the cores, and [`masters`] the core of a group of masters; nothing here decides what a master,
+//! an agent or a scheduler decides.
 #![forbid(unsafe_code)]
 
 pub mod bundled;
@@ -9,6 +10,7 @@ pub mod dist;
 pub mod faults;
 mod inputs;
 pub mod live;
+pub mod masters;
 pub mod measure;
 pub mod replay;
 pub mod report;

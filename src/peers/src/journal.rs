@@ -1,56 +1,20 @@
-//! What a member must not forget: a file of records, each with a checksum.
+//! What a member must not forget: a file of records, each with a checksum (`records.rs`).
 //!
 //! The file begins with the whole content and goes on with changes; where the log is compacted, it is written anew and
 //! takes the place of the former one. A record that a crash has cut off at the end was never relied on, and is left
 //! out. Anything else that does not fit is damage, and an error: a member that forgets promises may break the group's.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
 use store::Access;
 
-use crate::log::{Log, LogChange};
-use crate::members::{Cluster, Configuration};
+use crate::log::LogChange;
+use crate::records::{RecordError, Records, Stored, Write};
 
-/// What a file begins with; the last byte is the version of the format.
-const MAGIC: &[u8; 8] = b"tepui-p\x01";
-/// Before each record: its length and its checksum.
-const HEAD: usize = 8;
 /// The name of the file.
 const FILE: &str = "journal";
-
-/// All that is on a member's disk.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Stored {
-    /// A random number, not zero: a member with another disk is another member.
-    pub disk: u64,
-    /// How many times a process has been started with it.
-    pub starts: u64,
-    /// The group, once it has formed.
-    pub cluster: Option<Cluster>,
-    /// Its members.
-    pub configuration: Option<Configuration>,
-    /// The log of this configuration.
-    pub log: Log,
-}
-
-impl Stored {
-    /// An empty disk with that number.
-    pub fn new(disk: u64) -> Stored {
-        Stored { disk, starts: 0, cluster: None, configuration: None, log: Log::default() }
-    }
-}
-
-/// A part of the file.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-enum Record {
-    /// Instead of everything.
-    Whole(Box<Stored>),
-    /// Changes of the log.
-    Changes(Vec<LogChange>),
-}
 
 /// A journal cannot be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -90,8 +54,7 @@ pub struct Journal {
     file: File,
     /// Held as long as the journal is open: the journal itself is replaced.
     _lock: File,
-    /// Changes that need not be durable until the next ones that must.
-    late: Vec<LogChange>,
+    records: Records,
     /// Bytes at the end of the file that were left out when it was opened.
     torn: usize,
 }
@@ -124,8 +87,8 @@ impl Journal {
             Err(error) => return Err(at("read", &path)(error)),
         };
         stored.starts += 1;
-        let file = create(directory, &stored)?;
-        Ok((Journal { directory: directory.to_owned(), file, _lock: lock, late: Vec::new(), torn }, stored))
+        let file = create(directory, &stored.file())?;
+        Ok((Journal { directory: directory.to_owned(), file, _lock: lock, records: Records::default(), torn }, stored))
     }
 
     /// How many bytes of an interrupted write were left out at the start.
@@ -144,90 +107,43 @@ impl Journal {
         changes: Vec<LogChange>,
         whole: impl FnOnce() -> Stored,
     ) -> Result<(), JournalError> {
-        if anew || changes.iter().any(|change| matches!(change, LogChange::Snapshot(_))) {
-            self.late.clear();
-            self.file = create(&self.directory, &whole())?;
-            return Ok(());
+        match self.records.next(anew, changes, whole) {
+            None => Ok(()),
+            Some(Write::Anew(bytes)) => {
+                self.file = create(&self.directory, &bytes)?;
+                Ok(())
+            }
+            Some(Write::Append(bytes)) => {
+                let path = self.directory.join(FILE);
+                let written = self.file.write_all(&bytes).and_then(|()| self.file.sync_data());
+                written.map_err(|source| JournalError::Disk { action: "write", path, source })
+            }
         }
-        self.late.extend(changes);
-        if !self.late.iter().any(LogChange::must_be_durable) {
-            // One number of decided entries is enough.
-            self.late.drain(..self.late.len().saturating_sub(1));
-            return Ok(());
-        }
-        let bytes = encode(&Record::Changes(std::mem::take(&mut self.late)));
-        let path = self.directory.join(FILE);
-        let written = self.file.write_all(&bytes).and_then(|()| self.file.sync_data());
-        written.map_err(|source| JournalError::Disk { action: "write", path, source })
     }
 }
 
 /// Writes a new file in the place of a former one.
-fn create(directory: &Path, stored: &Stored) -> Result<File, JournalError> {
+fn create(directory: &Path, bytes: &[u8]) -> Result<File, JournalError> {
     let (path, new) = (directory.join(FILE), directory.join("journal.new"));
     let at = |action, path: &Path| {
         let path = path.to_owned();
         move |source| JournalError::Disk { action, path, source }
     };
     let mut file = store::create_file(&new, Access::Owner).map_err(at("create", &new))?;
-    let mut bytes = MAGIC.to_vec();
-    bytes.extend(encode(&Record::Whole(Box::new(stored.clone()))));
-    let written = file.set_len(0).and_then(|()| file.write_all(&bytes)).and_then(|()| file.sync_all());
+    let written = file.set_len(0).and_then(|()| file.write_all(bytes)).and_then(|()| file.sync_all());
     written.map_err(at("write", &new))?;
     fs::rename(&new, &path).map_err(at("replace", &path))?;
     File::open(directory).and_then(|directory| directory.sync_all()).map_err(at("sync", directory))?;
     Ok(file)
 }
 
-fn encode(record: &Record) -> Vec<u8> {
-    // Writing to memory does not fail.
-    let body = postcard::to_allocvec(record).unwrap_or_default();
-    let length = u32::try_from(body.len()).unwrap_or(u32::MAX).to_le_bytes();
-    let mut bytes = Vec::with_capacity(HEAD + body.len());
-    bytes.extend_from_slice(&length);
-    bytes.extend_from_slice(&checksum(length, &body));
-    bytes.extend_from_slice(&body);
-    bytes
-}
-
-fn checksum(length: [u8; 4], body: &[u8]) -> [u8; 4] {
-    let mut hasher = crc32fast::Hasher::new();
-    hasher.update(&length);
-    hasher.update(body);
-    hasher.finalize().to_le_bytes()
-}
-
-/// The content of a file, and how many bytes of it were whole records.
-pub(crate) fn read(path: &Path, bytes: &[u8]) -> Result<(Stored, usize), JournalError> {
-    let damaged = |offset, rule| JournalError::Damaged { path: path.to_owned(), offset, rule };
-    if bytes.get(..MAGIC.len()) != Some(MAGIC) {
-        return Err(JournalError::Format(path.to_owned()));
-    }
-    let mut offset = MAGIC.len();
-    let mut stored: Option<Stored> = None;
-    while let Some((length, rest)) = bytes[offset..].split_first_chunk::<4>() {
-        let Some((sum, rest)) = rest.split_first_chunk::<4>() else { break };
-        let Some(body) = rest.get(..u32::from_le_bytes(*length) as usize) else { break };
-        let end = offset + HEAD + body.len();
-        if checksum(*length, body) != *sum {
-            if end == bytes.len() {
-                break;
-            }
-            return Err(damaged(offset, "the checksum of a record is wrong"));
-        }
-        let record = postcard::from_bytes(body).map_err(|_| damaged(offset, "a record cannot be decoded"))?;
-        match (record, &mut stored) {
-            (Record::Whole(whole), _) => stored = Some(*whole),
-            (Record::Changes(changes), Some(stored)) => {
-                changes.into_iter().for_each(|change| stored.log.apply(change));
-            }
-            (Record::Changes(_), None) => return Err(damaged(offset, "the first record has no content")),
-        }
-        offset = end;
-    }
-    // The first record was durable before the file had its name.
-    let stored = stored.ok_or_else(|| damaged(MAGIC.len(), "the first record is cut off"))?;
-    Ok((stored, offset))
+/// The content of a file, and how many of its bytes are whole records.
+fn read(path: &Path, bytes: &[u8]) -> Result<(Stored, usize), JournalError> {
+    let path = || path.to_owned();
+    Stored::read(bytes).map_err(|error| match error {
+        RecordError::Format => JournalError::Format(path()),
+        RecordError::Damaged { offset, rule } => JournalError::Damaged { path: path(), offset, rule },
+    })
 }
 
 #[cfg(test)]
@@ -311,7 +227,7 @@ mod tests {
                     prop_assert_eq!(Journal::open(place.path(), 1).unwrap().1, wanted);
                 }
                 Err(JournalError::Format(_) | JournalError::Damaged { .. }) => {
-                    let first = 8 + HEAD + postcard::to_allocvec(&Record::Whole(Box::new(contents[0].clone()))).unwrap().len();
+                    let first = contents[0].file().len();
                     prop_assert!(kept < first);
                 }
                 Err(error) => panic!("{error}"),

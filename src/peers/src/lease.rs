@@ -27,6 +27,8 @@ pub(crate) struct Leases {
     next_round: u64,
     /// When this member's own lease ends.
     until: Time,
+    /// Whether more than half of the members of this configuration have granted a lease.
+    is_confirmed: bool,
     /// When the others have granted a lease last.
     heard: BTreeMap<Number, Time>,
 }
@@ -50,14 +52,28 @@ impl Leases {
             rounds: VecDeque::new(),
             next_round: 1,
             until,
+            is_confirmed: false,
             heard: BTreeMap::new(),
         }
+    }
+
+    /// For how long members promise.
+    pub(crate) fn length(&self) -> Duration {
+        self.length
     }
 
     /// Answers to questions of an earlier configuration do not count; promises do.
     pub(crate) fn forget_questions(&mut self) {
         self.rounds.clear();
         self.heard.clear();
+        self.is_confirmed = false;
+    }
+
+    /// Whether the lease is one of this configuration. One of the configuration before holds as well, because more than
+    /// half of its members and more than half of these have a member in common. One of two configurations before does
+    /// not, so the members are not changed again until this is true.
+    pub(crate) fn is_confirmed(&self) -> bool {
+        self.is_confirmed
     }
 
     /// The member that has a promise.
@@ -116,6 +132,7 @@ impl Leases {
         if self.rounds[at].granted_by.len() >= majority {
             let until = self.rounds[at].asked + self.length.mul_f64(0.9);
             self.until = self.until.max(until);
+            self.is_confirmed = true;
             self.rounds.drain(..=at);
         }
     }
@@ -162,6 +179,21 @@ mod tests {
         assert_eq!(leases.until(), at(1100), "earlier questions do not count any more");
         assert_eq!(leases.answering(at(1299)), BTreeSet::from([2, 3]));
         assert!(leases.answering(at(1300)).is_empty());
+    }
+
+    #[test]
+    fn a_lease_is_confirmed_in_each_configuration() {
+        let mut leases = Leases::new(1, LENGTH, at(0));
+        let round = leases.ask(at(0)).unwrap();
+        leases.granted(2, round, 2, at(1));
+        assert!(leases.is_confirmed());
+        let late = leases.ask(at(2)).unwrap();
+        leases.forget_questions();
+        leases.granted(2, late, 2, at(3));
+        assert!(!leases.is_confirmed() && leases.until() == at(900));
+        let round = leases.ask(at(10)).unwrap();
+        leases.granted(2, round, 2, at(11));
+        assert!(leases.is_confirmed() && leases.until() == at(910));
     }
 
     #[test]

@@ -14,10 +14,12 @@ mod log;
 mod members;
 mod message;
 mod peer;
+mod records;
 
 pub use entry::{Change, Claim, LogEntry, Number, State};
-pub use journal::{Journal, JournalError, Stored};
+pub use journal::{Journal, JournalError};
 pub use log::{Log, LogChange};
 pub use members::{ChangeError, Cluster, Configuration, MEMBERS_MAX, Member};
 pub use message::{MessageError, Secret, VERSION};
 pub use peer::{Leader, Note, Output, Peer, Settings, Standing};
+pub use records::{RecordError, Records, Stored, Write};

@@ -67,15 +67,21 @@ impl Links {
         Numbers { disk: self.disk, start: self.start, to: 0, number: 0 }
     }
 
+    /// There is another process at an address: what is sent from now on is for that one.
+    pub(crate) fn meet(&mut self, address: &str, numbers: Numbers) {
+        let Some(link) = self.link(address) else { return };
+        if link.disk != numbers.disk || link.start < numbers.start {
+            (link.disk, link.start, link.received) = (numbers.disk, numbers.start, 0);
+        }
+    }
+
     /// Whether a message from an address comes in its order.
     pub(crate) fn admit(&mut self, address: &str, numbers: Numbers) -> bool {
         if numbers.to != 0 && numbers.to != self.start {
             return false;
         }
+        self.meet(address, numbers);
         let Some(link) = self.link(address) else { return false };
-        if link.disk != numbers.disk || link.start < numbers.start {
-            (link.disk, link.start, link.received) = (numbers.disk, numbers.start, 0);
-        }
         let comes_in_order = link.start == numbers.start && numbers.number > link.received;
         if comes_in_order {
             link.received = numbers.number;

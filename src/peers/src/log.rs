@@ -132,6 +132,12 @@ impl Shared {
         lock(&self.0).0.entries.len()
     }
 
+    /// Number of entries of the configuration, with those that are compacted.
+    pub(crate) fn end(&self) -> usize {
+        let log = &lock(&self.0).0;
+        log.trimmed + log.entries.len()
+    }
+
     fn read<T>(&self, get: impl FnOnce(&Log) -> T) -> StorageResult<T> {
         Ok(get(&lock(&self.0).0))
     }

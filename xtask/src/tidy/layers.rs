@@ -65,6 +65,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "resources",
             "allocator",
             "master",
+            "peers",
             "agent",
             "store",
             "wire",

@@ -4,11 +4,11 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::available_parallelism;
 
-use ::lab::faults::{Defect, Finding, LEGEND, Plan, Settings, Summary, campaign, examine, play};
-use anyhow::Result;
+use ::lab::faults::{Broken, Defect, Finding, LEGEND, Plan, Settings, Summary, campaign, examine, play};
+use ::lab::masters;
+use anyhow::{Context as _, Result};
 use indicatif::{ProgressBar, ProgressStyle};
-use serde::Deserialize as _;
-use serde::de::IntoDeserializer as _;
+use serde::de::{DeserializeOwned, IntoDeserializer as _};
 
 use super::interruptible;
 use crate::say::say;
@@ -30,17 +30,21 @@ pub struct Args {
     /// How many seeds at once; one for each processor if not given
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
+    /// Play groups of masters with --peers, which elect a leader and keep the registry, instead of clusters
+    #[arg(long)]
+    masters: bool,
     /// Give the masters, agents or schedulers a deliberate defect, such as lost-tasks, which the rules must detect
-    #[arg(long, value_name = "DEFECT", value_parser = defect)]
-    defect: Option<Defect>,
+    #[arg(long, value_name = "DEFECT")]
+    defect: Option<String>,
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }
 
 /// Reads a defect by its name; the error lists all names.
-fn defect(name: &str) -> Result<Defect, serde::de::value::Error> {
-    Defect::deserialize(name.into_deserializer())
+fn defect<D: DeserializeOwned>(name: Option<&str>) -> Result<Option<D>> {
+    let read = |name: &str| -> Result<D, serde::de::value::Error> { D::deserialize(name.into_deserializer()) };
+    name.map(|name| read(name).with_context(|| format!("invalid value '{name}' for '--defect'"))).transpose()
 }
 
 /// A campaign ends after so many seeds that break a rule.
@@ -49,18 +53,61 @@ const MOST: usize = 10;
 const LINES: (usize, usize) = (30, 170);
 
 pub fn run(args: &Args) -> Result<ExitCode> {
+    if args.masters {
+        return masters(args);
+    }
+    let defect = defect::<Defect>(args.defect.as_deref())?;
     match args.seed {
-        Some(seed) if args.whole => Ok(whole(seed, args.defect)),
-        Some(seed) => one(seed, args.defect, args.json),
-        None => many(args),
+        Some(seed) if args.whole => {
+            let played = play(&Plan::draw(seed).with_defect(defect), true);
+            Ok(whole(LEGEND, &played.log, played.broken.is_some()))
+        }
+        Some(seed) => one("", args, seed, examine(seed, defect).map(Shown::from)),
+        None => many(
+            args,
+            &settings(args, defect),
+            campaign,
+            |summary| (summary.broken.clone(), print(summary, args.from)),
+            |seed| examine(seed, defect).map(Shown::from),
+        ),
     }
 }
 
-fn many(args: &Args) -> Result<ExitCode> {
+fn masters(args: &Args) -> Result<ExitCode> {
+    let defect = defect::<masters::Defect>(args.defect.as_deref())?;
+    match args.seed {
+        Some(seed) if args.whole => {
+            let played = masters::play(&masters::Plan::draw(seed).with_defect(defect), true);
+            Ok(whole(masters::LEGEND, &played.log, played.broken.is_some()))
+        }
+        Some(seed) => one(" --masters", args, seed, masters::examine(seed, defect).map(Shown::from)),
+        None => many(
+            args,
+            &settings(args, defect),
+            masters::campaign,
+            |summary| (summary.broken.clone(), print_masters(summary, args.from)),
+            |seed| masters::examine(seed, defect).map(Shown::from),
+        ),
+    }
+}
+
+fn settings<D>(args: &Args, defect: Option<D>) -> Settings<D> {
     let threads = match args.threads {
         Some(threads) => usize::from(threads),
         None => available_parallelism().map_or(1, usize::from),
     };
+    Settings { first: args.from, seeds: args.seeds, threads, most: MOST, defect }
+}
+
+type Play<D, S> = fn(&Settings<D>, &(dyn Fn() -> bool + Sync)) -> S;
+
+fn many<D: Copy, S: serde::Serialize>(
+    args: &Args,
+    settings: &Settings<D>,
+    campaign: Play<D, S>,
+    text: impl Fn(&S) -> (Vec<(u64, String)>, String),
+    examine: impl Fn(u64) -> Option<Shown>,
+) -> Result<ExitCode> {
     let bar = if args.json { ProgressBar::hidden() } else { ProgressBar::new(args.seeds) };
     bar.set_style(ProgressStyle::with_template("{bar:40} {pos}/{len} seeds, {per_sec}, {eta} left")?);
     let interrupted = AtomicBool::new(false);
@@ -68,26 +115,30 @@ fn many(args: &Args) -> Result<ExitCode> {
         bar.inc(1);
         !interrupted.load(Ordering::Relaxed)
     };
-    let settings = Settings { first: args.from, seeds: args.seeds, threads, most: MOST, defect: args.defect };
-    let summary = interruptible(&interrupted, || campaign(&settings, &played));
+    let summary = interruptible(&interrupted, || campaign(settings, &played));
     bar.finish_and_clear();
+    let (broken, text) = text(&summary);
     if args.json {
         say!("{}", serde_json::to_string(&summary)?);
     } else {
-        print(&summary, args.from);
+        say!("{text}");
+        if broken.is_empty() {
+            say!("no rule was broken");
+        }
+        broken.iter().for_each(|(seed, why)| say!("BROKEN by seed {seed}: {why}"));
     }
-    let Some((seed, _)) = summary.broken.first() else {
+    let Some((seed, _)) = broken.first() else {
         // The exit status of a shell after Ctrl-C.
         return Ok(if interrupted.into_inner() { ExitCode::from(130) } else { ExitCode::SUCCESS });
     };
     if !args.json {
-        show(*seed, examine(*seed, args.defect).as_ref());
+        show(if args.masters { " --masters" } else { "" }, *seed, examine(*seed).as_ref());
     }
     Ok(ExitCode::FAILURE)
 }
 
-fn print(summary: &Summary, from: u64) {
-    say!(
+fn print(summary: &Summary, from: u64) -> String {
+    format!(
         "{} seeds from {from} on ({} with disks that refuse writes): {} faults, {} tasks, {} updates, {} events in {:.1} days of virtual time",
         summary.seeds,
         summary.refusing,
@@ -96,59 +147,86 @@ fn print(summary: &Summary, from: u64) {
         summary.updates,
         summary.events,
         summary.seconds as f64 / 86_400.0
-    );
-    if summary.broken.is_empty() {
-        say!("no rule was broken");
-    }
-    for (seed, why) in &summary.broken {
-        say!("BROKEN by seed {seed}: {why}");
+    )
+}
+
+fn print_masters(summary: &masters::Summary, from: u64) -> String {
+    format!(
+        "{} seeds from {from} on: {} faults, {} leaders, {} reads and writes, {} events in {:.1} days of virtual time; without \
+         faults a leader after {} ms, and a change of the members after {} ms, at most",
+        summary.seeds,
+        summary.faults,
+        summary.leaders,
+        summary.operations,
+        summary.events,
+        summary.seconds as f64 / 86_400.0,
+        summary.longest_election,
+        summary.longest_change
+    )
+}
+
+/// A seed that breaks a rule, made small, of either campaign.
+struct Shown {
+    legend: &'static str,
+    broken: Broken,
+    /// The faults that are left, how many there were, and what else there is.
+    faults: (Vec<String>, usize, String),
+    log: Vec<String>,
+}
+
+impl From<Finding> for Shown {
+    fn from(found: Finding) -> Shown {
+        let Finding { broken, plan, faults, log } = found;
+        let kinds = plan.faults.iter().map(|fault| fault.kind.to_string()).collect();
+        let rest = format!("{} agents, {} frameworks", plan.agents.len(), plan.frameworks.len());
+        Shown { legend: LEGEND, broken, faults: (kinds, faults, rest), log }
     }
 }
 
-fn one(seed: u64, defect: Option<Defect>, json: bool) -> Result<ExitCode> {
-    let finding = examine(seed, defect);
+impl From<masters::Finding> for Shown {
+    fn from(found: masters::Finding) -> Shown {
+        let masters::Finding { broken, plan, faults, log } = found;
+        let kinds = plan.faults.iter().map(|fault| fault.kind.to_string()).collect();
+        let rest = format!("{} masters, {} clients", plan.setup.founders + plan.setup.spares, plan.setup.clients);
+        Shown { legend: masters::LEGEND, broken, faults: (kinds, faults, rest), log }
+    }
+}
+
+fn one(option: &str, args: &Args, seed: u64, finding: Option<Shown>) -> Result<ExitCode> {
     let Some(found) = &finding else {
-        if json {
+        if args.json {
             say!("{}", serde_json::json!({ "seed": seed, "broken": null }));
         } else {
-            say!("seed {seed} breaks no rule (its log: tepui lab faults --seed {seed} --whole)");
+            say!("seed {seed} breaks no rule (its log: tepui lab faults{option} --seed {seed} --whole)");
         }
         return Ok(ExitCode::SUCCESS);
     };
-    if json {
+    if args.json {
         let value = serde_json::json!({
             "seed": seed,
             "rule": found.broken.rule,
             "broken": found.broken.text,
-            "faults": found.plan.faults.iter().map(|fault| fault.kind.to_string()).collect::<Vec<_>>(),
+            "faults": found.faults.0,
             "log": found.log,
         });
         say!("{value}");
     } else {
-        show(seed, finding.as_ref());
+        show(option, seed, finding.as_ref());
     }
     Ok(ExitCode::FAILURE)
 }
 
 /// A seed as it is, from its first event to its last.
-fn whole(seed: u64, defect: Option<Defect>) -> ExitCode {
-    let played = play(&Plan::draw(seed).with_defect(defect), true);
-    say!("{LEGEND}");
-    played.log.iter().for_each(|line| say!("{line}"));
-    if played.broken.is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+fn whole(legend: &str, log: &[String], is_broken: bool) -> ExitCode {
+    say!("{legend}");
+    log.iter().for_each(|line| say!("{line}"));
+    if is_broken { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
 /// A seed that breaks a rule, made small.
-fn show(seed: u64, finding: Option<&Finding>) {
-    let Some(found) = finding else { return };
-    let (plan, log) = (&found.plan, &found.log);
-    say!(
-        "\nseed {seed}, made small: {} of its {} faults, {} agents, {} frameworks\n{LEGEND}\n",
-        plan.faults.len(),
-        found.faults,
-        plan.agents.len(),
-        plan.frameworks.len()
-    );
+fn show(option: &str, seed: u64, finding: Option<&Shown>) {
+    let Some(Shown { legend, broken, faults: (kinds, faults, rest), log }) = finding else { return };
+    say!("\nseed {seed}, made small: {} of its {faults} faults, {rest}\n{legend}\n", kinds.len());
     let (first, last) = LINES;
     if log.len() <= first + last {
         log.iter().for_each(|line| say!("{line}"));
@@ -157,7 +235,7 @@ fn show(seed: u64, finding: Option<&Finding>) {
         say!("        ...  {} lines", log.len() - first - last);
         log[log.len() - last..].iter().for_each(|line| say!("{line}"));
     }
-    say!("\nBROKEN: {}\nto see it again: tepui lab faults --seed {seed}", found.broken);
+    say!("\nBROKEN: {broken}\nto see it again: tepui lab faults{option} --seed {seed}");
 }
 
 #[cfg(test)]
@@ -166,9 +244,11 @@ mod tests {
 
     #[test]
     fn an_unknown_defect_is_rejected_with_the_names_of_all() {
-        assert_eq!(defect("lost-tasks").unwrap(), Defect::LostTasks);
-        let error = defect("LostTasks").unwrap_err().to_string();
+        assert_eq!(defect(Some("lost-tasks")).unwrap(), Some(Defect::LostTasks));
+        let error = format!("{:#}", defect::<Defect>(Some("LostTasks")).unwrap_err());
         assert!(error.contains("`lost-tasks`") && error.contains("`double-offers`"), "{error}");
+        let error = format!("{:#}", defect::<masters::Defect>(Some("lost-tasks")).unwrap_err());
+        assert!(error.contains("'--defect'") && error.contains("`ignored-lease`"), "{error}");
     }
 
     #[test]

@@ -1,11 +1,9 @@
-//! Runs many seeds of a fault campaign on several threads.
-
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+//! Runs many seeds of a fault campaign, and looks closely at one.
 
 use super::checker::Broken;
 use super::plan::Plan;
 use super::run::play;
+use super::seeds::{Settings, Tally, play_seeds};
 use super::shrink::shrink;
 use crate::world::Defect;
 
@@ -30,7 +28,7 @@ pub struct Summary {
     pub broken: Vec<(u64, String)>,
 }
 
-impl Summary {
+impl Tally for Summary {
     fn add(&mut self, other: Summary) {
         self.seeds += other.seeds;
         self.refusing += other.refusing;
@@ -39,68 +37,27 @@ impl Summary {
         self.updates += other.updates;
         self.faults += other.faults;
         self.seconds += other.seconds;
-        self.broken.extend(other.broken);
     }
 }
 
-/// Which seeds a campaign runs, and how.
-#[derive(Clone, Copy, Debug)]
-pub struct Settings {
-    /// The first seed.
-    pub first: u64,
-    /// Number of seeds.
-    pub seeds: u64,
-    /// Number of threads.
-    pub threads: usize,
-    /// The campaign ends after this many seeds that break a rule.
-    pub most: usize,
-    /// The deliberate defect of every plan.
-    pub defect: Option<Defect>,
-}
-
 /// Runs a campaign. `progress` is called after each seed, on any thread; returning `false` ends the campaign.
-pub fn campaign(settings: &Settings, progress: &(dyn Fn() -> bool + Sync)) -> Summary {
-    let Settings { first, seeds, threads, most, defect } = *settings;
-    let next = AtomicU64::new(0);
-    let total = Mutex::new(Summary::default());
-    let broken = AtomicU64::new(0);
-    let work = || {
-        let mut mine = Summary::default();
-        while broken.load(Ordering::Relaxed) < most as u64 {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            if at >= seeds {
-                break;
-            }
-            let plan = Plan::draw(first.wrapping_add(at)).with_defect(defect);
-            let played = play(&plan, false);
-            mine.add(Summary {
-                seeds: 1,
-                refusing: u64::from(plan.refuses_writes()),
-                events: played.events,
-                tasks: played.tasks,
-                updates: played.updates,
-                faults: plan.faults.len() as u64,
-                seconds: played.time.as_secs(),
-                broken: played.broken.iter().map(|broken| (plan.seed, broken.to_string())).collect(),
-            });
-            broken.fetch_add(u64::from(played.broken.is_some()), Ordering::Relaxed);
-            if !progress() {
-                break;
-            }
-        }
-        if let Ok(mut total) = total.lock() {
-            total.add(mine);
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 0..threads.max(1) {
-            scope.spawn(work);
-        }
+pub fn campaign(settings: &Settings<Defect>, progress: &(dyn Fn() -> bool + Sync)) -> Summary {
+    let (summary, broken) = play_seeds(settings, progress, &|seed| {
+        let plan = Plan::draw(seed).with_defect(settings.defect);
+        let played = play(&plan, false);
+        let seen = Summary {
+            seeds: 1,
+            refusing: u64::from(plan.refuses_writes()),
+            events: played.events,
+            tasks: played.tasks,
+            updates: played.updates,
+            faults: plan.faults.len() as u64,
+            seconds: played.time.as_secs(),
+            broken: Vec::new(),
+        };
+        (seen, played.broken)
     });
-    let mut summary = total.into_inner().unwrap_or_default();
-    summary.broken.sort();
-    summary.broken.truncate(most);
-    summary
+    Summary { broken, ..summary }
 }
 
 /// A seed that breaks a rule, made small.

@@ -20,7 +20,7 @@ seconds after the beginning, then who:
 
 /// The lines; empty unless the log is kept.
 #[derive(Debug, Default)]
-pub(super) struct Log {
+pub(crate) struct Log {
     lines: Option<Vec<String>>,
 }
 

@@ -2,32 +2,35 @@
 //!
 //! A seed determines a [`Plan`]: a cluster, its work, and a list of faults with their times. [`play`] runs it and
 //! returns the first rule that was broken; [`shrink`] finds a smaller plan that breaks the same rule. [`campaign`] runs
-//! many seeds on several threads. `docs/lab-guide.md` lists the faults and the rules.
+//! many seeds on several threads, as the campaign of `masters` does. `docs/lab-guide.md` lists the faults and rules.
 
 mod campaign;
 mod checker;
 mod convergence;
 mod fault;
 mod invariants;
-mod log;
+pub(crate) mod log;
 mod operate;
 mod operator_checks;
 mod plan;
 mod refusals;
-mod rng;
+pub(crate) mod rng;
 mod run;
-mod shrink;
+mod seeds;
+pub(crate) mod shrink;
 mod volume_slots;
 mod volumes;
 mod worker;
 
-pub use campaign::{Finding, Settings, Summary, campaign, examine};
+pub use campaign::{Finding, Summary, campaign, examine};
 pub use checker::Broken;
 pub use fault::{Fault, Kind};
 pub use log::LEGEND;
 pub use operate::Action;
 pub use plan::{AgentPlan, FrameworkPlan, Plan};
 pub use run::{Played, play};
+pub use seeds::Settings;
+pub(crate) use seeds::{Tally, play_seeds};
 pub use shrink::shrink;
 
 pub use crate::world::Defect;

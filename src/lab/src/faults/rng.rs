@@ -8,7 +8,7 @@ use crate::seeds::{Rng, Seed};
 
 /// A generator with the questions that plans ask.
 #[derive(Clone, Debug)]
-pub(super) struct FaultRng(Rng);
+pub(crate) struct FaultRng(Rng);
 
 impl FaultRng {
     pub fn new(seed: Seed) -> FaultRng {

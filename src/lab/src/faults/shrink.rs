@@ -1,14 +1,37 @@
 //! Shrinks a plan that breaks a rule to a smaller one that breaks the same rule.
 //!
 //! First it leaves faults out (delta debugging), then it makes them milder, then it leaves agents, frameworks and tasks
-//! out.
+//! out. [`Shrinker`] also serves the plans of `masters`.
 
+use super::fault::Fault;
 use super::plan::Plan;
 use super::run::play;
 use crate::world::Process;
 
 /// So many plans are tried at most.
 const TRIES: u32 = 600;
+
+/// A plan with faults.
+pub(crate) trait Faulty: Clone + PartialEq {
+    /// One of them.
+    type Fault: Clone;
+    /// All of them.
+    fn faults(&mut self) -> &mut Vec<Self::Fault>;
+    /// Milder forms of a fault.
+    fn milder(fault: &Self::Fault) -> Vec<Self::Fault>;
+}
+
+impl Faulty for Plan {
+    type Fault = Fault;
+
+    fn faults(&mut self) -> &mut Vec<Fault> {
+        &mut self.faults
+    }
+
+    fn milder(fault: &Fault) -> Vec<Fault> {
+        fault.milder()
+    }
+}
 
 /// The smaller plan; what breaks in it is the same rule.
 pub fn shrink(plan: &Plan, rule: &str) -> Plan {
@@ -17,7 +40,7 @@ pub fn shrink(plan: &Plan, rule: &str) -> Plan {
 
 /// The same by any measure.
 pub(super) fn shrink_by(plan: &Plan, fails: &mut dyn FnMut(&Plan) -> bool) -> Plan {
-    let mut shrinker = Shrinker { best: plan.clone(), fails, left: TRIES };
+    let mut shrinker = Shrinker::new(plan, fails);
     shrinker.leave_faults_out();
     shrinker.leave_processes_out();
     shrinker.make_milder();
@@ -26,15 +49,21 @@ pub(super) fn shrink_by(plan: &Plan, fails: &mut dyn FnMut(&Plan) -> bool) -> Pl
     shrinker.best
 }
 
-struct Shrinker<'a> {
-    best: Plan,
-    fails: &'a mut dyn FnMut(&Plan) -> bool,
+/// The smallest plan so far that fails.
+pub(crate) struct Shrinker<'a, P> {
+    pub best: P,
+    fails: &'a mut dyn FnMut(&P) -> bool,
     left: u32,
 }
 
-impl Shrinker<'_> {
+impl<'a, P: Faulty> Shrinker<'a, P> {
+    /// Begins with a plan that fails.
+    pub fn new(plan: &P, fails: &'a mut dyn FnMut(&P) -> bool) -> Shrinker<'a, P> {
+        Shrinker { best: plan.clone(), fails, left: TRIES }
+    }
+
     /// Takes a plan as the best if it fails, too.
-    fn try_out(&mut self, plan: Plan) -> bool {
+    pub fn try_out(&mut self, plan: P) -> bool {
         if self.left == 0 || plan == self.best {
             return false;
         }
@@ -46,13 +75,15 @@ impl Shrinker<'_> {
         fails
     }
 
-    fn leave_faults_out(&mut self) {
-        let mut size = self.best.faults.len().max(1);
+    /// Leaves out the faults that are not needed.
+    pub fn leave_faults_out(&mut self) {
+        let mut size = self.best.faults().len().max(1);
         loop {
             let mut at = 0;
-            while at < self.best.faults.len() {
+            while at < self.best.faults().len() {
                 let mut plan = self.best.clone();
-                plan.faults.drain(at..(at + size).min(plan.faults.len()));
+                let end = (at + size).min(plan.faults().len());
+                plan.faults().drain(at..end);
                 if !self.try_out(plan) {
                     at += size;
                 }
@@ -64,23 +95,26 @@ impl Shrinker<'_> {
         }
     }
 
-    fn make_milder(&mut self) {
-        for at in 0..self.best.faults.len() {
+    /// Makes faults milder.
+    pub fn make_milder(&mut self) {
+        for at in 0..self.best.faults().len() {
             loop {
-                let milder = self.best.faults[at].milder();
+                let milder = P::milder(&self.best.faults()[at]);
                 let plans = milder.into_iter().map(|fault| {
                     let mut plan = self.best.clone();
-                    plan.faults[at] = fault;
+                    plan.faults()[at] = fault;
                     plan
                 });
-                let plans: Vec<Plan> = plans.collect();
+                let plans: Vec<P> = plans.collect();
                 if !plans.into_iter().any(|plan| self.try_out(plan)) {
                     break;
                 }
             }
         }
     }
+}
 
+impl Shrinker<'_, Plan> {
     /// The last ones first: the others keep their numbers.
     fn leave_processes_out(&mut self) {
         while self.best.agents.len() > 1 {

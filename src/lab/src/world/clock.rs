@@ -11,7 +11,7 @@ const MILLION: i128 = 1_000_000;
 
 /// A process's clock, as a function of the world's time.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Clock {
+pub(crate) struct Clock {
     /// Since then it goes as it goes now.
     since: Time,
     /// What it showed then.

@@ -5,7 +5,7 @@
 
 mod agents;
 mod checkpoints;
-mod clock;
+pub(crate) mod clock;
 mod convert;
 mod defect;
 mod deposed;
@@ -18,9 +18,9 @@ mod faults;
 mod light;
 mod master;
 mod model;
-mod network;
+pub(crate) mod network;
 mod note;
-mod queue;
+pub(crate) mod queue;
 mod recording;
 mod schedulers;
 mod view;

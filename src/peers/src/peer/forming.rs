@@ -9,6 +9,7 @@ use base::Time;
 
 use super::{Note, Peer, Phase, Settings, Standing};
 use crate::entry::State;
+use crate::link::Numbers;
 use crate::members::{Cluster, Configuration};
 use crate::message::{Body, Hello, Welcome};
 
@@ -51,13 +52,18 @@ impl Peer {
     }
 
     /// A master shows itself.
-    pub(super) fn greeted(&mut self, (from, is_known): (String, bool), hello: Hello, now: Time) {
+    pub(super) fn greeted(&mut self, (from, is_known, numbers): (String, bool, Numbers), hello: Hello, now: Time) {
         match &mut self.phase {
             Phase::Outside(forming) if hello.configuration.is_none() && self.settings.peers.contains(&from) => {
                 if self.settings.peers != hello.peers {
                     let (ours, theirs) = (self.settings.peers.join(","), hello.peers.join(","));
                     self.output.notes.push(Note::UnequalPeers { address: from, theirs, ours });
                     return;
+                }
+                // There is a group already, and its members may not reach this other master.
+                if let Some(others) = &forming.others {
+                    let answer = others.stranger();
+                    return self.send_as(None, from, answer);
                 }
                 forming.disks.insert(from, (hello.disk, hello.brings_registry));
                 self.form(now);
@@ -68,12 +74,18 @@ impl Peer {
                         if hello.configuration.is_some_and(|number| number >= member.configuration.number) {
                             return;
                         }
+                        // It does not know the group yet, so this is the first that is heard of its process. What is
+                        // sent must not be for a former one at its address, which had another disk.
+                        self.links.meet(&from, numbers);
                         let configuration = member.configuration.clone();
                         let (state, decided) = member.decided();
                         (self.cluster, Body::Welcome(Box::new(Welcome { configuration, decided, state })))
                     }
                     _ => {
-                        member.met(&from, hello.disk, now);
+                        // One that was removed keeps its disk until it ends, and cannot be added with it.
+                        if hello.configuration.is_none() {
+                            member.met(&from, hello.disk, now);
+                        }
                         if member.configuration.at(&from).is_some() {
                             self.output.notes.push(Note::Stranger(from.clone()));
                         }
@@ -151,9 +163,9 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::journal::Stored;
     use crate::log::Log;
     use crate::message::Envelope;
+    use crate::records::Stored;
 
     fn member() -> Peer {
         let peers = ["a:1", "b:1", "c:1"].map(str::to_owned);

@@ -18,9 +18,13 @@ use crate::members::{ChangeError, Configuration};
 use crate::message::Body;
 
 /// Entries after which the log is compacted.
-const ENTRIES_MAX: usize = 4096;
+pub(super) const ENTRIES_MAX: usize = 4096;
 /// Bytes of values after which the log is compacted.
 const BYTES_MAX: usize = 16 << 20;
+
+/// A member that has asked for the log does not ask again for so many questions of the leader, half a lease: an answer
+/// that is still on its way would not count any more.
+const PATIENCE: u32 = 5;
 
 /// Rounds that a leader skips at a time.
 const OUTBID_MAX: usize = 100;
@@ -37,6 +41,8 @@ pub(super) struct Membership {
     applied: usize,
     /// Bytes of values that were applied since the log was compacted.
     bytes: usize,
+    /// Entries after which the log is compacted.
+    pub(super) entries_max: usize,
     pub(super) leases: Leases,
     /// Writes of this process that are not decided, with their numbers.
     pending: VecDeque<(u64, Vec<Change>)>,
@@ -51,6 +57,8 @@ pub(super) struct Membership {
     answered: BTreeMap<Number, u64>,
     /// How far the leader's log was at its last question.
     seen: Option<(usize, usize)>,
+    /// Questions until this member may ask for the log again: the answer takes its time.
+    patience: u32,
     /// This process gives the lead up, and does not ask for it again.
     pub(super) resigned: bool,
     /// Masters that asked to join, with their disks.
@@ -101,6 +109,7 @@ impl Membership {
             state,
             applied,
             bytes: 0,
+            entries_max: ENTRIES_MAX,
             leases,
             pending: VecDeque::new(),
             next_write: 1,
@@ -109,6 +118,7 @@ impl Membership {
             promises: 0,
             answered: BTreeMap::new(),
             seen: None,
+            patience: 0,
             resigned: false,
             strangers: BTreeMap::new(),
             outgoing: Vec::new(),
@@ -267,7 +277,7 @@ impl Membership {
         Received::Handled
     }
 
-    fn log_message(&mut self, sender: Number, promise: u64, message: Message<LogEntry>, now: Time) {
+    fn log_message(&mut self, sender: Number, promise: u64, mut message: Message<LogEntry>, now: Time) {
         if message.get_sender() != sender || message.get_receiver() != self.own() {
             return;
         }
@@ -308,7 +318,26 @@ impl Membership {
             }) => return,
             _ => {}
         }
+        self.correct(&mut message);
         self.paxos.handle_incoming(message);
+    }
+
+    /// The library (0.2.4) counts the entry that ends a configuration as accepted, and says where a log goes on by that
+    /// number (`send_accsync`). A member that had accepted that entry and asks for the log again would count it twice,
+    /// and never see the configuration end. What a member has is known here: no log goes on after that.
+    fn correct(&self, message: &mut Message<LogEntry>) {
+        let Message::SequencePaxos(PaxosMessage { msg, .. }) = message else { return };
+        let sync = match msg {
+            PaxosMsg::AcceptSync(accept) => &mut accept.log_sync,
+            PaxosMsg::Promise(promised) => match &mut promised.log_sync {
+                Some(sync) => sync,
+                None => return,
+            },
+            _ => return,
+        };
+        if sync.stopsign.is_some() && sync.decided_snapshot.is_none() {
+            sync.sync_idx = sync.sync_idx.min(self.log.end());
+        }
     }
 
     /// The leader has its lease, and a member has promised itself a later round, in which it does not follow any more:
@@ -334,10 +363,12 @@ impl Membership {
     /// behind where the leader was at the question before asks for what is missing.
     fn compare(&mut self, leaders: (usize, usize), leader: Number) {
         let own = self.indices();
+        self.patience = self.patience.saturating_sub(1);
         if let Some(before) = self.seen.replace(leaders)
+            && self.patience == 0
             && (own.0 < before.0 || own.1 < before.1)
         {
-            self.seen = None;
+            (self.seen, self.patience) = (None, PATIENCE);
             self.paxos.reconnected(leader);
         }
     }
@@ -359,7 +390,7 @@ impl Membership {
             self.lead(round, now);
         }
         let next = self.apply();
-        if self.log.len() > ENTRIES_MAX || self.bytes > BYTES_MAX {
+        if self.log.len() > self.entries_max || self.bytes > BYTES_MAX {
             // Nothing is decided that could not be compacted.
             if self.paxos.snapshot(None, true).is_ok() {
                 self.bytes = 0;
@@ -399,7 +430,7 @@ impl Membership {
 
     /// Applies decided entries. Returns the next configuration, if one is decided.
     fn apply(&mut self) -> Option<Configuration> {
-        while let Some(entries) = self.paxos.read_decided_suffix(self.applied) {
+        while let Some(entries) = self.paxos.read_decided_suffix(self.applied).filter(|entries| !entries.is_empty()) {
             for entry in entries {
                 match entry {
                     Read::Decided(entry) => {

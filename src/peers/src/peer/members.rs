@@ -6,7 +6,7 @@ use base::Time;
 
 use super::Leader;
 use super::member::Membership;
-use crate::members::ChangeError;
+use crate::members::{ChangeError, Configuration};
 use crate::message::Body;
 
 /// A master that has been silent for longer does not ask to join any more.
@@ -17,14 +17,21 @@ const STRANGERS_MAX: usize = 16;
 impl Membership {
     /// A master that is no member has shown itself.
     pub(super) fn met(&mut self, address: &str, disk: u64, now: Time) {
-        self.strangers.retain(|_, (_, met)| now.since(*met) < SILENCE_MAX);
+        let silence = self.silence();
+        self.strangers.retain(|_, (_, met)| now.since(*met) < silence);
         if self.strangers.len() < STRANGERS_MAX || self.strangers.contains_key(address) {
             self.strangers.insert(address.to_owned(), (disk, now));
         }
     }
 
+    /// A master that asks to join does so many times in the length of a lease. One that has been silent for longer may
+    /// have another disk by now, and would be a member that never comes.
+    fn silence(&self) -> Duration {
+        self.leases.length().min(SILENCE_MAX)
+    }
+
     pub(super) fn joining(&self, now: Time) -> Vec<String> {
-        let asking = self.strangers.iter().filter(|(_, (_, met))| now.since(*met) < SILENCE_MAX);
+        let asking = self.strangers.iter().filter(|(_, (_, met))| now.since(*met) < self.silence());
         asking.map(|(address, _)| address.clone()).collect()
     }
 
@@ -37,13 +44,22 @@ impl Membership {
 
     pub(super) fn add(&mut self, address: &str, now: Time) -> Result<(), ChangeError> {
         self.check_leading(now)?;
-        let met = self.strangers.get(address).filter(|(_, met)| now.since(*met) < SILENCE_MAX).map(|(disk, _)| *disk);
+        let asks = |(_, met): &&(u64, Time)| now.since(*met) < self.silence();
+        let met = self.strangers.get(address).filter(asks).map(|(disk, _)| *disk);
         // A member is named as such, and not as one that is silent.
         let next = self.configuration.adding(address, met.unwrap_or_default())?;
         if met.is_none() {
             return Err(ChangeError::Silent(address.to_owned(), self.configuration.addresses()));
         }
-        self.reconfigure(&next)
+        self.begin(&next)
+    }
+
+    /// Changes the members, unless the change before has just been made.
+    fn begin(&mut self, next: &Configuration) -> Result<(), ChangeError> {
+        match self.leases.is_confirmed() {
+            true => self.reconfigure(next),
+            false => Err(ChangeError::UnderWay),
+        }
     }
 
     pub(super) fn remove(&mut self, address: &str, now: Time) -> Result<(), ChangeError> {
@@ -52,7 +68,7 @@ impl Membership {
         if self.configuration.at(address).is_some_and(|member| member.number == self.own()) {
             return Err(ChangeError::Leads(address.to_owned()));
         }
-        self.reconfigure(&next)
+        self.begin(&next)
     }
 
     pub(super) fn hand_over(&mut self, to: Option<&str>, now: Time) -> Result<(), ChangeError> {

@@ -14,11 +14,11 @@ use std::time::Duration;
 use base::Time;
 
 use crate::entry::{Change, Claim, Number, State};
-use crate::journal::Stored;
 use crate::link::Links;
 use crate::log::{Log, LogChange};
 use crate::members::{ChangeError, Cluster, Configuration};
 use crate::message::{Body, Envelope, Hello, MessageError, Secret};
+use crate::records::Stored;
 
 use forming::Forming;
 use member::Membership;
@@ -133,6 +133,8 @@ pub struct Peer {
     disk: u64,
     starts: u64,
     cluster: Option<Cluster>,
+    /// Entries after which the log is compacted.
+    entries_max: usize,
     links: Links,
     phase: Phase,
     output: Output,
@@ -154,15 +156,26 @@ impl Peer {
             None => Phase::Outside(Forming::default()),
             Some(configuration) => match configuration.with_disk(disk).map(|member| member.number) {
                 Some(own) => {
-                    // Promises of before may have been forgotten.
-                    let wait = if log.has_promised() { now + settings.lease } else { Time::EPOCH };
+                    // Promises of before may have been forgotten. They go with a member from one configuration to the
+                    // next one, whose log has none at first.
+                    let may_have_promised = log.has_promised() || configuration.number > 1;
+                    let wait = if may_have_promised { now + settings.lease } else { Time::EPOCH };
                     Phase::Inside(Box::new(Membership::new((&settings, starts), configuration, own, log, wait)))
                 }
                 None => Phase::Removed(configuration),
             },
         };
         let links = Links::new(disk, starts);
-        Peer { settings, disk, starts, cluster, links, phase, output: Output::default() }
+        let entries_max = member::ENTRIES_MAX;
+        Peer { settings, disk, starts, cluster, entries_max, links, phase, output: Output::default() }
+    }
+
+    /// Compacts the log after so many entries, instead of after some thousands: for runs that are short.
+    pub fn compact_after(&mut self, entries: usize) {
+        self.entries_max = entries;
+        if let Phase::Inside(member) = &mut self.phase {
+            member.entries_max = entries;
+        }
     }
 
     /// Time has passed: to be called every [`Settings::interval`].
@@ -201,7 +214,7 @@ impl Peer {
         let is_known = self.cluster.is_some() && self.cluster == envelope.cluster;
         let from = envelope.from;
         match (envelope.body, &mut self.phase) {
-            (Body::Hello(hello), _) => self.greeted((from, is_known), hello, now),
+            (Body::Hello(hello), _) => self.greeted((from, is_known, envelope.numbers), hello, now),
             // A member believes members only.
             (Body::Welcome(welcome), _) if is_known || self.cluster.is_none() => {
                 self.welcomed(envelope.cluster, *welcome, now);
@@ -388,6 +401,9 @@ impl Peer {
                 )))
             }
         };
+        if let Phase::Inside(member) = &mut self.phase {
+            member.entries_max = self.entries_max;
+        }
         self.output.anew = true;
         self.advance(now);
     }

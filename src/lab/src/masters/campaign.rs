@@ -1,0 +1,88 @@
+//! Runs many seeds of the campaign of masters, and looks closely at one.
+
+use std::time::Duration;
+
+use super::plan::Plan;
+use super::run::play;
+use super::world::Defect;
+use crate::faults::{Broken, Settings, Tally, play_seeds};
+
+/// What a campaign has seen.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Summary {
+    /// Seeds that were played.
+    pub seeds: u64,
+    /// Events that happened.
+    pub events: u64,
+    /// Reads and writes of clients.
+    pub operations: u64,
+    /// How often a master has begun to lead.
+    pub leaders: u64,
+    /// Faults that struck.
+    pub faults: u64,
+    /// Seconds of virtual time.
+    pub seconds: u64,
+    /// The longest time from the end of all faults to a leader, in milliseconds.
+    pub longest_election: u64,
+    /// The longest time of a change of the members without faults, in milliseconds.
+    pub longest_change: u64,
+    /// The seeds that broke a rule, and which rule; at most as many as were asked for.
+    pub broken: Vec<(u64, String)>,
+}
+
+impl Tally for Summary {
+    fn add(&mut self, other: Summary) {
+        self.seeds += other.seeds;
+        self.events += other.events;
+        self.operations += other.operations;
+        self.leaders += other.leaders;
+        self.faults += other.faults;
+        self.seconds += other.seconds;
+        self.longest_election = self.longest_election.max(other.longest_election);
+        self.longest_change = self.longest_change.max(other.longest_change);
+    }
+}
+
+/// Runs a campaign. `progress` is called after each seed, on any thread; returning `false` ends the campaign.
+pub fn campaign(settings: &Settings<Defect>, progress: &(dyn Fn() -> bool + Sync)) -> Summary {
+    let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    let (summary, broken) = play_seeds(settings, progress, &|seed| {
+        let plan = Plan::draw(seed).with_defect(settings.defect);
+        let played = play(&plan, false);
+        let seen = Summary {
+            seeds: 1,
+            events: played.events,
+            operations: played.operations,
+            leaders: played.leaders,
+            faults: plan.faults.len() as u64,
+            seconds: played.time.as_secs(),
+            longest_election: millis(played.election),
+            longest_change: millis(played.change),
+            broken: Vec::new(),
+        };
+        (seen, played.broken)
+    });
+    Summary { broken, ..summary }
+}
+
+/// A seed that breaks a rule, made small.
+#[derive(Debug)]
+pub struct Finding {
+    /// The rule that it breaks, and how the small plan breaks it.
+    pub broken: Broken,
+    /// The smaller plan.
+    pub plan: Plan,
+    /// How many faults the seed's own plan has.
+    pub faults: usize,
+    /// What happens in the smaller plan.
+    pub log: Vec<String>,
+}
+
+/// Looks closely at a seed: none if it breaks no rule.
+pub fn examine(seed: u64, defect: Option<Defect>) -> Option<Finding> {
+    let plan = Plan::draw(seed).with_defect(defect);
+    let rule = play(&plan, false).broken?.rule;
+    let small = plan.shrink(&mut |plan| play(plan, false).broken.is_some_and(|broken| broken.rule == rule));
+    let played = play(&small, true);
+    Some(Finding { broken: played.broken?, faults: plan.faults.len(), plan: small, log: played.log })
+}

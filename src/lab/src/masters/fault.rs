@@ -1,0 +1,267 @@
+//! The faults of a plan: their effect on a world of masters, and their lines in a log.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::world::{Act, PARTS, World};
+use crate::faults::rng::FaultRng;
+use crate::seeds::Seed;
+use crate::span::show_span;
+use crate::world::DiskError;
+
+/// A fault, and when it happens.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fault {
+    /// After the beginning.
+    pub at: Duration,
+    /// What happens.
+    pub kind: Kind,
+}
+
+/// Which master a fault is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// The one that leads then, or the first one.
+    Leader,
+    /// The one with that number.
+    Master(usize),
+}
+
+/// What can be made to happen.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(
+    missing_docs,
+    reason = "`away`: until the process is started again; `part`: of a write in progress so many parts are durable; \
+              `arrives`: what is sent meanwhile arrives late, and is not lost"
+)]
+pub enum Kind {
+    /// A process ends.
+    Crash { who: Target, part: u32, away: Duration },
+    /// A process ends in its next write.
+    Doom { who: Target, part: u32, away: Duration },
+    /// All processes end at once.
+    CrashAll { part: u32, away: Duration },
+    /// A process does nothing for a while.
+    Stop { who: Target, span: Duration },
+    /// The connections between two masters break.
+    Cut { one: usize, other: usize },
+    /// Nothing passes from one master to another one.
+    Part { from: usize, to: usize, span: Duration, arrives: bool },
+    /// Nothing passes between a master and all others.
+    Isolate { who: Target, span: Duration, arrives: bool },
+    /// Some messages are lost.
+    Lose { percent: u64, span: Duration },
+    /// All messages take longer.
+    SlowNetwork { by: Duration, span: Duration },
+    /// Writes take longer.
+    SlowDisk { who: Target, by: Duration, span: Duration },
+    /// A disk refuses writes.
+    RefuseWrites { who: Target, error: DiskError, part: u32, span: Duration },
+    /// A disk is replaced by an empty one.
+    ReplaceDisk { who: Target, away: Duration },
+    /// A clock goes too fast or too slow, in parts of a million.
+    Drift { who: Target, drift: i32 },
+    /// An operator does something.
+    Operate(Vec<Act>),
+    /// A disk is replaced by an empty one, and an operator replaces the member, with another master meanwhile.
+    Replace { at: usize, spare: usize, away: Duration },
+}
+
+/// The longest pauses of processes and networks.
+const PAUSE: Duration = Duration::from_secs(8);
+/// By how much clocks go wrong at most: leases permit a tenth between two of them.
+const DRIFT: u64 = 50_000;
+
+impl Fault {
+    /// The fault of this place in the tree of seeds, within `horizon`, in a group of so many founders and spares.
+    pub fn draw(seed: Seed, horizon: Duration, founders: usize, spares: usize) -> Fault {
+        let mut rng = FaultRng::new(seed);
+        let at = Duration::from_millis(rng.within(1000, horizon.as_millis() as u64));
+        let count = (founders + spares) as u64;
+        let mut master = || rng.below(count) as usize;
+        let (one, other, third) = (master(), master(), master());
+        let spare = founders + rng.below(spares as u64) as usize;
+        let who = if rng.chance(50) { Target::Leader } else { Target::Master(one) };
+        let (part, span) = (rng.below(u64::from(PARTS) + 1) as u32, rng.span(PAUSE));
+        // Some are back at once.
+        let away = if rng.chance(50) { rng.span(Duration::from_millis(300)) } else { span };
+        let arrives = rng.chance(40);
+        let kind = match rng.below(100) {
+            0..12 => Kind::Crash { who, part, away },
+            12..24 => Kind::Doom { who, part, away },
+            24..28 => Kind::CrashAll { part, away },
+            28..36 => Kind::Stop { who, span },
+            36..40 => Kind::Cut { one, other },
+            40..50 => Kind::Part { from: one, to: other, span, arrives },
+            50..58 => Kind::Isolate { who, span, arrives },
+            58..61 => Kind::Lose { percent: rng.within(1, 40), span },
+            61..64 => Kind::SlowNetwork { by: rng.span(Duration::from_millis(800)), span },
+            64..70 => Kind::SlowDisk { who, by: rng.span(Duration::from_millis(1500)), span },
+            70..75 => Kind::RefuseWrites { who, error: rng.pick(&ERRORS), part, span },
+            75..80 => Kind::ReplaceDisk { who, away },
+            80..84 => Kind::Drift { who, drift: rng.within(0, 2 * DRIFT) as i32 - DRIFT as i32 },
+            84..89 => Kind::Operate(vec![Act::HandOver(rng.chance(50).then_some(other))]),
+            89..92 => Kind::Operate(vec![Act::Add(spare)]),
+            92..95 => Kind::Operate(vec![Act::Add(spare), Act::Remove(third)]),
+            95..97 => Kind::Operate(vec![Act::Remove(one)]),
+            _ => Kind::Replace { at: one, spare, away },
+        };
+        Fault { at, kind }
+    }
+
+    /// Makes it happen.
+    pub fn strike(&self, world: &mut World) {
+        let all = 0..world.count();
+        match &self.kind {
+            Kind::Crash { who, part, away } => {
+                let at = who.find(world);
+                world.crash(at, *part, Some(*away));
+            }
+            Kind::Doom { who, part, away } => {
+                let at = who.find(world);
+                world.doom(at, *part, *away);
+            }
+            Kind::CrashAll { part, away } => all.for_each(|at| {
+                if world.standing(at).is_some() {
+                    world.crash(at, *part, Some(*away));
+                }
+            }),
+            Kind::Stop { who, span } => {
+                let at = who.find(world);
+                world.stop(at, *span);
+            }
+            Kind::Cut { one, other } => world.cut(*one, *other),
+            Kind::Part { from, to, span, arrives } => world.part(*from, *to, *span, *arrives),
+            Kind::Isolate { who, span, arrives } => {
+                let at = who.find(world);
+                all.filter(|other| *other != at).for_each(|other| {
+                    world.part(at, other, *span, *arrives);
+                    world.part(other, at, *span, *arrives);
+                });
+            }
+            Kind::Lose { percent, span } => world.lose(*percent, *span),
+            Kind::SlowNetwork { by, span } => world.slow_network(*by, *span),
+            Kind::SlowDisk { who, by, span } => {
+                let at = who.find(world);
+                world.slow_disk(at, *by, *span);
+            }
+            Kind::RefuseWrites { who, error, part, span } => {
+                let at = who.find(world);
+                world.refuse_writes(at, *error, *part, *span);
+            }
+            Kind::ReplaceDisk { who, away } => {
+                let at = who.find(world);
+                world.replace_disk(at, *away);
+            }
+            Kind::Drift { who, drift } => {
+                let at = who.find(world);
+                world.drift(at, *drift);
+            }
+            Kind::Operate(acts) => world.operate(acts),
+            Kind::Replace { at, spare, away } => {
+                world.replace_disk(*at, *away);
+                world.operate(&[Act::Add(*spare), Act::Remove(*at), Act::Add(*at)]);
+            }
+        }
+    }
+
+    /// Milder forms of it: shorter, if it has a length.
+    pub fn milder(&self) -> Vec<Fault> {
+        let mut kind = self.kind.clone();
+        let spans: Vec<&mut Duration> = match &mut kind {
+            Kind::Crash { away, .. }
+            | Kind::Doom { away, .. }
+            | Kind::CrashAll { away, .. }
+            | Kind::ReplaceDisk { away, .. }
+            | Kind::Replace { away, .. } => vec![away],
+            Kind::Stop { span, .. }
+            | Kind::Part { span, .. }
+            | Kind::Isolate { span, .. }
+            | Kind::Lose { span, .. }
+            | Kind::RefuseWrites { span, .. } => vec![span],
+            Kind::SlowNetwork { by, span } | Kind::SlowDisk { by, span, .. } => vec![by, span],
+            Kind::Cut { .. } | Kind::Drift { .. } | Kind::Operate(_) => Vec::new(),
+        };
+        let mut milder = false;
+        for span in spans {
+            milder |= *span > Duration::from_millis(1);
+            *span = Duration::from_millis(span.as_millis() as u64 / 2);
+        }
+        if milder { vec![Fault { at: self.at, kind }] } else { Vec::new() }
+    }
+}
+
+const ERRORS: [DiskError; 5] =
+    [DiskError::NoSpace, DiskError::Quota, DiskError::Descriptors, DiskError::ReadOnly, DiskError::Io];
+
+impl Target {
+    fn find(self, world: &mut World) -> usize {
+        match self {
+            Target::Leader => world.leader().unwrap_or_default(),
+            Target::Master(at) => at,
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Target::Leader => f.write_str("the leading master"),
+            Target::Master(at) => write!(f, "master {at}"),
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let way = |arrives: bool| if arrives { "arrives then" } else { "is lost" };
+        match self {
+            Kind::Crash { who, part, away } => {
+                let away = show_span(*away);
+                write!(f, "{who} crashes, back in {away}: part {part} of {PARTS} of a write in progress is durable")
+            }
+            Kind::Doom { who, part, away } => {
+                let away = show_span(*away);
+                write!(
+                    f,
+                    "{who} will crash in its next write, of which part {part} of {PARTS} is durable, back in {away}"
+                )
+            }
+            Kind::CrashAll { part, away } => {
+                let away = show_span(*away);
+                write!(f, "all masters crash, back in {away}: part {part} of {PARTS} of writes in progress is durable")
+            }
+            Kind::Stop { who, span } => write!(f, "{who} is stopped for {}", show_span(*span)),
+            Kind::Cut { one, other } => write!(f, "masters {one} and {other} lose their connections"),
+            Kind::Part { from, to, span, arrives } => {
+                let (span, way) = (show_span(*span), way(*arrives));
+                write!(f, "what master {from} sends to master {to} for {span} {way}")
+            }
+            Kind::Isolate { who, span, arrives } => {
+                let (span, way) = (show_span(*span), way(*arrives));
+                write!(f, "what {who} and the others send each other for {span} {way}")
+            }
+            Kind::Lose { percent, span } => write!(f, "{percent} % of the messages are lost for {}", show_span(*span)),
+            Kind::SlowNetwork { by, span } => {
+                write!(f, "messages take {} longer for {}", show_span(*by), show_span(*span))
+            }
+            Kind::SlowDisk { who, by, span } => {
+                write!(f, "writes of {who} take {} longer for {}", show_span(*by), show_span(*span))
+            }
+            Kind::RefuseWrites { who, error, part, span } => {
+                let span = show_span(*span);
+                write!(f, "the disk of {who} refuses writes with {error} for {span}, and keeps part {part} of {PARTS}")
+            }
+            Kind::ReplaceDisk { who, away } => write!(f, "{who} loses its disk, back in {}", show_span(*away)),
+            Kind::Drift { who, drift } => write!(f, "the clock of {who} goes too fast by {drift} millionths"),
+            Kind::Operate(acts) => {
+                let acts: Vec<String> = acts.iter().map(ToString::to_string).collect();
+                write!(f, "an operator {}", acts.join(", then "))
+            }
+            Kind::Replace { at, spare, away } => {
+                write!(f, "master {at} loses its disk, back in {}; an operator ", show_span(*away))?;
+                write!(f, "adds master {spare}, removes master {at}, and adds it again")
+            }
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! The masters' own group (`peers`) under faults: election, replicated log, leases and changes of the members.
+//!
+//! A seed determines a [`Plan`]: a group, its clients, and a list of faults with their times. [`play`] runs it and
+//! returns the first rule that was broken; [`examine`] finds a smaller plan that breaks the same rule, and [`campaign`]
+//! runs many seeds. `docs/lab-guide.md` lists the faults and the rules. What the masters do for agents and frameworks
+//! is not here: that is `faults`.
+
+mod campaign;
+mod fault;
+pub mod history;
+mod plan;
+mod run;
+mod world;
+
+pub use campaign::{Finding, Summary, campaign, examine};
+pub use fault::{Fault, Kind, Target};
+pub use plan::Plan;
+pub use run::{Played, play};
+pub use world::{Act, Defect, LEASE, Setup, World};
+
+/// What the lines of a log mean.
+pub const LEGEND: &str = "\
+seconds after the beginning, then who:
+  FAULT  what goes wrong from then on        master N  its process        operator  changes of the members
+  client N > what a client asks for          client <  the answer
+  writes have numbers (#N), which are also the values that they write";
+
+#[cfg(test)]
+mod tests;

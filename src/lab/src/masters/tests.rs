@@ -1,0 +1,99 @@
+//! Campaigns of masters break no rule for some seeds, are deterministic, and detect deliberate defects.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::*;
+use crate::faults::Settings;
+
+/// Seeds that are run by default. `cargo xtask test` runs many more with the release binary.
+const SEEDS: u64 = 40;
+/// In so many seeds a defect must show as what it is.
+const PLANS: u64 = 1500;
+
+/// The deliberate defects, and the rules that detect each.
+const DEFECTS: [(Defect, &[&str]); 7] = [
+    (Defect::AnswerBeforeCommit, &["linearizable", "is lost"]),
+    (Defect::EmptyDiskLetIn, &["linearizable", "is lost", "the same entries", "does not go back"]),
+    (Defect::ForgottenPromises, &["linearizable", "is lost", "the same entries", "a later one has led"]),
+    (Defect::IgnoredLease, &["a later one has led"]),
+    (Defect::ImpatientMembers, &["a later one has led"]),
+    (Defect::SendBeforeDurable, &["linearizable", "is lost", "the same entries", "a later one has led"]),
+    (Defect::StaleReads, &["linearizable"]),
+];
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+#[test]
+fn no_seed_breaks_a_rule() {
+    let (first, seeds) = (number("FAULTS_FROM").unwrap_or(1), number("FAULTS_SEEDS").unwrap_or(SEEDS));
+    let summary = campaign(&Settings { first, seeds, threads: 2, most: 20, defect: None }, &|| true);
+    println!("{summary:?}");
+    assert!(summary.broken.is_empty(), "{:#?}", summary.broken);
+    assert!(summary.leaders > summary.seeds && summary.operations > 20 * summary.seeds, "{summary:?}");
+}
+
+/// Lines that the logs of a few seeds must contain; otherwise the campaign does not reach far enough.
+const REACHED: [&str; 14] = [
+    "a crash in a write",
+    "the disk refuses with ENOSPC",
+    "it has lost the lead",
+    "its disk is lost",
+    "keeps its disk",
+    "it was removed from the group",
+    "done: adds master",
+    "done: removes master",
+    "handed over: begun",
+    "is no member of the group",
+    "is done or not",
+    "reads k0",
+    "deletes k1",
+    "in epoch 4",
+];
+
+#[test]
+fn seeds_reach_far_and_are_the_same_twice() {
+    let mut missing = REACHED.to_vec();
+    for seed in 1..=40 {
+        let played = play(&Plan::draw(seed), true);
+        missing.retain(|text| !played.log.iter().any(|line| line.contains(text)));
+        if seed % 8 == 0 {
+            let again = play(&Plan::draw(seed), false);
+            assert_eq!((played.digest, played.events), (again.digest, again.events));
+        }
+    }
+    assert!(missing.is_empty(), "no seed has {missing:?}");
+}
+
+#[test]
+fn defects_are_detected_by_the_rules_for_them() {
+    let (next, unnoticed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let work = || {
+        while let Some((defect, rules)) = DEFECTS.get(next.fetch_add(1, Ordering::Relaxed)).copied() {
+            let found = (1..=PLANS).find_map(|seed| {
+                let broken = play(&Plan::draw(seed).with_defect(Some(defect)), false).broken?;
+                rules.iter().any(|rule| broken.rule.contains(rule)).then_some((seed, broken.rule))
+            });
+            println!("{defect:?}: {found:?}");
+            if found.is_none() {
+                unnoticed.lock().unwrap().push(defect);
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(work);
+        scope.spawn(work);
+    });
+    let unnoticed = unnoticed.into_inner().unwrap();
+    assert!(unnoticed.is_empty(), "not detected by the rules for them: {unnoticed:?}");
+}
+
+#[test]
+fn a_plan_is_made_as_small_as_it_can_be() {
+    let seed = (1..).find(|seed| examine(*seed, Some(Defect::IgnoredLease)).is_some()).unwrap();
+    let found = examine(seed, Some(Defect::IgnoredLease)).unwrap();
+    assert!(found.plan.faults.len() <= found.faults && found.plan.faults.len() <= 3, "{:?}", found.plan);
+    assert!(found.log.last().is_some_and(|line| line.contains("BROKEN")), "{:?}", found.log.last());
+}

@@ -1,0 +1,163 @@
+//! Clients of the registry: each reads, writes and deletes keys one after the other, through any process that answers.
+
+use std::time::Duration;
+
+use base::Time;
+
+use super::defect::Defect;
+use super::host::Job;
+use super::{Event, World};
+use crate::faults::rng::FaultRng;
+use crate::masters::history::{Operate, Operation};
+
+/// The keys that clients share.
+const KEYS: u64 = 3;
+/// The longest time between two operations of a client.
+const THINKING: Duration = Duration::from_millis(400);
+/// How long a client waits for an answer.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// A client.
+#[derive(Debug)]
+pub(super) struct Client {
+    chance: FaultRng,
+    /// The operation for whose answer it waits.
+    waits_for: Option<usize>,
+}
+
+impl Client {
+    pub fn new(chance: FaultRng) -> Client {
+        Client { chance, waits_for: None }
+    }
+}
+
+/// The key that only this write sets, and that nothing deletes.
+pub(super) fn mark(operation: usize) -> String {
+    format!("w{operation}")
+}
+
+impl World {
+    /// A client does something, if it waits for nothing.
+    pub(super) fn client_acts(&mut self, client: usize) {
+        if self.at_rest || self.clients[client].waits_for.is_some() {
+            return;
+        }
+        let chance = &mut self.clients[client].chance;
+        let key = format!("k{}", chance.below(KEYS));
+        let (pick, anywhere, kind) = (chance.below(1 << 32), chance.chance(20), chance.below(10));
+        let answering: Vec<usize> = (0..self.hosts.len()).filter(|at| self.answers(*at)).collect();
+        let at = match answering.is_empty() || anywhere {
+            true => pick as usize % self.hosts.len(),
+            false => answering[pick as usize % answering.len()],
+        };
+        match kind {
+            0..5 => drop(self.ask_to_write(at, &key, false, Some(client))),
+            5 => drop(self.ask_to_write(at, &key, true, Some(client))),
+            _ => self.read(at, &key),
+        }
+        if self.clients[client].waits_for.is_none() {
+            self.client_thinks(client);
+        }
+    }
+
+    fn client_thinks(&mut self, client: usize) {
+        let time = self.clients[client].chance.span(THINKING);
+        self.after(time, Event::Client(client));
+    }
+
+    /// A client waits no more.
+    pub(super) fn client_gives_up(&mut self, client: usize, operation: usize) {
+        if self.clients[client].waits_for == Some(operation) {
+            self.log.line(self.now, || format!("client {client} <  no answer to #{operation}"));
+            self.clients[client].waits_for = None;
+            self.client_thinks(client);
+        }
+    }
+
+    /// Asks a master to write or delete a key. Returns the number of the operation, if the master takes it.
+    pub(super) fn ask_to_write(&mut self, at: usize, key: &str, deletes: bool, client: Option<usize>) -> Option<usize> {
+        if !self.answers(at) {
+            return None;
+        }
+        let operation = self.rules.history.len();
+        let value = (!deletes).then_some(operation as u64);
+        let called = self.next_step();
+        let kind = Operate::Write(value);
+        self.rules.history.push(Operation { key: key.to_owned(), kind, called, answered: None });
+        let bytes = value.map(|value| value.to_le_bytes().to_vec());
+        let changes = vec![(key.to_owned(), bytes), (mark(operation), Some(Vec::new()))];
+        if let Some(client) = client {
+            self.clients[client].waits_for = Some(operation);
+            self.after(PATIENCE, Event::GiveUp { client, operation });
+        }
+        self.log.line(self.now, || {
+            let what = if deletes { "deletes" } else { "writes" };
+            let who = client.map_or("end     ".to_owned(), |client| format!("client {client}"));
+            format!("{who} >  {what} {key} as #{operation} at master {at}")
+        });
+        self.push(at, Job::Write(changes, operation));
+        Some(operation)
+    }
+
+    /// Reads a key at a master, if it answers.
+    pub(super) fn read(&mut self, at: usize, key: &str) {
+        let answers = self.answers(at);
+        let process = self.hosts[at].process.as_ref();
+        let entries = match (answers, self.setup.defect) {
+            (true, _) => process.and_then(|process| process.view.as_ref()).map(|(_, entries)| entries),
+            (false, Some(Defect::StaleReads)) if self.is_running(at) => {
+                process.and_then(|process| process.peer.state()).map(|state| &state.entries)
+            }
+            _ => None,
+        };
+        let Some(entries) = entries else { return };
+        let bytes = entries.get(key).and_then(|bytes| bytes.first_chunk::<8>());
+        let value = bytes.map(|bytes| u64::from_le_bytes(*bytes));
+        let (called, answered) = (self.next_step(), Some(self.next_step()));
+        self.log.line(self.now, || {
+            let seen = value.map_or("nothing".to_owned(), |value| format!("what #{value} wrote"));
+            format!("a client <  reads {key} at master {at}: {seen}")
+        });
+        self.rules.history.push(Operation { key: key.to_owned(), kind: Operate::Read(value), called, answered });
+    }
+
+    /// A write is acknowledged.
+    pub(super) fn answered(&mut self, operation: usize) {
+        let step = self.next_step();
+        if self.rules.history[operation].answered.replace(step).is_none() {
+            self.log.line(self.now, || format!("a client <  #{operation} is done"));
+        }
+        self.rules.acknowledged.insert(operation as u64);
+        self.stop_waiting(operation);
+    }
+
+    /// It stays unknown what becomes of a write.
+    pub(super) fn left_open(&mut self, operation: usize) {
+        self.log.line(self.now, || format!("a client <  #{operation} is done or not"));
+        self.stop_waiting(operation);
+    }
+
+    fn stop_waiting(&mut self, operation: usize) {
+        if let Some(client) = self.clients.iter().position(|client| client.waits_for == Some(operation)) {
+            self.clients[client].waits_for = None;
+            self.client_thinks(client);
+        }
+    }
+
+    /// Whether the registry that a master knows has all acknowledged writes; the first one that it lacks.
+    pub(super) fn lost_write(&self, at: usize) -> Option<u64> {
+        let state = self.hosts[at].process.as_ref().and_then(|process| process.peer.state())?;
+        let lacks = |operation: &&u64| !state.entries.contains_key(&mark(**operation as usize));
+        self.rules.acknowledged.iter().find(lacks).copied()
+    }
+
+    fn next_step(&mut self) -> u64 {
+        self.steps += 1;
+        self.steps
+    }
+
+    /// When a client that waits has something to do at the latest: none waits longer.
+    pub(super) fn patience(&self) -> Time {
+        self.now + PATIENCE
+    }
+}

@@ -1,0 +1,146 @@
+//! The modelled disk of a member's journal: the bytes that are durable, and a write that is on its way there.
+//!
+//! `peers::Records` decides what is written, and `peers::Stored` reads it, as in the daemon. The disk of agents
+//! (`world/disk.rs`) is not used: it is a tree of checkpoints, and the agent goes on without it.
+
+use std::time::Duration;
+
+use base::Time;
+use peers::{RecordError, Stored, Write};
+
+use crate::world::DiskError;
+
+/// In so many parts a write can be torn.
+pub const PARTS: u32 = 8;
+
+/// The disk of a master's host.
+#[derive(Debug, Default)]
+pub(super) struct Disk {
+    /// What is in the journal's file; none if there is no file.
+    file: Option<Vec<u8>>,
+    /// What is not durable yet.
+    writing: Option<Write>,
+    /// Writes fail until then, after so many parts of them are in the file.
+    refusal: Option<(DiskError, u32, Time)>,
+    /// Writes take so much longer until then.
+    slow: (Duration, Time),
+}
+
+impl Disk {
+    /// The content for the next process, which is in the file when [`Disk::complete`] is called. An empty disk has the
+    /// number `number`.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn open(&mut self, number: u64) -> Result<Stored, RecordError> {
+        let stored = self.file.as_ref().map(|bytes| Stored::read(bytes)).transpose()?;
+        let mut stored = stored.map_or_else(|| Stored::new(number), |(stored, _)| stored);
+        stored.starts += 1;
+        Ok(stored)
+    }
+
+    /// What a process would find.
+    pub fn stored(&self) -> Option<Stored> {
+        self.file.as_ref().and_then(|bytes| Stored::read(bytes).ok()).map(|(stored, _)| stored)
+    }
+
+    /// Begins a write.
+    ///
+    /// # Errors
+    /// The disk refuses it; a part may be in the file.
+    pub fn begin(&mut self, write: Write, now: Time) -> Result<(), DiskError> {
+        self.writing = Some(write);
+        match self.refusal {
+            Some((error, part, until)) if now < until => {
+                self.tear(part.min(PARTS - 1));
+                Err(error)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The write has become durable.
+    pub fn complete(&mut self) {
+        self.tear(PARTS);
+    }
+
+    /// The process ends in the midst of a write, of which so many parts are durable. A new file is there or not.
+    pub fn tear(&mut self, part: u32) {
+        match self.writing.take() {
+            Some(Write::Append(bytes)) => {
+                let length = bytes.len() * part.min(PARTS) as usize / PARTS as usize;
+                self.file.get_or_insert_default().extend_from_slice(&bytes[..length]);
+            }
+            Some(Write::Anew(bytes)) if part >= PARTS / 2 => self.file = Some(bytes),
+            Some(Write::Anew(_)) | None => {}
+        }
+    }
+
+    /// Another disk, which is empty.
+    pub fn replace(&mut self) {
+        (self.file, self.writing) = (None, None);
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.file.is_none()
+    }
+
+    /// Refuses writes until then.
+    pub fn refuse(&mut self, error: DiskError, part: u32, until: Time) {
+        self.refusal = Some((error, part, until));
+    }
+
+    /// Takes so much longer for writes until then.
+    pub fn slow_down(&mut self, by: Duration, until: Time) {
+        self.slow = (by, until);
+    }
+
+    /// By how much a write takes longer.
+    pub fn delay(&self, now: Time) -> Duration {
+        if now < self.slow.1 { self.slow.0 } else { Duration::ZERO }
+    }
+
+    /// Works again as it should.
+    pub fn heal(&mut self) {
+        (self.refusal, self.slow) = (None, (Duration::ZERO, Time::EPOCH));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_is_durable_when_it_is_complete_and_may_be_torn_before() {
+        let mut disk = Disk::default();
+        let stored = disk.open(7).unwrap();
+        assert_eq!((stored.disk, stored.starts, disk.is_empty()), (7, 1, true));
+        disk.begin(Write::Anew(stored.file()), Time::EPOCH).unwrap();
+        assert!(disk.stored().is_none());
+        disk.complete();
+        assert_eq!(disk.stored(), Some(stored.clone()));
+        // A torn record is left out, and a file is replaced or not.
+        disk.begin(Write::Append(vec![9; 16]), Time::EPOCH).unwrap();
+        disk.tear(PARTS / 4);
+        assert_eq!(disk.stored(), Some(stored.clone()));
+        let next = disk.open(1).unwrap();
+        assert_eq!((next.disk, next.starts), (7, 2));
+        for (part, wanted) in [(1, &stored), (PARTS - 1, &next)] {
+            disk.begin(Write::Anew(next.file()), Time::EPOCH).unwrap();
+            disk.tear(part);
+            assert_eq!(disk.stored().as_ref(), Some(wanted));
+        }
+    }
+
+    #[test]
+    fn a_disk_that_refuses_takes_a_part_at_most() {
+        let mut disk = Disk::default();
+        let stored = disk.open(7).unwrap();
+        disk.begin(Write::Anew(stored.file()), Time::EPOCH).unwrap();
+        disk.complete();
+        disk.refuse(DiskError::NoSpace, PARTS, Time::from_secs(1));
+        assert_eq!(disk.begin(Write::Append(vec![9; 16]), Time::EPOCH), Err(DiskError::NoSpace));
+        assert_eq!(disk.stored(), Some(stored));
+        assert_eq!(disk.begin(Write::Append(vec![9; 16]), Time::from_secs(1)), Ok(()));
+    }
+}
