@@ -73,11 +73,12 @@ pub(crate) enum Body {
         promise: u64,
         message: Box<LogMessage<LogEntry>>,
     },
-    /// The leader asks for its lease, and shows how far its log is.
-    Ask { configuration: u32, round: u64, accepted: usize, decided: usize },
+    /// The leader shows how far its log is, and asks for its lease: not before it has applied the entries of earlier
+    /// rounds, when it has no `round` of questions.
+    Ask { configuration: u32, round: Option<u64>, accepted: usize, decided: usize },
     /// The lease is granted from when that was asked. `accepted` is the number of entries that the sender has accepted,
     /// and the round of the log in which it did.
-    Grant { configuration: u32, round: u64, accepted: (Ballot, usize) },
+    Grant { configuration: u32, round: Option<u64>, accepted: (Ballot, usize) },
     /// The leader gives its lease back. One member is to lead next.
     Release { successor: bool },
 }

@@ -219,15 +219,19 @@ impl Membership {
         self.ask(now);
     }
 
-    /// Asks the others for a lease.
+    /// Shows the others how far the log is, and asks them for a lease.
     fn ask(&mut self, now: Time) {
+        let led = self.led.as_ref().filter(|led| self.leading_round() == Some(led.round) && !self.resigned);
+        let Some(inherited) = led.map(|led| led.inherited) else { return };
         // Another master may have led since this one did: until the entries of earlier rounds are applied, it does not
         // know.
-        let knows_all = |led: &Led| self.leading_round() == Some(led.round) && self.applied >= led.inherited;
-        if !self.led.as_ref().is_some_and(knows_all) || self.resigned {
-            return;
-        }
-        let Some(round) = self.leases.ask(now) else { return };
+        let round = match self.applied >= inherited {
+            true => match self.leases.ask(now) {
+                Some(round) => Some(round),
+                None => return,
+            },
+            false => None,
+        };
         let configuration = self.configuration.number;
         let (accepted, decided) = self.indices();
         let own = self.own();
@@ -256,14 +260,16 @@ impl Membership {
         match body {
             Body::Log { promise, message, .. } => self.log_message(sender, promise, *message, now),
             Body::Ask { round, accepted, decided, .. }
-                if self.paxos.get_promise().pid == sender && self.leases.grant(sender, now) =>
+                if self.paxos.get_promise().pid == sender && (round.is_none() || self.leases.grant(sender, now)) =>
             {
                 let own = (self.log.accepted_round(), self.paxos.get_accepted_idx());
                 self.outgoing.push((from.to_owned(), Body::Grant { configuration, round, accepted: own }));
                 self.compare((accepted, decided), sender);
             }
             Body::Grant { round, accepted, .. } => {
-                self.leases.granted(sender, round, self.configuration.majority(), now);
+                if let Some(round) = round {
+                    self.leases.granted(sender, round, self.configuration.majority(), now);
+                }
                 self.accepted(sender, accepted);
             }
             Body::Release { successor } => {
