@@ -25,6 +25,8 @@ const QUESTIONS: u32 = 20;
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_millis(500));
 /// The share of a lease by which it ends earlier here than in etcd.
 const MARGIN: u32 = 10;
+/// The longest wait between two renewals: a leader whose key an operator has deleted ends soon.
+const RENEWAL_MAX: Duration = Duration::from_secs(10);
 /// The least time that a member gets to answer.
 const PATIENCE_MIN: Duration = Duration::from_millis(500);
 /// The first and the longest wait after a failure.
@@ -270,8 +272,11 @@ impl Candidate {
                     self.told.clear();
                     self.waits.reset();
                     let leader = Leader::of_info(&own.created.to_string(), self.info.as_bytes());
-                    tell(&self.sender, leader.map_or(Known::Nothing, |leader| Known::Leader(Leader { is_own: true, ..leader })));
-                    length / RENEWALS
+                    tell(
+                        &self.sender,
+                        leader.map_or(Known::Nothing, |leader| Known::Leader(Leader { is_own: true, ..leader })),
+                    );
+                    (length / RENEWALS).min(RENEWAL_MAX)
                 }
                 Ok(None) => return Lost::Gone,
                 Err(error) => {

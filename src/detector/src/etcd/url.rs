@@ -65,7 +65,9 @@ impl FromStr for EtcdUrl {
         if text.contains('@') {
             return refused("it has a user or a password: give these with --etcd_credential");
         }
-        let Some((scheme, _)) = scheme_of(text) else { return refused("it begins neither with http:// nor with https://") };
+        let Some((scheme, _)) = scheme_of(text) else {
+            return refused("it begins neither with http:// nor with https://");
+        };
         let items: Vec<&str> = text.split(',').collect();
         let mut servers = Vec::new();
         let mut prefix = "";
@@ -83,7 +85,10 @@ impl FromStr for EtcdUrl {
             }
             prefix = path.trim_end_matches('/');
             let Some(address) = address_of(server) else {
-                return Err(EtcdUrlError(format!("the address '{}' is not of the form host:port", server.escape_debug())));
+                return Err(EtcdUrlError(format!(
+                    "the address '{}' is not of the form host:port",
+                    server.escape_debug()
+                )));
             };
             let address = address.with_scheme(scheme);
             if servers.contains(&address) {
