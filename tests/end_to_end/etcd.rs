@@ -2,7 +2,11 @@
 //!
 //! Needs etcd; where it is missing the tests say so.
 
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::support::{Daemon, Directory, call, free_port, request, tepui, until, wait_for};
@@ -16,17 +20,23 @@ struct Etcd {
     port: u16,
     peer_port: u16,
     data: String,
+    /// The directory of its certificates, if it has TLS and requires certificates of clients.
+    certificates: Option<String>,
 }
 
 impl Etcd {
     /// None where it is not installed.
     fn start(directory: &Directory) -> Option<Etcd> {
+        Etcd::start_with(directory, None)
+    }
+
+    fn start_with(directory: &Directory, certificates: Option<String>) -> Option<Etcd> {
         if Command::new("etcd").arg("--version").output().is_err() {
             println!("not run: it needs etcd");
             return None;
         }
         let (port, peer_port) = (free_port(), free_port());
-        let mut etcd = Etcd { process: None, port, peer_port, data: directory.join("etcd") };
+        let mut etcd = Etcd { process: None, port, peer_port, data: directory.join("etcd"), certificates };
         etcd.resume();
         Some(etcd)
     }
@@ -34,7 +44,13 @@ impl Etcd {
     /// Runs on the data that there is.
     fn resume(&mut self) {
         let (url, peer_url) = (self.address(), format!("http://127.0.0.1:{}", self.peer_port));
-        let process = Command::new("etcd")
+        let mut command = Command::new("etcd");
+        if let Some(directory) = &self.certificates {
+            command.args(["--client-cert-auth", &format!("--trusted-ca-file={directory}/ca.pem")]);
+            command.arg(format!("--cert-file={directory}/127.0.0.1.pem"));
+            command.arg(format!("--key-file={directory}/127.0.0.1-key.pem"));
+        }
+        let process = command
             .args(["--data-dir", &self.data, "--log-level", "error", "--name", "e"])
             .args(["--listen-client-urls", &url, "--advertise-client-urls", &url])
             .args(["--listen-peer-urls", &peer_url, "--initial-advertise-peer-urls", &peer_url])
@@ -56,12 +72,19 @@ impl Etcd {
     }
 
     fn address(&self) -> String {
-        format!("http://127.0.0.1:{}", self.port)
+        let scheme = if self.certificates.is_some() { "https" } else { "http" };
+        format!("{scheme}://127.0.0.1:{}", self.port)
     }
 
     /// Whether the command of `etcdctl` succeeds, and what it prints.
     fn control(&self, words: &[&str]) -> (bool, String) {
-        let output = Command::new("etcdctl")
+        let mut command = Command::new("etcdctl");
+        if let Some(directory) = &self.certificates {
+            command.arg(format!("--cacert={directory}/ca.pem"));
+            command.arg(format!("--cert={directory}/client.pem"));
+            command.arg(format!("--key={directory}/client-key.pem"));
+        }
+        let output = command
             .env("ETCDCTL_API", "3")
             .args(["--endpoints", &self.address(), "--dial-timeout=1s", "--command-timeout=2s"])
             .args(words)
@@ -78,6 +101,47 @@ impl Etcd {
 impl Drop for Etcd {
     fn drop(&mut self) {
         self.stop();
+    }
+}
+
+/// Stands between masters and etcd. While `cuts` holds, it passes the next transaction on, and closes the connection
+/// instead of passing its answer back. It ends with the test's process.
+fn proxy(port: u16, cuts: Arc<AtomicBool>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            let Ok(server) = TcpStream::connect(("127.0.0.1", port)) else { continue };
+            let (mut answers, mut to_client) = (server.try_clone().unwrap(), client.try_clone().unwrap());
+            let is_cut = Arc::new(AtomicBool::new(false));
+            let (cuts, cut) = (cuts.clone(), is_cut.clone());
+            std::thread::spawn(move || {
+                pass(client, server, |bytes| {
+                    if bytes.starts_with(b"POST /v3/kv/txn") && cuts.swap(false, Ordering::SeqCst) {
+                        cut.store(true, Ordering::SeqCst);
+                    }
+                    true
+                });
+            });
+            std::thread::spawn(move || {
+                let closing = to_client.try_clone().unwrap();
+                pass(answers.try_clone().unwrap(), &mut to_client, |_| !is_cut.load(Ordering::SeqCst));
+                let _ = closing.shutdown(Shutdown::Both);
+                let _ = answers.flush();
+                let _ = answers.shutdown(Shutdown::Both);
+            });
+        }
+    });
+    address
+}
+
+/// Copies until one of both ends, or `goes_on` does not hold for what was read.
+fn pass(mut from: impl Read, mut to: impl Write, goes_on: impl Fn(&[u8]) -> bool) {
+    let mut bytes = [0; 64 << 10];
+    while let Ok(count) = from.read(&mut bytes) {
+        if count == 0 || !goes_on(&bytes[..count]) || to.write_all(&bytes[..count]).is_err() {
+            return;
+        }
     }
 }
 
@@ -370,6 +434,31 @@ fn a_leader_whose_key_is_deleted_writes_nothing_any_more() {
 }
 
 #[test]
+fn a_write_whose_answer_is_lost_is_made_once() {
+    let directory = Directory::new("etcd-lost");
+    let Some(etcd) = Etcd::start(&directory) else { return };
+    let cuts = Arc::new(AtomicBool::new(false));
+    let mut group = Group::prepared(directory, &etcd, 1);
+    group.etcd = proxy(etcd.port, cuts.clone());
+    group.start(0, &["--etcd_lease_timeout=1mins"]);
+    group.leader();
+    // How often the owner's key was changed.
+    let writes = || {
+        let (_, text) = etcd.control(&["get", "/tepui/owner", "--write-out=json"]);
+        let found: serde_json::Value = serde_json::from_str(&text).unwrap();
+        found["kvs"][0]["version"].as_u64().unwrap()
+    };
+    group.set_weight(0, "2");
+    let before = writes();
+    cuts.store(true, Ordering::SeqCst);
+    group.set_weight(0, "3");
+    assert!(!cuts.load(Ordering::SeqCst), "no answer was lost");
+    assert_eq!((writes(), group.weight(0)), (before + 1, Some(3.0)));
+    group.set_weight(0, "4");
+    assert_eq!((writes(), group.weight(0)), (before + 2, Some(4.0)));
+}
+
+#[test]
 fn users_and_passwords() {
     let directory = Directory::new("etcd-users");
     let Some(etcd) = Etcd::start(&directory) else { return };
@@ -398,6 +487,26 @@ fn users_and_passwords() {
     assert_eq!(group.leader(), 2);
     group.set_weight(2, "2");
     assert!(!group.log(2).contains("other"), "{}", group.log(2));
+}
+
+#[test]
+fn certificates() {
+    let directory = Directory::new("etcd-tls");
+    let place = directory.join("c");
+    let made = tepui().args(["tls", "init", &place, "--host=127.0.0.1", "--host=client"]).output().unwrap();
+    assert!(made.status.success(), "{made:?}");
+    let Some(etcd) = Etcd::start_with(&directory, Some(place.clone())) else { return };
+    let mut group = Group::prepared(directory, &etcd, 3);
+    let authority = format!("--etcd_ca_file={place}/ca.pem");
+    let own = [format!("--etcd_cert_file={place}/client.pem"), format!("--etcd_key_file={place}/client-key.pem")];
+    group.start(0, &[&authority, &own[0], &own[1]]);
+    assert_eq!(group.leader(), 0);
+    group.set_weight(0, "2");
+    group.start(1, &[&authority]);
+    until("a missing certificate is reported", || group.log(1).contains("etcd does not answer: "));
+    group.start(2, &[&own[0], &own[1]]);
+    until("an unknown authority is reported", || group.log(2).contains("UnknownIssuer"));
+    assert_eq!(group.leader(), 0);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use detector::etcd::{EtcdUrl, EtcdUrlError, Service};
-use wire::tls::{Role, Settings, Tls};
+use wire::tls::{Role, Settings, Tls, TlsError};
 
 use crate::flags::FlagError;
 use crate::flags::master::StateFlags;
@@ -91,8 +91,18 @@ fn tls(flags: &StateFlags) -> Result<Tls, FlagError> {
         verify_server_cert: Some(true),
         ..Settings::default()
     };
-    Tls::load(settings, Role::Client)
-        .map_err(|error| FlagError::Refused { name: NAME, why: format!("no TLS: {}", base::error_chain(&error)) })
+    // A client whose certificate cannot be read goes on without it, and etcd would only say that it has none.
+    for (name, path) in [("etcd_cert_file", &flags.etcd_cert_file), ("etcd_key_file", &flags.etcd_key_file)] {
+        if let Some(path) = path {
+            let opened = std::fs::File::open(path);
+            opened.map_err(|source| FlagError::File { name, path: path.display().to_string(), source })?;
+        }
+    }
+    let refused =
+        |error: &TlsError| FlagError::Refused { name: NAME, why: format!("no TLS: {}", base::error_chain(error)) };
+    let tls = Tls::load(settings, Role::Client).map_err(|error| refused(&error))?;
+    tls.check_client().map_err(|error| refused(&error))?;
+    Ok(tls)
 }
 
 #[cfg(test)]
