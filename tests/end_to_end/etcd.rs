@@ -177,7 +177,9 @@ impl Group {
 
     fn start(&mut self, index: usize, more: &[&str]) {
         let etcd = format!("--etcd={}", self.etcd);
-        self.start_with(index, &[&[etcd.as_str(), "--etcd_lease_timeout=2secs"], more].concat());
+        let short = ["--etcd_lease_timeout=2secs"];
+        let lease = if more.iter().any(|word| word.starts_with("--etcd_lease_timeout")) { &[][..] } else { &short };
+        self.start_with(index, &[&[etcd.as_str()], lease, more].concat());
     }
 
     fn start_with(&mut self, index: usize, more: &[&str]) {
@@ -273,7 +275,7 @@ fn an_agent_a_task_and_the_registry_outlive_a_killed_leader() {
     let (file, again) = (group.directory.join("go"), marker.clone());
     let words = format!("until [ -e {file} ]; do sleep 0.05; done; touch {again}");
     let mut execute = tepui();
-    execute.args(["execute", "--resources=cpus:1;mem:32", "--master", &group.list(), "--", "sh", "-c", &words]);
+    execute.args(["execute", "--resources=cpus:1;mem:32", "--master", &group.list()]).arg(format!("--command={words}"));
     let mut execute = execute.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let tasks = |group: &Group| group.command(&["tasks", "-o", "json"]).1;
     until("the task runs", || tasks(&group).contains("TASK_RUNNING"));
@@ -459,6 +461,25 @@ fn a_write_whose_answer_is_lost_is_made_once() {
 }
 
 #[test]
+fn more_changes_than_a_transaction_takes() {
+    let directory = Directory::new("etcd-many");
+    let Some(etcd) = Etcd::start(&directory) else { return };
+    let mut group = Group::start_all(directory, &etcd, 1);
+    group.leader();
+    // More than etcd takes at once, and more than are read at once.
+    let weights: Vec<_> =
+        (0..300).map(|number| serde_json::json!({ "role": format!("r{number}"), "weight": 2 })).collect();
+    let body = serde_json::Value::from(weights).to_string();
+    let answer = request(&group.address(0), "PUT", "/weights", &body).unwrap_or_default();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    group.end(0, "-KILL");
+    group.start(0, &[]);
+    group.leader();
+    let weights = call(&group.address(0), "GET", "/weights").unwrap();
+    assert_eq!(weights.as_array().map(Vec::len), Some(300));
+}
+
+#[test]
 fn users_and_passwords() {
     let directory = Directory::new("etcd-users");
     let Some(etcd) = Etcd::start(&directory) else { return };
@@ -533,11 +554,11 @@ fn a_registry_moves_to_etcd_and_back_as_a_file() {
     assert!(succeeded, "{said}");
     (0..2).for_each(|index| group.end(index, "-TERM"));
     // To another prefix, by way of a file.
-    let work_dir = format!("--work_dir={}", group.directory.join("m9"));
+    let work_dir = format!("--work_dir={}", group.directory.join("m1"));
     let (succeeded, said) = group.command(&["masters", "restore", &file, &work_dir]);
     assert!(succeeded && said.contains("etcd"), "{said}");
     let url = format!("--etcd={}/other", etcd.address());
-    group.start_with(1, &[&url, "--etcd_lease_timeout=2secs", &work_dir]);
+    group.start_with(1, &[&url, "--etcd_lease_timeout=2secs"]);
     let second = group.leader();
     assert_eq!(group.weight(second), Some(3.0));
     assert!(etcd.keys().contains("/other/registry/weight/r"), "{}", etcd.keys());
