@@ -82,7 +82,7 @@ flags! {
         peer_secret: Option<PathBuf>,
         /// After a leader is lost, the others wait so long before they elect another one; 100ms–60secs
         peer_timeout: Duration = "1secs",
-        /// Addresses of etcd and the prefix of keys, http[s]://host:port,host:port[/prefix], or the file that contains them
+        /// Addresses of etcd and a prefix, http[s]://host:port,host:port[/prefix], or the file that contains them
         etcd: Option<Address>,
         /// File with user:password for etcd
         etcd_credential: Option<PathBuf>,
