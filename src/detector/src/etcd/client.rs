@@ -19,6 +19,8 @@ const SHOWN_MAX: usize = 200;
 /// Codes of gRPC by which a member says that another one, or a later request, may do better: cancelled, deadline
 /// exceeded, aborted, unavailable.
 const TRANSIENT: [i64; 4] = [1, 4, 10, 14];
+/// Something is too large, or the store is full.
+const EXHAUSTED: i64 = 8;
 /// The token is not valid any more.
 const UNAUTHENTICATED: i64 = 16;
 
@@ -58,10 +60,15 @@ impl EtcdError {
     /// Whether another member, or the same one later, may answer.
     pub(super) fn is_transient(&self) -> bool {
         match self {
-            EtcdError::Silent(_) => true,
+            EtcdError::Silent(error) => !matches!(error, ClientError::TooLong(_)),
             EtcdError::Refused { code, .. } => TRANSIENT.contains(code) || *code == UNAUTHENTICATED,
             EtcdError::NoEtcd { .. } | EtcdError::Invalid(_) => false,
         }
+    }
+
+    /// Whether the answer is too large: for the gateway, for etcd, or for this client.
+    pub(super) fn is_too_large(&self) -> bool {
+        self.code() == Some(EXHAUSTED) || matches!(self, EtcdError::Silent(ClientError::TooLong(_)))
     }
 
     pub(super) fn code(&self) -> Option<i64> {

@@ -22,8 +22,6 @@ const CHANGES_MAX: usize = 100;
 const OVERHEAD: usize = 64;
 /// How many entries are asked for at once. The gateway of older versions refuses answers of more than 4 MiB.
 const PAGE: usize = 256;
-/// etcd, or its gateway, refuses what is too large.
-const EXHAUSTED: i64 = 8;
 /// How long a member may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The wait before a request is sent again.
@@ -119,7 +117,7 @@ impl EtcdEntries {
                     tokio::time::sleep(PAUSE).await;
                     continue;
                 }
-                Err(error) if error.code() == Some(EXHAUSTED) && page > 1 => {
+                Err(error) if error.is_too_large() && page > 1 => {
                     page /= 2;
                     continue;
                 }
