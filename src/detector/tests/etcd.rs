@@ -78,7 +78,7 @@ async fn entries_that_are_larger_together_than_an_answer() {
     let (_detector, _resignation, member) = etcd.leader().await;
     let mut entries = open(&etcd, &member).await.unwrap();
     let changes: Vec<Change> =
-        (0..8_u8).map(|number| (format!("slave/{number}"), Some(vec![number; 1_000_000]))).collect();
+        (0..10_u8).map(|number| (format!("slave/{number}"), Some(vec![number; 1_000_000]))).collect();
     entries.write(&changes, LIMIT).await.unwrap();
     let removed = [("slave/3".to_owned(), None), ("slave/3".to_owned(), Some(vec![1])), ("slave/4".to_owned(), None)];
     entries.write(&removed, LIMIT).await.unwrap();
@@ -86,8 +86,11 @@ async fn entries_that_are_larger_together_than_an_answer() {
     let sizes: Vec<_> = again.all().iter().map(|(key, value)| (key.as_str(), value.len())).collect();
     let large = |key| (key, 1_000_000);
     let expected = ["slave/0", "slave/1", "slave/2"].map(large).into_iter().chain([("slave/3", 1)]);
-    assert_eq!(sizes, expected.chain(["slave/5", "slave/6", "slave/7"].map(large)).collect::<Vec<_>>());
-    let error = entries.write(&[("slave/9".to_owned(), Some(vec![0; 2 << 20]))], LIMIT).await.unwrap_err();
+    assert_eq!(
+        sizes,
+        expected.chain(["slave/5", "slave/6", "slave/7", "slave/8", "slave/9"].map(large)).collect::<Vec<_>>()
+    );
+    let error = entries.write(&[("slave/x".to_owned(), Some(vec![0; 2 << 20]))], LIMIT).await.unwrap_err();
     assert!(matches!(error, EtcdEntriesError::TooLarge(_)), "{error}");
 }
 

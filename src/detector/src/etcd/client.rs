@@ -12,8 +12,8 @@ use wire::tls::Tls;
 use super::url::EtcdUrl;
 
 const JSON: &str = "application/json";
-/// Limit of an answer in bytes.
-const ANSWER_MAX: usize = 64 << 20;
+/// Limit of an answer in bytes. The largest entry fits in several times.
+const ANSWER_MAX: usize = 8 << 20;
 /// How much of an unexpected answer is reported, in characters.
 const SHOWN_MAX: usize = 200;
 /// Codes of gRPC by which a member says that another one, or a later request, may do better: cancelled, deadline

@@ -20,7 +20,7 @@ const WRITE_MAX: usize = 1 << 20;
 const CHANGES_MAX: usize = 100;
 /// What a change takes beside its content, about.
 const OVERHEAD: usize = 64;
-/// How many entries are asked for at once. The gateway of older versions refuses answers of more than 4 MiB.
+/// How many entries are asked for at once: fewer where the answer is too large.
 const PAGE: usize = 256;
 /// How long a member may take.
 const PATIENCE: Duration = Duration::from_secs(5);
