@@ -540,13 +540,14 @@ fn a_registry_moves_to_etcd_and_back_as_a_file() {
     group.leader();
     group.set_weight(0, "2");
     group.end(0, "-TERM");
-    (0..2).for_each(|index| group.start(index, &[]));
-    let first = group.leader();
-    if first == 0 {
-        assert!(group.log(0).contains("is in etcd from now on"), "{}", group.log(0));
-        assert_eq!(group.weight(0), Some(2.0));
-    }
-    group.set_weight(first, "3");
+    group.start(0, &[]);
+    group.leader();
+    assert!(group.log(0).contains("is in etcd from now on"), "{}", group.log(0));
+    assert!(group.directory.path().join("m0/registry.moved").exists());
+    assert_eq!(group.weight(0), Some(2.0));
+    group.start(1, &[]);
+    until("the second master follows", || group.follows(1, 0));
+    group.set_weight(0, "3");
     let (succeeded, said) = group.command(&["masters", "status"]);
     assert!(!succeeded && said.contains("--etcd"), "{said}");
     let file = group.directory.join("registry.json");
