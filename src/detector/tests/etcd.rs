@@ -1,6 +1,7 @@
 //! The leader's entries in a real etcd: what is larger than an answer, and writes of one that was replaced.
 //!
 //! Needs etcd; where it is missing the tests say so.
+#![expect(clippy::print_stdout, reason = "libtest shows it")]
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
