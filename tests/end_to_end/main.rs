@@ -23,6 +23,7 @@ mod disks;
 mod docker;
 mod docker_checks;
 mod documents;
+mod etcd;
 mod examples;
 mod executor_tokens;
 mod floods;

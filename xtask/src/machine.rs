@@ -48,6 +48,8 @@ const PACKAGES: &[Package] = &[
         why: "is what masters find each other by, in conformance cases; nothing starts it by itself",
         probe: &["test", "-e", "/usr/share/java/zookeeper.jar"],
     },
+    Package { name: "etcd-server", why: "is where masters elect their leader, too", probe: &["etcd", "--version"] },
+    Package { name: "etcd-client", why: "looks at the keys there", probe: &["etcdctl", "version"] },
     Package { name: "chromium", why: "shows the web page", probe: &["chromium", "--version"] },
     Package { name: "chromium-driver", why: "drives that browser", probe: &["chromedriver", "--version"] },
     Package { name: "busybox-static", why: "is the shell of container images", probe: &["/bin/busybox", "true"] },

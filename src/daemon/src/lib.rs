@@ -14,6 +14,7 @@ mod common;
 mod connections;
 mod credentials;
 mod driver;
+mod etcd;
 mod fault;
 mod files;
 mod firewall;

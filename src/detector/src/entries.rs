@@ -47,6 +47,9 @@ pub enum EntriesError {
     Late(Duration),
 }
 
+/// The key of an entry, and its new value, or none to delete it.
+pub type Change = (String, Option<Vec<u8>>);
+
 /// All entries. Only one process has them at a time.
 pub struct Entries {
     session: Session,
@@ -153,12 +156,12 @@ impl Entries {
     ///
     /// # Errors
     /// An error of ZooKeeper, or no answer within `limit`: then it is unknown what is changed.
-    pub async fn write(&mut self, changes: &[(String, Option<Vec<u8>>)], limit: Duration) -> Result<(), EntriesError> {
+    pub async fn write(&mut self, changes: &[Change], limit: Duration) -> Result<(), EntriesError> {
         let written = tokio::time::timeout(limit, self.write_all(changes)).await;
         written.map_err(|_| EntriesError::Late(limit))?
     }
 
-    async fn write_all(&mut self, mut changes: &[(String, Option<Vec<u8>>)]) -> Result<(), EntriesError> {
+    async fn write_all(&mut self, mut changes: &[Change]) -> Result<(), EntriesError> {
         while !changes.is_empty() {
             let (now, later) = changes.split_at(fitting(changes)?);
             self.write_some(now).await?;
@@ -168,7 +171,7 @@ impl Entries {
     }
 
     /// Makes changes that fit into one write: all, or none.
-    async fn write_some(&mut self, changes: &[(String, Option<Vec<u8>>)]) -> Result<(), EntriesError> {
+    async fn write_some(&mut self, changes: &[Change]) -> Result<(), EntriesError> {
         // Of several changes of one entry the last one counts.
         let changes: BTreeMap<&str, Option<&[u8]>> =
             changes.iter().map(|(key, value)| (key.as_str(), value.as_deref())).collect();
@@ -261,7 +264,7 @@ async fn commit(mut writer: MultiWriter<'_>) -> Result<(), MultiWriteError> {
 }
 
 /// How many of the changes, from the first on, fit into one write.
-fn fitting(changes: &[(String, Option<Vec<u8>>)]) -> Result<usize, EntriesError> {
+fn fitting(changes: &[Change]) -> Result<usize, EntriesError> {
     let mut bytes = 0;
     for (count, (key, value)) in changes.iter().enumerate() {
         bytes += 3 * key.len() + value.as_ref().map_or(0, Vec::len) + OVERHEAD;

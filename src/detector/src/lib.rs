@@ -1,15 +1,17 @@
 //! Finds the leading master: through ZooKeeper, as Mesos does (docs/mesos/zookeeper.md), where the member of a group
 //! with the smallest number leads (feature `zookeeper`), or by asking the masters of a list, each of which names the
-//! leader at `/redirect`.
+//! leader at `/redirect`. Masters may contend in etcd, too (feature `etcd`).
 //!
 //! A master is a candidate, and may keep entries beside the candidates; all other processes only watch. The crate does
-//! no I/O except sessions with ZooKeeper and requests to the masters of a list.
+//! no I/O except sessions with ZooKeeper, requests to etcd and to the masters of a list.
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "zookeeper")]
 mod candidate;
 #[cfg(feature = "zookeeper")]
 mod entries;
+#[cfg(feature = "etcd")]
+pub mod etcd;
 mod follower;
 mod known;
 #[cfg(feature = "zookeeper")]
@@ -27,7 +29,7 @@ mod url;
 mod watcher;
 
 #[cfg(feature = "zookeeper")]
-pub use entries::{Entries, EntriesError, key_of as entry_of_node, name_of as node_of_entry};
+pub use entries::{Change, Entries, EntriesError, key_of as entry_of_node, name_of as node_of_entry};
 pub use follower::{HOLD, Pace, Signs};
 pub use known::{Detector, Known, Leader};
 #[cfg(feature = "zookeeper")]

@@ -1,4 +1,4 @@
-//! `tepui masters`: the masters of a group without ZooKeeper (`--peers`), and the registry of any cluster as a file.
+//! `tepui masters`: the masters of a group of peers (`--peers`), and the registry of any cluster as a file.
 
 use std::process::ExitCode;
 

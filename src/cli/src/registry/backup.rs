@@ -1,5 +1,5 @@
 //! `tepui masters backup` and `tepui masters restore`: the registry of a cluster as a file, whichever place it has: a
-//! master's disk, a group of masters, or ZooKeeper.
+//! master's disk, a group of masters, ZooKeeper or etcd.
 //!
 //! A group or a master takes the file over at its start.
 
@@ -80,7 +80,7 @@ pub(crate) fn restore(args: &RestoreArgs) -> Result<ExitCode> {
     let file = import::create(&args.work_dir, &registry)?;
     let next = format!(
         "next: start this master with --work_dir={}, alone, with --peers and masters with empty work directories, or first of \
-         the masters of an unused path in ZooKeeper",
+         the masters of an unused path in ZooKeeper or an unused prefix in etcd",
         args.work_dir.display()
     );
     print(&format!("restored into '{}'\n\n{}\n\n{next}", file.display(), summary(&registry)))

@@ -1,5 +1,5 @@
 //! `tepui registry`: registries on disk, ours and those of Mesos masters. No master needs to run; those in ZooKeeper
-//! are not read.
+//! and in etcd are not read.
 
 pub(crate) mod backup;
 mod import;

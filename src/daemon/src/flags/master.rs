@@ -60,7 +60,7 @@ flags! {
     StateFlags {
         /// Required with replicated_log
         work_dir: Option<PathBuf>,
-        /// `replicated_log` (in the work directory, or in ZooKeeper with --zk) or `in_memory`
+        /// `replicated_log` (in the work directory, in ZooKeeper with --zk, in etcd with --etcd) or `in_memory`
         registry: String = "replicated_log",
         /// Accept the loss of this number, which a master that refuses to start has reported
         registry_accept_loss: Option<u64>,
@@ -82,6 +82,18 @@ flags! {
         peer_secret: Option<PathBuf>,
         /// After a leader is lost, the others wait so long before they elect another one; 100ms–60secs
         peer_timeout: Duration = "1secs",
+        /// Addresses of etcd and a prefix, http[s]://host:port,host:port[/prefix], or the file that contains them
+        etcd: Option<Address>,
+        /// File with user:password for etcd
+        etcd_credential: Option<PathBuf>,
+        /// Certificates of the authorities of https:// addresses in --etcd; default: the host's
+        etcd_ca_file: Option<PathBuf>,
+        /// Certificate of this master for etcd
+        etcd_cert_file: Option<PathBuf>,
+        /// Private key of etcd_cert_file
+        etcd_key_file: Option<PathBuf>,
+        /// Length of the leader's lease in etcd; 2secs–1hrs
+        etcd_lease_timeout: Duration = "10secs",
         /// Required with --zk and replicated_log
         quorum: Option<u64>,
         /// `zk://` URL, or the file that contains it

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use base::{Pid, lock};
+use detector::etcd::{Resignation, Service};
 use detector::{Detector, Known, LEADER_HEADER, Leader, Lease, MASTER_HEADER, Url};
 use protos::json::{Dialect, ToJson};
 use protos::mesos::MasterInfo;
@@ -15,28 +16,32 @@ use wire::Limits;
 use wire::http::{BodyRule, HeaderName, Request, Response, StatusCode};
 use wire::libprocess::{ConnectionId, Delivery, MessageSink, Network};
 
-use super::group_registry::Claim;
+use super::group_registry::{EtcdClaim, ZooKeeperClaim};
 use super::handler::Handler;
 use super::peers::{self, GroupFlags, Peers};
 use super::registry::{self, RegistryStore};
 use super::{Parts, Served};
 use crate::flags::FlagError;
 use crate::flags::master::StateFlags;
-use crate::random;
-use crate::zookeeper;
+use crate::{etcd, random, zookeeper};
 
 /// Where a master finds the others of its group.
 pub(super) enum Group {
     /// The URL, and the timeout of a session.
     ZooKeeper(Url, Duration),
     Peers(GroupFlags),
+    /// The length of a lease.
+    Etcd(Service, Duration),
 }
 
-/// Reads `--zk` and `--peers` and what belongs to them; none if there is one master only.
+/// Reads `--etcd`, `--zk` and `--peers` and what belongs to them; none if there is one master only.
 ///
 /// # Errors
 /// One of the flags is invalid, or `--quorum` is missing.
 pub(super) fn group(flags: &StateFlags) -> Result<Option<Group>, FlagError> {
+    if let Some((service, lease)) = etcd::service(flags)? {
+        return Ok(Some(Group::Etcd(service, lease)));
+    }
     if let Some(peers) = peers::flags(flags)? {
         return Ok(Some(Group::Peers(peers)));
     }
@@ -53,6 +58,27 @@ pub(super) fn group(flags: &StateFlags) -> Result<Option<Group>, FlagError> {
 pub(super) enum Election {
     ZooKeeper { detector: Detector, url: Url, session_timeout: Duration },
     Peers(Peers),
+    Etcd { detector: Detector, service: Service, resignation: Resignation },
+}
+
+/// Lets another master lead when this one ends.
+pub(super) enum Successor {
+    Peers(Peers),
+    Etcd(Resignation),
+}
+
+impl Successor {
+    /// Gives the lead up, if this master has it.
+    pub(super) async fn resign(&mut self) {
+        match self {
+            Successor::Peers(peers) => peers.resign().await,
+            Successor::Etcd(resignation) => {
+                if !resignation.resign().await {
+                    tracing::warn!("the lease in etcd is not ended: another master leads when it is over");
+                }
+            }
+        }
+    }
 }
 
 impl Election {
@@ -69,6 +95,12 @@ impl Election {
                 let detector = Detector::contend(url.clone(), session_timeout, seed, info);
                 Election::ZooKeeper { detector, url, session_timeout }
             }
+            Group::Etcd(service, lease) => {
+                let seed = u64::from_le_bytes(random::bytes());
+                tracing::info!("contending for the lead through etcd at {}", service.url);
+                let (detector, resignation) = Detector::contend_in_etcd(service.clone(), lease, seed, info);
+                Election::Etcd { detector, service, resignation }
+            }
             Group::Peers(flags) => {
                 let (connections, tls) = (parts.common.connections.clone(), parts.common.tls.clone());
                 let network = Network::with_connections(Limits::default(), connections, tls, |_| ());
@@ -83,27 +115,36 @@ impl Election {
     pub(super) fn peers(&self) -> Option<&Peers> {
         match self {
             Election::Peers(peers) => Some(peers),
+            Election::ZooKeeper { .. } | Election::Etcd { .. } => None,
+        }
+    }
+
+    /// What lets another master lead when this one ends. ZooKeeper needs none: the end of the session is enough.
+    pub(super) fn successor(&self) -> Option<Successor> {
+        match self {
+            Election::Peers(peers) => Some(Successor::Peers(peers.clone())),
+            Election::Etcd { resignation, .. } => Some(Successor::Etcd(resignation.clone())),
             Election::ZooKeeper { .. } => None,
         }
     }
 
     fn known(&self) -> Known {
         match self {
-            Election::ZooKeeper { detector, .. } => detector.known(),
+            Election::ZooKeeper { detector, .. } | Election::Etcd { detector, .. } => detector.known(),
             Election::Peers(peers) => peers.known(),
         }
     }
 
     async fn changed(&mut self) {
         match self {
-            Election::ZooKeeper { detector, .. } => detector.changed().await,
+            Election::ZooKeeper { detector, .. } | Election::Etcd { detector, .. } => detector.changed().await,
             Election::Peers(peers) => peers.changed().await,
         }
     }
 
     fn lease(&self) -> Arc<Lease> {
         match self {
-            Election::ZooKeeper { detector, .. } => detector.lease(),
+            Election::ZooKeeper { detector, .. } | Election::Etcd { detector, .. } => detector.lease(),
             Election::Peers(peers) => peers.lease(),
         }
     }
@@ -112,7 +153,11 @@ impl Election {
     fn registry(&self, member: String, owner: String) -> registry::Place {
         match self {
             Election::ZooKeeper { url, session_timeout, .. } => {
-                registry::Place::ZooKeeper(Claim { url: url.clone(), session_timeout: *session_timeout, member, owner })
+                let (url, session_timeout) = (url.clone(), *session_timeout);
+                registry::Place::ZooKeeper(ZooKeeperClaim { url, session_timeout, member, owner })
+            }
+            Election::Etcd { service, .. } => {
+                registry::Place::Etcd(EtcdClaim { service: service.clone(), member, owner })
             }
             Election::Peers(peers) => registry::Place::Peers(peers.clone()),
         }

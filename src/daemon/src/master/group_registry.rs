@@ -1,13 +1,15 @@
-//! A registry that all masters of a group share: its entries are in ZooKeeper, beside the candidates.
+//! A registry that all masters of a group share: its entries are in ZooKeeper or in etcd, beside the candidates.
 //!
 //! It has a thread of its own, because callers wait for their writes, and a session with ZooKeeper must be served
 //! meanwhile.
 
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::path::Path;
 use std::sync::mpsc as blocking;
 use std::time::Duration;
 
+use detector::etcd::{EtcdEntries, EtcdEntriesError, Service};
 use detector::{Entries, EntriesError, Url};
 use store::{FileRegistry, RegistryStore, StoreError};
 use tokio::sync::mpsc;
@@ -15,9 +17,7 @@ use tokio::sync::mpsc;
 use super::entries_registry::{Change, EntriesRegistry, Writer, elsewhere};
 use super::registry_file;
 
-const PLACE: &str = "ZooKeeper";
-
-/// How long to wait for ZooKeeper.
+/// How long to wait for the place.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     /// For all entries, at the start.
@@ -27,8 +27,38 @@ pub(super) struct Limits {
 }
 
 /// Who takes a registry over, and where.
+pub(super) trait Claim: Send + 'static {
+    /// The place, for people.
+    const PLACE: &'static str;
+    /// The entries there.
+    type Entries: Shared<Error = Self::Error> + 'static;
+    /// Why they cannot be read or written.
+    type Error: Error + Send + Sync + 'static;
+
+    /// Takes the entries over and reads them.
+    ///
+    /// # Errors
+    /// The place refuses, or does not answer within `limit`.
+    async fn open(self, limit: Duration) -> Result<Self::Entries, Self::Error>;
+}
+
+/// Entries that only the leading master can change.
+pub(super) trait Shared {
+    type Error;
+
+    /// What they were when they were opened.
+    fn all(&self) -> &BTreeMap<String, Vec<u8>>;
+
+    /// Changes them.
+    ///
+    /// # Errors
+    /// It is unknown whether the changes are made.
+    async fn write(&mut self, changes: &[Change], limit: Duration) -> Result<(), Self::Error>;
+}
+
+/// A claim of entries in ZooKeeper.
 #[derive(Debug)]
-pub(super) struct Claim {
+pub(super) struct ZooKeeperClaim {
     pub url: Url,
     pub session_timeout: Duration,
     /// The name of the leading master's node in the group.
@@ -37,25 +67,76 @@ pub(super) struct Claim {
     pub owner: String,
 }
 
-/// Writes entries to ZooKeeper.
-pub(super) struct ZooKeeperWriter(mpsc::UnboundedSender<Job>);
+impl Claim for ZooKeeperClaim {
+    const PLACE: &'static str = "ZooKeeper";
+    type Entries = Entries;
+    type Error = EntriesError;
 
-/// A registry in ZooKeeper.
-pub(super) type GroupRegistry = EntriesRegistry<ZooKeeperWriter>;
+    async fn open(self, limit: Duration) -> Result<Entries, EntriesError> {
+        Entries::open(&self.url, self.session_timeout, &self.member, &self.owner, limit).await
+    }
+}
 
-type Fetched = Result<BTreeMap<String, Vec<u8>>, EntriesError>;
+impl Shared for Entries {
+    type Error = EntriesError;
+
+    fn all(&self) -> &BTreeMap<String, Vec<u8>> {
+        Entries::all(self)
+    }
+
+    async fn write(&mut self, changes: &[Change], limit: Duration) -> Result<(), EntriesError> {
+        Entries::write(self, changes, limit).await
+    }
+}
+
+/// A claim of entries in etcd.
+#[derive(Debug)]
+pub(super) struct EtcdClaim {
+    pub service: Service,
+    /// The leading master's term.
+    pub member: String,
+    /// Its pid.
+    pub owner: String,
+}
+
+impl Claim for EtcdClaim {
+    const PLACE: &'static str = "etcd";
+    type Entries = EtcdEntries;
+    type Error = EtcdEntriesError;
+
+    async fn open(self, limit: Duration) -> Result<EtcdEntries, EtcdEntriesError> {
+        EtcdEntries::open(self.service, &self.member, &self.owner, limit).await
+    }
+}
+
+impl Shared for EtcdEntries {
+    type Error = EtcdEntriesError;
+
+    fn all(&self) -> &BTreeMap<String, Vec<u8>> {
+        EtcdEntries::all(self)
+    }
+
+    async fn write(&mut self, changes: &[Change], limit: Duration) -> Result<(), EtcdEntriesError> {
+        EtcdEntries::write(self, changes, limit).await
+    }
+}
+
+/// Has the thread write entries.
+pub(super) struct GroupWriter<C: Claim>(mpsc::UnboundedSender<Job<C::Error>>);
+
+type Fetched<E> = Result<BTreeMap<String, Vec<u8>>, E>;
 
 /// A write, and its caller.
-struct Job {
+struct Job<E> {
     changes: Vec<Change>,
-    done: blocking::SyncSender<Result<(), EntriesError>>,
+    done: blocking::SyncSender<Result<(), E>>,
 }
 
 /// Takes the group's registry over and reads it. Blocks.
 ///
 /// # Errors
-/// ZooKeeper refuses, or does not answer in time.
-pub(super) fn open(claim: Claim, limits: Limits) -> Result<GroupRegistry, StoreError> {
+/// The place refuses, or does not answer in time.
+pub(super) fn open<C: Claim>(claim: C, limits: Limits) -> Result<EntriesRegistry<GroupWriter<C>>, StoreError> {
     let (jobs, todo) = mpsc::unbounded_channel();
     let (fetched, seen) = blocking::sync_channel(1);
     let serve = move || {
@@ -65,16 +146,17 @@ pub(super) fn open(claim: Claim, limits: Limits) -> Result<GroupRegistry, StoreE
             Err(error) => tracing::warn!("the registry's reactor cannot be started: {error}"),
         }
     };
+    let failed = |error: Box<dyn Error + Send + Sync>| elsewhere::<GroupWriter<C>>(error);
     let thread = std::thread::Builder::new().name("registry".to_owned());
-    thread.spawn(serve).map_err(elsewhere::<ZooKeeperWriter>)?;
-    let entries = seen.recv().map_err(elsewhere::<ZooKeeperWriter>)?.map_err(elsewhere::<ZooKeeperWriter>)?;
-    Ok(EntriesRegistry::new(ZooKeeperWriter(jobs), entries))
+    thread.spawn(serve).map_err(|error| failed(error.into()))?;
+    let entries = seen.recv().map_err(|error| failed(error.into()))?.map_err(|error| failed(error.into()))?;
+    Ok(EntriesRegistry::new(GroupWriter(jobs), entries))
 }
 
-impl Writer for ZooKeeperWriter {
-    const PLACE: &'static str = PLACE;
+impl<C: Claim> Writer for GroupWriter<C> {
+    const PLACE: &'static str = C::PLACE;
 
-    fn write(&mut self, changes: Vec<Change>) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    fn write(&mut self, changes: Vec<Change>) -> Result<(), Box<dyn Error + Send + Sync>> {
         let (done, written) = blocking::sync_channel(1);
         self.0.send(Job { changes, done }).map_err(|_| blocking::RecvError)?;
         Ok(written.recv()??)
@@ -82,14 +164,13 @@ impl Writer for ZooKeeperWriter {
 }
 
 /// Writes until there are no callers any more.
-async fn serve(
-    claim: Claim,
+async fn serve<C: Claim>(
+    claim: C,
     limits: Limits,
-    mut todo: mpsc::UnboundedReceiver<Job>,
-    fetched: blocking::SyncSender<Fetched>,
+    mut todo: mpsc::UnboundedReceiver<Job<C::Error>>,
+    fetched: blocking::SyncSender<Fetched<C::Error>>,
 ) {
-    let Claim { url, session_timeout, member, owner } = claim;
-    let mut entries = match Entries::open(&url, session_timeout, &member, &owner, limits.fetch).await {
+    let mut entries = match claim.open(limits.fetch).await {
         Ok(entries) => entries,
         Err(error) => {
             // A missing caller needs no error.
@@ -109,7 +190,12 @@ async fn serve(
 ///
 /// # Errors
 /// One of them cannot be read or written.
-pub(super) fn adopt(group: &mut dyn RegistryStore, file: &Path, accepted: Option<u64>) -> anyhow::Result<()> {
+pub(super) fn adopt(
+    group: &mut dyn RegistryStore,
+    place: &str,
+    file: &Path,
+    accepted: Option<u64>,
+) -> anyhow::Result<()> {
     let kept = registry_file::kept(file);
     // Each leader writes its own entry before it does anything else.
     if group.load()?.master.is_some() || !FileRegistry::is_at(file) {
@@ -120,7 +206,7 @@ pub(super) fn adopt(group: &mut dyn RegistryStore, file: &Path, accepted: Option
         // Without the entry of a master the next leader starts again after an interruption.
         group.commit(&registry_file::left(file, accepted)?)?;
     }
-    registry_file::put_away(file, PLACE)
+    registry_file::put_away(file, place)
 }
 
 #[cfg(test)]
@@ -140,17 +226,17 @@ mod tests {
             mesos::internal::registry::Weight { info: mesos::WeightInfo { role: Some("r".into()), weight: 2.0 } };
         let left = Registry { master: Some(master), weights: vec![weights], ..Registry::default() };
         let mut group = MemoryRegistry::default();
-        adopt(&mut group, &path, None).unwrap();
+        adopt(&mut group, "ZooKeeper", &path, None).unwrap();
         assert_eq!(group.load().unwrap(), MemoryRegistry::default().load().unwrap(), "there is no file");
         FileRegistry::open(&path, None).unwrap().commit(&store::changes(&Registry::default(), &left)).unwrap();
 
         let mut used = MemoryRegistry::default();
         let own = Registry { master: left.master.clone(), ..Registry::default() };
         used.commit(&store::changes(&Registry::default(), &own)).unwrap();
-        adopt(&mut used, &path, None).unwrap();
+        adopt(&mut used, "ZooKeeper", &path, None).unwrap();
         assert!(used.load().unwrap().weights.is_empty() && path.exists(), "the group has a registry");
 
-        adopt(&mut group, &path, None).unwrap();
+        adopt(&mut group, "ZooKeeper", &path, None).unwrap();
         let adopted = group.load().unwrap();
         assert_eq!((adopted.weights, adopted.master), (left.weights, None));
         assert!(!FileRegistry::is_at(&path) && directory.path().join("registry.moved").exists());
@@ -165,10 +251,10 @@ mod tests {
         FileRegistry::open(&path, None).unwrap().commit(&[Update::weight(&weight)]).unwrap();
         std::fs::remove_file(&path).unwrap();
         let mut group = MemoryRegistry::default();
-        let error = adopt(&mut group, &path, None).unwrap_err();
+        let error = adopt(&mut group, "ZooKeeper", &path, None).unwrap_err();
         assert!(error.to_string().contains("start once with --registry_accept_loss=1"), "{error}");
         assert!(FileRegistry::is_at(&path));
-        adopt(&mut group, &path, Some(1)).unwrap();
+        adopt(&mut group, "ZooKeeper", &path, Some(1)).unwrap();
         assert!(!FileRegistry::is_at(&path));
     }
 
@@ -178,7 +264,7 @@ mod tests {
         let (path, moved) = (directory.path().join("registry.redb"), directory.path().join("registry.moved"));
         drop(FileRegistry::open(&path, None).unwrap());
         std::fs::rename(&path, &moved).unwrap();
-        adopt(&mut MemoryRegistry::default(), &path, None).unwrap();
+        adopt(&mut MemoryRegistry::default(), "ZooKeeper", &path, None).unwrap();
         assert!(!FileRegistry::is_at(&path));
         FileRegistry::open(&moved, None).unwrap();
     }

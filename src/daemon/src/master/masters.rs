@@ -10,7 +10,8 @@ use super::peers::{Peers, Wish, address_of};
 
 /// The handle of this master's member of the group.
 fn group(handler: &Handler) -> Result<&Peers, Box<Response>> {
-    let why = "This master has no group: it was started without --peers";
+    let why = "This master has no group of peers: it was started without --peers. With --etcd or --zk a master joins by \
+               being started and leaves by being ended, and GET /redirect of any of them names the leader";
     handler.peers.get().ok_or_else(|| Box::new(Response::text(StatusCode::CONFLICT, why)))
 }
 

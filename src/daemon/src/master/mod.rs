@@ -61,7 +61,7 @@ use crate::senders::Senders;
 use crate::streams::Streams;
 use crate::webui::Webui;
 use authentication::Authentication;
-use election::{Election, Standby, Switch};
+use election::{Election, Standby, Successor, Switch};
 use handler::Handler;
 use outputs::{Live, Shell};
 use peers::Peers;
@@ -78,7 +78,7 @@ pub struct RunningMaster {
     /// What leads, or waits until it may.
     core: JoinHandle<anyhow::Result<()>>,
     audit: Audit,
-    peers: Option<Peers>,
+    successor: Option<Successor>,
 }
 
 /// All that a master is made of, except for what it remembers.
@@ -148,16 +148,17 @@ pub async fn start(mut given: Flags, log_level: Arc<LogLevel>) -> anyhow::Result
     let standby = Arc::new(Standby::new(parts.pid.clone()));
     let served = parts.serve(registry, group.is_some().then(|| standby.clone()))?;
     let election = group.map(|group| Election::enter(group, &parts)).transpose()?;
+    let successor = election.as_ref().and_then(Election::successor);
     let peers = election.as_ref().and_then(Election::peers).cloned();
     // It is set once, here.
     peers.iter().for_each(|peers| drop(parts.peers.set(peers.clone())));
-    let switch = Arc::new(Switch::new(served.handler.clone(), peers.clone()));
+    let switch = Arc::new(Switch::new(served.handler.clone(), peers));
     let server = server.serve(switch.clone(), switch.clone());
     let core = match election {
         Some(election) => tokio::spawn(election::contend(parts, election, served, switch, standby)),
         None => tokio::spawn(served.run()),
     };
-    Ok(RunningMaster { address, server, core, audit, peers })
+    Ok(RunningMaster { address, server, core, audit, successor })
 }
 
 impl Parts {
@@ -293,8 +294,8 @@ impl RunningMaster {
                 Err(panic) => Err(anyhow::Error::new(panic).context("the master's core has failed")),
             },
         };
-        if let Some(peers) = self.peers.as_mut().filter(|_| result.is_ok()) {
-            peers.resign().await;
+        if let Some(successor) = self.successor.as_mut().filter(|_| result.is_ok()) {
+            successor.resign().await;
         }
         // The core ends before the streams do: it must not take that for the end of its frameworks.
         self.core.abort();

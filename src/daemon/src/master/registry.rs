@@ -14,7 +14,7 @@ use protos::mesos::maintenance::Schedule;
 use protos::mesos::quota::QuotaConfig;
 use store::{MemoryRegistry, StoreError, Update};
 
-use super::group_registry::{self, Claim, Limits, adopt};
+use super::group_registry::{self, Claim, EtcdClaim, Limits, ZooKeeperClaim, adopt};
 use super::peers::{self, Peers};
 use super::registry_file;
 use crate::clock::Stopwatch;
@@ -29,7 +29,8 @@ const LEAST_BYTES: usize = 64;
 
 /// Where the masters of a group keep their registry.
 pub(super) enum Place {
-    ZooKeeper(Claim),
+    ZooKeeper(ZooKeeperClaim),
+    Etcd(EtcdClaim),
     Peers(Peers),
 }
 
@@ -74,16 +75,8 @@ impl RegistryStore {
                     Place::Peers(peers) => {
                         Box::new(peers::open_registry(peers).context("the registry cannot be opened")?)
                     }
-                    Place::ZooKeeper(claim) => {
-                        let opened = group_registry::open(claim, limits);
-                        let mut group = opened.context("the registry cannot be opened")?;
-                        if let Some(work_dir) = work_dir {
-                            let path = registry_file::path(work_dir);
-                            adopt(&mut group, &path, flags.registry_accept_loss)
-                                .context("the registry cannot be taken over")?;
-                        }
-                        Box::new(group)
-                    }
+                    Place::ZooKeeper(claim) => open_group(claim, limits, flags)?,
+                    Place::Etcd(claim) => open_group(claim, limits, flags)?,
                 }
             }
             ("replicated_log", None) => {
@@ -230,6 +223,16 @@ impl RegistryStore {
             _ => {}
         }
     }
+}
+
+/// Opens the registry of a group, and brings that of this master into it if the group has none.
+fn open_group<C: Claim>(claim: C, limits: Limits, flags: &StateFlags) -> anyhow::Result<Box<dyn store::RegistryStore>> {
+    let mut group = group_registry::open(claim, limits).context("the registry cannot be opened")?;
+    if let Some(work_dir) = &flags.work_dir {
+        let path = registry_file::path(work_dir);
+        adopt(&mut group, C::PLACE, &path, flags.registry_accept_loss).context("the registry cannot be taken over")?;
+    }
+    Ok(Box::new(group))
 }
 
 /// Makes `known` have what is there now.

@@ -79,6 +79,14 @@ impl Tls {
         &self.0.settings
     }
 
+    /// Checks that this process can be a client that verifies servers, with the present files.
+    ///
+    /// # Errors
+    /// The authorities cannot be read, or the certificate does not fit its key.
+    pub fn check_client(&self) -> Result<(), Arc<TlsError>> {
+        self.client(true).map(drop)
+    }
+
     /// The configuration of servers, from the present files.
     pub(super) fn server(&self) -> Result<Arc<ServerConfig>, Arc<TlsError>> {
         let server = self.loaded().server.clone();

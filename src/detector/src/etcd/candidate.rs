@@ -1,0 +1,330 @@
+//! A master's candidacy: it follows the leader, becomes it when the leader's key is gone, and renews its lease.
+//!
+//! The leader counts its lease from before the renewal is sent, and ends before etcd lets another master lead. What it
+//! writes depends on its key, so it does no harm where the clocks' speeds differ by more than the margin.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::Backoff;
+use serde_json::{Value, json};
+use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
+
+use super::client::{Connection, EtcdError, Service};
+use super::message::{self, KeyValue, Outcome, Transaction};
+use crate::known::{Detector, Known, Leader, tell};
+use crate::lease::Lease;
+
+/// The key of the leader, below the prefix.
+pub(super) const LEADER: &str = "leader";
+/// How many times the leader renews its lease, and a follower asks for the leader, within the length of a lease.
+const RENEWALS: u32 = 10;
+const QUESTIONS: u32 = 20;
+/// The shortest and the longest wait between two questions of a follower.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_millis(500));
+/// The share of a lease by which it ends earlier here than in etcd.
+const MARGIN: u32 = 10;
+/// The longest wait between two renewals: a leader whose key an operator has deleted ends soon.
+const RENEWAL_MAX: Duration = Duration::from_secs(10);
+/// The least time that a member gets to answer.
+const PATIENCE_MIN: Duration = Duration::from_millis(500);
+/// The first and the longest wait after a failure.
+const WAITS: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(2));
+/// How long the end of a lease may take when this master ends.
+const RESIGNATION_LIMIT: Duration = Duration::from_millis(500);
+/// Codes of gRPC by which etcd says that a request will never be done: invalid argument, which a wrong password is,
+/// too; permission denied; failed precondition, such as a password where there is no authentication.
+const FINAL: [i64; 3] = [3, 7, 9];
+/// No such lease.
+const NOT_FOUND: i64 = 5;
+
+impl Detector {
+    /// Contends for the lead of a group in etcd. `length` is that of the lease, which etcd may extend. `info` is a
+    /// MasterInfo in JSON; `seed` decides which member is asked first. Needs a runtime.
+    pub fn contend_in_etcd(service: Service, length: Duration, seed: u64, info: String) -> (Detector, Resignation) {
+        let (sender, known) = watch::channel(Known::Nothing);
+        let (lease, resign) = (Arc::new(Lease::new()), Arc::<Notify>::default());
+        let members = u32::try_from(service.url.servers().len()).unwrap_or(u32::MAX);
+        let patience = (length / members.saturating_mul(2).max(2)).max(PATIENCE_MIN);
+        let connection = Connection::new(service.clone(), patience, seed);
+        let candidate = Candidate {
+            key: connection.key(LEADER),
+            connection,
+            service,
+            length,
+            info,
+            sender,
+            lease: lease.clone(),
+            resign: resign.clone(),
+            granted: None,
+            told: String::new(),
+            waits: Backoff::new(WAITS.0, WAITS.1, seed),
+        };
+        let task = tokio::spawn(candidate.run()).abort_handle();
+        let resignation = Resignation { ask: resign, known: known.clone() };
+        (Detector { known, lease, doubt: Arc::default(), trouble: Arc::default(), task }, resignation)
+    }
+}
+
+/// Ends the lease of a leader that ends, so that another master leads at once.
+#[derive(Clone, Debug)]
+pub struct Resignation {
+    ask: Arc<Notify>,
+    known: watch::Receiver<Known>,
+}
+
+impl Resignation {
+    /// Gives the lead up, if this master has it. Returns whether etcd knows it, or this master did not lead.
+    pub async fn resign(&mut self) -> bool {
+        let is_own = |known: &Known| known.leader().is_some_and(|leader| leader.is_own);
+        if !is_own(&self.known.borrow()) {
+            return true;
+        }
+        self.ask.notify_one();
+        let resigned = self.known.wait_for(|known| !is_own(known));
+        matches!(tokio::time::timeout(RESIGNATION_LIMIT, resigned).await, Ok(Ok(_)))
+    }
+}
+
+/// A lease that etcd has granted.
+#[derive(Clone, Copy, Debug)]
+struct Granted {
+    id: i64,
+    /// When it was asked for.
+    asked: Instant,
+}
+
+/// Why this master does not lead any more.
+enum Lost {
+    /// Its key or its lease is gone.
+    Gone,
+    /// The lease may be over.
+    Over,
+    /// It gives the lead up.
+    Resigned,
+}
+
+struct Candidate {
+    service: Service,
+    connection: Connection,
+    /// The leader's.
+    key: String,
+    length: Duration,
+    info: String,
+    sender: watch::Sender<Known>,
+    lease: Arc<Lease>,
+    resign: Arc<Notify>,
+    granted: Option<Granted>,
+    /// The last reported error.
+    told: String,
+    waits: Backoff,
+}
+
+impl Candidate {
+    async fn run(mut self) {
+        let pause = (self.length / QUESTIONS).clamp(PAUSES.0, PAUSES.1);
+        let mut answered = Instant::now();
+        loop {
+            match self.follow().await {
+                Ok(own) => {
+                    self.waits.reset();
+                    if let Some((own, granted)) = own {
+                        self.lead(&own, granted).await;
+                    }
+                    answered = Instant::now();
+                    tokio::time::sleep(pause).await;
+                }
+                Err(error) if error.code().is_some_and(|code| FINAL.contains(&code)) => {
+                    let why = format!("etcd at {} does not let this master in: {}", self.service.url, chain(&error));
+                    return tell(&self.sender, Known::Refused(why));
+                }
+                Err(error) => {
+                    if answered.elapsed() > self.length {
+                        tell(&self.sender, Known::Nothing);
+                    }
+                    self.once(format!(
+                        "etcd at {} does not say which master leads: {}; it is asked again",
+                        self.service.url,
+                        chain(&error)
+                    ));
+                    tokio::time::sleep(self.waits.next_wait()).await;
+                }
+            }
+        }
+    }
+
+    /// Tells which master leads. Returns the own key if it is this one.
+    async fn follow(&mut self) -> Result<Option<(KeyValue, Granted)>, EtcdError> {
+        const PATH: &str = "/v3/kv/range";
+        let answer = self.connection.ask(PATH, &message::get(&self.key)).await?;
+        let found = message::found(&answer).ok_or(EtcdError::Invalid(PATH))?.into_iter().next();
+        let leader = match found {
+            Some(leader) => leader,
+            None => match self.enter().await? {
+                Some(leader) => leader,
+                // It was there just now, and is gone again.
+                None => return Ok(None),
+            },
+        };
+        if let Some(granted) = self.granted.filter(|granted| granted.id == leader.lease) {
+            return Ok(Some((leader, granted)));
+        }
+        match Leader::of_info(&leader.created.to_string(), &leader.value).filter(|_| leader.lease != 0) {
+            Some(leader) => {
+                self.told.clear();
+                tell(&self.sender, Known::Leader(leader));
+            }
+            None => {
+                tell(&self.sender, Known::Nothing);
+                self.once(format!(
+                    "the key '{}' in etcd holds no MasterInfo with a lease, as masters write it: no master can lead until it \
+                     is deleted",
+                    self.key
+                ));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Tries to become the leader where there is none. Returns the key of the master that is it.
+    async fn enter(&mut self) -> Result<Option<KeyValue>, EtcdError> {
+        const PATH: &str = "/v3/kv/txn";
+        if self.sender.borrow().leader().is_some() {
+            tell(&self.sender, Known::Nobody);
+        }
+        let granted = self.grant().await?;
+        let transaction = Transaction::default()
+            .if_created(&self.key, 0)
+            .put(&self.key, self.info.as_bytes(), granted.id)
+            .or_get(&self.key);
+        let answer = self.connection.ask(PATH, &transaction.request()).await;
+        if answer.as_ref().is_err_and(|error| error.code() == Some(NOT_FOUND)) {
+            self.granted = None;
+        }
+        match Outcome::of(&answer?).ok_or(EtcdError::Invalid(PATH))? {
+            Outcome::Made(at) => Ok(Some(KeyValue {
+                key: self.key.clone().into(),
+                value: self.info.clone().into(),
+                created: at,
+                changed: at,
+                lease: granted.id,
+            })),
+            Outcome::Otherwise(found) => Ok(found.into_iter().next().flatten()),
+        }
+    }
+
+    /// A lease: the last one that was granted, if it is new.
+    async fn grant(&mut self) -> Result<Granted, EtcdError> {
+        const PATH: &str = "/v3/lease/grant";
+        if let Some(granted) = self.granted.filter(|granted| granted.asked.elapsed() < self.length / 2) {
+            return Ok(granted);
+        }
+        let asked = Instant::now();
+        let seconds = self.length.as_secs().max(1);
+        let answer = self.connection.ask(PATH, &json!({ "TTL": seconds.to_string() })).await?;
+        let id = message::number(&answer["ID"]).filter(|id| *id != 0).ok_or(EtcdError::Invalid(PATH))?;
+        let granted = Granted { id, asked };
+        self.granted = Some(granted);
+        Ok(granted)
+    }
+
+    /// Leads until it cannot be sure any more that it does.
+    async fn lead(&mut self, own: &KeyValue, granted: Granted) {
+        let lost = self.renew_all(own, granted).await;
+        self.lease.end_at(Instant::now().into_std());
+        self.granted = None;
+        if matches!(lost, Lost::Resigned) {
+            // Otherwise the lease ends by itself.
+            let revoked = self.connection.ask("/v3/lease/revoke", &json!({ "ID": granted.id.to_string() })).await;
+            if let Err(error) = revoked {
+                self.once(format!("the lease in etcd cannot be ended: {}", chain(&error)));
+            }
+        }
+        tell(&self.sender, Known::Nothing);
+        if matches!(lost, Lost::Resigned) {
+            // It must not enter again.
+            std::future::pending().await
+        }
+    }
+
+    async fn renew_all(&mut self, own: &KeyValue, granted: Granted) -> Lost {
+        let (lease, resign) = (self.lease.clone(), self.resign.clone());
+        let limit = granted.asked + self.length;
+        let mut leads = false;
+        loop {
+            let asked = Instant::now();
+            let over = async {
+                match leads {
+                    true => lease.over().await,
+                    false => tokio::time::sleep_until(limit).await,
+                }
+            };
+            let renewed = tokio::select! {
+                renewed = self.renew(own, granted.id) => renewed,
+                () = over => return Lost::Over,
+                () = resign.notified() => return Lost::Resigned,
+            };
+            let wait = match renewed {
+                Ok(Some(length)) => {
+                    lease.extend(asked, length - length / MARGIN);
+                    leads = true;
+                    self.told.clear();
+                    self.waits.reset();
+                    let leader = Leader::of_info(&own.created.to_string(), self.info.as_bytes());
+                    tell(
+                        &self.sender,
+                        leader.map_or(Known::Nothing, |leader| Known::Leader(Leader { is_own: true, ..leader })),
+                    );
+                    (length / RENEWALS).min(RENEWAL_MAX)
+                }
+                Ok(None) => return Lost::Gone,
+                Err(error) => {
+                    self.once(format!(
+                        "the lease in etcd at {} cannot be renewed: {}; it is tried again",
+                        self.service.url,
+                        chain(&error)
+                    ));
+                    self.waits.next_wait()
+                }
+            };
+            let over = async {
+                match leads {
+                    true => lease.over().await,
+                    false => tokio::time::sleep_until(limit).await,
+                }
+            };
+            tokio::select! {
+                () = tokio::time::sleep(wait) => {}
+                () = over => return Lost::Over,
+                () = resign.notified() => return Lost::Resigned,
+            }
+        }
+    }
+
+    /// Renews the lease. Returns its length; none if it is over, or the key is not this master's any more.
+    async fn renew(&mut self, own: &KeyValue, id: i64) -> Result<Option<Duration>, EtcdError> {
+        const PATHS: (&str, &str) = ("/v3/lease/keepalive", "/v3/kv/range");
+        let answer: Value = self.connection.ask(PATHS.0, &json!({ "ID": id.to_string() })).await?;
+        let seconds = message::number(&answer["result"]["TTL"]).ok_or(EtcdError::Invalid(PATHS.0))?;
+        let Some(seconds) = u64::try_from(seconds).ok().filter(|seconds| *seconds > 0) else { return Ok(None) };
+        // The key may have been deleted, and a member that does not know that another one leads etcd renews leases that
+        // are over: the answer to this question needs more than half of the members.
+        let answer = self.connection.ask(PATHS.1, &message::get(&self.key)).await?;
+        let found = message::found(&answer).ok_or(EtcdError::Invalid(PATHS.1))?;
+        let is_own = found.first().is_some_and(|found| found.created == own.created && found.lease == id);
+        Ok(is_own.then(|| Duration::from_secs(seconds)))
+    }
+
+    /// Reports a problem unless it was the last one reported.
+    fn once(&mut self, words: String) {
+        if self.told != words {
+            tracing::warn!("{words}");
+            self.told = words;
+        }
+    }
+}
+
+fn chain(error: &EtcdError) -> String {
+    base::error_chain(error)
+}

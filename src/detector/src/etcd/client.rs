@@ -1,0 +1,188 @@
+//! Requests to an etcd cluster: one member after the other is asked until one answers.
+//!
+//! It repeats nothing that may have been done: the callers know what can be repeated.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use wire::client::{Client, ClientError};
+use wire::http::StatusCode;
+use wire::tls::Tls;
+
+use super::url::EtcdUrl;
+
+const JSON: &str = "application/json";
+/// Limit of an answer in bytes. The largest entry fits in several times.
+const ANSWER_MAX: usize = 8 << 20;
+/// How much of an unexpected answer is reported, in characters.
+const SHOWN_MAX: usize = 200;
+/// Codes of gRPC by which a member says that another one, or a later request, may do better: cancelled, deadline
+/// exceeded, aborted, unavailable.
+const TRANSIENT: [i64; 4] = [1, 4, 10, 14];
+/// Something is too large, or the store is full.
+const EXHAUSTED: i64 = 8;
+/// The token is not valid any more.
+const UNAUTHENTICATED: i64 = 16;
+
+/// Why etcd does not do what it is asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum EtcdError {
+    /// A member cannot be reached, or has not answered in time.
+    #[error("etcd does not answer")]
+    Silent(#[from] ClientError),
+    /// A member refuses the request.
+    #[error("etcd refuses: {message}")]
+    Refused {
+        /// The code of gRPC.
+        code: i64,
+        /// What it says.
+        message: String,
+    },
+    /// No etcd, or one without the gateway.
+    #[error(
+        "{address} answers {path} with {answer}: it is no etcd from version 3.4 on, or was started with \
+         --enable-grpc-gateway=false"
+    )]
+    NoEtcd {
+        /// The member.
+        address: String,
+        /// What was asked for.
+        path: &'static str,
+        /// The status, and the beginning of the text.
+        answer: String,
+    },
+    /// The answer misses what it must have.
+    #[error("the answer of etcd to {0} is invalid")]
+    Invalid(&'static str),
+}
+
+impl EtcdError {
+    /// Whether another member, or the same one later, may answer.
+    pub(super) fn is_transient(&self) -> bool {
+        match self {
+            EtcdError::Silent(error) => !matches!(error, ClientError::TooLong(_)),
+            EtcdError::Refused { code, .. } => TRANSIENT.contains(code) || *code == UNAUTHENTICATED,
+            EtcdError::NoEtcd { .. } | EtcdError::Invalid(_) => false,
+        }
+    }
+
+    /// Whether the answer is too large: for the gateway, for etcd, or for this client.
+    pub(super) fn is_too_large(&self) -> bool {
+        self.code() == Some(EXHAUSTED) || matches!(self, EtcdError::Silent(ClientError::TooLong(_)))
+    }
+
+    pub(super) fn code(&self) -> Option<i64> {
+        match self {
+            EtcdError::Refused { code, .. } => Some(*code),
+            _ => None,
+        }
+    }
+}
+
+/// An etcd cluster, and how to reach it.
+#[derive(Clone)]
+pub struct Service {
+    /// Its members, and the prefix of keys.
+    pub url: EtcdUrl,
+    /// User and password.
+    pub credential: Option<(String, String)>,
+    /// For `https://`: the authority, and this process's certificate.
+    pub tls: Option<Tls>,
+}
+
+impl std::fmt::Debug for Service {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.url)
+    }
+}
+
+/// Asks the members of a cluster. It has a connection to one of them at a time.
+pub(super) struct Connection {
+    service: Service,
+    /// The member that is asked.
+    at: usize,
+    client: Option<Client>,
+    /// How long a member may take.
+    patience: Duration,
+}
+
+impl Connection {
+    /// Begins with a member that `seed` decides.
+    pub(super) fn new(service: Service, patience: Duration, seed: u64) -> Connection {
+        let at = usize::try_from(seed % service.url.servers().len().max(1) as u64).unwrap_or_default();
+        Connection { service, at, client: None, patience }
+    }
+
+    /// How many members are named.
+    pub(super) fn members(&self) -> usize {
+        self.service.url.servers().len()
+    }
+
+    /// A key of the group.
+    pub(super) fn key(&self, name: &str) -> String {
+        format!("{}/{name}", self.service.url.prefix())
+    }
+
+    /// Asks one member once. After an error the next request goes to the next one.
+    ///
+    /// # Errors
+    /// It does not answer, or refuses. What was asked for may have been done.
+    pub(super) async fn ask(&mut self, path: &'static str, request: &Value) -> Result<Value, EtcdError> {
+        let answer = self.ask_this(path, request).await;
+        if let Err(error) = &answer {
+            self.client = None;
+            // A member that does not know the token any more gives another one.
+            if error.is_transient() && error.code() != Some(UNAUTHENTICATED) {
+                self.at = (self.at + 1) % self.members().max(1);
+            }
+        }
+        answer
+    }
+
+    async fn ask_this(&mut self, path: &'static str, request: &Value) -> Result<Value, EtcdError> {
+        if self.client.is_none() {
+            self.client = Some(self.connect().await?);
+        }
+        match &mut self.client {
+            Some(client) => send(client, path, request).await,
+            None => Err(EtcdError::Invalid(path)),
+        }
+    }
+
+    /// A client of the current member, with a token if there are user and password.
+    async fn connect(&self) -> Result<Client, EtcdError> {
+        let servers = self.service.url.servers();
+        let address = servers.get(self.at).or(servers.first()).ok_or(EtcdError::Invalid("no request"))?;
+        let client = Client::at(address.clone()).with_timeout(self.patience).with_limit(ANSWER_MAX);
+        let mut client = match &self.service.tls {
+            Some(tls) => client.with_tls(tls.clone()),
+            None => client,
+        };
+        let Some((name, password)) = &self.service.credential else { return Ok(client) };
+        const PATH: &str = "/v3/auth/authenticate";
+        let answer = send(&mut client, PATH, &json!({ "name": name, "password": password })).await?;
+        let token = answer["token"].as_str().ok_or(EtcdError::Invalid(PATH))?.to_owned();
+        Ok(client.with_authorization(token))
+    }
+}
+
+async fn send(client: &mut Client, path: &'static str, request: &Value) -> Result<Value, EtcdError> {
+    let reply = client.post(path, JSON, JSON, &[], request.to_string().into()).await?;
+    let no_etcd = || {
+        let text: String = reply.text().trim().chars().take(SHOWN_MAX).collect();
+        let answer = format!("{} ('{}')", reply.status, text.escape_debug());
+        EtcdError::NoEtcd { address: client.address().to_string(), path, answer }
+    };
+    let answer: Value = serde_json::from_slice(&reply.body).map_err(|_| no_etcd())?;
+    // Errors of streams have a 200.
+    let error = answer.get("error").filter(|error| error.is_object()).unwrap_or(&answer);
+    let code = error.get("code").or(error.get("grpc_code")).and_then(Value::as_i64);
+    match (reply.status, code) {
+        (_, Some(code)) if code != 0 => {
+            let message = error["message"].as_str().or(error["error"].as_str()).unwrap_or_default();
+            Err(EtcdError::Refused { code, message: message.chars().take(SHOWN_MAX).collect() })
+        }
+        (StatusCode::OK, _) => Ok(answer),
+        _ => Err(no_etcd()),
+    }
+}
