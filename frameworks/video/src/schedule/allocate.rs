@@ -1,8 +1,8 @@
 //! Cores for queries: model-predictive, by the lag that an allocation would lead to at a horizon.
 //!
 //! The lag after `T` seconds with `a` cores in a configuration that needs `R` to keep up is `max(0, L + T (1 - a/R))`.
-//! Utility is therefore, for each configuration, a straight line in the cores up to the amount that just meets the
-//! lag goal; the best over all configurations is looked at through its concave hull, along which cores are given step by
+//! Utility is therefore, for each configuration, a straight line in the cores up to the amount that just meets the lag
+//! goal; the best over all configurations is looked at through its concave hull, along which cores are given step by
 //! step to the largest marginal utility. That is the paper's greedy heuristic without its fixed step. It is exact where
 //! all steps that are taken end at corners of hulls. The one that does not fit gets the remaining cores in part, or
 //! flatter steps that fit get them, whichever is worth more: between two corners a query has less than its hull, by at

@@ -106,7 +106,6 @@ impl Search {
         }
         let next = |at: usize| match self.answered[at].2 {
             Operate::Write(value) => Some(place.with(at, value)),
-            Operate::Read(value) if value == place.value => Some(place.with(at, value)),
             Operate::Read(value) => {
                 let used = place.used.get(&value).copied().unwrap_or_default();
                 let called = self.open.get(&value).and_then(|calls| calls.get(used))?;
@@ -115,7 +114,13 @@ impl Search {
                 (*called <= end).then_some(next)
             }
         };
-        left().take_while(|at| self.answered[*at].0 <= end).filter_map(next).collect()
+        let possible = || left().take_while(|at| self.answered[*at].0 <= end);
+        // A read of the present value takes no place from another operation: it is next, and nothing else is tried.
+        let free = possible().find(|at| self.answered[*at].2 == Operate::Read(place.value));
+        match free {
+            Some(at) => vec![place.with(at, place.value)],
+            None => possible().filter_map(next).collect(),
+        }
     }
 }
 

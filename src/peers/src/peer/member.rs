@@ -426,11 +426,11 @@ impl Membership {
             }
         } else if led.claimed != Some(epoch) {
             let entry = LogEntry::Lead { epoch: epoch + 1, claim: self.claim.clone() };
+            // In a configuration that ends, only ticks ask: this is called after each answer as well.
             if self.paxos.append(entry).is_ok() {
                 led.claimed = Some(epoch);
+                self.ask(now);
             }
-            // Not only at the next tick.
-            self.ask(now);
         }
     }
 
