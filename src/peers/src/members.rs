@@ -62,6 +62,9 @@ pub enum ChangeError {
     /// Each write waits for more than half of them.
     #[error("a group has at most {MEMBERS_MAX} members")]
     TooMany,
+    /// The named master does not answer, or is not yet in this configuration.
+    #[error("{0} does not answer this master: try again when it does")]
+    Unreachable(String),
     /// The leader hands over first.
     #[error("{0} leads: run 'tepui masters transfer' first")]
     Leads(String),

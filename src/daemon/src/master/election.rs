@@ -347,10 +347,15 @@ pub(super) async fn contend(
     let _ = switch.leading.set((served.handler.clone(), election.lease()));
     tokio::select! {
         ended = served.run() => ended,
-        () = deposed(&mut election) => match election.known() {
-            Known::Refused(why) => anyhow::bail!(why),
-            _ => anyhow::bail!(DEPOSED),
-        },
+        () = deposed(&mut election) => {
+            if let Election::Peers(peers) = &mut election {
+                peers.await_successor().await;
+            }
+            match election.known() {
+                Known::Refused(why) => anyhow::bail!(why),
+                _ => anyhow::bail!(DEPOSED),
+            }
+        }
     }
 }
 

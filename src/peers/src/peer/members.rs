@@ -74,13 +74,20 @@ impl Membership {
     pub(super) fn hand_over(&mut self, to: Option<&str>, now: Time) -> Result<(), ChangeError> {
         self.check_leading(now)?;
         let others = || self.configuration.members.iter().filter(|member| member.number != self.own());
+        let answering = self.leases.answering(now);
         let successor = match to {
-            Some(address) => others().find(|member| member.address == address).ok_or_else(|| {
-                let names = others().map(|member| member.address.as_str()).collect::<Vec<_>>().join(",");
-                ChangeError::Absent(address.to_owned(), names)
-            })?,
+            Some(address) => {
+                let named = others().find(|member| member.address == address).ok_or_else(|| {
+                    let names = others().map(|member| member.address.as_str()).collect::<Vec<_>>().join(",");
+                    ChangeError::Absent(address.to_owned(), names)
+                })?;
+                // In another configuration it could not be elected by the others.
+                if !answering.contains(&named.number) {
+                    return Err(ChangeError::Unreachable(address.to_owned()));
+                }
+                named
+            }
             None => {
-                let answering = self.leases.answering(now);
                 let best = others().find(|member| answering.contains(&member.number));
                 best.or_else(|| others().next()).ok_or(ChangeError::TooFew)?
             }

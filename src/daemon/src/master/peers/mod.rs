@@ -269,14 +269,20 @@ impl Peers {
             tracing::warn!("the lead cannot be handed over: {error}");
             return;
         }
+        if !self.await_successor().await {
+            tracing::warn!("no other master leads after {} ms", HAND_OVER_LIMIT.as_millis());
+        }
+    }
+
+    /// Waits until another master leads, or a moment has passed: a process that ends at once takes messages with it by
+    /// which the others would know that they may elect another leader. Returns whether another one leads.
+    pub(super) async fn await_successor(&mut self) -> bool {
         let followed = async {
             while self.known().leader().is_none_or(|leader| leader.is_own) {
                 self.changed().await;
             }
         };
-        if tokio::time::timeout(HAND_OVER_LIMIT, followed).await.is_err() {
-            tracing::warn!("no other master leads after {} ms", HAND_OVER_LIMIT.as_millis());
-        }
+        tokio::time::timeout(HAND_OVER_LIMIT, followed).await.is_ok()
     }
 }
 
