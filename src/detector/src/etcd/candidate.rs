@@ -252,17 +252,15 @@ impl Candidate {
         let (lease, resign) = (self.lease.clone(), self.resign.clone());
         let limit = granted.asked + self.length;
         let mut leads = false;
+        let over = async |leads| match leads {
+            true => lease.over().await,
+            false => tokio::time::sleep_until(limit).await,
+        };
         loop {
             let asked = Instant::now();
-            let over = async {
-                match leads {
-                    true => lease.over().await,
-                    false => tokio::time::sleep_until(limit).await,
-                }
-            };
             let renewed = tokio::select! {
                 renewed = self.renew(own, granted.id) => renewed,
-                () = over => return Lost::Over,
+                () = over(leads) => return Lost::Over,
                 () = resign.notified() => return Lost::Resigned,
             };
             let wait = match renewed {
@@ -288,15 +286,9 @@ impl Candidate {
                     self.waits.next_wait()
                 }
             };
-            let over = async {
-                match leads {
-                    true => lease.over().await,
-                    false => tokio::time::sleep_until(limit).await,
-                }
-            };
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
-                () = over => return Lost::Over,
+                () = over(leads) => return Lost::Over,
                 () = resign.notified() => return Lost::Resigned,
             }
         }

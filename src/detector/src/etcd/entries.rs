@@ -92,10 +92,8 @@ impl EtcdEntries {
     /// From here on earlier leaders' writes are visible, and no more of them are made.
     async fn take_over(&mut self) -> Result<(), EtcdEntriesError> {
         let (leader, owner) = (self.connection.key(LEADER), self.connection.key(OWNER));
-        let value = self.name.clone();
-        let transaction = || Transaction::default().if_created(&leader, self.term).put(&owner, value.as_bytes(), 0);
-        let request = transaction().request();
-        match self.outcome(&request).await? {
+        let transaction = Transaction::default().if_created(&leader, self.term).put(&owner, self.name.as_bytes(), 0);
+        match self.outcome(&transaction.request()).await? {
             Outcome::Made(revision) => self.revision = revision,
             Outcome::Otherwise(_) => return Err(EtcdEntriesError::NotLeading(leader)),
         }

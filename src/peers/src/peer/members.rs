@@ -30,9 +30,14 @@ impl Membership {
         self.leases.length().min(SILENCE_MAX)
     }
 
+    /// The disk of the master at an address, if it asks to join.
+    fn disk_of(&self, address: &str, now: Time) -> Option<u64> {
+        let known = self.strangers.get(address).filter(|(_, met)| now.since(*met) < self.silence());
+        known.map(|(disk, _)| *disk)
+    }
+
     pub(super) fn joining(&self, now: Time) -> Vec<String> {
-        let asking = self.strangers.iter().filter(|(_, (_, met))| now.since(*met) < self.silence());
-        asking.map(|(address, _)| address.clone()).collect()
+        self.strangers.keys().filter(|address| self.disk_of(address, now).is_some()).cloned().collect()
     }
 
     fn check_leading(&self, now: Time) -> Result<(), ChangeError> {
@@ -44,11 +49,10 @@ impl Membership {
 
     pub(super) fn add(&mut self, address: &str, now: Time) -> Result<(), ChangeError> {
         self.check_leading(now)?;
-        let asks = |(_, met): &&(u64, Time)| now.since(*met) < self.silence();
-        let met = self.strangers.get(address).filter(asks).map(|(disk, _)| *disk);
+        let disk = self.disk_of(address, now);
         // A member is named as such, and not as one that is silent.
-        let next = self.configuration.adding(address, met.unwrap_or_default())?;
-        if met.is_none() {
+        let next = self.configuration.adding(address, disk.unwrap_or_default())?;
+        if disk.is_none() {
             return Err(ChangeError::Silent(address.to_owned(), self.configuration.addresses()));
         }
         self.begin(&next)
