@@ -55,6 +55,10 @@ pub struct Config {
     pub authorizer: Authorizer,
     /// `--registration_backoff_factor`.
     pub registration_backoff_factor: Duration,
+    /// The longest random wait before the first registration with a master that was just detected. Mesos waits up to
+    /// the back-off factor, because ZooKeeper reports a new leader to all agents at once; zero where each agent detects
+    /// it at a time of its own.
+    pub first_registration_wait: Duration,
     /// `--credential`: with one the agent authenticates before it registers.
     pub credential: Option<Credential>,
     /// `--authentication_timeout_min`: the least time that an attempt to authenticate is given.
@@ -135,6 +139,7 @@ impl Config {
             ],
             authorizer: Authorizer::default(),
             registration_backoff_factor: Duration::from_secs(1),
+            first_registration_wait: Duration::from_secs(1),
             credential: None,
             authentication_timeout_min: Duration::from_secs(5),
             authentication_backoff_factor: Duration::from_secs(1),

@@ -41,9 +41,8 @@ impl Agent {
         if self.master.is_none() {
             return;
         }
-        let factor = self.config.registration_backoff_factor;
-        let wait = self.random.up_to(factor);
-        self.registration_wait = factor.saturating_mul(2).min(REGISTRATION_WAIT_MAX);
+        let wait = self.random.up_to(self.config.first_registration_wait);
+        self.registration_wait = self.config.registration_backoff_factor.saturating_mul(2).min(REGISTRATION_WAIT_MAX);
         self.asked = false;
         self.registration = Some(self.timers.set(now + wait, Timer::Register));
     }

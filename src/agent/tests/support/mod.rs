@@ -124,7 +124,11 @@ impl Stage {
             "executor_reregistration_timeout" => self.config.executor_reregistration_timeout = duration(),
             "estimator" => self.estimator = Some(parse_text(value, &Role::star()).unwrap()),
             "load" => self.load = Some(value.parse().unwrap()),
-            "registration_backoff_factor" => self.config.registration_backoff_factor = duration(),
+            "registration_backoff_factor" => {
+                self.config.registration_backoff_factor = duration();
+                self.config.first_registration_wait = duration();
+            }
+            "first_registration_wait" => self.config.first_registration_wait = duration(),
             "acls" => self.config.authorizer = authorizer::Acls::parse(value).unwrap().into(),
             "recover" => self.config.recover = RecoverMode::Cleanup,
             "gc_delay" => self.config.gc_delay = duration(),

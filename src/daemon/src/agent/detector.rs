@@ -32,6 +32,13 @@ pub(super) enum Masters {
     ZooKeeper(Url, Duration),
 }
 
+impl Masters {
+    /// Whether each agent detects a new leader at a time of its own, by questions, and not all at the same time.
+    pub(super) fn are_asked_in_turn(&self) -> bool {
+        matches!(self, Masters::List(_))
+    }
+}
+
 /// Reads `--master` and `--zk_session_timeout`.
 ///
 /// # Errors

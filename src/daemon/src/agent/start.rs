@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use ::detector::Signs;
 use agent::{Agent, ContainerName, Executor, ExecutorState, Input, Outbox, Output, Recovered, Tree};
@@ -139,6 +140,9 @@ impl Recovery {
         let gpus = Gpus::start(&setup.containerizer)?;
         let info = config::info(&flags.node, &setup.identity, work_dir, gpus.as_ref().map(Gpus::count))?;
         let mut config = config::config(flags, setup.pid.clone(), &work_dir.to_string_lossy())?;
+        if setup.masters.are_asked_in_turn() {
+            config.first_registration_wait = Duration::ZERO;
+        }
         if let Some(tls) = &setup.common.tls {
             // What --executor_environment_variables sets comes later, and wins.
             config.executor_environment.splice(..0, crate::tls::executor_environment(tls.settings()));
@@ -335,8 +339,8 @@ async fn attach_sandboxes(handler: &Handler) {
 }
 
 /// Tells the core how full the disk is.
-fn watch_disk(work_dir: PathBuf, interval: std::time::Duration, driver: Driver<Agent>) -> tokio::task::JoinHandle<()> {
-    let interval = interval.max(std::time::Duration::from_millis(10));
+fn watch_disk(work_dir: PathBuf, interval: Duration, driver: Driver<Agent>) -> tokio::task::JoinHandle<()> {
+    let interval = interval.max(Duration::from_millis(10));
     tokio::spawn(async move {
         loop {
             tokio::time::sleep(interval).await;

@@ -62,6 +62,7 @@ pub(super) fn config(flags: &AgentFlags, pid: Pid, work_dir: &str) -> Result<Con
     }
     // Without a pause a master that is away would be asked without end.
     config.registration_backoff_factor = config.registration_backoff_factor.max(LEAST_BACKOFF);
+    config.first_registration_wait = config.registration_backoff_factor;
     config.executor_reregistration_retry_interval = executors.executor_reregistration_retry_interval;
     config.program = program();
     config.boot_id = host::boot_id();
