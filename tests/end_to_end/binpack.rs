@@ -4,6 +4,8 @@
 //!   the very tasks that it had;
 //! - a gang that needs both agents forms, a service is replaced by its next version, one that dies or is not well is
 //!   started again;
+//! - a gang that cannot form holds up neither other jobs nor other frameworks, and `show` says what is missing; a task
+//!   that runs longer than its limit has failed;
 //! - wrong job files are refused as a whole, with file, line and rule;
 //! - `--until-done` reports by its exit code whether all jobs have finished.
 use std::process::Output;
@@ -231,6 +233,28 @@ fn gangs_services_and_their_versions() {
     framework.0.until("three run", || run(3));
     assert!(world.ok(&["submit", &file]).contains("another number of tasks"));
     framework.0.until("one is left", || run(1));
+}
+
+#[test]
+fn a_gang_that_cannot_form_holds_nothing_up() {
+    let world = World::start("too-large");
+    let _framework = world.framework();
+    // 20 ranks on 4 processors, which would hold what is offered for longer than this test waits.
+    let gang = "[[job]]\nname = 'ring'\nkind = 'gang'\ncount = 20\ncpus = 1\ngather = '1h'\ncommand = 'true'\n";
+    world.ok(&["submit", &world.file("gang.toml", gang)]);
+    assert!(world.ok(&["submit", "--wait", "--name=small", "--cpus=0.1", "--command=true"]).contains("finished"));
+    let mut other = tepui();
+    other.args(["execute", "--master", &world.cluster.master, "--name=other", "--command=true"]);
+    let ran = other.args(["--resources=cpus:2;mem:32"]).run();
+    assert!(ran.status.success(), "{ran:?}");
+    let shown = world.ok(&["show", "ring"]);
+    let missing = "the gang cannot form: all agents together have room for 4 of 20 ranks (cpus 4, mem 128), cpus 16";
+    assert!(shown.contains(missing), "{shown}");
+
+    let limited = "name = 'limited'\ncommand = 'sleep 1000'\ntime_limit = '1s'\n";
+    let said = world.job(&["submit", "--wait", &world.file("limited.toml", limited)]);
+    assert_eq!(said.status.code(), Some(1), "{said:?}");
+    assert!(world.ok(&["show", "limited"]).contains("failed"));
 }
 
 #[test]

@@ -19,6 +19,8 @@ use crate::timers::Timer;
 
 /// The longest wait between two attempts.
 const REGISTRATION_WAIT_MAX: Duration = Duration::from_secs(60);
+/// The shortest silence of a master that is worth a warning, however often it is asked.
+const SILENCE_MIN: Duration = Duration::from_secs(1);
 
 impl Agent {
     /// Leader detection has an answer; it may be the same master as before.
@@ -78,7 +80,8 @@ impl Agent {
         if self.registration_wait >= REGISTRATION_WAIT_MAX {
             self.asked_for_long();
         }
-        let is_late = self.registration_wait > self.config.registration_backoff_factor.saturating_mul(4);
+        let patience = self.config.registration_backoff_factor.saturating_mul(4).max(SILENCE_MIN);
+        let is_late = self.registration_wait > patience;
         if is_late && !self.has_complained {
             self.has_complained = true;
             let master = master.address();

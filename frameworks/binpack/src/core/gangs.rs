@@ -1,5 +1,7 @@
 //! Gangs: all ranks or none. How they gather offers, and what follows when one rank ends.
 
+use std::time::Duration;
+
 use base::Time;
 use sdk::Calls;
 
@@ -75,18 +77,19 @@ impl Core {
         }
     }
 
-    /// The offers at hand are no room for all ranks, but for so many. Says until when the gang keeps what is of use to
-    /// it. Only one gang gathers at a time: two could wait for each other.
+    /// The offers at hand are no room for all ranks, but for so many. Returns until when the gang keeps what is of use to
+    /// it; `None` if it may not, or if even all agents together have too little. Only one gang gathers at a time: two
+    /// could wait for each other.
     pub(super) fn gang_gathers(&mut self, key: JobKey, found: u32, now: Time) -> Option<Time> {
         let serial = key.1;
         if self.gathering.is_some_and(|other| other != serial) {
             return None;
         }
         let record = self.records.get_mut(&serial)?;
-        let time = record.job().gather;
+        let (time, size) = (record.job().gather, record.job().count);
         let gang = &mut record.head.gang;
         gang.found = found;
-        if found == 0 && gang.gather_until.is_none() {
+        if gang.possible.is_too_few(size) || (found == 0 && gang.gather_until.is_none()) {
             return None;
         }
         self.gathering = Some(serial);
@@ -101,14 +104,15 @@ impl Core {
         if gang.gather_until.is_some_and(|until| now < until) {
             return;
         }
-        // As long as it held, so that others have as much of the time as it had.
+        let rest = rest(time, gang.gathered);
+        gang.gathered = gang.gathered.saturating_add(1);
         gang.gather_until = None;
-        gang.rest_until = Some(now + time);
+        gang.rest_until = Some(now + rest);
         self.gathering = None;
         // What it kept is free for others.
         self.dirty = true;
         self.queue.remove(key, 0);
-        self.queue.add(key, 0, now + time, now);
+        self.queue.add(key, 0, now + rest, now);
     }
 
     /// A gang has formed.
@@ -118,7 +122,7 @@ impl Core {
         }
         if let Some(record) = self.records.get_mut(&serial) {
             let gang = &mut record.head.gang;
-            (gang.gather_until, gang.rest_until, gang.found) = (None, None, 0);
+            (gang.gather_until, gang.rest_until, gang.found, gang.gathered) = (None, None, 0, 0);
         }
     }
 
@@ -133,4 +137,11 @@ impl Core {
     pub(super) fn next_gang(&self) -> Option<Time> {
         self.records.get(&self.gathering?)?.head.gang.gather_until
     }
+}
+
+/// For how long a gang lets others go first after it has held offers for `time` in vain, `gathered` times before that:
+/// as long as it held, then twice, four and eight times as long. It holds offers for at most half of the time, and in
+/// the long run for a ninth.
+fn rest(time: Duration, gathered: u32) -> Duration {
+    time.saturating_mul(1 << gathered.min(3))
 }

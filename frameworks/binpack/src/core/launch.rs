@@ -29,8 +29,9 @@ impl Core {
                 tasks.entry(room).or_default().push(task);
             }
         }
-        let refuse = self.knobs.refuse_rest;
         for (room, tasks) in tasks {
+            // What a gang keeps and a short task was placed on is to come back at once.
+            let refuse = if plan.kept[room].is_some() { Duration::ZERO } else { self.knobs.refuse_rest };
             let room = &plan.rooms[room];
             self.seen.left(&room.site.agent_id, room.free());
             self.attention.refused |= !refuse.is_zero();
@@ -106,6 +107,7 @@ fn task_info(record: &Record, number: u32, job: &Job, place: &Place, gang: Optio
         health_check: job.health.as_ref().map(|health| Box::new(health_check(health, place))),
         kill_policy: job.kill_grace.map(|grace| v1::KillPolicy { grace_period: Some(duration(grace)) }),
         labels: labels(job),
+        max_completion_time: job.time_limit.map(duration),
         ..Default::default()
     }
 }

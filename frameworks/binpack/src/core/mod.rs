@@ -5,6 +5,7 @@
 //! wake-up is set. [`crate::place`] chooses places, [`Knobs`] defines the behaviour towards the cluster. Its interface
 //! is [`Request`]; HTTP is elsewhere.
 
+mod capacity;
 mod gangs;
 mod launch;
 mod offers;
@@ -30,12 +31,14 @@ use sdk::{Calls, Event, Scheduler};
 
 use crate::job::Kind;
 use crate::{Knobs, Need};
+use capacity::Capacity;
 use offers::Offers;
 use queue::{JobKey, Queue};
 use record::{META, Meta, Phase, Record, head_key, instance_key, instance_value};
 use seen::Seen;
 use silent::Silent;
 
+pub use capacity::Total;
 pub use record::{Counts, Damaged, Outcome, Past, Place, Stage};
 pub use requests::{Reply, Request, Submitted, Taken, Unwanted};
 pub use served::{Answer, Served};
@@ -81,6 +84,7 @@ pub struct Core {
     unreachable: Silent,
     /// The gang that holds offers.
     gathering: Option<u64>,
+    capacity: Capacity,
     /// Jobs that may not be at their goal.
     unsettled: BTreeSet<u64>,
     /// Large services, and when they may be looked at again.
@@ -140,6 +144,7 @@ impl Core {
             usage: BTreeMap::new(),
             unreachable: Silent::default(),
             gathering: None,
+            capacity: Capacity::default(),
             unsettled: BTreeSet::new(),
             looked_at: BTreeMap::new(),
             dirty: false,

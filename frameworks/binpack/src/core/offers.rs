@@ -42,6 +42,13 @@ pub(super) struct Room {
     pub(super) kept: Option<Time>,
 }
 
+impl Site {
+    /// An agent that has offered nothing: how it is reached is not known.
+    pub(super) fn new(agent_id: String, host: String, attributes: BTreeMap<String, String>) -> Site {
+        Site { agent_id, host, agent: String::new(), attributes }
+    }
+}
+
 impl Place for Site {
     fn value(&self, field: &str) -> Option<&str> {
         if field == HOSTNAME { Some(&self.host) } else { self.attributes.get(field).map(String::as_str) }
@@ -80,16 +87,9 @@ impl Room {
         }
     }
 
-    /// How much room there is. Volumes, disks with a path and revocable resources are no room.
+    /// How much room there is.
     pub(super) fn free(&self) -> Need {
-        let mut free = [0; KINDS];
-        for resource in self.left.iter().filter(|r| r.disk().is_none() && !r.is_revocable() && !r.is_shared()) {
-            if let (Some(place), Some(amount)) = (resource.name().common_index(), resource.amount()) {
-                free[place] += amount.thousandths();
-            }
-        }
-        free[4] = i64::try_from(self.ports().count()).unwrap_or(i64::MAX / 1_000).min(i64::MAX / 1_000) * 1_000;
-        Need(free)
+        room_in(&self.left)
     }
 
     fn ports(&self) -> Ranges {
@@ -138,8 +138,21 @@ impl Room {
     }
 }
 
+/// How much room there is in resources. Volumes, disks with a path and revocable resources are no room.
+pub(super) fn room_in(resources: &Resources) -> Need {
+    let mut free = [0; KINDS];
+    for resource in resources.iter().filter(|r| r.disk().is_none() && !r.is_revocable() && !r.is_shared()) {
+        if let (Some(place), Some(amount)) = (resource.name().common_index(), resource.amount()) {
+            free[place] += amount.thousandths();
+        }
+    }
+    let ports = resources.non_revocable().ports().count();
+    free[4] = i64::try_from(ports).unwrap_or(i64::MAX / 1_000).min(i64::MAX / 1_000) * 1_000;
+    Need(free)
+}
+
 /// An attribute's value as constraints see it.
-fn attribute_text(attribute: &v1::Attribute) -> String {
+pub(super) fn attribute_text(attribute: &v1::Attribute) -> String {
     if let Some(text) = &attribute.text {
         text.value.clone()
     } else if let Some(scalar) = &attribute.scalar {

@@ -12,6 +12,7 @@ use std::time::Duration;
 use base::Time;
 use serde::{Deserialize, Serialize};
 
+use super::capacity::Possible;
 use super::stamp;
 use crate::Need;
 use crate::job::{Job, Kind};
@@ -241,6 +242,12 @@ pub(super) struct Gang {
     /// How many ranks found room at the last try.
     #[serde(skip)]
     pub(super) found: u32,
+    /// How often in a row it has held offers and could not form.
+    #[serde(skip)]
+    pub(super) gathered: u32,
+    /// For how many ranks the agents have room in all.
+    #[serde(skip)]
+    pub(super) possible: Possible,
 }
 
 /// What is kept of a job beside its tasks.

@@ -6,6 +6,7 @@ use base::Time;
 use sdk::Calls;
 use serde::Serialize;
 
+use super::capacity::Total;
 use super::record::{Goal, Phase, Record, Stop};
 use super::view::{Happening, JobSummary, JobView, Status};
 use super::{Core, JOBS_MAX, TASKS_MAX};
@@ -51,6 +52,10 @@ pub enum Request {
         /// The job's name.
         name: String,
     },
+    /// Take in what the agents have in all, as the master reports it.
+    Agents(Vec<Total>),
+    /// Whether such a report is of use: a gang waits.
+    WantsAgents,
     /// End this scheduler. With `teardown` the framework ends with all of its tasks and state; without, tasks keep
     /// running for the failover timeout, and the next start with the same state continues them.
     Leave {
@@ -75,6 +80,8 @@ pub enum Reply {
     Left,
     /// What became of each job, in their order.
     Submitted(Vec<Submitted>),
+    /// To [`Request::WantsAgents`].
+    Wants(bool),
     /// To [`Request::Status`].
     Status(Box<Status>),
     /// To [`Request::Show`].
@@ -161,6 +168,11 @@ impl Core {
                 self.leave(teardown, calls);
                 Ok(Reply::Left)
             }
+            Request::Agents(totals) => {
+                self.set_capacity(totals, now);
+                Ok(Reply::Done)
+            }
+            Request::WantsAgents => Ok(Reply::Wants(self.wants_capacity())),
             Request::Status => Ok(Reply::Status(Box::new(self.status(now)))),
             Request::Show { name } => Ok(Reply::Job(Box::new(self.show(self.serial(&name)?, now)))),
         }
@@ -280,6 +292,7 @@ impl Core {
         for number in 0..numbers {
             self.enqueue(serial, number, now);
         }
+        self.judge_gang(serial, now);
         serial
     }
 

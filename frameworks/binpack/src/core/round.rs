@@ -51,7 +51,10 @@ pub(super) struct Plan {
     special: Vec<bool>,
     most: u32,
     /// Until when a gang keeps a room.
-    kept: Vec<Option<Time>>,
+    pub(super) kept: Vec<Option<Time>>,
+    /// Tasks that have ended by then may be placed in rooms that are kept: half of the time in which the gang gathers
+    /// is left then, in which it gets all that becomes free.
+    backfill_until: Time,
     pub(super) placed: Vec<Placed>,
 }
 
@@ -66,6 +69,7 @@ impl Plan {
             special: special(&free),
             most: most.unwrap_or(u32::MAX),
             kept: vec![None; rooms.len()],
+            backfill_until: Time::EPOCH,
             placed: Vec::new(),
             rooms,
         }
@@ -91,7 +95,8 @@ impl Plan {
     fn put_in(&mut self, need: &Need, check: &mut Check, plain: bool) -> Option<(usize, Taken)> {
         loop {
             let special = if plain { &self.special[..] } else { &[] };
-            let mut rules = JobRules { check, sites: &self.sites, counts: &mut self.counts, special, most: self.most };
+            let (kept, most) = (if check.end <= self.backfill_until { &[] } else { &self.kept[..] }, self.most);
+            let mut rules = JobRules { check, sites: &self.sites, counts: &mut self.counts, special, kept, most };
             let room = self.placer.put(need, &mut rules)?;
             if let Some(taken) = self.rooms[room].take(need) {
                 return Some((room, taken));
@@ -120,12 +125,12 @@ impl Plan {
         Ok(done)
     }
 
-    /// Reserves the rooms that a gang can use: no other task is placed there.
-    fn keep(&mut self, need: &Need, check: &Check, until: Time) {
+    /// Reserves the rooms that a gang can use, until then at most; `gather` is how long it gathers in all.
+    fn keep(&mut self, need: &Need, check: &Check, until: Time, gather: Duration) {
+        self.backfill_until = until - gather / 2;
         for room in 0..self.rooms.len() {
             if need.fits(&self.placer.free()[room]) && check.allows(&self.sites[room], room) {
                 self.kept[room] = Some(until);
-                self.placer.close(room);
             }
         }
     }
@@ -133,10 +138,12 @@ impl Plan {
 
 /// A job's constraints during a round.
 #[derive(Clone, Debug)]
-struct Check {
+pub(super) struct Check {
     checker: Checker,
     /// Whether each room satisfies the rules about the agent alone; empty without rules.
     allowed: Vec<bool>,
+    /// When a task that is launched now has ended at the latest.
+    end: Time,
 }
 
 impl Check {
@@ -151,13 +158,16 @@ struct JobRules<'a> {
     counts: &'a mut [u32],
     /// Rooms that are not to be used.
     special: &'a [bool],
+    /// Rooms that a gang keeps.
+    kept: &'a [Option<Time>],
     most: u32,
 }
 
 impl Rules for JobRules<'_> {
     fn allows(&self, room: usize) -> bool {
         let barred = self.special.get(room).copied().unwrap_or(false);
-        !barred && self.counts[room] < self.most && self.check.allows(&self.sites[room], room)
+        let kept = self.kept.get(room).is_some_and(Option::is_some);
+        !barred && !kept && self.counts[room] < self.most && self.check.allows(&self.sites[room], room)
     }
 
     fn placed(&mut self, room: usize) {
@@ -276,24 +286,25 @@ impl Core {
             }
             Err(found) => {
                 if let Some(until) = self.gang_gathers(key, found, now) {
-                    plan.keep(&job.need, &check, until);
+                    plan.keep(&job.need, &check, until, job.gather);
                 }
             }
         }
     }
 
     /// A job's constraints, with the tasks counted that run already.
-    fn check(&self, serial: u64, job: &Job, sites: &[Arc<Site>], now: Time) -> Check {
+    pub(super) fn check(&self, serial: u64, job: &Job, sites: &[Arc<Site>], now: Time) -> Check {
         let mut checker = Checker::new(&job.constraints);
+        let end = job.time_limit.map_or(Time::NEVER, |limit| now + limit);
         if checker.is_empty() {
-            return Check { checker, allowed: Vec::new() };
+            return Check { checker, allowed: Vec::new(), end };
         }
         self.count_in(serial, &mut checker, now);
         for site in sites {
             checker.seen(&**site);
         }
         let allowed = sites.iter().map(|site| checker.broken_by_agent(&**site).is_none()).collect();
-        Check { checker, allowed }
+        Check { checker, allowed, end }
     }
 
     /// Counts the tasks of a job that run already, and the values of agents that were seen.
@@ -386,6 +397,14 @@ impl Core {
         let wanted = attention.suppressed || (attention.refused && self.queue.is_fresh());
         Some(attention.revived? + self.knobs.revive_every?).filter(|_| wanted && attention.subscribed)
     }
+}
+
+/// How many ranks of a gang, counted up to its size, find a place on these amounts.
+pub(super) fn ranks_on(sites: &[Arc<Site>], all: &[Need], job: &Job, mut check: Check, policy: Policy) -> u32 {
+    let mut placer = Placer::new(job.policy.unwrap_or(policy), all);
+    let mut counts = vec![0; all.len()];
+    let mut rules = JobRules { check: &mut check, sites, counts: &mut counts, special: &[], kept: &[], most: u32::MAX };
+    (0..job.count).take_while(|_| placer.put(&job.need, &mut rules).is_some()).fold(0, |ranks, _| ranks + 1)
 }
 
 /// Which of the rooms left were given no task: those go back to the offers at hand.

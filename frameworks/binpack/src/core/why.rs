@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use base::Time;
 
 use super::Core;
+use super::capacity::Possible;
 use super::record::{Phase, Record};
 use crate::Need;
 use crate::constraint::Checker;
@@ -53,6 +54,16 @@ impl Core {
             return None;
         }
         let (gang, size) = (&record.head.gang, record.job().count);
+        if let Possible::Ranks(ranks) = gang.possible
+            && ranks < size
+        {
+            return Some(format!(
+                "warning: the gang cannot form: all agents together have room for {ranks} of {size} ranks ({}), {} is \
+                 missing; it holds no offers",
+                record.job().need.times(ranks),
+                record.job().need.times(size - ranks),
+            ));
+        }
         if let Some(until) = gang.gather_until {
             let seconds = until.since(now).as_secs_f64();
             return Some(format!(

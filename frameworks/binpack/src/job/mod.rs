@@ -193,6 +193,9 @@ pub struct Job {
     pub gather: Duration,
     /// When a gang has done its work.
     pub ends: GangEnd,
+    /// How long a task may run; one that runs longer is ended, and has failed.
+    #[serde(with = "seconds::optional")]
+    pub time_limit: Option<Duration>,
     /// The time between asking a task to end and killing it, if not the agent's.
     #[serde(with = "seconds::optional")]
     pub kill_grace: Option<Duration>,
@@ -221,6 +224,7 @@ impl Job {
             update: Update::default(),
             gather: GATHER,
             ends: GangEnd::All,
+            time_limit: None,
             kill_grace: None,
         }
     }

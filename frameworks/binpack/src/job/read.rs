@@ -150,6 +150,7 @@ fn job(mut fields: Fields<'_, '_>) -> Option<Job> {
         update: if kind == Kind::Service { update(&mut fields) } else { Update::default() },
         gather: if kind == Kind::Gang { gather(&mut fields, start) } else { GATHER },
         ends: if kind == Kind::Gang { ends(&mut fields) } else { GangEnd::All },
+        time_limit: if kind == Kind::Service { None } else { time_limit(&mut fields) },
         kill_grace: fields.time("kill_grace"),
     };
     fields.finish(|name| elsewhere(name, kind));
@@ -161,6 +162,7 @@ fn elsewhere(name: &str, kind: Kind) -> Option<String> {
     let wanted = match name {
         "update" => "service",
         "gather" | "ends" => "gang",
+        "time_limit" => return Some("time_limit is not for a service: it has no end".to_owned()),
         "retries" => {
             return Some("retries is not for a service: it is started again for as long as it exists".to_owned());
         }
@@ -367,6 +369,16 @@ fn update(fields: &mut Fields<'_, '_>) -> Update {
     };
     fields.finish(|_| None);
     update
+}
+
+fn time_limit(fields: &mut Fields<'_, '_>) -> Option<Duration> {
+    let at = fields.at();
+    let time = fields.time("time_limit")?;
+    if time.is_zero() {
+        fields.faults.add(at, "time_limit must be above 0: for how long a task may run");
+        return None;
+    }
+    Some(time)
 }
 
 fn gather(fields: &mut Fields<'_, '_>, start: usize) -> Duration {

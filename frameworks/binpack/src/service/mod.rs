@@ -3,6 +3,7 @@
 //! The [`Core`] makes the decisions.
 
 mod api;
+mod capacity;
 mod follow;
 
 use std::io;
@@ -62,6 +63,7 @@ pub struct Handle {
     requester: Requester<Request, Answer>,
     followers: follow::Followers,
     metrics: sdk::Metrics,
+    capacity: Arc<capacity::Source>,
 }
 
 impl Service {
@@ -75,13 +77,17 @@ impl Service {
         let teller = followers.clone();
         let (served, requester) = Served::new(Core::new(knobs), move |happening| teller.tell(happening));
         driver.nudge = Some(requester.nudge());
-        let handle = Handle { requester, followers, metrics: driver.settings.metrics.clone() };
+        let capacity = Arc::new(capacity::Source::new(&driver));
+        let metrics = driver.settings.metrics.clone();
+        let handle = Handle { requester, followers, metrics, capacity: capacity.clone() };
         let serving = serving::serve(listen, Arc::new(api::Jobs::new(handle.clone())))
             .map_err(|error| Error::Listen(listen, error))?;
         let address = serving.address();
         // Where `tepui job` finds it when it asks the master.
         driver.settings.framework.webui_url.get_or_insert_with(|| serving.url());
         let driving = tokio::spawn(async move { driver::run(served, driver).await.ending });
+        let teller = handle.clone();
+        tokio::spawn(async move { capacity.follow(teller).await });
         Ok(Service { address, handle, serving, driving })
     }
 
@@ -167,6 +173,9 @@ impl Handle {
     /// # Errors
     /// The scheduler refuses, has too much to do, or has ended.
     pub async fn ask(&self, request: Request) -> Result<Reply, Error> {
+        if let Request::Submit(jobs) | Request::Resume(jobs) = &request {
+            self.capacity.before(jobs, self).await;
+        }
         let request = match request {
             Request::Submit(jobs) => Request::Submit(jobs.into_iter().map(with_token).collect()),
             Request::Resume(jobs) => Request::Resume(jobs.into_iter().map(with_token).collect()),
@@ -177,6 +186,11 @@ impl Handle {
             view.versions.iter_mut().for_each(|version| hide_token(&mut version.job));
         }
         Ok(reply)
+    }
+
+    /// Asks without changing the question or the answer.
+    async fn ask_as_is(&self, request: Request) -> Result<Reply, Error> {
+        Ok(self.requester.ask(request).await??)
     }
 
     /// The scheduler and its jobs in short.

@@ -5,6 +5,7 @@
 
 pub mod api;
 mod clock;
+mod cluster;
 mod encoding;
 pub mod executor;
 mod inbox;
@@ -22,6 +23,7 @@ use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use wire::client::{Address, Client};
 
+pub use cluster::{AgentsError, Cluster};
 pub use encoding::Encoding;
 pub use masters::{AddressError, MastersError, address};
 
@@ -49,6 +51,8 @@ const FAREWELL: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct Options {
     masters: Masters,
+    /// What `masters` was read from.
+    given: String,
     /// Who the framework is, and how patient the session is.
     pub settings: Settings,
     /// How messages are written.
@@ -77,6 +81,7 @@ impl Options {
         let settings = Settings { seed: clock::seed(), ..Settings::new(framework) };
         Ok(Options {
             masters: masters.parse()?,
+            given: masters.to_owned(),
             settings,
             encoding: Encoding::default(),
             credential: None,
@@ -85,6 +90,11 @@ impl Options {
             nudge: None,
             state: None,
         })
+    }
+
+    /// The operator API of the same cluster, with the credential that is set now.
+    pub fn cluster(&self) -> Cluster {
+        Cluster { masters: self.given.clone(), credential: self.credential.clone() }
     }
 }
 

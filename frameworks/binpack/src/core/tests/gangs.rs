@@ -5,9 +5,10 @@ use sdk::v1::scheduler::call::Type;
 
 use super::world::World;
 use super::{SECOND, array, gang, job, stop};
-use crate::core::State;
+use crate::constraint::Constraint;
+use crate::core::{Reply, Request, State, Total};
 use crate::job::{GangEnd, Job};
-use crate::{Knobs, Pace};
+use crate::{Knobs, Need, Pace};
 
 #[test]
 fn all_ranks_or_none() {
@@ -155,4 +156,88 @@ fn a_stopped_gang_gives_its_offers_back() {
     world.request(stop("g")).unwrap();
     assert_eq!(world.state("g"), State::Stopped);
     assert_eq!(world.kinds(), [Type::Decline, Type::Suppress]);
+}
+
+/// The report of agents like those of the world.
+fn totals(cpus: &[f64]) -> Request {
+    let total = |(number, cpus): (usize, &f64)| Total {
+        agent_id: format!("agent{number}"),
+        host: format!("host{number}"),
+        all: Need::of(*cpus, 1_000.0),
+        ..Total::default()
+    };
+    Request::Agents(cpus.iter().enumerate().map(total).collect())
+}
+
+#[test]
+fn a_gang_that_no_agents_could_hold_holds_nothing() {
+    let mut world = World::new(Knobs::default(), &["cpus:4;mem:1000", "cpus:4;mem:1000"]);
+    assert_eq!(world.request(Request::WantsAgents), Ok(Reply::Wants(false)));
+    world.request(totals(&[4.0, 4.0])).unwrap();
+    world.submit(vec![gang("g", 20, 1.0), job("small", 0.1)]);
+    assert_eq!(world.request(Request::WantsAgents), Ok(Reply::Wants(true)));
+    world.offer();
+    assert_eq!(world.of_job("small").len(), 1, "nothing is held, so it starts at once");
+    assert_eq!(
+        world.show("g").why[0],
+        "warning: the gang cannot form: all agents together have room for 8 of 20 ranks (cpus 8, mem 80), cpus 12, \
+         mem 120 is missing; it holds no offers"
+    );
+    // More agents join.
+    world.request(totals(&[4.0, 4.0, 12.0])).unwrap();
+    world.pass(6 * SECOND);
+    world.offer();
+    assert!(world.show("g").why[0].starts_with("the gang gathers: 7 of 20"), "{:?}", world.show("g").why);
+    // One leaves: what is held is given back.
+    world.kinds();
+    world.request(totals(&[4.0, 12.0])).unwrap();
+    assert!(world.kinds().contains(&Type::Decline));
+}
+
+#[test]
+fn constraints_count_for_what_is_possible() {
+    let mut world = World::new(Knobs::default(), &["cpus:4;mem:1000", "cpus:4;mem:1000"]);
+    world.request(totals(&[4.0, 4.0])).unwrap();
+    let unique = Constraint::new("hostname", "unique", None).unwrap();
+    world.submit(vec![Job { constraints: vec![unique], ..gang("g", 3, 1.0) }]);
+    world.offer();
+    assert!(world.show("g").why[0].contains("room for 2 of 3 ranks"), "{:?}", world.show("g").why);
+}
+
+#[test]
+fn a_gang_in_vain_holds_offers_for_an_ever_smaller_part_of_the_time() {
+    let mut world = World::new(Knobs::default(), &["cpus:2;mem:1000"]);
+    world.submit(vec![Job { gather: 10 * SECOND, ..gang("g", 3, 1.0) }]);
+    let mut rests = Vec::new();
+    for _ in 0..5 {
+        world.offer();
+        assert!(world.show("g").why[0].starts_with("the gang gathers"), "{:?}", world.show("g").why);
+        world.pass(10 * SECOND);
+        let mut rest = 0;
+        while world.show("g").why[0].starts_with("the gang could not form") {
+            world.pass(SECOND);
+            rest += 1;
+        }
+        rests.push(rest);
+    }
+    assert_eq!(rests, [10, 20, 40, 80, 80]);
+}
+
+#[test]
+fn short_tasks_use_what_a_gang_keeps_in_the_first_half_of_its_time() {
+    let mut world = World::new(Knobs::default(), &["cpus:2;mem:1000", "cpus:2;mem:1000"]);
+    let short = |name: &str, seconds: u32| Job { time_limit: Some(seconds * SECOND), ..job(name, 0.5) };
+    world.submit(vec![Job { gather: 20 * SECOND, ..gang("g", 4, 1.0) }]);
+    world.offer_of(&[0]);
+    world.submit(vec![short("too_long", 11), job("no_limit", 0.5), short("short", 9)]);
+    assert_eq!(world.of_job("short").len(), 1, "it ends within 10 s");
+    assert!(world.of_job("too_long").is_empty() && world.of_job("no_limit").is_empty());
+    assert_eq!(world.tasks["short.4.0.0"].info.max_completion_time.as_ref().unwrap().nanoseconds, 9_000_000_000);
+    let accepts = world.calls.iter().filter_map(|call| call.accept.as_ref());
+    let refusals: Vec<f64> = accepts.map(|a| a.filters.as_ref().unwrap().refuse_seconds.unwrap()).collect();
+    assert_eq!(refusals, [0.0], "the rest comes back at once");
+    world.update("short.4.0.0", TaskState::TaskFinished);
+    world.pass(2 * SECOND);
+    world.offer();
+    assert_eq!(world.of_job("g").len(), 4);
 }

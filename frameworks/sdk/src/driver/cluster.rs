@@ -1,0 +1,87 @@
+//! The registered agents of a cluster and all that they have, from the leading master's operator API.
+//!
+//! Offers show what is free; what could become free is in this answer. It needs no subscription.
+
+use std::time::Duration;
+
+use prost::Message;
+use protos::mesos::v1::master::response::get_agents::Agent;
+use protos::mesos::v1::master::{Call, Response, call};
+use wire::client::{Address, Client, ClientError};
+use wire::http::{PROTOBUF, StatusCode};
+
+use super::masters::{AddressError, address};
+
+/// Maximum length of an answer: 10,000 agents are some 10 MB.
+const ANSWER_MAX: usize = 256 << 20;
+
+/// Why the agents are not known.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentsError {
+    /// No master was found.
+    #[error("the leading master is not known")]
+    Address(#[from] AddressError),
+    /// No answer.
+    #[error("the master does not answer GET_AGENTS")]
+    Client(#[from] ClientError),
+    /// The master refuses: the principal may not see agents, or there is no credential.
+    #[error("the master answers GET_AGENTS with {0}: {1}")]
+    Refused(StatusCode, String),
+    /// The master that another one names as the leader does not lead either.
+    #[error("no master leads at this moment")]
+    NoLeader,
+    /// The answer is invalid.
+    #[error("the answer to GET_AGENTS is invalid")]
+    Invalid(#[from] prost::DecodeError),
+}
+
+/// Where the operator API of a cluster is: its masters, as the driver was given them, and the framework's credential.
+#[derive(Clone)]
+pub struct Cluster {
+    pub(super) masters: String,
+    pub(super) credential: Option<(String, String)>,
+}
+
+impl Cluster {
+    /// Returns the active agents that the leading master has. Each answer may take this long.
+    ///
+    /// # Errors
+    /// There is no leader, or it does not answer or refuses.
+    pub async fn agents(&self, within: Duration) -> Result<Vec<Agent>, AgentsError> {
+        let mut client = self.client(address(&self.masters, within).await?, within);
+        let mut path = "/api/v1".to_owned();
+        let call = Call { r#type: Some(call::Type::GetAgents as i32), ..Call::default() };
+        // A single address may be that of a master that does not lead; it names the leader.
+        for _ in 0..2 {
+            let reply = client.post(&path, PROTOBUF, PROTOBUF, &[], call.encode_to_vec().into()).await?;
+            match reply.redirect() {
+                Some((leader, there)) => {
+                    client = self.client(leader, within);
+                    path = there;
+                }
+                None if reply.status == StatusCode::OK => {
+                    let response = Response::decode(reply.body)?;
+                    let agents = response.get_agents.map(|get| get.agents).unwrap_or_default();
+                    return Ok(agents.into_iter().filter(|a| a.active && a.deactivated != Some(true)).collect());
+                }
+                None => return Err(AgentsError::Refused(reply.status, reply.text())),
+            }
+        }
+        Err(AgentsError::NoLeader)
+    }
+
+    fn client(&self, address: Address, within: Duration) -> Client {
+        let client = Client::at(address).with_timeout(within).with_limit(ANSWER_MAX);
+        match &self.credential {
+            Some((principal, secret)) => client.with_basic(principal, secret),
+            None => client,
+        }
+    }
+}
+
+/// Without the secret.
+impl std::fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cluster").finish_non_exhaustive()
+    }
+}
