@@ -280,6 +280,10 @@ fn wrong_jobs_are_refused_and_waiting_ones_explained() {
     assert!(shown.contains("master: No agent can offer cpus:64; mem:32, however long the framework waits."), "{shown}");
     let said = world.refused(&["submit", "--name=larger", "--cpus=65", "--command=x", "--wait"]);
     assert!(said.contains("larger cannot run: no agent can offer cpus:65;mem:32"), "{said}");
+    let docker = "name = 'docker'\nimage = 'none'\ncontainerizer = 'docker'\n";
+    world.ok(&["submit", &world.file("docker.toml", docker)]);
+    let told = || world.ok(&["show", "docker"]).contains("2 agents: no Docker containerizer; start agents with");
+    until("the job says that no agent has the containerizer", told);
     let several = world.file("several.toml", "name = 'several'\ncommand = 'true'\ncount = 3\ncpus = 0.1\n");
     world.ok(&["submit", "--wait", &several]);
     assert!(world.refused(&["scale", "huge", "2"]).contains("only a service can do this"));

@@ -69,8 +69,13 @@ impl Dockerd {
     fn import(&self, name: &str, programs: &[&str]) {
         let root = self.directory.join(name.replace(':', "-"));
         programs_into(&root, programs);
+        self.import_root(name, &root);
+    }
+
+    /// An image of what is in a directory.
+    pub fn import_root(&self, name: &str, root: &Path) {
         let archive = root.with_extension("tar");
-        tar(&root, &archive);
+        tar(root, &archive);
         let imported = self.docker(&["import", &archive.to_string_lossy(), name]);
         assert!(imported.status.success(), "{}", String::from_utf8_lossy(&imported.stderr));
     }

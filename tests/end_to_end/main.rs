@@ -11,6 +11,7 @@ mod audit;
 mod authentication;
 mod backends;
 mod binpack;
+mod binpack_docker;
 mod browser;
 mod cleanup;
 mod compose;

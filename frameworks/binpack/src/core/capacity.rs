@@ -3,7 +3,7 @@
 //!
 //! How the report is had is elsewhere (`service::capacity`); without one, what agents have offered so far counts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use base::Time;
@@ -15,7 +15,7 @@ use super::Core;
 use super::offers::{Site, attribute_text, room_in};
 use super::round::ranks_on;
 use crate::Need;
-use crate::job::{Job, Kind};
+use crate::job::{Containerizer, Job, Kind};
 
 /// One agent and all that it has for this framework's role, in use or not.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -28,6 +28,8 @@ pub struct Total {
     pub attributes: BTreeMap<String, String>,
     /// Its resources, without those that are reserved to other roles.
     pub all: Need,
+    /// Whether it has the Docker containerizer; `None` if that is not known.
+    pub docker: Option<bool>,
 }
 
 impl Total {
@@ -43,6 +45,7 @@ impl Total {
             host: info.hostname.clone(),
             attributes: info.attributes.iter().map(|a| (a.name.clone(), attribute_text(a))).collect(),
             all: room_in(&all),
+            docker: None,
         })
     }
 }
@@ -52,6 +55,32 @@ impl Total {
 pub(super) struct Capacity {
     /// `None` before the first report.
     sites: Option<Vec<(Arc<Site>, Need)>>,
+    /// Ids of agents without the Docker containerizer.
+    without_docker: BTreeSet<String>,
+}
+
+/// What a report is wanted for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wants {
+    /// A gang waits: the resources of all agents.
+    pub totals: bool,
+    /// A job for Docker waits: which agents have its containerizer.
+    pub docker: bool,
+}
+
+impl Wants {
+    /// What these jobs make worth knowing.
+    pub fn of<'a>(jobs: impl IntoIterator<Item = &'a Job>) -> Wants {
+        jobs.into_iter().fold(Wants::default(), |wants, job| Wants {
+            totals: wants.totals || job.kind == Kind::Gang,
+            docker: wants.docker || job.container.containerizer == Containerizer::Docker,
+        })
+    }
+
+    /// Whether anything is wanted.
+    pub fn any(self) -> bool {
+        self.totals || self.docker
+    }
 }
 
 /// For how many ranks of a gang the agents have room in all.
@@ -67,8 +96,14 @@ pub(super) enum Possible {
 impl Core {
     /// Takes the report in: gangs that were too large may have become possible, or the reverse.
     pub(super) fn set_capacity(&mut self, totals: Vec<Total>, now: Time) {
+        let without = totals.iter().filter(|total| total.docker == Some(false)).map(|total| total.agent_id.clone());
+        let without: BTreeSet<String> = without.collect();
+        if without != self.capacity.without_docker {
+            self.capacity.without_docker = without;
+            self.dirty = true;
+        }
         let site = |total: Total| {
-            let Total { agent_id, host, attributes, all } = total;
+            let Total { agent_id, host, attributes, all, docker: _ } = total;
             (Arc::new(Site::new(agent_id, host, attributes)), all)
         };
         self.capacity.sites = Some(totals.into_iter().map(site).collect());
@@ -78,9 +113,15 @@ impl Core {
         }
     }
 
-    /// Whether a gang waits, so that a report is of use.
-    pub(super) fn wants_capacity(&self) -> bool {
-        self.waiting_gangs().next().is_some()
+    /// What of a report is of use to the tasks that wait.
+    pub(super) fn wants_capacity(&self) -> Wants {
+        let waiting = self.records.values().filter(|record| !record.is_over() && record.counts().waiting > 0);
+        Wants::of(waiting.map(|record| &**record.job()))
+    }
+
+    /// Whether an agent is known to have no containerizer for a job.
+    pub(super) fn lacks_containerizer(&self, job: &Job, agent_id: &str) -> bool {
+        job.container.containerizer == Containerizer::Docker && self.capacity.without_docker.contains(agent_id)
     }
 
     fn waiting_gangs(&self) -> impl Iterator<Item = u64> {

@@ -77,9 +77,9 @@ impl Core {
         }
     }
 
-    /// The offers at hand are no room for all ranks, but for so many. Returns until when the gang keeps what is of use to
-    /// it; `None` if it may not, or if even all agents together have too little. Only one gang gathers at a time: two
-    /// could wait for each other.
+    /// The offers at hand are no room for all ranks, but for so many. Returns until when the gang keeps what is of use
+    /// to it; `None` if it may not, or if even all agents together have too little. Only one gang gathers at a time:
+    /// two could wait for each other.
     pub(super) fn gang_gathers(&mut self, key: JobKey, found: u32, now: Time) -> Option<Time> {
         let serial = key.1;
         if self.gathering.is_some_and(|other| other != serial) {

@@ -8,11 +8,11 @@ use sdk::v1::offer::{Operation, operation};
 use sdk::v1::{self, CommandInfo, TaskId, TaskInfo, command_info};
 use sdk::{Calls, task};
 
-use super::Core;
 use super::record::{Live, Phase, Place, Record, Stage};
 use super::round::{Placed, Plan, untouched};
+use super::{Core, container};
 use crate::constraint::{self, HOSTNAME};
-use crate::job::{Health, Job, Kind, Probe, Run};
+use crate::job::{Health, Job, Kind, Network, Probe, Run};
 
 /// Where each rank of a gang is: host and ports, in their order.
 type Ranks = Vec<(String, Vec<u64>)>;
@@ -103,8 +103,8 @@ fn task_info(record: &Record, number: u32, job: &Job, place: &Place, gang: Optio
         task_id: TaskId { value: (&place.task_id).into() },
         agent_id: v1::AgentId { value: (&place.agent_id).into() },
         command: Some(command(job, environment(record, number, job, place, gang))),
-        container: job.image.as_deref().map(container).map(Box::new),
-        health_check: job.health.as_ref().map(|health| Box::new(health_check(health, place))),
+        container: container::container(job, place).map(Box::new),
+        health_check: job.health.as_ref().map(|health| Box::new(health_check(health, &inner_ports(job, place)))),
         kill_policy: job.kill_grace.map(|grace| v1::KillPolicy { grace_period: Some(duration(grace)) }),
         labels: labels(job),
         max_completion_time: job.time_limit.map(duration),
@@ -172,19 +172,18 @@ fn command(job: &Job, environment: v1::Environment) -> CommandInfo {
     }
 }
 
-fn container(image: &str) -> v1::ContainerInfo {
-    let docker = v1::image::Docker { name: image.to_owned(), ..Default::default() };
-    let image = v1::Image { r#type: v1::image::Type::Docker as i32, docker: Some(docker), ..Default::default() };
-    v1::ContainerInfo {
-        r#type: v1::container_info::Type::Mesos as i32,
-        mesos: Some(v1::container_info::MesosInfo { image: Some(image) }),
-        ..Default::default()
+/// A task's ports as it sees them.
+fn inner_ports(job: &Job, place: &Place) -> Vec<u64> {
+    match job.container.network {
+        Network::Host => place.ports.clone(),
+        _ => container::inner_ports(&job.container, place),
     }
 }
 
-fn health_check(health: &Health, place: &Place) -> v1::HealthCheck {
+/// A check runs in the network of the task, where its ports are those inside of the container.
+fn health_check(health: &Health, ports: &[u64]) -> v1::HealthCheck {
     use v1::health_check::{HttpCheckInfo, TcpCheckInfo, Type};
-    let port = |which: &u32| place.ports.get(*which as usize).and_then(|p| u32::try_from(*p).ok()).unwrap_or_default();
+    let port = |which: &u32| ports.get(*which as usize).and_then(|p| u32::try_from(*p).ok()).unwrap_or_default();
     let mut check = v1::HealthCheck {
         delay_seconds: Some(0.0),
         interval_seconds: Some(health.interval.as_secs_f64()),

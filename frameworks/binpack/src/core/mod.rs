@@ -6,6 +6,7 @@
 //! is [`Request`]; HTTP is elsewhere.
 
 mod capacity;
+mod container;
 mod gangs;
 mod launch;
 mod offers;
@@ -38,7 +39,7 @@ use record::{META, Meta, Phase, Record, head_key, instance_key, instance_value};
 use seen::Seen;
 use silent::Silent;
 
-pub use capacity::Total;
+pub use capacity::{Total, Wants};
 pub use record::{Counts, Damaged, Outcome, Past, Place, Stage};
 pub use requests::{Reply, Request, Submitted, Taken, Unwanted};
 pub use served::{Answer, Served};

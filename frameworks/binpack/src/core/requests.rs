@@ -6,7 +6,7 @@ use base::Time;
 use sdk::Calls;
 use serde::Serialize;
 
-use super::capacity::Total;
+use super::capacity::{Total, Wants};
 use super::record::{Goal, Phase, Record, Stop};
 use super::view::{Happening, JobSummary, JobView, Status};
 use super::{Core, JOBS_MAX, TASKS_MAX};
@@ -54,7 +54,7 @@ pub enum Request {
     },
     /// Take in what the agents have in all, as the master reports it.
     Agents(Vec<Total>),
-    /// Whether such a report is of use: a gang waits.
+    /// What of such a report is of use at present.
     WantsAgents,
     /// End this scheduler. With `teardown` the framework ends with all of its tasks and state; without, tasks keep
     /// running for the failover timeout, and the next start with the same state continues them.
@@ -81,7 +81,7 @@ pub enum Reply {
     /// What became of each job, in their order.
     Submitted(Vec<Submitted>),
     /// To [`Request::WantsAgents`].
-    Wants(bool),
+    Wants(Wants),
     /// To [`Request::Status`].
     Status(Box<Status>),
     /// To [`Request::Show`].

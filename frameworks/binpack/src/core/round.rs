@@ -13,7 +13,7 @@ use super::offers::{Offers, Room, Site, Taken};
 use super::queue::JobKey;
 use crate::Need;
 use crate::constraint::Checker;
-use crate::job::{Job, Kind};
+use crate::job::{Containerizer, Job, Kind};
 use crate::place::{Placer, Policy, Rules};
 
 /// Work that is due within this time does not cause a suppress.
@@ -296,14 +296,17 @@ impl Core {
     pub(super) fn check(&self, serial: u64, job: &Job, sites: &[Arc<Site>], now: Time) -> Check {
         let mut checker = Checker::new(&job.constraints);
         let end = job.time_limit.map_or(Time::NEVER, |limit| now + limit);
-        if checker.is_empty() {
+        if checker.is_empty() && job.container.containerizer == Containerizer::Mesos {
             return Check { checker, allowed: Vec::new(), end };
         }
         self.count_in(serial, &mut checker, now);
         for site in sites {
             checker.seen(&**site);
         }
-        let allowed = sites.iter().map(|site| checker.broken_by_agent(&**site).is_none()).collect();
+        let is_allowed = |site: &Arc<Site>| {
+            checker.broken_by_agent(&**site).is_none() && !self.lacks_containerizer(job, &site.agent_id)
+        };
+        let allowed = sites.iter().map(is_allowed).collect();
         Check { checker, allowed, end }
     }
 

@@ -17,6 +17,7 @@ use crate::need::NAMES;
 enum Obstacle {
     Lacks(usize),
     Rule(String),
+    Containerizer,
 }
 
 impl Core {
@@ -93,9 +94,13 @@ impl Core {
         for agent in self.seen.agents() {
             agents += 1;
             most = most.upper(&agent.most);
-            possible += usize::from(job.need.fits(&agent.most) && checker.broken_by_agent(agent).is_none());
+            let lacks = self.lacks_containerizer(job, &agent.site.agent_id);
+            possible += usize::from(job.need.fits(&agent.most) && checker.broken_by_agent(agent).is_none() && !lacks);
             let rule = checker.broken_by(agent).map(|rule| Obstacle::Rule(rule.to_string()));
-            let obstacle = rule.or_else(|| job.need.lacks(&agent.left).map(Obstacle::Lacks));
+            let obstacle = lacks
+                .then_some(Obstacle::Containerizer)
+                .or(rule)
+                .or_else(|| job.need.lacks(&agent.left).map(Obstacle::Lacks));
             if let Some(obstacle) = obstacle {
                 let (count, largest) = obstacles.entry(obstacle).or_default();
                 *count += 1;
@@ -123,6 +128,9 @@ impl Core {
                     job.need.amount(k),
                     largest.amount(k)
                 ),
+                Obstacle::Containerizer => {
+                    format!("{on}: no Docker containerizer; start agents with --containerizers=docker,mesos")
+                }
                 Obstacle::Rule(rule) => format!("{on}: the constraint '{rule}' keeps it off"),
             }
         }));

@@ -3,6 +3,7 @@
 //! [`read`] converts a file to jobs or reports all of its faults; a [`Job`] satisfies all rules of that file. What
 //! happens to a job on a cluster is elsewhere.
 
+mod container;
 mod fault;
 mod fields;
 mod health;
@@ -20,6 +21,7 @@ use crate::Need;
 use crate::constraint::Constraint;
 use crate::place::Policy;
 
+pub use container::{Container, Containerizer, Network};
 pub use fault::{Fault, Faults};
 pub use health::{Health, Probe};
 pub use read::{COUNT_MAX, FILE_BYTES_MAX, JOBS_MAX, Syntax, read};
@@ -174,6 +176,8 @@ pub struct Job {
     pub user: Option<String>,
     /// The container image, as docker names it.
     pub image: Option<String>,
+    /// What runs the image, its network and its ports.
+    pub container: Container,
     /// Where tasks may run.
     pub constraints: Vec<Constraint>,
     /// Where tasks go among the places where they may run, if not by the framework's policy.
@@ -215,6 +219,7 @@ impl Job {
             uris: Vec::new(),
             user: None,
             image: None,
+            container: Container::default(),
             constraints: Vec::new(),
             policy: None,
             priority: 0,

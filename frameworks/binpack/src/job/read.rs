@@ -8,7 +8,7 @@ use resources::Amount;
 use super::fault::{Collector, Faults};
 use super::fields::Fields;
 use super::tree::{Field, Node, Value, from_json, from_toml};
-use super::{GATHER, GangEnd, Job, Kind, Restart, Run, Update, Uri, health};
+use super::{GATHER, GangEnd, Job, Kind, Restart, Run, Update, Uri, container, health};
 use crate::Need;
 use crate::constraint::Constraint;
 
@@ -129,6 +129,7 @@ fn job(mut fields: Fields<'_, '_>) -> Option<Job> {
     let count = count(&mut fields, kind);
     let need = need(&mut fields);
     let image = fields.text("image").map(|(image, _)| image.to_owned());
+    let container = container::read(&mut fields, image.is_some(), need.0[4] / 1_000);
     let run = run(&mut fields, image.is_some());
     let job = Job {
         name: name?,
@@ -141,6 +142,7 @@ fn job(mut fields: Fields<'_, '_>) -> Option<Job> {
         uris: uris(&mut fields),
         user: fields.text("user").map(|(user, _)| user.to_owned()),
         image,
+        container,
         constraints: constraints(&mut fields),
         policy: policy(&mut fields),
         priority: fields.whole("priority", -1_000_000, 1_000_000).map_or(0, |p| i32::try_from(p).unwrap_or(0)),

@@ -10,7 +10,8 @@ use serde_json::{Map, Value, json};
 
 use super::problem::Problem;
 use crate::constraint::Operator;
-use crate::job::{self, Job, Probe, Run, Syntax};
+use crate::job::{self, Job, Network, Probe, Run, Syntax};
+use container::{Docker, PortMapping};
 
 /// A label of ours that keeps what only Marathon's clients care about; they do not see it.
 const KEPT: &str = "TEPUI_MARATHON";
@@ -158,18 +159,7 @@ struct Container {
     r#type: String,
     docker: Option<Docker>,
     volumes: Vec<Value>,
-    port_mappings: Vec<Value>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-struct Docker {
-    image: String,
-    network: Option<String>,
-    port_mappings: Vec<Value>,
-    parameters: Vec<Value>,
-    privileged: bool,
-    force_pull_image: bool,
+    port_mappings: Vec<PortMapping>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -326,14 +316,18 @@ impl App {
         set("command", self.cmd.as_ref().map(|cmd| json!(cmd)));
         set("program", self.args.as_ref().filter(|_| self.cmd.is_none()).map(|args| json!(args)));
         set("user", self.user.as_ref().map(|user| json!(user)));
-        set("image", self.container.as_ref().and_then(|c| c.docker.as_ref()).map(|d| json!(d.image)));
+        container::describe(self, &mut set);
         set("health", self.health_checks.first().map(HealthCheck::file));
         set("kill_grace", self.task_kill_grace_period_seconds.map(|seconds| json!(seconds)));
         file
     }
 
-    /// The ports, in either description.
+    /// The ports, in any description.
     fn definitions(&self) -> Vec<PortDefinition> {
+        let mapped = self.mappings();
+        if !mapped.is_empty() {
+            return mapped.iter().map(PortMapping::definition).collect();
+        }
         if self.ports.is_empty() {
             return self.port_definitions.clone();
         }
@@ -379,6 +373,7 @@ impl App {
         };
         let kept = job.labels.get(KEPT).and_then(|text| serde_json::from_str::<Vec<PortDefinition>>(text).ok());
         let default_ports = || vec![PortDefinition::default(); job.need.ports()];
+        let definitions = kept.filter(|k| k.len() == job.need.ports()).unwrap_or_else(default_ports);
         let whole = |place: usize| job.need.amount(place).to_f64();
         App {
             id: super::id::app(&job.name).unwrap_or_default(),
@@ -393,15 +388,12 @@ impl App {
             gpus: whole(3) as u32,
             constraints: job.constraints.iter().map(|c| constraint(&c.field, &c.operator)).collect(),
             fetch: job.uris.iter().map(fetch).collect(),
-            port_definitions: kept.filter(|k| k.len() == job.need.ports()).unwrap_or_else(default_ports),
             backoff_seconds: job.restart.first.as_secs_f64(),
             backoff_factor: job.restart.factor,
             max_launch_delay_seconds: job.restart.longest.as_secs_f64(),
-            container: job.image.as_ref().map(|image| Container {
-                r#type: "MESOS".to_owned(),
-                docker: Some(Docker { image: image.clone(), ..Docker::default() }),
-                ..Container::default()
-            }),
+            networks: container::networks(&job.container),
+            container: container::of(job, &definitions),
+            port_definitions: if job.container.network == Network::Host { definitions } else { Vec::new() },
             health_checks: job.health.iter().map(HealthCheck::of).collect(),
             upgrade_strategy: UpgradeStrategy {
                 minimum_health_capacity: job.update.min_healthy,
@@ -435,7 +427,7 @@ impl App {
             0 => free_port(&self.id, place),
             port => port,
         };
-        (0..).zip(&self.port_definitions).map(port).collect()
+        (0..).zip(&self.definitions()).map(port).collect()
     }
 }
 
@@ -513,6 +505,7 @@ impl HealthCheck {
     }
 }
 
+mod container;
 mod supported;
 #[cfg(test)]
 mod tests;

@@ -1,23 +1,30 @@
-//! Tells the scheduler what the agents have in all, as long as a gang waits: asks the leading master.
+//! Tells the scheduler what the agents have in all, as long as a gang waits, and which of them have the Docker
+//! containerizer, as long as a job for it waits: asks the leading master and the agents.
 //!
-//! What follows from it is decided by the core. Where the master does not answer, or the framework's principal may not
-//! see agents, the core goes by offers alone.
+//! What follows from it is decided by the core. Where they do not answer, or the framework's principal may not see
+//! agents, the core goes by offers alone.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use resources::Role;
 use sdk::AskError;
 use sdk::driver::{self, AgentsError, Cluster};
+use sdk::v1::master::response::get_agents::Agent;
+use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
 use super::{Error, Handle};
-use crate::core::{Reply, Request, Total};
-use crate::job::{Job, Kind};
+use crate::core::{Reply, Request, Total, Wants};
+use crate::job::Job;
 
-/// Interval between questions to the master while a gang waits.
+/// Interval between questions to the master while it is of use.
 const EVERY: Duration = Duration::from_secs(10);
 /// How long the master may take.
 const PATIENCE: Duration = Duration::from_secs(3);
+/// Maximum number of agents that are asked at once.
+const AGENTS_MAX: usize = 64;
 
 /// Where agents are asked for, and what of them counts.
 #[derive(Debug)]
@@ -25,46 +32,81 @@ pub(super) struct Source {
     cluster: Cluster,
     /// The framework's role.
     role: Option<Role>,
+    /// Whether agents have the Docker containerizer, by their ids.
+    docker: Mutex<BTreeMap<String, bool>>,
 }
 
 impl Source {
     pub(super) fn new(options: &driver::Options) -> Source {
         let role = options.settings.framework.roles.first().and_then(|role| Role::parse(role).ok());
-        Source { cluster: options.cluster(), role }
+        Source { cluster: options.cluster(), role, docker: Mutex::default() }
     }
 
-    /// Asks the master, and tells the scheduler.
-    async fn refresh(&self, handle: &Handle) -> Result<(), AgentsError> {
+    /// Asks the master, and the agents if containerizers are wanted, and tells the scheduler.
+    async fn refresh(&self, wants: Wants, handle: &Handle) -> Result<(), AgentsError> {
         let agents = self.cluster.agents(PATIENCE).await?;
-        let totals = agents.iter().filter_map(|agent| Total::of(agent, self.role.as_ref())).collect();
+        if wants.docker {
+            self.ask_agents(&agents).await;
+        }
+        let known = base::lock(&self.docker).clone();
+        let total = |agent: &Agent| {
+            let mut total = Total::of(agent, self.role.as_ref())?;
+            total.docker = known.get(&total.agent_id).copied();
+            Some(total)
+        };
+        let totals = agents.iter().filter_map(total).collect();
         // A scheduler that has ended needs no report.
         let _ = handle.ask_as_is(Request::Agents(totals)).await;
         Ok(())
     }
 
-    /// Before a gang is submitted: it is to hold nothing if it cannot form.
-    pub(super) async fn before(&self, jobs: &[Job], handle: &Handle) {
-        if jobs.iter().any(|job| job.kind == Kind::Gang) {
-            // Without an answer the gang is judged by offers, and the report follows.
-            let _ = self.refresh(handle).await;
+    /// Asks agents whose containerizers are not known, [`AGENTS_MAX`] at most, for their flags.
+    async fn ask_agents(&self, agents: &[Agent]) {
+        let id = |agent: &Agent| agent.agent_info.id.as_ref().map(|id| id.value.to_string());
+        let there: BTreeSet<String> = agents.iter().filter_map(id).collect();
+        let mut questions = JoinSet::new();
+        {
+            let mut known = base::lock(&self.docker);
+            known.retain(|id, _| there.contains(id));
+            for agent in agents.iter().filter(|a| id(a).is_some_and(|id| !known.contains_key(&id))).take(AGENTS_MAX) {
+                let (cluster, id, agent) = (self.cluster.clone(), id(agent).unwrap_or_default(), agent.clone());
+                questions.spawn(async move { (id, cluster.agent_flag(&agent, "containerizers", PATIENCE).await) });
+            }
+        }
+        while let Some(answer) = questions.join_next().await {
+            if let Ok((id, Ok(Some(containerizers)))) = answer {
+                let has_docker = containerizers.split(',').any(|name| name.trim() == "docker");
+                base::lock(&self.docker).insert(id, has_docker);
+            }
         }
     }
 
-    /// Asks at intervals while a gang waits, until the scheduler ends.
+    /// Before jobs are submitted: a gang that cannot form must not hold anything, and no task must go where it cannot
+    /// run.
+    pub(super) async fn before(&self, jobs: &[Job], handle: &Handle) {
+        let wants = Wants::of(jobs);
+        if wants.any() {
+            // Without an answer offers decide, and the report follows.
+            let _ = self.refresh(wants, handle).await;
+        }
+    }
+
+    /// Asks at intervals while the report is of use, until the scheduler ends.
     pub(super) async fn follow(&self, handle: Handle) {
         let mut every = tokio::time::interval(EVERY);
         every.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut last = String::new();
         loop {
             every.tick().await;
-            match handle.ask_as_is(Request::WantsAgents).await {
-                Ok(Reply::Wants(true)) => {}
+            let wants = match handle.ask_as_is(Request::WantsAgents).await {
+                Ok(Reply::Wants(wants)) if wants.any() => wants,
                 Err(Error::Ask(AskError::Gone)) => return,
                 _ => continue,
-            }
-            let failure = self.refresh(&handle).await.err().map(|error| base::error_chain(&error)).unwrap_or_default();
+            };
+            let failure = self.refresh(wants, &handle).await.err();
+            let failure = failure.map(|error| base::error_chain(&error)).unwrap_or_default();
             if failure != last && !failure.is_empty() {
-                tracing::warn!("{failure}; whether a gang could form is judged by offers alone");
+                tracing::warn!("{failure}; whether a job can run is judged by offers alone");
             }
             last = failure;
         }

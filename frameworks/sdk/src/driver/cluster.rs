@@ -14,6 +14,8 @@ use super::masters::{AddressError, address};
 
 /// Maximum length of an answer: 10,000 agents are some 10 MB.
 const ANSWER_MAX: usize = 256 << 20;
+/// Maximum length of an agent's flags.
+const FLAGS_MAX: usize = 1 << 20;
 
 /// Why the agents are not known.
 #[derive(Debug, thiserror::Error)]
@@ -22,10 +24,10 @@ pub enum AgentsError {
     #[error("the leading master is not known")]
     Address(#[from] AddressError),
     /// No answer.
-    #[error("the master does not answer GET_AGENTS")]
+    #[error("there is no answer")]
     Client(#[from] ClientError),
-    /// The master refuses: the principal may not see agents, or there is no credential.
-    #[error("the master answers GET_AGENTS with {0}: {1}")]
+    /// The request is refused: the principal may not see this, or there is no credential.
+    #[error("the request is refused with {0}: {1}")]
     Refused(StatusCode, String),
     /// The master that another one names as the leader does not lead either.
     #[error("no master leads at this moment")]
@@ -33,6 +35,9 @@ pub enum AgentsError {
     /// The answer is invalid.
     #[error("the answer to GET_AGENTS is invalid")]
     Invalid(#[from] prost::DecodeError),
+    /// The answer of an agent is no JSON.
+    #[error("the answer to /flags is invalid")]
+    Flags(#[from] serde_json::Error),
 }
 
 /// Where the operator API of a cluster is: its masters, as the driver was given them, and the framework's credential.
@@ -68,6 +73,23 @@ impl Cluster {
             }
         }
         Err(AgentsError::NoLeader)
+    }
+
+    /// Returns the value of one of an agent's flags, from its `/flags`; `None` if it has no such flag. The credential
+    /// is for masters and is not sent.
+    ///
+    /// # Errors
+    /// The agent does not answer or refuses.
+    pub async fn agent_flag(&self, agent: &Agent, flag: &str, within: Duration) -> Result<Option<String>, AgentsError> {
+        let pid = agent.pid.as_deref().unwrap_or_default();
+        let address = pid.rsplit_once('@').map_or(pid, |(_, address)| address);
+        let address = address.parse().map_err(ClientError::Address)?;
+        let reply = Client::at(address).with_timeout(within).with_limit(FLAGS_MAX).get("/flags").await?;
+        if reply.status != StatusCode::OK {
+            return Err(AgentsError::Refused(reply.status, reply.text()));
+        }
+        let flags: serde_json::Value = serde_json::from_slice(&reply.body)?;
+        Ok(flags["flags"][flag].as_str().map(str::to_owned))
     }
 
     fn client(&self, address: Address, within: Duration) -> Client {

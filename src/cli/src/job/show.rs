@@ -14,7 +14,7 @@ use crate::waiting::Waiting;
 
 /// Number of tasks of a job that are shown by default.
 const TASKS_SHOWN: usize = 40;
-/// The longest message in a table, in characters.
+/// The longest message in a table, in characters; a longer one is shown from where its last part begins.
 const MESSAGE_SHOWN: usize = 60;
 
 /// Flags of `tepui job list`.
@@ -179,10 +179,19 @@ fn tasks_table(tasks: &[&Task], now: f64) -> String {
             place.host,
             ports.join(","),
             task.running.map_or_else(String::new, |since| age((now - since).max(0.0))),
-            task.message.chars().take(MESSAGE_SHOWN).collect(),
+            decisive(&task.message),
         ]);
     }
     table.trim_fmt()
+}
+
+/// The end of a message, which has the cause; what is before it is left out if that is too long for a table.
+fn decisive(message: &str) -> String {
+    let length = message.chars().count();
+    match length > MESSAGE_SHOWN {
+        true => format!("...{}", message.chars().skip(length - MESSAGE_SHOWN + 3).collect::<String>()),
+        false => message.to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -208,5 +217,13 @@ mod tests {
         {
             assert!(text.contains(part), "{part}: {text}");
         }
+    }
+
+    #[test]
+    fn long_messages_keep_their_end() {
+        assert_eq!(decisive("short"), "short");
+        let shown = decisive(&format!("{}: no such image", "x".repeat(500)));
+        assert!(shown.starts_with("...x") && shown.ends_with(": no such image"), "{shown}");
+        assert_eq!(shown.chars().count(), MESSAGE_SHOWN);
     }
 }

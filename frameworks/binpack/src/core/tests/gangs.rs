@@ -6,7 +6,7 @@ use sdk::v1::scheduler::call::Type;
 use super::world::World;
 use super::{SECOND, array, gang, job, stop};
 use crate::constraint::Constraint;
-use crate::core::{Reply, Request, State, Total};
+use crate::core::{Reply, Request, State, Total, Wants};
 use crate::job::{GangEnd, Job};
 use crate::{Knobs, Need, Pace};
 
@@ -172,10 +172,10 @@ fn totals(cpus: &[f64]) -> Request {
 #[test]
 fn a_gang_that_no_agents_could_hold_holds_nothing() {
     let mut world = World::new(Knobs::default(), &["cpus:4;mem:1000", "cpus:4;mem:1000"]);
-    assert_eq!(world.request(Request::WantsAgents), Ok(Reply::Wants(false)));
+    assert_eq!(world.request(Request::WantsAgents), Ok(Reply::Wants(Wants::default())));
     world.request(totals(&[4.0, 4.0])).unwrap();
     world.submit(vec![gang("g", 20, 1.0), job("small", 0.1)]);
-    assert_eq!(world.request(Request::WantsAgents), Ok(Reply::Wants(true)));
+    assert_eq!(world.request(Request::WantsAgents), Ok(Reply::Wants(Wants { totals: true, docker: false })));
     world.offer();
     assert_eq!(world.of_job("small").len(), 1, "nothing is held, so it starts at once");
     assert_eq!(

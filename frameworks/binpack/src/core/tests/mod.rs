@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use sdk::v1::TaskState;
 
-use super::{Reply, Request, State, Submitted, Taken, Unwanted};
+use super::{Reply, Request, State, Submitted, Taken, Total, Unwanted};
 use crate::constraint::Constraint;
 use crate::job::{Job, Kind, Syntax};
 use crate::{Knobs, Need};
@@ -139,6 +139,36 @@ fn why_a_task_waits_is_told() {
     world.pass(6 * SECOND);
     world.offer();
     assert_eq!(world.show("big").why, ["2 agents: offers of too little cpus (a task needs 3, the most is 2)"]);
+}
+
+#[test]
+fn containers_are_described_and_go_where_docker_is() {
+    let mut world = World::new(Knobs::default(), &["cpus:2;mem:1000;ports:[1000-1003]"; 2]);
+    let text = "name = 'web'\nkind = 'service'\nimage = 'nginx'\ncontainerizer = 'docker'\nnetwork = 'bridge'\n\
+                ports = 2\ncontainer_ports = [80]\nhealth = { http = '/' }\n\
+                docker = { force_pull = true, parameters = [['label', 'a=b']] }\n";
+    let jobs = crate::job::read("web.toml", text, Syntax::Toml).unwrap();
+    let total = |number: usize, docker| Total { agent_id: format!("S{number}"), docker, ..Total::default() };
+    let agents = |first, second| Request::Agents(vec![total(0, first), total(1, second)]);
+    world.request(agents(Some(false), Some(false))).unwrap();
+    world.submit(jobs);
+    world.offer();
+    assert!(world.tasks.is_empty());
+    let why = world.show("web").why;
+    assert_eq!(why[1], "2 agents: no Docker containerizer; start agents with --containerizers=docker,mesos");
+    world.request(agents(Some(false), None)).unwrap();
+    world.pass(6 * SECOND);
+    world.offer();
+    let task = world.tasks.values().next().unwrap();
+    assert_eq!(task.agent, 1);
+    let container = task.info.container.as_ref().unwrap();
+    let docker = container.docker.as_ref().unwrap();
+    let mappings: Vec<_> = docker.port_mappings.iter().map(|m| (m.host_port, m.container_port)).collect();
+    assert_eq!(mappings, [(1000, 80), (1001, 1001)]);
+    assert_eq!((docker.image.as_str(), docker.network), ("nginx", Some(2)));
+    assert_eq!((docker.parameters[0].key.as_str(), docker.force_pull_image), ("label", Some(true)));
+    let check = task.info.health_check.as_ref().unwrap().http.as_ref().unwrap();
+    assert_eq!(check.port, 80, "the check runs in the container's network");
 }
 
 #[test]

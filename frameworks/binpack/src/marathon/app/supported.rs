@@ -25,17 +25,28 @@ impl App {
         let Some(container) = &self.container else { return Vec::new() };
         let docker = container.docker.clone().unwrap_or_default();
         let known = ["", "MESOS", "DOCKER"].contains(&container.r#type.as_str());
-        let bridged = docker.network.is_some_and(|n| n != "HOST");
-        let host = "tasks share their host's network here";
+        let is_docker = container.r#type == "DOCKER";
+        let plain = docker.parameters.is_empty() && !docker.privileged && !docker.force_pull_image;
+        let is_mapped = !self.mappings().is_empty();
+        let is_host = self.network().is_none_or(|network| network == "host");
         vec![
             (!known, "/container/type", "an image runs as MESOS or DOCKER"),
             (!container.volumes.is_empty(), "/container/volumes", "containers have no volumes here"),
-            (!container.port_mappings.is_empty(), "/container/portMappings", host),
-            (!docker.port_mappings.is_empty(), "/container/docker/portMappings", host),
-            (bridged, "/container/docker/network", host),
-            (!docker.parameters.is_empty(), "/container/docker/parameters", "docker's parameters are not known here"),
-            (docker.privileged, "/container/docker/privileged", "no container is privileged here"),
-            (docker.force_pull_image, "/container/docker/forcePullImage", "agents keep images; name another tag"),
+            (
+                is_mapped && is_host,
+                "/container/portMappings",
+                "ports are mapped in a network of the container's own: networks has mode container/bridge or container",
+            ),
+            (
+                self.mappings().iter().any(|mapping| mapping.host_port != 0),
+                "/container/portMappings/hostPort",
+                "host ports are the cluster's to choose here: 0",
+            ),
+            (
+                !is_docker && !plain,
+                "/container/docker",
+                "parameters, privileged and forcePullImage are for the type DOCKER",
+            ),
         ]
     }
 
@@ -43,7 +54,6 @@ impl App {
         let foreign_role = |role: &String| role != "*";
         let early = self.health_checks.iter().any(|check| check.ignore_http1xx);
         let ports = self.definitions().iter().all(|port| PROTOCOLS.contains(&port.protocol.as_str()));
-        let networks = self.networks.iter().all(|network| network.get("mode") == Some(&json!("host")));
         vec![
             (!self.store_urls.is_empty(), "/storeUrls", "there is no artifact store here; use fetch"),
             (!self.readiness_checks.is_empty(), "/readinessChecks", "there are no readiness checks here"),
@@ -57,8 +67,12 @@ impl App {
             ),
             (self.residency.is_some(), "/residency", "apps have no persistent volumes here"),
             (!self.secrets.is_empty(), "/secrets", "there is no store of secrets here"),
-            (self.ip_address.is_some(), "/ipAddress", "tasks share their host's network here"),
-            (!networks, "/networks", "only mode 'host'"),
+            (self.ip_address.is_some(), "/ipAddress", "addresses for each task are not known here; use networks"),
+            (
+                self.network().is_none(),
+                "/networks",
+                "one network: of mode host, container/bridge, or container with a name; or docker.network HOST or BRIDGE",
+            ),
             (!matches!(self.executor.as_str(), "" | "//cmd"), "/executor", "there are no custom executors here"),
             (self.role.as_ref().is_some_and(foreign_role), "/role", "all apps run in this framework's role"),
             (

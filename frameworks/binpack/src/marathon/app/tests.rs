@@ -1,6 +1,7 @@
 //! Definitions there and back, and those that are refused.
 
 use super::*;
+use crate::job::Containerizer;
 
 fn app(given: Value) -> App {
     App::new(&given).unwrap()
@@ -36,6 +37,56 @@ fn an_update_changes_what_it_names() {
     assert_eq!(second, App { instances: 2, ..first.clone() });
     let third = second.with(&json!({"args": ["x"], "ports": [1]})).unwrap();
     assert_eq!((third.cmd.clone(), third.definitions().len()), (None, 1));
+}
+
+#[test]
+fn bridged_containers_in_both_forms() {
+    let mapping = json!({"containerPort": 80, "servicePort": 10007, "name": "http"});
+    let old = json!({"id": "/a", "container": {"type": "DOCKER", "docker": {
+        "image": "nginx", "network": "BRIDGE", "portMappings": [mapping, {}], "forcePullImage": true,
+        "parameters": [{"key": "label", "value": "x=y"}],
+    }}});
+    let new = json!({"id": "/a", "networks": [{"mode": "container/bridge"}], "container": {
+        "type": "DOCKER", "portMappings": [mapping, {}],
+        "docker": {"image": "nginx", "forcePullImage": true, "parameters": [{"key": "label", "value": "x=y"}]},
+    }});
+    let (job, same) = (app(old).job("a").unwrap(), app(new).job("a").unwrap());
+    assert_eq!(job, same);
+    assert_eq!(job.need.ports(), 2);
+    assert_eq!(
+        job.container,
+        crate::job::Container {
+            containerizer: Containerizer::Docker,
+            network: Network::Bridge,
+            ports: vec![80, 0],
+            force_pull: true,
+            privileged: false,
+            parameters: vec![("label".to_owned(), "x=y".to_owned())],
+        }
+    );
+    let shown = App::of(&job).shown();
+    assert_eq!(shown["networks"], json!([{"mode": "container/bridge"}]));
+    assert_eq!(shown["container"]["portMappings"][0]["containerPort"], 80);
+    assert_eq!(shown["ports"][0], 10007);
+    let back = App::of(&job).with(&Value::Object(shown)).unwrap().job("a").unwrap();
+    assert_eq!(back, job);
+    let named =
+        json!({"networks": [{"mode": "container", "name": "weave"}], "cmd": "x", "container": {"type": "MESOS"}});
+    assert_eq!(app(named).job("a").unwrap().container.network, Network::Named("weave".to_owned()));
+    for (given, path) in [
+        (json!({"networks": [{"mode": "container"}]}), "/networks"),
+        (json!({"container": {"type": "DOCKER", "docker": {"image": "i", "network": "USER"}}}), "/networks"),
+        (json!({"container": {"portMappings": [{"containerPort": 1}]}}), "/container/portMappings"),
+        (
+            json!({"networks": [{"mode": "container/bridge"}], "container": {"type": "DOCKER",
+                "docker": {"image": "i"}, "portMappings": [{"hostPort": 80}]}}),
+            "/container/portMappings/hostPort",
+        ),
+        (json!({"container": {"docker": {"image": "i", "privileged": true}}}), "/container/docker"),
+    ] {
+        let problem = App::default().with(&given).unwrap().job("x").unwrap_err();
+        assert_eq!(problem.details[0].0, path, "{problem:?}");
+    }
 }
 
 #[test]
