@@ -2,6 +2,7 @@
 //!
 //! - [`learn`]: data-parallel algorithms and their models.
 //! - [`job`], [`input`]: training jobs and their data.
+//! - [`evaluate`]: predictions against known labels.
 //! - [`predict`]: the progress that is expected of a job, from the losses that it reports.
 //! - [`allocate`]: policies that share out the cores.
 //! - [`replay`]: policies over recorded losses, in virtual time.
@@ -14,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 pub mod allocate;
+pub mod evaluate;
 pub mod frame;
 pub mod input;
 pub mod job;

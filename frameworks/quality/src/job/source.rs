@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::input::{self, Format, Input, InputError, Label};
+use crate::input::{self, Format, Input, InputError, Label, Reading, Schema};
 use crate::learn::{Algorithm, Data, Generator, LearnError, Shape, generate};
 
 /// A source of data. In a job file it names either a `file` or a `generator`.
@@ -19,6 +19,8 @@ pub enum Source {
         format: Format,
         /// Which column is the label, in CSV.
         label: Label,
+        /// Names of the columns with categories, in CSV.
+        categorical: Vec<String>,
     },
     /// Made from a seed.
     Generated {
@@ -43,6 +45,8 @@ struct Fields {
     format: Option<Format>,
     #[serde(skip_serializing_if = "Option::is_none")]
     label: Option<Label>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    categorical: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     generator: Option<Generator>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,13 +76,12 @@ impl TryFrom<Fields> for Source {
                 if let Some((name, _)) = made.into_iter().find(|(_, given)| *given) {
                     return Err(format!("`{name}` is for generators; a file says that itself"));
                 }
-                let csv = path.to_ascii_lowercase().ends_with(".csv");
-                let format = f.format.unwrap_or(if csv { Format::Csv } else { Format::Libsvm });
-                Ok(Source::File { path, format, label: f.label.unwrap_or_default() })
+                let format = f.format.unwrap_or_else(|| Format::of(&path));
+                Ok(Source::File { path, format, label: f.label.unwrap_or_default(), categorical: f.categorical })
             }
             (None, Some(generator)) => {
-                if f.format.is_some() || f.label.is_some() {
-                    return Err("`format` and `label` are for files".to_owned());
+                if f.format.is_some() || f.label.is_some() || !f.categorical.is_empty() {
+                    return Err("`format`, `label` and `categorical` are for files".to_owned());
                 }
                 let classes = f.classes.unwrap_or(match generator {
                     Generator::Linear | Generator::Bumps => 0,
@@ -101,8 +104,8 @@ impl TryFrom<Fields> for Source {
 impl From<Source> for Fields {
     fn from(source: Source) -> Fields {
         match source {
-            Source::File { path, format, label } => {
-                Fields { file: Some(path), format: Some(format), label: Some(label), ..Fields::default() }
+            Source::File { path, format, label, categorical } => {
+                Fields { file: Some(path), format: Some(format), label: Some(label), categorical, ..Fields::default() }
             }
             Source::Generated { generator, shape, noise, seed } => Fields {
                 generator: Some(generator),
@@ -142,6 +145,7 @@ pub struct Prepared {
     source: Source,
     shape: Shape,
     classes: Vec<String>,
+    schema: Schema,
     /// The whole file.
     data: Option<Arc<Input>>,
 }
@@ -177,9 +181,8 @@ impl Source {
     /// A line of the file breaks a rule, or the data does not fit the algorithm.
     pub fn prepare(&self, algorithm: &Algorithm, text: Option<&str>) -> Result<Prepared, SourceError> {
         let (shape, classes) = match self {
-            Source::File { path, format, label } => {
-                let text = text.unwrap_or_default();
-                let input = input::read(path, text, *format, *label, algorithm.classifies())?;
+            Source::File { path, .. } => {
+                let input = input::read(path, text.unwrap_or_default(), &self.reading(algorithm))?;
                 return Ok(self.prepare_read(algorithm, Arc::new(input))?);
             }
             Source::Generated { shape, .. } => {
@@ -188,7 +191,8 @@ impl Source {
             }
         };
         algorithm.check_shape(&shape)?;
-        Ok(Prepared { source: self.clone(), shape, classes, data: None })
+        let schema = Schema::unnamed(shape.columns, Label::None);
+        Ok(Prepared { source: self.clone(), shape, classes, schema, data: None })
     }
 
     /// The same with a file that was read before, for the same kind of labels.
@@ -198,7 +202,21 @@ impl Source {
     pub fn prepare_read(&self, algorithm: &Algorithm, input: Arc<Input>) -> Result<Prepared, LearnError> {
         let shape = Shape { rows: input.data.len(), columns: input.data.width(), classes: input.classes.len() };
         algorithm.check_shape(&shape)?;
-        Ok(Prepared { source: self.clone(), shape, classes: input.classes.clone(), data: Some(input) })
+        let (classes, schema) = (input.classes.clone(), input.schema.clone());
+        Ok(Prepared { source: self.clone(), shape, classes, schema, data: Some(input) })
+    }
+
+    /// How the file, if it is one, is read for an algorithm.
+    pub fn reading(&self, algorithm: &Algorithm) -> Reading {
+        let classify = algorithm.classifies();
+        match self {
+            Source::File { format, label, categorical, .. } => {
+                Reading { format: *format, label: label.clone(), categorical: categorical.clone(), classify }
+            }
+            Source::Generated { .. } => {
+                Reading { format: Format::Csv, label: Label::None, categorical: Vec::new(), classify }
+            }
+        }
     }
 }
 
@@ -211,6 +229,11 @@ impl Prepared {
     /// What the classes are called.
     pub fn classes(&self) -> &[String] {
         &self.classes
+    }
+
+    /// What the columns are.
+    pub fn schema(&self) -> &Schema {
+        &self.schema
     }
 
     /// The rows of a shard, in the form that the algorithm needs.

@@ -170,7 +170,17 @@ pub struct LinearModel {
 impl LinearModel {
     /// The predicted number, or the class: 0 or 1. Missing features count as zero.
     pub fn predict(&self, row: &[f64]) -> f64 {
-        let output = self.offset + self.weights.iter().zip(row).map(|(w, x)| w * x).sum::<f64>();
+        let output = self.output(row);
         if self.classifies { f64::from(u8::from(output > 0.0)) } else { output }
+    }
+
+    /// The probabilities of both classes if the loss was logistic; none if the model does not classify.
+    pub(crate) fn probabilities(&self, row: &[f64]) -> Option<Vec<f64>> {
+        let second = 1.0 / (1.0 + (-self.output(row)).exp());
+        self.classifies.then(|| vec![1.0 - second, second])
+    }
+
+    fn output(&self, row: &[f64]) -> f64 {
+        self.offset + self.weights.iter().zip(row).map(|(w, x)| w * x).sum::<f64>()
     }
 }

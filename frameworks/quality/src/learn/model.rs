@@ -46,6 +46,28 @@ impl Model {
         }
     }
 
+    /// The probability of each class for an example; none if the model does not classify. Those of a linear model are
+    /// those of logistic loss.
+    pub fn probabilities(&self, row: &[f64]) -> Option<Vec<f64>> {
+        match self {
+            Model::Linear(model) => model.probabilities(row),
+            Model::Perceptron(model) => Some(model.probabilities(row)),
+            Model::Forest(model) => model.probabilities(row),
+            Model::Clusters(_) | Model::Topics(_) => None,
+        }
+    }
+
+    /// Number of features of an example that the model looks at.
+    pub fn width(&self) -> usize {
+        match self {
+            Model::Linear(model) => model.weights.len(),
+            Model::Clusters(model) => model.centres.first().map_or(0, Vec::len),
+            Model::Perceptron(model) => model.features(),
+            Model::Forest(model) => model.width(),
+            Model::Topics(model) => model.topics.first().map_or(0, Vec::len),
+        }
+    }
+
     /// The model as JSON.
     pub fn to_json(&self) -> String {
         // Serialization fails only for maps with keys that are not texts and for failing writers; there are none.

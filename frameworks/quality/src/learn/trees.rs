@@ -320,8 +320,24 @@ pub struct ForestModel {
 impl ForestModel {
     /// The predicted number, or the class: 0 or 1. Missing features count as zero.
     pub fn predict(&self, row: &[f64]) -> f64 {
-        let value = |column: usize| row.get(column).copied().unwrap_or(0.0);
-        let output = self.base + self.trees.iter().map(|t| descend(t, value).1).sum::<f64>();
+        let output = self.output(row);
         if self.classifies { f64::from(u8::from(output > 0.0)) } else { output }
+    }
+
+    /// The probabilities of both classes; none if the forest does not classify.
+    pub(crate) fn probabilities(&self, row: &[f64]) -> Option<Vec<f64>> {
+        let second = 1.0 / (1.0 + (-self.output(row)).exp());
+        self.classifies.then(|| vec![1.0 - second, second])
+    }
+
+    /// Number of features up to the last one that a tree compares.
+    pub(crate) fn width(&self) -> usize {
+        let compared = self.trees.iter().flat_map(|t| t.chunks_exact(2)).filter(|node| node[0] >= 0.0);
+        compared.map(|node| node[0] as usize + 1).max().unwrap_or(0)
+    }
+
+    fn output(&self, row: &[f64]) -> f64 {
+        let value = |column: usize| row.get(column).copied().unwrap_or(0.0);
+        self.base + self.trees.iter().map(|t| descend(t, value).1).sum::<f64>()
     }
 }

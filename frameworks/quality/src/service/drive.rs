@@ -11,13 +11,14 @@ use sdk::Requester;
 use tokio::sync::mpsc;
 
 use super::clock::now;
-use super::files::{Checkpoint, Record, SavedModel};
+use super::files::{Checkpoint, Record};
 use super::listener::Event;
-use super::work::tell_end;
+use super::saved_model::SavedModel;
+use super::work::{Looked, tell_end};
 use super::worker_pool::{WorkerPool, encoded};
 use crate::frame::ToWorker;
 use crate::job::Job;
-use crate::learn::{LearnError, Learner, Round, Shape};
+use crate::learn::{LearnError, Learner, Round};
 use crate::scheduler::{Answer, Directive, Earlier, Iteration, Outcome, Progress, Question};
 
 /// How often a driver looks around while nothing happens.
@@ -50,8 +51,7 @@ pub(super) struct Common {
 pub(super) struct Drive {
     common: Common,
     job: Job,
-    shape: Shape,
-    classes: Vec<String>,
+    looked: Looked,
     /// Away only while a thread folds with it.
     learner: Option<Learner>,
     events: mpsc::Receiver<Event>,
@@ -107,15 +107,15 @@ impl Drive {
     pub(super) fn new(
         common: Common,
         job: Job,
-        (shape, classes): (Shape, Vec<String>),
+        looked: Looked,
         events: mpsc::Receiver<Event>,
         age: f64,
     ) -> Result<Drive, LearnError> {
         let path = common.checkpoints.as_ref().map(|directory| directory.join(format!("{}.checkpoint", job.name)));
         let text = serde_json::to_string(&job).unwrap_or_default();
         let mut drive = Drive {
-            learner: Some(Learner::new(&job.algorithm, shape)?),
-            setup: encoded(&ToWorker::Setup { job: text, shape }),
+            learner: Some(Learner::new(&job.algorithm, looked.shape)?),
+            setup: encoded(&ToWorker::Setup { job: text, shape: looked.shape }),
             events,
             pool: WorkerPool::default(),
             losses: Vec::new(),
@@ -129,8 +129,7 @@ impl Drive {
             measure: Measure::start(&WorkerPool::default()),
             common,
             job,
-            shape,
-            classes,
+            looked,
         };
         if let Some(checkpoint) = path.and_then(|p| Checkpoint::read(&p, &drive.job)) {
             drive.learner = Some(checkpoint.learner);
@@ -401,11 +400,11 @@ impl Drive {
     async fn keep_model(&self) -> Result<(), String> {
         let model = self.learner.as_ref().and_then(Learner::model);
         let (Some(directory), Some(model)) = (self.common.models.clone(), model) else { return Ok(()) };
-        let saved = SavedModel::new(&self.job, &self.classes, self.last.as_ref(), model);
+        let saved = SavedModel::new(&self.job, &self.looked, self.last.as_ref(), model);
         let written =
             tokio::task::spawn_blocking(move || saved.write(&directory).map_err(|error| base::error_chain(&error)));
         written.await.map_err(|error| error.to_string())??;
-        tracing::debug!(job = self.job.name, columns = self.shape.columns, "the model is kept");
+        tracing::debug!(job = self.job.name, columns = self.looked.shape.columns, "the model is kept");
         Ok(())
     }
 }

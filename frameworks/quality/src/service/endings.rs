@@ -8,6 +8,7 @@ use tokio::sync::mpsc;
 use super::clock::now;
 use super::drive::{Common, Drive};
 use super::listener::{EVENTS_MAX, Event};
+use super::work::Looked;
 use crate::frame::{ToWorker, decode};
 use crate::job::{Job, Prepared, parse};
 use crate::learn::{Local, Memory, partial};
@@ -37,7 +38,8 @@ fn driven(
     let common = Common { requester, started: now(), cores: 1, checkpoints: None, models: None, record: None };
     let prepared = job.data.prepare(&job.algorithm, None).unwrap();
     let (events, heard) = mpsc::channel(EVENTS_MAX);
-    let known = (prepared.shape(), prepared.classes().to_vec());
+    let (classes, schema) = (prepared.classes().to_vec(), prepared.schema().clone());
+    let known = Looked { shape: prepared.shape(), classes, schema };
     let drive = Drive::new(common, job.clone(), known, heard, age).unwrap();
     let mut iterations = Vec::new();
     let scheduler = async {

@@ -1,21 +1,20 @@
-//! Files of the service: checkpoints of jobs, trained models, and the record of all iterations.
+//! Files of the service: checkpoints of jobs, and the record of all iterations.
 //!
 //! A file is replaced as a whole: it is written under a temporary name and renamed.
 
 use std::fs;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use super::error::Error;
 use crate::job::Job;
-use crate::learn::{Learner, Model};
+use crate::learn::Learner;
 use crate::scheduler::Iteration;
 
-/// The versions of checkpoints and models. A change that older programs cannot read raises them.
+/// The version of checkpoints. A change that older programs cannot read raises it.
 const CHECKPOINT_VERSION: u32 = 3;
-const VERSION: u32 = 1;
 
 /// A job's training at the end of an iteration.
 #[derive(Debug, Serialize, Deserialize)]
@@ -69,73 +68,6 @@ impl Checkpoint {
         let same = checkpoint.version == CHECKPOINT_VERSION
             && serde_json::from_str::<Job>(&checkpoint.job).ok().as_ref() == Some(job);
         same.then_some(checkpoint)
-    }
-}
-
-/// A trained model with what it was trained for.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct SavedModel {
-    version: u32,
-    /// The job's name.
-    pub name: String,
-    /// The algorithm.
-    pub kind: String,
-    /// Names of the classes; empty if there are none.
-    pub classes: Vec<String>,
-    /// How many iterations it was trained for.
-    pub iterations: u64,
-    /// Its loss on the data that it was trained on.
-    pub loss: Option<f64>,
-    /// Its accuracy there.
-    pub accuracy: Option<f64>,
-    /// The model.
-    pub model: Model,
-}
-
-impl SavedModel {
-    pub(super) fn new(job: &Job, classes: &[String], last: Option<&Iteration>, model: Model) -> SavedModel {
-        SavedModel {
-            version: VERSION,
-            name: job.name.clone(),
-            kind: job.algorithm.name().to_owned(),
-            classes: classes.to_vec(),
-            iterations: last.map_or(0, |i| i.number + 1),
-            loss: last.map(|i| i.loss),
-            accuracy: last.and_then(|i| i.accuracy),
-            model,
-        }
-    }
-
-    /// Writes the model to a directory, under the job's name.
-    pub(super) fn write(&self, directory: &Path) -> Result<PathBuf, Error> {
-        let path = directory.join(format!("{}.json", self.name));
-        let bytes = serde_json::to_vec(self).unwrap_or_default();
-        replace(&path, &bytes)?;
-        Ok(path)
-    }
-
-    /// Reads a model.
-    ///
-    /// # Errors
-    /// The file cannot be read, is not a model, or has another version.
-    pub fn read(path: &Path) -> Result<SavedModel, Error> {
-        let text = fs::read_to_string(path).map_err(Error::io(format!("cannot read {}", path.display())))?;
-        let refused = |why: String| Error::Refused(format!("{}: {why}", path.display()));
-        let model: SavedModel =
-            serde_json::from_str(&text).map_err(|error| refused(format!("is not a model of this program: {error}")))?;
-        if model.version != VERSION {
-            return Err(refused(format!("has version {}; this program reads version {VERSION}", model.version)));
-        }
-        Ok(model)
-    }
-
-    /// The model's prediction for an example, a class by its name.
-    pub fn predict(&self, row: &[f64]) -> String {
-        let answer = self.model.predict(row);
-        match self.classes.get(answer as usize) {
-            Some(class) => class.clone(),
-            None => answer.to_string(),
-        }
     }
 }
 

@@ -12,6 +12,7 @@ mod error;
 mod files;
 mod listener;
 pub mod plot;
+mod saved_model;
 #[cfg(test)]
 mod tests;
 mod work;
@@ -37,7 +38,7 @@ use listener::{Desks, Event, Listener};
 use work::{Taken, Work};
 
 pub use error::Error;
-pub use files::SavedModel;
+pub use saved_model::{SavedModel, Training};
 
 /// How long the scheduler may take to say farewell to the master.
 const FAREWELL: Duration = Duration::from_secs(15);

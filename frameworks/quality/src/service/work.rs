@@ -13,6 +13,7 @@ use super::drive::{Common, Drive};
 use super::error::Error;
 use super::listener::{self, Desk, Desks, EVENTS_MAX, Event};
 use super::worker;
+use crate::input::Schema;
 use crate::job::Job;
 use crate::learn::Shape;
 use crate::scheduler::{Answer, Outcome, Question, Restored, Submission};
@@ -32,8 +33,9 @@ pub(super) struct Work {
 /// What a job's data looks like.
 #[derive(Debug)]
 pub(super) struct Looked {
-    shape: Shape,
-    classes: Vec<String>,
+    pub(super) shape: Shape,
+    pub(super) classes: Vec<String>,
+    pub(super) schema: Schema,
 }
 
 /// A job that was taken, with what its driver needs.
@@ -58,7 +60,8 @@ impl Work {
         let job = job.clone();
         let looked = tokio::task::spawn_blocking(move || {
             let prepared = worker::prepare(&job, None)?;
-            Ok(Looked { shape: prepared.shape(), classes: prepared.classes().to_vec() })
+            let (classes, schema) = (prepared.classes().to_vec(), prepared.schema().clone());
+            Ok(Looked { shape: prepared.shape(), classes, schema })
         });
         looked.await.map_err(|error| Error::Ended(error.to_string()))?
     }
@@ -145,8 +148,7 @@ impl Work {
         // It reads a checkpoint, if there is one.
         let made = tokio::task::spawn_blocking(move || {
             let name = job.name.clone();
-            Drive::new(common, job, (looked.shape, looked.classes), heard, age)
-                .map_err(|error| Error::Data { job: name, source: error.into() })
+            Drive::new(common, job, looked, heard, age).map_err(|error| Error::Data { job: name, source: error.into() })
         });
         let drive = made.await.map_err(|error| Error::Ended(error.to_string()))??;
         Ok(Some((drive, first)))

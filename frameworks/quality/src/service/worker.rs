@@ -256,10 +256,10 @@ impl Bench {
 /// Looks at a job's data; takes its file, if it has one, from the cache, or reads it.
 pub(super) fn prepare(job: &Job, cache: Option<&mut DatasetCache>) -> Result<Prepared, Error> {
     let failed = |source| Error::Data { job: job.name.clone(), source };
-    let Source::File { path, format, label } = &job.data else {
+    let Source::File { path, .. } = &job.data else {
         return job.data.prepare(&job.algorithm, None).map_err(failed);
     };
-    let file = File::new(path, *format, *label, job.algorithm.classifies());
+    let file = File::new(path, job.data.reading(&job.algorithm));
     let input = match cache {
         Some(cache) => cache.get(file),
         None => file.read().map(Arc::new),
