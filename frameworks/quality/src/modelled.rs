@@ -307,6 +307,7 @@ impl Modelled {
                 number: training.done as u64,
                 loss: training.curve.losses[training.done],
                 accuracy: None,
+                validation: None,
                 seconds,
                 workers: worker_seconds / seconds.max(1e-9),
                 busy: training.curve.busy() / f64::from(cores),

@@ -4,13 +4,17 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::input::{self, Format, Input, InputError, Label, Reading, Schema};
-use crate::learn::{Algorithm, Data, Generator, LearnError, Shape, generate};
+use super::Validation;
+use crate::input::{self, Format, Input, InputError, Label, Reading, Schema, Wanted};
+use crate::learn::{Algorithm, Data, Generator, LearnError, Shape, generate, generate_rows, range};
 
 /// A source of data. In a job file it names either a `file` or a `generator`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Fields", into = "Fields")]
 pub enum Source {
+    /// None: programs of the user's own have their data themselves.
+    #[default]
+    None,
     /// A file that the scheduler and all workers can read under this name.
     File {
         /// Its path.
@@ -104,6 +108,7 @@ impl TryFrom<Fields> for Source {
 impl From<Source> for Fields {
     fn from(source: Source) -> Fields {
         match source {
+            Source::None => Fields::default(),
             Source::File { path, format, label, categorical } => {
                 Fields { file: Some(path), format: Some(format), label: Some(label), categorical, ..Fields::default() }
             }
@@ -148,9 +153,30 @@ pub struct Prepared {
     schema: Schema,
     /// The whole file.
     data: Option<Arc<Input>>,
+    held: Held,
+}
+
+/// Rows that are not learnt from.
+#[derive(Debug)]
+enum Held {
+    None,
+    /// Of a file: which rows are learnt from, and which are held out.
+    Rows {
+        learnt: Vec<usize>,
+        held: Vec<usize>,
+    },
+    /// Of made data, whose rows have no order: so many at the end.
+    End(usize),
+    /// Those of another file.
+    File(Input),
 }
 
 impl Source {
+    /// Whether there is no data.
+    pub fn is_none(&self) -> bool {
+        *self == Source::None
+    }
+
     /// Whether data of this source fits an algorithm, as far as that can be known without looking at a file.
     ///
     /// # Errors
@@ -181,6 +207,7 @@ impl Source {
     /// A line of the file breaks a rule, or the data does not fit the algorithm.
     pub fn prepare(&self, algorithm: &Algorithm, text: Option<&str>) -> Result<Prepared, SourceError> {
         let (shape, classes) = match self {
+            Source::None => return Err(LearnError::Invalid { item: "data".into(), rule: "is none".into() }.into()),
             Source::File { path, .. } => {
                 let input = input::read(path, text.unwrap_or_default(), &self.reading(algorithm))?;
                 return Ok(self.prepare_read(algorithm, Arc::new(input))?);
@@ -192,7 +219,7 @@ impl Source {
         };
         algorithm.check_shape(&shape)?;
         let schema = Schema::unnamed(shape.columns, Label::None);
-        Ok(Prepared { source: self.clone(), shape, classes, schema, data: None })
+        Ok(Prepared { source: self.clone(), shape, classes, schema, data: None, held: Held::None })
     }
 
     /// The same with a file that was read before, for the same kind of labels.
@@ -203,7 +230,7 @@ impl Source {
         let shape = Shape { rows: input.data.len(), columns: input.data.width(), classes: input.classes.len() };
         algorithm.check_shape(&shape)?;
         let (classes, schema) = (input.classes.clone(), input.schema.clone());
-        Ok(Prepared { source: self.clone(), shape, classes, schema, data: Some(input) })
+        Ok(Prepared { source: self.clone(), shape, classes, schema, data: Some(input), held: Held::None })
     }
 
     /// How the file, if it is one, is read for an algorithm.
@@ -213,7 +240,7 @@ impl Source {
             Source::File { format, label, categorical, .. } => {
                 Reading { format: *format, label: label.clone(), categorical: categorical.clone(), classify }
             }
-            Source::Generated { .. } => {
+            Source::None | Source::Generated { .. } => {
                 Reading { format: Format::Csv, label: Label::None, categorical: Vec::new(), classify }
             }
         }
@@ -236,6 +263,62 @@ impl Prepared {
         &self.schema
     }
 
+    /// Holds rows out of training: the shards are those of the others from now on. `text` is the content of the
+    /// validation file, if there is one.
+    ///
+    /// # Errors
+    /// The file has other columns or classes, or too few rows are left for the algorithm.
+    pub fn hold_out(
+        mut self,
+        algorithm: &Algorithm,
+        validation: &Validation,
+        text: Option<&str>,
+    ) -> Result<Prepared, SourceError> {
+        self.held = match validation {
+            Validation::Share { share, seed } => {
+                let (learnt, held) = Validation::split(*share, *seed, self.shape.rows);
+                self.shape.rows = learnt.len();
+                if held.is_empty() {
+                    let rule = format!("a share of {share} of {} rows is none", learnt.len());
+                    return Err(LearnError::Invalid { item: "validation".to_owned(), rule }.into());
+                }
+                if self.data.is_some() { Held::Rows { learnt, held } } else { Held::End(held.len()) }
+            }
+            Validation::File(path) => {
+                let wanted = match algorithm.classifies() {
+                    true => Wanted::Classes(None, &self.classes),
+                    false if self.schema.label == Label::None => Wanted::Nothing,
+                    false => Wanted::Numbers(None),
+                };
+                let format = Format::of(path);
+                Held::File(input::read_as(path, text.unwrap_or_default(), format, &self.schema, wanted)?)
+            }
+        };
+        algorithm.check_shape(&self.shape)?;
+        Ok(self)
+    }
+
+    /// The rows of a shard of the validation data, in the form that the algorithm needs.
+    ///
+    /// # Errors
+    /// There is none, or the generator cannot make them.
+    pub fn held_shard(&self, algorithm: &Algorithm, shard: usize, shards: usize) -> Result<Data, LearnError> {
+        let data = match (&self.held, &self.source, &self.data) {
+            (Held::File(input), _, _) => input.data.shard(shard, shards),
+            (Held::Rows { held, .. }, _, Some(input)) => {
+                let (from, to) = range(held.len(), shard, shards);
+                input.data.pick(&held[from..to])
+            }
+            (Held::End(held), Source::Generated { generator, shape, noise, seed }, _) => {
+                let (from, to) = range(*held, shard, shards);
+                let rows = (self.shape.rows + from, self.shape.rows + to);
+                generate_rows(*generator, *shape, *noise, *seed, rows)?
+            }
+            _ => return Err(LearnError::Invalid { item: "validation".into(), rule: "is not read".into() }),
+        };
+        Ok(if algorithm.takes_sparse() { data } else { data.densified(self.shape.columns) })
+    }
+
     /// The rows of a shard, in the form that the algorithm needs.
     ///
     /// # Errors
@@ -243,10 +326,17 @@ impl Prepared {
     pub fn shard(&self, algorithm: &Algorithm, shard: usize, shards: usize) -> Result<Data, LearnError> {
         let data = match (&self.source, &self.data) {
             (Source::Generated { generator, shape, noise, seed }, _) => {
-                generate(*generator, *shape, *noise, *seed, shard, shards)?
+                let learnt = Shape { rows: self.shape.rows, ..*shape };
+                generate(*generator, learnt, *noise, *seed, shard, shards)?
             }
-            (Source::File { .. }, Some(input)) => input.data.shard(shard, shards),
-            (Source::File { .. }, None) => {
+            (Source::File { .. }, Some(input)) => match &self.held {
+                Held::Rows { learnt, .. } => {
+                    let (from, to) = range(learnt.len(), shard, shards);
+                    input.data.pick(&learnt[from..to])
+                }
+                _ => input.data.shard(shard, shards),
+            },
+            (Source::File { .. } | Source::None, _) => {
                 return Err(LearnError::Invalid { item: "data".into(), rule: "is not read".into() });
             }
         };

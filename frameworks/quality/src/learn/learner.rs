@@ -2,14 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::algorithm::{Algorithm, Shape};
+use super::algorithm::{Algorithm, Shape, is_a_program};
 use super::data::Data;
 use super::error::LearnError;
 use super::kmeans::{self, KMeans};
 use super::linear::{self, Linear};
 use super::model::Model;
 use super::net;
-use super::perceptron::Trainer;
+use super::perceptron::{Perceptron, Trainer};
 use super::topics::{self, Topics};
 use super::trees::{self, Trees};
 
@@ -26,6 +26,9 @@ pub enum Round {
         loss: f64,
         /// The fraction of examples that the model put into the right class, for classifiers.
         accuracy: Option<f64>,
+        /// Whether this round's parameters were no better than earlier ones: the step is tried again, shorter, and loss
+        /// and accuracy are those of the earlier parameters.
+        retried: bool,
     },
 }
 
@@ -58,6 +61,7 @@ impl Learner {
             Algorithm::Perceptron(o) => Kind::Perceptron(Trainer::new(o.clone(), shape)),
             Algorithm::BoostedTrees(o) => Kind::Trees(Trees::new(*o, shape)),
             Algorithm::Topics(o) => Kind::Topics(Topics::new(*o, shape)),
+            Algorithm::Program(_) => return Err(is_a_program()),
         }))
     }
 
@@ -98,6 +102,22 @@ impl Learner {
     }
 }
 
+/// The model that a round's parameters are; none if they are none, or not of this algorithm and shape. A topic model's
+/// topics are the normalised weights of the round.
+pub fn model_of(algorithm: &Algorithm, shape: &Shape, parameters: &[f64]) -> Option<Model> {
+    match algorithm {
+        Algorithm::LinearRegression(_) => linear::model_of(false, shape, parameters).map(Model::Linear),
+        Algorithm::LogisticRegression(_) | Algorithm::LinearSvm(_) => {
+            linear::model_of(true, shape, parameters).map(Model::Linear)
+        }
+        Algorithm::KMeans(o) => kmeans::model_of(o.clusters, shape, parameters).map(Model::Clusters),
+        Algorithm::Perceptron(o) => Perceptron::of(&o.hidden, shape, parameters).map(Model::Perceptron),
+        Algorithm::BoostedTrees(o) => trees::model_of(o, shape, parameters).map(Model::Forest),
+        Algorithm::Topics(o) => topics::model_of(o, parameters).map(Model::Topics),
+        Algorithm::Program(_) => None,
+    }
+}
+
 /// What a worker keeps of a shard from round to round, to save work. It never changes a result.
 #[derive(Debug, Default)]
 pub struct Memory {
@@ -126,6 +146,7 @@ pub fn partial(
         Algorithm::Perceptron(o) => net::partial(&o.hidden, shape, parameters, data),
         Algorithm::BoostedTrees(o) => trees::partial(o, parameters, data, memory),
         Algorithm::Topics(o) => topics::partial(o, parameters, data),
+        Algorithm::Program(_) => Err(is_a_program()),
     }
 }
 

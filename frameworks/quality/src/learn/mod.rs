@@ -21,21 +21,27 @@ mod local;
 mod model;
 mod net;
 mod perceptron;
+mod program;
 mod sample;
 mod scaling;
+mod score;
 mod topics;
 mod trees;
 
 pub use algorithm::{Algorithm, Shape};
+pub(crate) use data::range;
 pub use data::{Data, Rows, Sparse};
 pub use error::LearnError;
+pub(crate) use generate::generate_rows;
 pub use generate::{Generator, generate};
 pub use kmeans::{ClusterModel, KMeansOptions};
-pub use learner::{Learner, Memory, Round, partial};
+pub use learner::{Learner, Memory, Round, model_of, partial};
 pub use linear::{LinearModel, LinearOptions};
 pub use local::{Local, Trained};
 pub use model::Model;
 pub use perceptron::{Perceptron, PerceptronOptions};
+pub use program::ProgramOptions;
+pub use score::{combined, score};
 pub use topics::{TopicModel, TopicsOptions};
 pub use trees::{ForestModel, Task, TreesOptions};
 

@@ -293,3 +293,49 @@ fn a_loss_that_is_not_a_number_is_an_error_of_every_algorithm() {
     let failed = run(&topics, documents);
     assert!(matches!(&failed, Err(LearnError::Invalid { item, .. }) if item == "data"), "{failed:?}");
 }
+
+type Compute = fn(&Algorithm, &Shape, &[f64], &Data, &mut Memory) -> Result<Vec<f64>, LearnError>;
+
+#[test]
+fn a_score_on_the_training_data_is_the_loss_of_the_model_that_the_parameters_are() {
+    let of = |rows, columns, classes| Shape { rows, columns, classes };
+    let linear = LinearOptions { l2: 0.0, ..LinearOptions::default() };
+    let trees = TreesOptions { task: Task::Classification, ..TreesOptions::default() };
+    let net = PerceptronOptions { l2: 0.0, steps: 1, ..PerceptronOptions::default() };
+    for (algorithm, kind, shape) in [
+        (Algorithm::LinearRegression(linear), Generator::Linear, of(60, 3, 0)),
+        (Algorithm::LogisticRegression(linear), Generator::Halves, of(60, 3, 2)),
+        (Algorithm::LinearSvm(linear), Generator::Halves, of(60, 3, 2)),
+        (Algorithm::KMeans(KMeansOptions { clusters: 3, seed: 1 }), Generator::Clouds, of(60, 3, 3)),
+        (Algorithm::Perceptron(net), Generator::Rings, of(60, 3, 3)),
+        (Algorithm::BoostedTrees(trees), Generator::Bumps, of(60, 5, 2)),
+    ] {
+        let data = shards(kind, shape, 0.2, 3, 2);
+        let mut learner = Learner::new(&algorithm, shape).unwrap();
+        let mut memories = [Memory::default(), Memory::default()];
+        let (mut scored, mut iterations) = (None, 0);
+        while iterations < 6 {
+            let parameters = learner.parameters();
+            let mut each = |compute: Compute| -> Vec<Vec<f64>> {
+                let shards = data.iter().zip(&mut memories);
+                shards.map(|(data, memory)| compute(&algorithm, &shape, &parameters, data, memory).unwrap()).collect()
+            };
+            if let Some(found) = combined(&algorithm, &each(score)).unwrap() {
+                scored = Some((found, model_of(&algorithm, &shape, &parameters).unwrap()));
+            }
+            let Round::Iteration { loss, accuracy, retried, .. } = learner.fold(&each(partial)).unwrap() else {
+                continue;
+            };
+            iterations += 1;
+            let ((score, right), model) = scored.take().unwrap();
+            if retried {
+                continue;
+            }
+            let name = algorithm.name();
+            assert!((score - loss).abs() < 1e-12 * (1.0 + loss) && right == accuracy, "{name}: {score} {loss}");
+            let answers = data.iter().flat_map(|d| d.rows().zip(d.labels.clone()));
+            let hits = answers.filter(|(row, label)| model.predict(row) == *label).count() as f64 / 60.0;
+            assert!(right.is_none_or(|right| right == hits), "{name}: {right:?} and {hits}");
+        }
+    }
+}

@@ -114,20 +114,9 @@ pub(crate) fn partial(
         sums.extend(picked.flat_map(|r| rows.row(r).to_vec()));
         return Ok(sums);
     }
-    let (base, level, count) = (reader.one()?, reader.count()?, reader.count()?);
-    let edges = reader.take(columns * (options.bins - 1))?;
-    let width = tree_width(options.depth);
-    if level >= options.depth || count > TREES_MAX {
-        return Err(LearnError::invalid("parameters", "are not of this algorithm and data"));
-    }
-    let trees = reader.take(count * width)?;
-    let tree = reader.take(width)?;
-    let all_trees = trees.chunks_exact(width).chain([tree]).flat_map(|t| t.chunks_exact(2));
-    if all_trees.into_iter().any(|node| node[0] >= columns as f64) {
-        return Err(LearnError::invalid("parameters", "look at a feature that is not there"));
-    }
+    let Forest { base, level, edges, trees, tree } = Forest::read(options, columns, reader)?;
     let kept = memory.trees.get_or_insert_default();
-    kept.catch_up(base, edges, trees, width, data);
+    kept.catch_up(base, edges, trees, tree_width(options.depth), data);
     let rules = options.rules(columns, edges);
     let histograms = (1 << level) * rules.node_width();
     let mut sums = vec![0.0; histograms + 3];
@@ -148,6 +137,71 @@ pub(crate) fn partial(
     }
     sums[histograms + 2] = rows.nrows() as f64;
     Ok(sums)
+}
+
+/// The loss of a shard's rows, and how many are right; none in the middle of an iteration.
+pub(crate) fn score(
+    options: &TreesOptions,
+    parameters: &[f64],
+    data: &Data,
+    memory: &mut Memory,
+) -> Result<Option<[f64; 3]>, LearnError> {
+    let mut reader = Reader::new(parameters);
+    if reader.one()? == SAMPLE {
+        return Ok(None);
+    }
+    let Forest { base, level, edges, trees, .. } = Forest::read(options, data.width(), reader)?;
+    if level > 0 {
+        return Ok(None);
+    }
+    let kept = memory.trees.get_or_insert_default();
+    kept.catch_up(base, edges, trees, tree_width(options.depth), data);
+    let mut sums = [0.0, 0.0, data.len() as f64];
+    for (row, output) in kept.outputs.iter().enumerate() {
+        let (loss, _, _, right) = derivatives(options.task, *output, data.label(row));
+        sums[0] += loss;
+        sums[1] += f64::from(u8::from(right));
+    }
+    Ok(Some(sums))
+}
+
+/// The model that a round's parameters are.
+pub(crate) fn model_of(options: &TreesOptions, shape: &Shape, parameters: &[f64]) -> Option<ForestModel> {
+    let mut reader = Reader::new(parameters);
+    let is_model = reader.one().ok()? != SAMPLE;
+    let forest = Forest::read(options, shape.columns, reader).ok().filter(|_| is_model)?;
+    let trees = forest.trees.chunks_exact(tree_width(options.depth)).map(<[f64]>::to_vec).collect();
+    Some(ForestModel { base: forest.base, trees, classifies: options.task == Task::Classification })
+}
+
+/// What the parameters of a round say after the first number.
+struct Forest<'a> {
+    base: f64,
+    /// The level of the tree that is split next.
+    level: usize,
+    edges: &'a [f64],
+    /// The finished trees, one after another.
+    trees: &'a [f64],
+    /// The tree that grows.
+    tree: &'a [f64],
+}
+
+impl<'a> Forest<'a> {
+    fn read(options: &TreesOptions, columns: usize, mut reader: Reader<'a>) -> Result<Forest<'a>, LearnError> {
+        let (base, level, count) = (reader.one()?, reader.count()?, reader.count()?);
+        let edges = reader.take(columns * (options.bins - 1))?;
+        let width = tree_width(options.depth);
+        if level >= options.depth || count > TREES_MAX {
+            return Err(LearnError::invalid("parameters", "are not of this algorithm and data"));
+        }
+        let trees = reader.take(count * width)?;
+        let tree = reader.take(width)?;
+        let all_trees = trees.chunks_exact(width).chain([tree]).flat_map(|t| t.chunks_exact(2));
+        if all_trees.into_iter().any(|node| node[0] >= columns as f64) {
+            return Err(LearnError::invalid("parameters", "look at a feature that is not there"));
+        }
+        Ok(Forest { base, level, edges, trees, tree })
+    }
 }
 
 /// The loss of an output, its first and second derivative, and whether its class is right.
@@ -265,7 +319,7 @@ impl Trees {
         }
         self.tree = stump(self.options.depth);
         self.level = 0;
-        Ok(Round::Iteration { iteration, loss: self.loss, accuracy: self.accuracy })
+        Ok(Round::Iteration { iteration, loss: self.loss, accuracy: self.accuracy, retried: false })
     }
 
     /// From all samples: the forest's first output, and edges between bins of about as many rows.

@@ -26,7 +26,7 @@ use crate::allocate::Policy;
 use entry::Entry;
 
 pub use question::{
-    Answer, Directive, Earlier, Iteration, JobRefused, Move, Outcome, Progress, Question, Restored, Submission,
+    Answer, Directive, Earlier, Iteration, JobRefused, Move, Outcome, Progress, Question, Restored, Score, Submission,
 };
 pub use status::{JobStatus, Point, State, Status};
 pub use workers::{JOB_VARIABLE, TOKEN_VARIABLE};

@@ -178,7 +178,9 @@ impl Quality {
             let seconds = now.since(started).as_secs_f64();
             let normalised = entry.forecaster.normalised();
             let cores = iteration.workers * per_worker;
-            let point = Point { seconds, iteration: iteration.number, loss: iteration.loss, normalised, cores };
+            let (number, loss) = (iteration.number, iteration.loss);
+            let validation_loss = iteration.validation.map(|v| v.loss);
+            let point = Point { seconds, iteration: number, loss, validation_loss, normalised, cores };
             entry.results.remember(point);
         }
         let first = entry.results.iteration.is_some() && entry.kept.0.is_none();
@@ -216,6 +218,7 @@ fn learn(entry: &mut Entry, iteration: &Iteration) {
     entry.results.iteration = Some(iteration.number);
     entry.results.loss = Some(iteration.loss);
     entry.results.accuracy = iteration.accuracy;
+    entry.results.validation = iteration.validation;
     if iteration.number == 0 {
         entry.results.first_loss = Some(iteration.loss);
     }
@@ -241,6 +244,7 @@ fn go_on(entry: &mut Entry, earlier: &Earlier) {
         entry.results.iteration = Some(last.number);
         entry.results.loss = Some(last.loss);
         entry.results.accuracy = last.accuracy;
+        entry.results.validation = last.validation;
         entry.results.left = entry.forecaster.normalised();
         entry.results.go_back(last.number + 1);
     }

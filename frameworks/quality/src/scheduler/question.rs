@@ -148,12 +148,23 @@ pub struct Iteration {
     pub loss: f64,
     /// The accuracy before its step.
     pub accuracy: Option<f64>,
+    /// The score on validation data before its step.
+    pub validation: Option<Score>,
     /// How long it took.
     pub seconds: f64,
     /// Number of its workers, on average.
     pub workers: f64,
     /// How many seconds the workers computed in all, divided by the cores of one.
     pub busy: f64,
+}
+
+/// How good a model is on data that it does not learn from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Score {
+    /// The loss, without penalties for large weights.
+    pub loss: f64,
+    /// The share of the examples that were put into the right class, for classifiers.
+    pub accuracy: Option<f64>,
 }
 
 /// How a job ended.

@@ -183,7 +183,8 @@ impl World {
 
     /// An iteration after which these workers have nothing to do.
     fn free(&mut self, job: &str, number: u64, loss: f64, free: &[String]) -> Directive {
-        let iteration = Iteration { number, loss, accuracy: Some(0.5), seconds: 0.5, workers: 2.0, busy: 0.9 };
+        let iteration =
+            Iteration { number, loss, accuracy: Some(0.5), validation: None, seconds: 0.5, workers: 2.0, busy: 0.9 };
         self.progress(Progress { job: job.into(), iteration: Some(iteration), free: free.to_vec(), earlier: None })
     }
 
@@ -567,7 +568,7 @@ fn a_worker_is_not_killed_in_the_middle_of_an_iteration_that_takes_longer_with_f
     world.submit("a");
     let tasks = world.hire(6);
     // Six seconds of work, shared by six.
-    let iteration = Iteration { number: 0, loss: 1.0, accuracy: None, seconds: 1.0, workers: 6.0, busy: 6.0 };
+    let iteration = Iteration { loss: 1.0, seconds: 1.0, workers: 6.0, busy: 6.0, ..Iteration::default() };
     world.progress(Progress { job: "a".into(), iteration: Some(iteration), ..Progress::default() });
     for task in &tasks[..5] {
         world.update(task, TaskState::TaskFinished);

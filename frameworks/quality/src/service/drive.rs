@@ -14,12 +14,13 @@ use super::clock::now;
 use super::files::{Checkpoint, Record};
 use super::listener::Event;
 use super::saved_model::SavedModel;
+use super::stop::Stopping;
 use super::work::{Looked, tell_end};
 use super::worker_pool::{WorkerPool, encoded};
 use crate::frame::ToWorker;
 use crate::job::Job;
-use crate::learn::{LearnError, Learner, Round};
-use crate::scheduler::{Answer, Directive, Earlier, Iteration, Outcome, Progress, Question};
+use crate::learn::{LearnError, Learner, Round, combined, model_of};
+use crate::scheduler::{Answer, Directive, Earlier, Iteration, Outcome, Progress, Question, Score};
 
 /// How often a driver looks around while nothing happens.
 const LOOK: Duration = Duration::from_millis(500);
@@ -30,8 +31,6 @@ const CHECKPOINT: Duration = Duration::from_secs(1);
 /// A worker may take so much longer than an iteration took lately, and at least so long, before it counts as lost.
 const LATE_FACTOR: u32 = 10;
 const LATE: Duration = Duration::from_secs(20);
-/// After so many iterations without a change that matters a job has converged.
-const STILL: u32 = 5;
 
 /// What all drivers share.
 #[derive(Clone, Debug)]
@@ -65,8 +64,9 @@ pub(super) struct Drive {
     before: f64,
     since: Instant,
     written: Instant,
-    largest_change: f64,
-    still: u32,
+    stopping: Stopping,
+    /// The score of the iteration under way on validation data, and the parameters that it is of.
+    scored: Option<(Score, Vec<f64>)>,
     measure: Measure,
 }
 
@@ -124,8 +124,8 @@ impl Drive {
             before: age,
             since: now(),
             written: now(),
-            largest_change: 0.0,
-            still: 0,
+            stopping: Stopping::default(),
+            scored: None,
             measure: Measure::start(&WorkerPool::default()),
             common,
             job,
@@ -136,7 +136,7 @@ impl Drive {
             drive.losses = checkpoint.losses;
             drive.last = checkpoint.last;
             drive.iterations = checkpoint.iterations;
-            (drive.largest_change, drive.still) = (checkpoint.largest_change, checkpoint.still);
+            drive.stopping = checkpoint.stopping;
         }
         Ok(drive)
     }
@@ -176,7 +176,7 @@ impl Drive {
                 Some(learner) => learner.parameters(),
                 None => return Outcome::Failed("the training's state is lost".to_owned()),
             };
-            self.pool.start(self.job.shards, parameters);
+            self.pool.start(self.job.shards + self.job.validation_shards(), parameters);
             if let Some(outcome) = self.collect().await {
                 return outcome;
             }
@@ -186,8 +186,8 @@ impl Drive {
                 Ok(round) => round,
                 Err(why) => return Outcome::Failed(why),
             };
-            if let Round::Iteration { loss, accuracy, .. } = round
-                && let Some(outcome) = self.iteration_done(loss, accuracy).await
+            if let Round::Iteration { loss, accuracy, retried, .. } = round
+                && let Some(outcome) = self.iteration_done(loss, accuracy, retried).await
             {
                 return outcome;
             }
@@ -291,7 +291,12 @@ impl Drive {
     /// Folds on a thread that may take its time.
     async fn fold(&mut self) -> Result<Round, String> {
         let Some(mut learner) = self.learner.take() else { return Err("the training's state is lost".to_owned()) };
-        let results = self.pool.results();
+        let mut results = self.pool.results();
+        let scores = results.split_off(self.job.shards.min(results.len()));
+        if let Some((loss, accuracy)) = combined(&self.job.algorithm, &scores).map_err(|error| error.to_string())? {
+            let parameters = if self.job.patience.is_some() { self.pool.parameters().to_vec() } else { Vec::new() };
+            self.scored = Some((Score { loss, accuracy }, parameters));
+        }
         let folded = tokio::task::spawn_blocking(move || {
             let round = learner.fold(&results);
             (learner, round)
@@ -301,13 +306,15 @@ impl Drive {
         round.map_err(|error| error.to_string())
     }
 
-    async fn iteration_done(&mut self, loss: f64, accuracy: Option<f64>) -> Option<Outcome> {
+    async fn iteration_done(&mut self, loss: f64, accuracy: Option<f64>, retried: bool) -> Option<Outcome> {
         let fresh = Measure::start(&self.pool);
         let measure = std::mem::replace(&mut self.measure, fresh);
+        let (score, parameters) = self.scored.take().unzip();
         let iteration = Iteration {
             number: self.iterations,
             loss,
             accuracy,
+            validation: score.map(|score| self.stopping.score(score, retried)),
             seconds: measure.began.elapsed().saturating_sub(measure.idle).as_secs_f64(),
             workers: measure.workers as f64 / f64::from(measure.rounds.max(1)),
             busy: measure.micros as f64 / 1e6 / f64::from(self.common.cores.max(1)),
@@ -318,12 +325,17 @@ impl Drive {
             let seconds = self.common.started.elapsed().as_secs_f64();
             record.lock().unwrap_or_else(PoisonError::into_inner).add(&self.job, seconds, &iteration);
         }
-        self.note(loss);
+        self.stopping.note(&self.job, &iteration, retried, parameters);
+        self.losses.push(loss);
+        if self.losses.len() > 256 {
+            self.losses.drain(..128);
+        }
         let (job, free) = (self.job.name.clone(), self.pool.tasks());
         let directive = self.report(Progress { job, earlier: None, iteration: Some(iteration), free }).await;
         self.pool.dismiss(&directive);
         self.measure.look(&self.pool);
-        let over = self.is_over(&iteration).map(Outcome::Finished).or_else(|| self.deadline());
+        let reason = self.stopping.reason(&self.job, &iteration, self.iterations);
+        let over = reason.map(Outcome::Finished).or_else(|| self.deadline());
         if over.is_some() {
             return over;
         }
@@ -331,35 +343,6 @@ impl Drive {
             self.write_checkpoint().await;
         }
         None
-    }
-
-    /// Keeps a loss, and counts how long nothing has changed that matters.
-    fn note(&mut self, loss: f64) {
-        if let Some(before) = self.losses.last() {
-            let change = (before - loss).abs();
-            self.largest_change = self.largest_change.max(change);
-            let still = self.job.tolerance > 0.0 && change <= self.job.tolerance * self.largest_change;
-            self.still = if still { self.still + 1 } else { 0 };
-        }
-        self.losses.push(loss);
-        if self.losses.len() > 256 {
-            self.losses.drain(..128);
-        }
-    }
-
-    /// Why the job is over, if it is.
-    fn is_over(&self, iteration: &Iteration) -> Option<String> {
-        let target = &self.job.target;
-        if !target.go_on && target.loss.is_some_and(|t| iteration.loss <= t) {
-            return Some("its loss is reached".to_owned());
-        }
-        if !target.go_on && target.accuracy.is_some_and(|t| iteration.accuracy.is_some_and(|a| a >= t)) {
-            return Some("its accuracy is reached".to_owned());
-        }
-        if self.still >= STILL {
-            return Some("its loss does not change any more".to_owned());
-        }
-        (self.iterations >= self.job.iterations).then(|| "all its iterations are done".to_owned())
     }
 
     /// How many seconds ago the job was submitted, those without a scheduler counted.
@@ -386,8 +369,7 @@ impl Drive {
             losses: self.losses[self.losses.len().saturating_sub(LOSSES_KEPT)..].to_vec(),
             last: self.last,
             iterations: self.iterations,
-            largest_change: self.largest_change,
-            still: self.still,
+            stopping: self.stopping.clone(),
             ..Checkpoint::new(&self.job, learner)
         };
         let written = tokio::task::spawn_blocking(move || checkpoint.write(&path)).await;
@@ -398,9 +380,13 @@ impl Drive {
 
     /// Writes the model on a thread that may take its time; why not, in words.
     async fn keep_model(&self) -> Result<(), String> {
-        let model = self.learner.as_ref().and_then(Learner::model);
+        let best = self.stopping.best(&self.job);
+        let (model, iteration) = match best {
+            Some(best) => (model_of(&self.job.algorithm, &self.looked.shape, &best.parameters), Some(&best.iteration)),
+            None => (self.learner.as_ref().and_then(Learner::model), self.last.as_ref()),
+        };
         let (Some(directory), Some(model)) = (self.common.models.clone(), model) else { return Ok(()) };
-        let saved = SavedModel::new(&self.job, &self.looked, self.last.as_ref(), model);
+        let saved = SavedModel::new(&self.job, &self.looked, iteration, model);
         let written =
             tokio::task::spawn_blocking(move || saved.write(&directory).map_err(|error| base::error_chain(&error)));
         written.await.map_err(|error| error.to_string())??;

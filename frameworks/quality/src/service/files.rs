@@ -9,12 +9,13 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::error::Error;
+use super::stop::Stopping;
 use crate::job::Job;
 use crate::learn::Learner;
 use crate::scheduler::Iteration;
 
 /// The version of checkpoints. A change that older programs cannot read raises it.
-const CHECKPOINT_VERSION: u32 = 3;
+const CHECKPOINT_VERSION: u32 = 4;
 
 /// A job's training at the end of an iteration.
 #[derive(Debug, Serialize, Deserialize)]
@@ -29,9 +30,8 @@ pub(super) struct Checkpoint {
     pub(super) last: Option<Iteration>,
     /// Number of iterations that are done.
     pub(super) iterations: u64,
-    /// The largest change of the loss, and for how many iterations it has hardly changed.
-    pub(super) largest_change: f64,
-    pub(super) still: u32,
+    /// What the job's end depends on.
+    pub(super) stopping: Stopping,
 }
 
 impl Checkpoint {
@@ -44,8 +44,7 @@ impl Checkpoint {
             losses: Vec::new(),
             last: None,
             iterations: 0,
-            largest_change: 0.0,
-            still: 0,
+            stopping: Stopping::default(),
         }
     }
 
@@ -91,7 +90,8 @@ impl Record {
     /// Makes the file, with its line of names; one that is there is overwritten.
     pub(super) fn create(path: &Path) -> Result<Record, Error> {
         let failed = Error::io(format!("cannot write {}", path.display()));
-        let names = "job,algorithm,seconds,iteration,loss,accuracy,workers,iteration_seconds,busy_seconds\n";
+        let names = "job,algorithm,seconds,iteration,loss,accuracy,workers,iteration_seconds,busy_seconds,\
+                     validation_loss,validation_accuracy\n";
         let made = fs::File::create(path).and_then(|mut f| f.write_all(names.as_bytes()).map(|()| f));
         made.map(Record).map_err(failed)
     }
@@ -101,7 +101,13 @@ impl Record {
         let (name, kind, number, loss) = (&job.name, job.algorithm.name(), i.number, i.loss);
         let accuracy = i.accuracy.map(|a| a.to_string()).unwrap_or_default();
         let (workers, took, busy) = (i.workers, i.seconds, i.busy);
-        let line = format!("{name},{kind},{seconds:.3},{number},{loss},{accuracy},{workers:.2},{took:.6},{busy:.6}\n");
+        let validation = match i.validation {
+            Some(score) => format!("{},{}", score.loss, score.accuracy.map(|a| a.to_string()).unwrap_or_default()),
+            None => ",".to_owned(),
+        };
+        let line = format!(
+            "{name},{kind},{seconds:.3},{number},{loss},{accuracy},{workers:.2},{took:.6},{busy:.6},{validation}\n"
+        );
         if let Err(error) = self.0.write_all(line.as_bytes()) {
             tracing::warn!(%error, "an iteration could not be recorded");
         }

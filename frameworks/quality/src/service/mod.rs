@@ -13,6 +13,7 @@ mod files;
 mod listener;
 pub mod plot;
 mod saved_model;
+mod stop;
 #[cfg(test)]
 mod tests;
 mod work;

@@ -14,7 +14,7 @@ use crate::evaluate::{EvaluateError, Evaluation};
 use crate::input::{self, Format, Input, Label, Schema, Wanted};
 use crate::job::Job;
 use crate::learn::Model;
-use crate::scheduler::Iteration;
+use crate::scheduler::{Iteration, Score};
 
 /// The version of models. A change that older programs cannot read raises it.
 const VERSION: u32 = 2;
@@ -40,6 +40,9 @@ pub struct SavedModel {
     pub loss: Option<f64>,
     /// Its accuracy there.
     pub accuracy: Option<f64>,
+    /// Its loss and accuracy on validation data, if there was some.
+    #[serde(default)]
+    pub validation: Option<Score>,
     /// How it was trained; unknown of models of version 1.
     #[serde(default)]
     pub training: Option<Training>,
@@ -70,6 +73,7 @@ impl SavedModel {
             iterations: last.map_or(0, |i| i.number + 1),
             loss: last.map(|i| i.loss),
             accuracy: last.and_then(|i| i.accuracy),
+            validation: last.and_then(|i| i.validation),
             training: Some(Training {
                 job: job.clone(),
                 rows: looked.shape.rows,

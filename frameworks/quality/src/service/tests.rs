@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::files::Checkpoint;
 use super::saved_model::SavedModel;
+use super::stop::Stopping;
 use super::work::Looked;
 use super::worker::{WorkerOptions, run};
 use super::*;
@@ -52,11 +53,16 @@ fn a_checkpoint_comes_back_and_a_damaged_or_foreign_one_does_not() {
     let directory = Directory::new("checkpoint");
     let path = directory.0.join("jobs/a.checkpoint");
     let (job, mut local) = (job(), trained(&job(), 5));
-    let last = Some(Iteration { number: 4, loss: 2.0, accuracy: Some(0.5), ..Iteration::default() });
+    let validation = Some(crate::scheduler::Score { loss: 2.5, accuracy: Some(0.25) });
+    let iteration = Iteration { number: 4, loss: 2.0, accuracy: Some(0.5), validation, ..Iteration::default() };
+    let last = Some(iteration);
     let fresh = Checkpoint::new(&job, local.learner().clone());
-    Checkpoint { losses: vec![3.0, 2.0], last, iterations: 5, still: 3, ..fresh }.write(&path).unwrap();
+    let mut stopping = Stopping::default();
+    stopping.note(&job, &iteration, false, Some(vec![1.0]));
+    let kept = stopping.clone();
+    Checkpoint { losses: vec![3.0, 2.0], last, iterations: 5, stopping, ..fresh }.write(&path).unwrap();
     let back = Checkpoint::read(&path, &job).unwrap();
-    assert_eq!((back.losses.as_slice(), back.last, back.iterations, back.still), (&[3.0, 2.0][..], last, 5, 3));
+    assert_eq!((back.losses.as_slice(), back.last, back.iterations, back.stopping), (&[3.0, 2.0][..], last, 5, kept));
     let mut other = trained(&job, 0);
     other.resume(back.learner);
     assert_eq!(other.iterate().unwrap(), local.iterate().unwrap());

@@ -13,8 +13,8 @@ use super::clock::now;
 use super::dataset_cache::{DatasetCache, File};
 use super::error::Error;
 use crate::frame::{self, LENGTH_MAX, ToDriver, ToWorker, VERSION};
-use crate::job::{Job, Prepared, Source};
-use crate::learn::{Data, Memory, Shape, partial};
+use crate::job::{Job, Prepared, Source, SourceError, Validation};
+use crate::learn::{Data, Memory, Shape, partial, score};
 
 /// A driver that is silent for this long is gone; it sends a ping every five seconds.
 const SILENCE: Duration = Duration::from_secs(60);
@@ -236,12 +236,17 @@ impl Bench {
         let (data, mut memory) = match kept {
             Some(kept) => kept,
             None => {
-                let data = self.prepared.shard(&self.job.algorithm, shard as usize, self.job.shards);
+                // The shards after those that are learnt from are those of the validation data.
+                let data = match (shard as usize).checked_sub(self.job.shards) {
+                    None => self.prepared.shard(&self.job.algorithm, shard as usize, self.job.shards),
+                    Some(held) => self.prepared.held_shard(&self.job.algorithm, held, self.job.validation_shards()),
+                };
                 (data.map_err(failed)?, Memory::default())
             }
         };
         let began = now();
-        let values = partial(&self.job.algorithm, &self.shape, parameters, &data, &mut memory).map_err(failed)?;
+        let compute = if (shard as usize) < self.job.shards { partial } else { score };
+        let values = compute(&self.job.algorithm, &self.shape, parameters, &data, &mut memory).map_err(failed)?;
         if let Some(pace) = pace {
             let cells = (data.len() * data.width()) as f64;
             let wanted = Duration::try_from_secs_f64(cells / pace).unwrap_or_default();
@@ -253,8 +258,22 @@ impl Bench {
     }
 }
 
-/// Looks at a job's data; takes its file, if it has one, from the cache, or reads it.
+/// Looks at a job's data; takes its file, if it has one, from the cache, or reads it. A validation file is read anew.
 pub(super) fn prepare(job: &Job, cache: Option<&mut DatasetCache>) -> Result<Prepared, Error> {
+    let prepared = prepare_all(job, cache)?;
+    let failed = |source| Error::Data { job: job.name.clone(), source };
+    let Some(validation) = &job.validation else { return Ok(prepared) };
+    let text = match validation {
+        Validation::Share { .. } => None,
+        Validation::File(path) => Some(
+            std::fs::read_to_string(path).map_err(|source| failed(SourceError::Read { path: path.clone(), source }))?,
+        ),
+    };
+    prepared.hold_out(&job.algorithm, validation, text.as_deref()).map_err(failed)
+}
+
+/// The data without regard to validation.
+fn prepare_all(job: &Job, cache: Option<&mut DatasetCache>) -> Result<Prepared, Error> {
     let failed = |source| Error::Data { job: job.name.clone(), source };
     let Source::File { path, .. } = &job.data else {
         return job.data.prepare(&job.algorithm, None).map_err(failed);
