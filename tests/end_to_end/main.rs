@@ -51,6 +51,7 @@ mod prometheus;
 mod pymesos;
 mod python;
 mod quality;
+mod quality_own;
 mod registry;
 mod registry_import;
 mod runtime_files;

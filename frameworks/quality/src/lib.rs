@@ -9,6 +9,7 @@
 //! - [`scheduler`]: the scheduler, from jobs to worker tasks.
 //! - [`modelled`]: the scheduler with modelled drivers and workers, for the laboratory.
 //! - [`frame`]: the protocol of a job's driver and its workers.
+//! - [`trainer`]: the protocol of a training program of the user's own.
 //! - `service` (feature `service`): all of it live, with drivers, workers, files and an HTTP API.
 //!
 //! Without that feature this crate does no I/O, reads no clock and draws no unseeded number.
@@ -26,3 +27,4 @@ pub mod replay;
 pub mod scheduler;
 #[cfg(feature = "service")]
 pub mod service;
+pub mod trainer;

@@ -8,6 +8,8 @@
 mod entry;
 mod kept;
 mod plan;
+#[cfg(test)]
+mod program_tests;
 mod question;
 mod results;
 mod status;

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::status::Status;
 use crate::job::{JOBS_MAX, Job, JobError};
+use crate::trainer::Manner;
 
 /// A question.
 #[derive(Clone, Debug)]
@@ -126,6 +127,8 @@ pub struct Progress {
     pub earlier: Option<Earlier>,
     /// An iteration that was done.
     pub iteration: Option<Iteration>,
+    /// What the job's program can do, if it is of the user's own and has said so.
+    pub manner: Option<Manner>,
     /// The tasks of connected workers that could go now, because they have nothing to do.
     pub free: Vec<String>,
 }

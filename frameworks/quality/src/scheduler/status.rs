@@ -126,7 +126,7 @@ impl Quality {
 
     fn job_status(&self, entry: &Entry, now: Time) -> JobStatus {
         let per_worker = self.settings.worker.cores;
-        let running = u32::try_from(entry.workers.values().filter(|h| h.running).count()).unwrap_or(u32::MAX);
+        let running = entry.running();
         let (time, results) = (entry.forecaster.time(), &entry.results);
         let gain = entry.forecaster.outlook().gain(self.settings.epoch.as_secs_f64(), entry.target);
         JobStatus {

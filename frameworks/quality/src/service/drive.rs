@@ -266,6 +266,8 @@ impl Drive {
                 return Some(Outcome::Failed(format!("worker {task}: {why}")));
             }
             Event::Stop => return Some(Outcome::Stopped),
+            // Only programs of the user's own have lines, and those have another driver.
+            Event::Line { .. } | Event::Ended { .. } => {}
         }
         None
     }
@@ -331,7 +333,7 @@ impl Drive {
             self.losses.drain(..128);
         }
         let (job, free) = (self.job.name.clone(), self.pool.tasks());
-        let directive = self.report(Progress { job, earlier: None, iteration: Some(iteration), free }).await;
+        let directive = self.report(Progress { job, iteration: Some(iteration), free, ..Progress::default() }).await;
         self.pool.dismiss(&directive);
         self.measure.look(&self.pool);
         let reason = self.stopping.reason(&self.job, &iteration, self.iterations);

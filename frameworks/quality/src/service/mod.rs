@@ -3,6 +3,7 @@
 //! It carries out decisions, and makes none about cores or models.
 
 mod api;
+mod child;
 mod clock;
 mod dataset_cache;
 mod drive;
@@ -12,6 +13,9 @@ mod error;
 mod files;
 mod listener;
 pub mod plot;
+mod program;
+#[cfg(test)]
+mod program_tests;
 mod saved_model;
 mod stop;
 #[cfg(test)]

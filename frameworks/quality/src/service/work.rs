@@ -12,6 +12,7 @@ use tokio::sync::{Semaphore, mpsc};
 use super::drive::{Common, Drive};
 use super::error::Error;
 use super::listener::{self, Desk, Desks, EVENTS_MAX, Event};
+use super::program::ProgramDrive;
 use super::worker;
 use crate::input::Schema;
 use crate::job::Job;
@@ -31,7 +32,7 @@ pub(super) struct Work {
 }
 
 /// What a job's data looks like.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Looked {
     pub(super) shape: Shape,
     pub(super) classes: Vec<String>,
@@ -49,13 +50,24 @@ pub(super) struct Taken {
     age: f64,
 }
 
+/// A job's driver, by what trains it.
+enum Driver {
+    /// An algorithm of this framework.
+    Learner(Box<Drive>),
+    /// A program of the user's own.
+    Program(Box<ProgramDrive>),
+}
+
 impl Work {
     pub(super) fn new(common: Common, desks: Desks) -> Work {
         Work { common, desks, reading: Arc::new(Semaphore::new(1)) }
     }
 
-    /// Looks at a job's data.
+    /// Looks at a job's data. A program of the user's own has its data itself.
     async fn look(&self, job: &Job) -> Result<Looked, Error> {
+        if job.program().is_some() {
+            return Ok(Looked::default());
+        }
         let _turn = self.reading.acquire().await;
         let job = job.clone();
         let looked = tokio::task::spawn_blocking(move || {
@@ -124,7 +136,8 @@ impl Work {
     pub(super) async fn run(self, taken: Taken) {
         let name = taken.job.name.clone();
         match self.start(taken).await {
-            Ok(Some((drive, first))) => drive.run(first).await,
+            Ok(Some((Driver::Learner(drive), first))) => drive.run(first).await,
+            Ok(Some((Driver::Program(drive), first))) => drive.run(first).await,
             Ok(None) => self.ended(&name, Outcome::Stopped).await,
             Err(error) => self.ended(&name, Outcome::Failed(base::error_chain(&error))).await,
         }
@@ -132,7 +145,7 @@ impl Work {
     }
 
     /// The driver at the job's start time, with its first event; `None` if the job is stopped before.
-    async fn start(&self, mut taken: Taken) -> Result<Option<(Drive, Option<Event>)>, Error> {
+    async fn start(&self, mut taken: Taken) -> Result<Option<(Driver, Option<Event>)>, Error> {
         let mut first = None;
         if let Ok(wait) = Duration::try_from_secs_f64(-taken.age) {
             first = tokio::time::timeout(wait, taken.heard.recv()).await.ok().flatten();
@@ -147,8 +160,14 @@ impl Work {
         let (common, job, heard, age) = (self.common.clone(), taken.job, taken.heard, taken.age.max(0.0));
         // It reads a checkpoint, if there is one.
         let made = tokio::task::spawn_blocking(move || {
+            if let Some(options) = job.program().cloned() {
+                return Ok(Driver::Program(Box::new(ProgramDrive::new(common, job, options, heard, age))));
+            }
             let name = job.name.clone();
-            Drive::new(common, job, looked, heard, age).map_err(|error| Error::Data { job: name, source: error.into() })
+            let drive = Drive::new(common, job, looked, heard, age);
+            drive
+                .map(|drive| Driver::Learner(Box::new(drive)))
+                .map_err(|error| Error::Data { job: name, source: error.into() })
         });
         let drive = made.await.map_err(|error| Error::Ended(error.to_string()))??;
         Ok(Some((drive, first)))

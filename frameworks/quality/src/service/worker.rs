@@ -9,12 +9,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::child::Program;
 use super::clock::now;
 use super::dataset_cache::{DatasetCache, File};
 use super::error::Error;
 use crate::frame::{self, LENGTH_MAX, ToDriver, ToWorker, VERSION};
 use crate::job::{Job, Prepared, Source, SourceError, Validation};
-use crate::learn::{Data, Memory, Shape, partial, score};
+use crate::learn::{Data, Memory, ProgramOptions, Shape, partial, score};
 
 /// A driver that is silent for this long is gone; it sends a ping every five seconds.
 const SILENCE: Duration = Duration::from_secs(60);
@@ -83,7 +84,7 @@ pub fn run(options: &WorkerOptions, mut told: impl FnMut(&str)) -> Result<(), Er
     clippy::disallowed_methods,
     reason = "a worker without a driver has nothing else to wait for; and a paced core rests"
 )]
-fn pause(time: Duration) {
+pub(super) fn pause(time: Duration) {
     std::thread::sleep(time);
 }
 
@@ -138,6 +139,7 @@ fn serve(
     let writer = Mutex::new(stream);
     send(&writer, &hello)?;
     let mut reader = stream;
+    let mut program: Option<(ProgramOptions, Option<Program>)> = None;
     loop {
         let frame = receive(&mut reader)?;
         *last_heard = now();
@@ -146,8 +148,23 @@ fn serve(
             ToWorker::Leave => return Ok(Next::End),
             ToWorker::Move { job, token } => return Ok(Next::Job { job, token }),
             ToWorker::Refused { why } => return Err(Error::Refused(why)),
+            ToWorker::Run { line } => {
+                let Some((options, program)) = &mut program else {
+                    return Err(Error::Refused("a program came before its job".into()));
+                };
+                *program = None;
+                *program = Some(Program::start(options, &line, stream)?);
+            }
+            ToWorker::Say { line } => {
+                if let Some((_, Some(program))) = &mut program {
+                    program.say(&line);
+                }
+            }
             ToWorker::Setup { job, shape } => {
-                if bench.as_ref().is_none_or(|b| b.text != job || b.shape != shape) {
+                program = program_of(&job).map(|options| (options, None));
+                if program.is_some() {
+                    *bench = None;
+                } else if bench.as_ref().is_none_or(|b| b.text != job || b.shape != shape) {
                     *bench = Some(Bench::new(job, shape, cache)?);
                 }
             }
@@ -158,6 +175,11 @@ fn serve(
             }
         }
     }
+}
+
+/// The program of a job as JSON, if it has one.
+fn program_of(job: &str) -> Option<ProgramOptions> {
+    serde_json::from_str::<Job>(job).ok()?.program().cloned()
 }
 
 fn receive(reader: &mut impl Read) -> Result<ToWorker, Error> {
