@@ -5,6 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::process::ToItsEnd;
 use crate::quality::{cluster, framework, iteration, job, process_of};
 use crate::support::{Directory, tepui};
 

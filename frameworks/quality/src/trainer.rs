@@ -16,7 +16,7 @@
 
 use serde::Deserialize;
 
-use crate::scheduler::Score;
+use crate::learn::Score;
 
 /// The longest line of a program, in bytes. It bounds the state of a checkpoint.
 pub const LINE_MAX: usize = 4 << 20;

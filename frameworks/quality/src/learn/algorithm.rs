@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::error::LearnError;
 use super::kmeans::KMeansOptions;
 use super::linear::LinearOptions;
+use super::multiclass;
 use super::perceptron::PerceptronOptions;
 use super::program::ProgramOptions;
 use super::topics::TopicsOptions;
@@ -30,9 +31,10 @@ pub struct Shape {
 pub enum Algorithm {
     /// Least squares with an L2 penalty, by gradient descent.
     LinearRegression(LinearOptions),
-    /// Two classes, logistic loss with an L2 penalty, by gradient descent.
+    /// Classes, logistic loss (softmax for more than two) with an L2 penalty, by gradient descent.
     LogisticRegression(LinearOptions),
-    /// Two classes, squared hinge loss with an L2 penalty, by gradient descent.
+    /// Classes, squared hinge loss (each class against the others for more than two) with an L2 penalty, by gradient
+    /// descent.
     LinearSvm(LinearOptions),
     /// Clusters around centres, by Lloyd's iterations.
     #[serde(rename = "k-means")]
@@ -134,10 +136,11 @@ impl Algorithm {
             return Err(LearnError::invalid("columns", format!("there must be between 1 and {WIDTH_MAX}")));
         }
         match self {
-            Algorithm::LogisticRegression(_) | Algorithm::LinearSvm(_) if shape.classes != 2 => {
-                let rule = format!("{} needs exactly 2, and the labels name {}", self.name(), shape.classes);
+            Algorithm::LogisticRegression(_) | Algorithm::LinearSvm(_) if shape.classes < 2 => {
+                let rule = format!("{} needs at least 2, and the labels name {}", self.name(), shape.classes);
                 Err(LearnError::invalid("classes", rule))
             }
+            Algorithm::LogisticRegression(_) | Algorithm::LinearSvm(_) => multiclass::check_shape(shape),
             Algorithm::KMeans(o) => o.check_shape(shape),
             Algorithm::Perceptron(o) => o.check_shape(shape),
             Algorithm::BoostedTrees(o) => o.check_shape(shape),

@@ -8,6 +8,7 @@ use super::error::LearnError;
 use super::kmeans::{self, KMeans};
 use super::linear::{self, Linear};
 use super::model::Model;
+use super::multiclass::{self, Classes};
 use super::net;
 use super::perceptron::{Perceptron, Trainer};
 use super::topics::{self, Topics};
@@ -43,6 +44,7 @@ enum Kind {
     Perceptron(Trainer),
     Trees(Trees),
     Topics(Topics),
+    Classes(Classes),
 }
 
 impl Learner {
@@ -55,6 +57,12 @@ impl Learner {
         algorithm.check_shape(&shape)?;
         Ok(Learner(match algorithm {
             Algorithm::LinearRegression(o) => Kind::Linear(Linear::new(linear::Loss::Squared, *o, shape)),
+            Algorithm::LogisticRegression(o) if shape.classes > 2 => {
+                Kind::Classes(Classes::new(multiclass::Loss::Softmax, *o, shape))
+            }
+            Algorithm::LinearSvm(o) if shape.classes > 2 => {
+                Kind::Classes(Classes::new(multiclass::Loss::SquaredHinge, *o, shape))
+            }
             Algorithm::LogisticRegression(o) => Kind::Linear(Linear::new(linear::Loss::Logistic, *o, shape)),
             Algorithm::LinearSvm(o) => Kind::Linear(Linear::new(linear::Loss::SquaredHinge, *o, shape)),
             Algorithm::KMeans(o) => Kind::KMeans(KMeans::new(*o, shape)),
@@ -73,6 +81,7 @@ impl Learner {
             Kind::Perceptron(l) => l.parameters(),
             Kind::Trees(l) => l.parameters(),
             Kind::Topics(l) => l.parameters(),
+            Kind::Classes(l) => l.parameters(),
         }
     }
 
@@ -87,6 +96,7 @@ impl Learner {
             Kind::Perceptron(l) => l.fold(partials),
             Kind::Trees(l) => l.fold(partials),
             Kind::Topics(l) => l.fold(partials),
+            Kind::Classes(l) => l.fold(partials),
         }
     }
 
@@ -98,6 +108,7 @@ impl Learner {
             Kind::Perceptron(l) => l.model().map(Model::Perceptron),
             Kind::Trees(l) => l.model().map(Model::Forest),
             Kind::Topics(l) => l.model().map(Model::Topics),
+            Kind::Classes(l) => l.model().map(Model::LinearClasses),
         }
     }
 }
@@ -107,6 +118,9 @@ impl Learner {
 pub fn model_of(algorithm: &Algorithm, shape: &Shape, parameters: &[f64]) -> Option<Model> {
     match algorithm {
         Algorithm::LinearRegression(_) => linear::model_of(false, shape, parameters).map(Model::Linear),
+        Algorithm::LogisticRegression(_) | Algorithm::LinearSvm(_) if shape.classes > 2 => {
+            multiclass::model_of(shape, parameters).map(Model::LinearClasses)
+        }
         Algorithm::LogisticRegression(_) | Algorithm::LinearSvm(_) => {
             linear::model_of(true, shape, parameters).map(Model::Linear)
         }
@@ -140,11 +154,17 @@ pub fn partial(
     }
     match algorithm {
         Algorithm::LinearRegression(_) => linear::partial(linear::Loss::Squared, parameters, data),
+        Algorithm::LogisticRegression(_) if shape.classes > 2 => {
+            multiclass::partial(multiclass::Loss::Softmax, shape.classes, parameters, data)
+        }
+        Algorithm::LinearSvm(_) if shape.classes > 2 => {
+            multiclass::partial(multiclass::Loss::SquaredHinge, shape.classes, parameters, data)
+        }
         Algorithm::LogisticRegression(_) => linear::partial(linear::Loss::Logistic, parameters, data),
         Algorithm::LinearSvm(_) => linear::partial(linear::Loss::SquaredHinge, parameters, data),
         Algorithm::KMeans(o) => kmeans::partial(o.clusters, parameters, data),
         Algorithm::Perceptron(o) => net::partial(&o.hidden, shape, parameters, data),
-        Algorithm::BoostedTrees(o) => trees::partial(o, parameters, data, memory),
+        Algorithm::BoostedTrees(o) => trees::partial(o, shape, parameters, data, memory),
         Algorithm::Topics(o) => topics::partial(o, parameters, data),
         Algorithm::Program(_) => Err(is_a_program()),
     }

@@ -174,7 +174,7 @@ impl Linear {
 }
 
 /// Weights of scaled features as weights of features as they are; the offset is the last.
-fn unscaled(point: &[f64], scaling: &Scaling) -> Vec<f64> {
+pub(crate) fn unscaled(point: &[f64], scaling: &Scaling) -> Vec<f64> {
     let columns = scaling.means.len();
     let mut weights: Vec<f64> = point[..columns].iter().zip(&scaling.deviations).map(|(w, d)| w / d).collect();
     let shift: f64 = weights.iter().zip(&scaling.means).map(|(w, m)| w * m).sum();

@@ -27,8 +27,9 @@ use sdk::{Calls, Event, Requests};
 use crate::allocate::Policy;
 use entry::Entry;
 
+pub use crate::learn::Score;
 pub use question::{
-    Answer, Directive, Earlier, Iteration, JobRefused, Move, Outcome, Progress, Question, Restored, Score, Submission,
+    Answer, Directive, Earlier, Iteration, JobRefused, Move, Outcome, Progress, Question, Restored, Submission,
 };
 pub use status::{JobStatus, Point, State, Status};
 pub use workers::{JOB_VARIABLE, TOKEN_VARIABLE};

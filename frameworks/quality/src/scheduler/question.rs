@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::status::Status;
 use crate::job::{JOBS_MAX, Job, JobError};
+use crate::learn::Score;
 use crate::trainer::Manner;
 
 /// A question.
@@ -159,15 +160,6 @@ pub struct Iteration {
     pub workers: f64,
     /// How many seconds the workers computed in all, divided by the cores of one.
     pub busy: f64,
-}
-
-/// How good a model is on data that it does not learn from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Score {
-    /// The loss, without penalties for large weights.
-    pub loss: f64,
-    /// The share of the examples that were put into the right class, for classifiers.
-    pub accuracy: Option<f64>,
 }
 
 /// How a job ended.

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::question::Score;
 use super::status::Point;
+use crate::learn::Score;
 use crate::predict::TimeModel;
 
 /// Points of a job's history; when there are more, every other one goes.

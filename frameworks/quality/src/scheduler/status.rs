@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Quality;
 use super::entry::Entry;
-use super::question::Score;
 use crate::job::Target;
+use crate::learn::Score;
 use crate::predict::HORIZON;
 
 /// Where a job is.

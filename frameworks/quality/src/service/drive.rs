@@ -4,18 +4,17 @@
 //! The scheduler decides the number of workers; the driver works with those that are connected.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use sdk::Requester;
 use tokio::sync::mpsc;
 
 use super::clock::now;
-use super::files::{Checkpoint, Record};
+use super::common::{Common, Looked, tell_end};
+use super::files::Checkpoint;
 use super::listener::Event;
 use super::saved_model::SavedModel;
 use super::stop::Stopping;
-use super::work::{Looked, tell_end};
 use super::worker_pool::{WorkerPool, encoded};
 use crate::frame::ToWorker;
 use crate::job::Job;
@@ -31,20 +30,6 @@ const CHECKPOINT: Duration = Duration::from_secs(1);
 /// A worker may take so much longer than an iteration took lately, and at least so long, before it counts as lost.
 const LATE_FACTOR: u32 = 10;
 const LATE: Duration = Duration::from_secs(20);
-
-/// What all drivers share.
-#[derive(Clone, Debug)]
-pub(super) struct Common {
-    pub(super) requester: Requester<Question, Answer>,
-    pub(super) started: Instant,
-    /// Cores of a worker.
-    pub(super) cores: u32,
-    /// Where checkpoints are kept.
-    pub(super) checkpoints: Option<PathBuf>,
-    /// Where models are kept.
-    pub(super) models: Option<PathBuf>,
-    pub(super) record: Option<Arc<Mutex<Record>>>,
-}
 
 /// A driver.
 pub(super) struct Drive {
@@ -295,9 +280,9 @@ impl Drive {
         let Some(mut learner) = self.learner.take() else { return Err("the training's state is lost".to_owned()) };
         let mut results = self.pool.results();
         let scores = results.split_off(self.job.shards.min(results.len()));
-        if let Some((loss, accuracy)) = combined(&self.job.algorithm, &scores).map_err(|error| error.to_string())? {
+        if let Some(score) = combined(&self.job.algorithm, &scores).map_err(|error| error.to_string())? {
             let parameters = if self.job.patience.is_some() { self.pool.parameters().to_vec() } else { Vec::new() };
-            self.scored = Some((Score { loss, accuracy }, parameters));
+            self.scored = Some((score, parameters));
         }
         let folded = tokio::task::spawn_blocking(move || {
             let round = learner.fold(&results);

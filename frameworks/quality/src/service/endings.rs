@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use tokio::sync::mpsc;
 
 use super::clock::now;
-use super::drive::{Common, Drive};
+use super::common::{Common, Looked};
+use super::drive::Drive;
 use super::listener::{EVENTS_MAX, Event};
-use super::work::Looked;
 use super::worker;
 use crate::frame::{ToWorker, decode};
 use crate::job::{Job, Prepared, parse};

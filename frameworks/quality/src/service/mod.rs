@@ -5,6 +5,7 @@
 mod api;
 mod child;
 mod clock;
+mod common;
 mod dataset_cache;
 mod drive;
 #[cfg(test)]
@@ -37,7 +38,7 @@ use tokio::task::AbortHandle;
 use crate::allocate::Policy;
 use crate::job::Job;
 use crate::scheduler::{Answer, Quality, Question, Settings, State, Status, Worker};
-use drive::Common;
+use common::Common;
 use files::Record;
 use listener::{Desks, Event, Listener};
 use work::{Taken, Work};

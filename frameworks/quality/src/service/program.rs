@@ -12,11 +12,10 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
 use super::clock::now;
-use super::drive::Common;
+use super::common::{Common, tell_end};
 use super::files;
 use super::listener::Event;
 use super::stop::Stopping;
-use super::work::tell_end;
 use super::worker_pool::encoded;
 use crate::frame::ToWorker;
 use crate::job::Job;

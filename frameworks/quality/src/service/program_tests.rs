@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 
 use super::clock::now;
-use super::drive::Common;
+use super::common::Common;
 use super::listener::{self, Desk, Desks, EVENTS_MAX, Listener};
 use super::program::ProgramDrive;
 use super::worker::{WorkerOptions, run};

@@ -7,9 +7,9 @@ use std::time::{Duration, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 
 use super::clock;
+use super::common::Looked;
 use super::error::Error;
 use super::files::replace;
-use super::work::Looked;
 use crate::evaluate::{EvaluateError, Evaluation};
 use crate::input::{self, Format, Input, Label, Schema, Wanted};
 use crate::job::Job;

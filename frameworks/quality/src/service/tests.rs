@@ -5,10 +5,10 @@ use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::common::Looked;
 use super::files::Checkpoint;
 use super::saved_model::SavedModel;
 use super::stop::Stopping;
-use super::work::Looked;
 use super::worker::{WorkerOptions, run};
 use super::*;
 use crate::evaluate::Evaluation;

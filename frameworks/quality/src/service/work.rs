@@ -6,21 +6,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sdk::AskError;
 use tokio::sync::{Semaphore, mpsc};
 
-use super::drive::{Common, Drive};
+use super::common::{Common, Looked, tell_end};
+use super::drive::Drive;
 use super::error::Error;
 use super::listener::{self, Desk, Desks, EVENTS_MAX, Event};
 use super::program::ProgramDrive;
 use super::worker;
-use crate::input::Schema;
 use crate::job::Job;
-use crate::learn::Shape;
 use crate::scheduler::{Answer, Outcome, Question, Restored, Submission};
-
-/// Wait before an end is reported again to a busy scheduler.
-const BUSY: Duration = Duration::from_millis(100);
 
 /// What all jobs share on their way.
 #[derive(Clone, Debug)]
@@ -29,14 +24,6 @@ pub(super) struct Work {
     pub(super) desks: Desks,
     /// One file is read at a time: each may take gigabytes.
     reading: Arc<Semaphore>,
-}
-
-/// What a job's data looks like.
-#[derive(Debug, Default)]
-pub(super) struct Looked {
-    pub(super) shape: Shape,
-    pub(super) classes: Vec<String>,
-    pub(super) schema: Schema,
 }
 
 /// A job that was taken, with what its driver needs.
@@ -176,18 +163,6 @@ impl Work {
     async fn ended(&self, name: &str, outcome: Outcome) {
         if tell_end(&self.common, name, outcome, Vec::new()).await.is_none() {
             tracing::debug!(job = name, "the scheduler is gone and does not hear of the job's end");
-        }
-    }
-}
-
-/// Tells the scheduler that a job is over, also if it has too much to do at first; its answer, unless it is gone.
-pub(super) async fn tell_end(common: &Common, job: &str, outcome: Outcome, free: Vec<String>) -> Option<Answer> {
-    loop {
-        let (job, outcome, free) = (job.to_owned(), outcome.clone(), free.clone());
-        match common.requester.ask(Question::Ended { job, outcome, free }).await {
-            Ok(answer) => return Some(answer),
-            Err(AskError::Busy) => tokio::time::sleep(BUSY).await,
-            Err(AskError::Gone) => return None,
         }
     }
 }
