@@ -1,5 +1,5 @@
-//! The quality framework with real processes, on data and programs of the user's own: models that are checked, evaluated
-//! and stopped early, and training programs that share a cluster with a built-in job.
+//! The quality framework with real processes, on data and programs of the user's own: models that are checked,
+//! evaluated and stopped early, and training programs that share a cluster with a built-in job.
 
 use std::process::Command;
 
@@ -93,7 +93,7 @@ fn own_trainers_and_a_built_in_job_share_a_cluster_and_one_that_is_killed_contin
     };
     let text = format!("{}{}{}", own("elastic", ""), own("fixed", ", \"--fixed\""), crate::quality::TWO);
     let file = cluster.directory.write("jobs.toml", &text);
-    let framework = framework(&cluster, &["--jobs", &file, "--pace=40000"]);
+    let framework = framework(&cluster, &["--jobs", &file, "--pace=40000", "--policy=fair"]);
     let checkpoint = cluster.directory.path().join("state/jobs/fixed.checkpoint");
     let before = framework.wait_for("fixed", |j| iteration(j) >= 5 && checkpoint.is_file());
     let killed = framework.wait_for("fixed", |j| {
@@ -135,6 +135,13 @@ fn a_program_that_breaks_the_protocol_fails_with_the_line_and_the_rule() {
     assert!(reason.starts_with("line 1 of its standard output is none of the protocol, 'epoch 1'"), "{reason}");
     let directory = Directory::new("quality-program");
     let nothing = directory.write("jobs.toml", &text.replace("[\"echo\", \"epoch 1\"]", "[]"));
+    let (success, _, errors) = quality(&["--master=127.0.0.1:1", "--objective=2"]);
+    assert!(
+        !success && errors.contains("--objective: must be between 0 (quality) and 1 (completion), not 2"),
+        "{errors}"
+    );
+    let (success, _, errors) = quality(&["--master=127.0.0.1:1", "--objective=1", "--policy=fair"]);
+    assert!(!success && errors.contains("--objective: is for --policy=slaq; fair has one objective"), "{errors}");
     let (success, _, errors) = quality(&["--master=127.0.0.1:1", "--jobs", &nothing]);
     assert!(!success && errors.contains("jobs.toml:1: job 'chatty': algorithm: command: names no program"), "{errors}");
 }

@@ -136,8 +136,8 @@ pub fn read(file: &str, text: &str, reading: &Reading) -> Result<Input, InputErr
 
 /// Reads a file with the columns of a model: to predict with it, or to evaluate it.
 ///
-/// A line of names decides which column is which feature. Without one, and if the model was trained without one, columns
-/// count in their order.
+/// A line of names decides which column is which feature. Without one, and if the model was trained without one,
+/// columns count in their order.
 ///
 /// # Errors
 /// The first line that breaks a rule; one with other columns than the model's does.

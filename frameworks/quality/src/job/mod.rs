@@ -40,8 +40,8 @@ pub struct Job {
     /// When its user is content.
     #[serde(default)]
     pub target: Target,
-    /// It ends when the loss has changed by less than this share of its largest change, five times in a row. A millionth
-    /// by default; 0: never.
+    /// It ends when the loss has changed by less than this share of its largest change, five times in a row. A
+    /// millionth by default; 0: never.
     #[serde(default = "tolerance")]
     pub tolerance: f64,
     /// Data that the model is measured on, and does not learn from.

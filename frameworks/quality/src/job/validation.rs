@@ -13,7 +13,8 @@ pub enum Validation {
         /// Decides which rows.
         seed: u64,
     },
-    /// A file with the same columns, which the scheduler and all workers can read under this name. In a job file a text.
+    /// A file with the same columns, which the scheduler and all workers can read under this name. In a job file a
+    /// text.
     File(String),
 }
 

@@ -1,4 +1,5 @@
-//! Linear models of several classes, with a weight for each feature and class: softmax, or one class against the others.
+//! Linear models of several classes, with a weight for each feature and class: softmax, or one class against the
+//! others.
 //!
 //! Features are scaled to mean 0 and deviation 1 by rewriting the weights, as in models of two classes.
 
@@ -22,8 +23,8 @@ const CLASSES_MAX: usize = 10_000;
 pub(crate) enum Loss {
     /// The cross-entropy of the outputs' softmax.
     Softmax,
-    /// The sum over the classes of max(0, 1 - ym)^2, with y = 1 for the label's class and -1 for the others: one squared
-    /// hinge for each class against the others.
+    /// The sum over the classes of max(0, 1 - ym)^2, with y = 1 for the label's class and -1 for the others: one
+    /// squared hinge for each class against the others.
     SquaredHinge,
 }
 
@@ -94,8 +95,8 @@ fn outputs(classes: usize, parameters: &[f64], data: &Data) -> Result<Option<Vec
     (0..classes).map(class).collect::<Result<Vec<_>, LearnError>>().map(Some)
 }
 
-/// A round of one shard: moments at first, then for each class the gradient by weight and by offset; and at the end loss,
-/// right, rows.
+/// A round of one shard: moments at first, then for each class the gradient by weight and by offset; and at the end
+/// loss, right, rows.
 pub(crate) fn partial(loss: Loss, classes: usize, parameters: &[f64], data: &Data) -> Result<Vec<f64>, LearnError> {
     let Some(mut slopes) = outputs(classes, parameters, data)? else { return Ok(moments(data)) };
     let width = data.width() + 1;

@@ -56,7 +56,8 @@ pub fn score(
     Ok(score?.unwrap_or_default().to_vec())
 }
 
-/// The loss and the accuracy over all shards, from their [`score`]s in the order of the shards; none in a round without.
+/// The loss and the accuracy over all shards, from their [`score`]s in the order of the shards; none in a round
+/// without.
 ///
 /// # Errors
 /// A score has the wrong size.

@@ -393,8 +393,8 @@ fn several_classes_are_learnt_whatever_the_shards_and_better_than_by_chance() {
 
 #[test]
 fn the_first_trees_of_three_classes_have_the_leaves_that_the_formula_gives() {
-    // Four rows of each class, at 0, 1 and 2. All classes have probability 1/3 at first, so the derivatives are -2/3 for
-    // rows of the class and 1/3 for others, and the second ones 2/9.
+    // Four rows of each class, at 0, 1 and 2. All classes have probability 1/3 at first, so the derivatives are -2/3
+    // for rows of the class and 1/3 for others, and the second ones 2/9.
     let values: Vec<f64> = (0..12).map(|row| f64::from(row / 4)).collect();
     let rows = ndarray::Array2::from_shape_vec((12, 1), values.clone()).unwrap();
     let shape = Shape { rows: 12, columns: 1, classes: 3 };

@@ -93,7 +93,8 @@ impl TreesOptions {
     }
 }
 
-/// What a worker keeps of a shard: the forest's outputs, row by row, so that only new trees must be asked, and each value's bin.
+/// What a worker keeps of a shard: the forest's outputs, row by row, so that only new trees must be asked, and each
+/// value's bin.
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
     trees: Vec<f64>,
@@ -104,8 +105,8 @@ pub(crate) struct Kept {
 
 const SAMPLE: f64 = 0.0;
 
-/// A round of one shard: rows, sum of labels (rows of each class, if there are more than two) and a sample at first; then
-/// histograms of the nodes of a level, tree by tree, and [loss, right, rows].
+/// A round of one shard: rows, sum of labels (rows of each class, if there are more than two) and a sample at first;
+/// then histograms of the nodes of a level, tree by tree, and [loss, right, rows].
 pub(crate) fn partial(
     options: &TreesOptions,
     shape: &Shape,

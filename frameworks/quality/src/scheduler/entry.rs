@@ -57,8 +57,8 @@ pub(super) struct Entry {
 #[derive(Clone, Debug)]
 pub(super) struct Hand {
     pub(super) agent: AgentId,
-    /// Number of places that it takes: that of its cores, divided by those of a worker. More than one for programs of the
-    /// user's own only.
+    /// Number of places that it takes: that of its cores, divided by those of a worker. More than one for programs of
+    /// the user's own only.
     pub(super) places: u32,
     /// Since when it is this job's.
     pub(super) hired: Time,
@@ -189,8 +189,8 @@ impl Entry {
         }
     }
 
-    /// The least and the most places of a program whose number of cores does not change now: one that is not elastic has
-    /// one place, and one that has begun only lately, or has not said yet what it can do, keeps what it has.
+    /// The least and the most places of a program whose number of cores does not change now: one that is not elastic
+    /// has one place, and one that has begun only lately, or has not said yet what it can do, keeps what it has.
     fn fixed(&self) -> Option<(u32, u32)> {
         if !self.is_program() {
             return None;

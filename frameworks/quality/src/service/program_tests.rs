@@ -1,5 +1,5 @@
-//! Programs of the user's own, as shell scripts in real workers: those that train, and those that break the protocol, end,
-//! hang or are killed. The scheduler is a script, too.
+//! Programs of the user's own, as shell scripts in real workers: those that train, and those that break the protocol,
+//! end, hang or are killed. The scheduler is a script, too.
 
 use std::net::SocketAddr;
 use std::time::Duration;

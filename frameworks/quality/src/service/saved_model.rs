@@ -143,8 +143,8 @@ impl SavedModel {
         })
     }
 
-    /// Compares predictions with the labels of a data file's rows. `label` is the column of the labels, if it is not that
-    /// of the training.
+    /// Compares predictions with the labels of a data file's rows. `label` is the column of the labels, if it is not
+    /// that of the training.
     ///
     /// # Errors
     /// The model learns no labels, the file has other columns than the model, or a line breaks a rule.

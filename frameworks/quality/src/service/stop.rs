@@ -1,5 +1,5 @@
-//! When a job ends: its target, its tolerance, its patience, its iterations. And what it has come to on data that it does
-//! not learn from.
+//! When a job ends: its target, its tolerance, its patience, its iterations. And what it has come to on data that it
+//! does not learn from.
 //!
 //! It reads no clock: a deadline is the driver's part.
 

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use quality::allocate::Policy;
+use quality::allocate::{Objective, Policy};
 use quality::job::{self, Job};
 use quality::scheduler::{JOB_VARIABLE, State, Status, TOKEN_VARIABLE};
 use quality::service::worker::{self, WorkerOptions};
@@ -53,6 +53,9 @@ struct QualityArgs {
     /// Who gets cores: slaq, fair, fifo or shortest
     #[arg(long, default_value = "slaq", value_name = "POLICY")]
     policy: Policy,
+    /// With --policy=slaq, what cores are shared for: from 0, quality, to 1, completion
+    #[arg(long, value_name = "0..1")]
+    objective: Option<f64>,
     /// For how long a decision holds
     #[arg(long, default_value = "3secs", value_name = "DURATION", value_parser = base::parse_duration)]
     epoch: Duration,
@@ -145,7 +148,11 @@ fn options(framework: &FrameworkArgs, args: &QualityArgs) -> Result<Options> {
     }
     let mut options = Options::new(framework.options("quality")?);
     options.jobs = read_jobs(args.jobs.as_deref())?;
-    options.policy = args.policy;
+    options.policy = match args.objective {
+        None => args.policy,
+        Some(value) if args.policy == Policy::Slaq => Policy::Towards(Objective::new(value).context("--objective")?),
+        Some(_) => bail!("--objective: is for --policy=slaq; {} has one objective", args.policy.name()),
+    };
     options.epoch = args.epoch;
     options.workers_max = args.cores.map_or(options.workers_max, |cores| cores / args.worker_cores);
     options.worker_cores = args.worker_cores;
