@@ -52,6 +52,7 @@ mod prometheus;
 mod pymesos;
 mod python;
 mod quality;
+mod quality_own;
 mod registry;
 mod registry_import;
 mod runtime_files;

@@ -14,11 +14,11 @@ use crate::process::{Process, Stream, ToItsEnd};
 use crate::support::{self, Cluster, Directory, look_for, tepui};
 
 /// Eight cores on two agents.
-fn cluster(name: &str) -> Cluster {
+pub fn cluster(name: &str) -> Cluster {
     Cluster::start(&format!("quality-{name}"), 2, "cpus:4;mem:1024;disk:1024")
 }
 
-fn framework(cluster: &Cluster, more: &[&str]) -> Framework {
+pub fn framework(cluster: &Cluster, more: &[&str]) -> Framework {
     let state = format!("--state-dir={}", cluster.directory.join("state"));
     let master = format!("--master={}", cluster.master);
     let words = ["framework", "quality", "--json", "--epoch=500ms", &state, &master];
@@ -26,7 +26,7 @@ fn framework(cluster: &Cluster, more: &[&str]) -> Framework {
 }
 
 /// The framework's process.
-struct Framework {
+pub struct Framework {
     process: Process,
     api: String,
 }
@@ -48,7 +48,7 @@ impl Framework {
     }
 
     /// Waits until a job is as it should be.
-    fn wait_for(&self, name: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+    pub fn wait_for(&self, name: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         let mut job = Value::Null;
         let found = look_for(|| {
             job = self.get(&format!("/jobs/{name}"));
@@ -77,7 +77,7 @@ impl Framework {
     }
 
     /// Waits for the end: whether it was a success, the last status, and standard error.
-    fn finish(self) -> (bool, Value, String) {
+    pub fn finish(self) -> (bool, Value, String) {
         let output = self.process.output();
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
         (output.status.success(), serde_json::from_slice(&output.stdout).unwrap_or_default(), errors)
@@ -92,16 +92,16 @@ fn expected(job: &Job, iterations: u64) -> f64 {
     *trained.losses.last().unwrap()
 }
 
-fn job<'a>(status: &'a Value, name: &str) -> &'a Value {
+pub fn job<'a>(status: &'a Value, name: &str) -> &'a Value {
     status["jobs"].as_array().unwrap().iter().find(|j| j["name"] == name).unwrap()
 }
 
-fn iteration(job: &Value) -> u64 {
+pub fn iteration(job: &Value) -> u64 {
     job["iteration"].as_u64().unwrap_or(0)
 }
 
 /// A worker's process in this cluster, by the id of its task.
-fn process_of(cluster: &Cluster, task: &str) -> Option<u32> {
+pub fn process_of(cluster: &Cluster, task: &str) -> Option<u32> {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let mut ids = processes.filter_map(|p| p.file_name().to_str()?.parse::<u32>().ok());
     ids.find(|id| {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::learn::Shape;
 
 /// The version of these frames; both sides must have the same.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// The longest frame, in bytes.
 pub const LENGTH_MAX: usize = 256 << 20;
 /// Limit of the first frame of a connection, whose sender is unknown.
@@ -41,6 +41,20 @@ pub enum ToDriver {
         /// The result.
         values: Vec<f64>,
     },
+    /// A line of the program of the user's own.
+    Line {
+        /// Its number, from 1.
+        number: u64,
+        /// The line, without its end.
+        text: String,
+    },
+    /// The program has ended.
+    Ended {
+        /// Its exit status; none if a signal has ended it.
+        code: Option<i32>,
+        /// Which signal.
+        signal: Option<i32>,
+    },
     /// It cannot work, and never will.
     Failed {
         /// Why, in words.
@@ -66,6 +80,16 @@ pub enum ToWorker {
         shards: Vec<u32>,
         /// The round's parameters.
         parameters: Vec<f64>,
+    },
+    /// Run the job's program from its beginning; one that runs ends.
+    Run {
+        /// Its first line.
+        line: String,
+    },
+    /// Write a line to the program's standard input.
+    Say {
+        /// The line, without its end.
+        line: String,
     },
     /// Nothing: the driver is still there.
     Ping,

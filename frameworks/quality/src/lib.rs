@@ -2,18 +2,21 @@
 //!
 //! - [`learn`]: data-parallel algorithms and their models.
 //! - [`job`], [`input`]: training jobs and their data.
+//! - [`evaluate`]: predictions against known labels.
 //! - [`predict`]: the progress that is expected of a job, from the losses that it reports.
 //! - [`allocate`]: policies that share out the cores.
 //! - [`replay`]: policies over recorded losses, in virtual time.
 //! - [`scheduler`]: the scheduler, from jobs to worker tasks.
 //! - [`modelled`]: the scheduler with modelled drivers and workers, for the laboratory.
 //! - [`frame`]: the protocol of a job's driver and its workers.
+//! - [`trainer`]: the protocol of a training program of the user's own.
 //! - `service` (feature `service`): all of it live, with drivers, workers, files and an HTTP API.
 //!
 //! Without that feature this crate does no I/O, reads no clock and draws no unseeded number.
 #![forbid(unsafe_code)]
 
 pub mod allocate;
+pub mod evaluate;
 pub mod frame;
 pub mod input;
 pub mod job;
@@ -24,3 +27,4 @@ pub mod replay;
 pub mod scheduler;
 #[cfg(feature = "service")]
 pub mod service;
+pub mod trainer;

@@ -307,6 +307,7 @@ impl Modelled {
                 number: training.done as u64,
                 loss: training.curve.losses[training.done],
                 accuracy: None,
+                validation: None,
                 seconds,
                 workers: worker_seconds / seconds.max(1e-9),
                 busy: training.curve.busy() / f64::from(cores),
@@ -315,7 +316,7 @@ impl Modelled {
             training.asking = true;
             let free = training.workers.iter().cloned().collect();
             self.happened.push(Happening::Iteration(name.clone(), training.curve.left(training.done)));
-            let progress = Progress { job: name.clone(), earlier: None, iteration: Some(iteration), free };
+            let progress = Progress { job: name.clone(), iteration: Some(iteration), free, ..Progress::default() };
             self.ask(Why::Progress(name), Question::Progress(Box::new(progress)));
         }
     }

@@ -154,6 +154,11 @@ impl Outcome {
         course.iter().map(|(_, left)| left).sum::<f64>() / course.len().max(1) as f64
     }
 
+    /// The mean over all jobs of the seconds from submission to the last iteration.
+    pub fn mean_completion(&self) -> f64 {
+        self.ends.iter().filter_map(|ends| ends.last()).sum::<f64>() / self.ends.len() as f64
+    }
+
     /// The mean over all jobs of the seconds until only this share is left to learn.
     pub fn mean_time_to(&self, curves: &[Curve], share: f64) -> f64 {
         let time = |(curve, ends): (&Curve, &Vec<f64>)| {

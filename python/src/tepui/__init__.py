@@ -4,6 +4,7 @@ from .errors import CallError, ClosedSession, NoLeader, TepuiError
 from .operator import Operator
 from .resources import ports, scalar, scalar_sum
 from .scheduler import Scheduler
+from .training import Training
 
 __all__ = [
     "CallError",
@@ -12,6 +13,7 @@ __all__ = [
     "Operator",
     "Scheduler",
     "TepuiError",
+    "Training",
     "ports",
     "scalar",
     "scalar_sum",

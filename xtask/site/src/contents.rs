@@ -31,6 +31,7 @@ const PARTS: &[Part] = &[
         pages: &[
             ("Writing a framework", "docs/framework-guide.md"),
             ("The library for Rust", "frameworks/sdk/README.md"),
+            ("Training a model of your own", "docs/tutorial-training.md"),
             ("The package for Python", "python/README.md"),
             ("Bin-packing: batch jobs, services, gangs", "frameworks/binpack/README.md"),
             ("Quality: training jobs", "frameworks/quality/README.md"),

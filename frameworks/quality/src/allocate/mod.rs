@@ -20,6 +20,8 @@ pub enum Policy {
     /// SLAQ's greedy allocation by predicted normalised gain.
     #[default]
     Slaq,
+    /// The same by a mean of that gain and of the share of a job's remaining work that is done.
+    Towards(Objective),
     /// Equally; what one job cannot use goes to the others.
     Fair,
     /// All that a job can use, in the order of submission.
@@ -32,11 +34,41 @@ impl Policy {
     /// Its name in commands and files.
     pub fn name(self) -> &'static str {
         match self {
-            Policy::Slaq => "slaq",
+            Policy::Slaq | Policy::Towards(_) => "slaq",
             Policy::Fair => "fair",
             Policy::Fifo => "fifo",
             Policy::Shortest => "shortest",
         }
+    }
+}
+
+/// What cores are shared for: between quality, 0, and completion, 1.
+///
+/// Its value is the weight of completion: at 0 a core is worth the fall of the normalised loss that it brings in the
+/// coming epoch, at 1 the share of the job's remaining work that it does, which prefers the job that is done first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Objective(u16);
+
+/// A number that is no objective.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("must be between 0 (quality) and 1 (completion), not {0}")]
+pub struct InvalidObjective(String);
+
+impl Objective {
+    /// An objective, to the thousandth.
+    ///
+    /// # Errors
+    /// It is not between 0 and 1.
+    pub fn new(value: f64) -> Result<Objective, InvalidObjective> {
+        match value {
+            0.0..=1.0 => Ok(Objective((1000.0 * value).round() as u16)),
+            _ => Err(InvalidObjective(value.to_string())),
+        }
+    }
+
+    /// The weight of completion.
+    fn completion(self) -> f64 {
+        f64::from(self.0) / 1000.0
     }
 }
 
@@ -110,7 +142,8 @@ impl Bid {
 /// `epoch` is for how many seconds the decision holds.
 pub fn decide(policy: Policy, bids: &[Bid], cores: u32, epoch: f64) -> Vec<u32> {
     match policy {
-        Policy::Slaq => slaq::slaq(bids, cores, epoch),
+        Policy::Slaq => slaq::slaq(bids, cores, epoch, 0.0),
+        Policy::Towards(objective) => slaq::slaq(bids, cores, epoch, objective.completion()),
         Policy::Fair => fair::fair(bids, cores),
         Policy::Fifo => in_turn(bids, cores, (0..bids.len()).collect()),
         Policy::Shortest => {

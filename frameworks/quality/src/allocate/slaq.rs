@@ -33,16 +33,31 @@ impl PartialOrd for Gain {
 /// and the worker has to make its new data.
 const MOVED: f64 = 0.8;
 
+/// What so many cores bring a job in an epoch: the fall of its normalised loss, and the share of its remaining work
+/// that they do, each by its weight. Of a job whose remaining work is not known both are the fall.
+fn worth(bid: &Bid, cores: u32, epoch: f64, completion: f64) -> f64 {
+    let gain = bid.outlook.gain(epoch, cores);
+    let done = match bid.remaining {
+        Some(remaining) if remaining > 0.0 => (f64::from(cores) * epoch / remaining).min(1.0),
+        Some(_) => f64::from(u8::from(cores > 0)),
+        None => gain,
+    };
+    bid.priority * ((1.0 - completion) * gain + completion * done)
+}
+
 /// Floors first. Jobs without a fitted curve get an equal share. All other cores go one at a time to the largest
 /// predicted gain; the remainder goes to jobs that can use it.
 ///
 /// With fewer cores than jobs a floor of one is kept over time: a job that has waited for [`PATIENCE`](super::PATIENCE)
 /// epochs gets a core for a [`TURN`](super::TURN); all others compete with the gain of a first core.
-pub(super) fn slaq(bids: &[Bid], cores: u32, epoch: f64) -> Vec<u32> {
+///
+/// `completion` is the weight of completion against quality in the worth of a core.
+pub(super) fn slaq(bids: &[Bid], cores: u32, epoch: f64, completion: f64) -> Vec<u32> {
+    let worth = |bid: &Bid, cores: u32| worth(bid, cores, epoch, completion);
     let mut given = vec![0; bids.len()];
     let mut order: Vec<usize> = (0..bids.len()).collect();
     if scarce(bids, cores) {
-        let gain = |bid: &Bid| bid.priority * bid.outlook.gain(epoch, 1);
+        let gain = |bid: &Bid| worth(bid, 1);
         let due = |bid: &Bid| bid.impatient() || bid.in_turn() || bid.floor > 1 || bid.outlook == Outlook::Unclear;
         order.retain(|j| due(&bids[*j]));
         order.sort_by(|a, b| gain(&bids[*b]).total_cmp(&gain(&bids[*a])));
@@ -52,7 +67,7 @@ pub(super) fn slaq(bids: &[Bid], cores: u32, epoch: f64) -> Vec<u32> {
     for (job, bid) in bids.iter().enumerate().filter(|(_, b)| b.outlook == Outlook::Unclear && !b.reached) {
         left -= raise(&mut given[job], share.min(bid.ceiling), left);
     }
-    left = greedy(bids, left, epoch, &mut given);
+    left = greedy(bids, left, worth, &mut given);
     // No job gains any more: the remaining cores are shared in turn, jobs at their target last.
     for reached in [false, true] {
         while left > 0 {
@@ -70,18 +85,18 @@ pub(super) fn slaq(bids: &[Bid], cores: u32, epoch: f64) -> Vec<u32> {
 }
 
 /// One core at a time to the largest gain; ends when there is no core or no gain.
-fn greedy(bids: &[Bid], mut left: u32, epoch: f64, given: &mut [u32]) -> u32 {
+fn greedy(bids: &[Bid], mut left: u32, worth: impl Fn(&Bid, u32) -> f64, given: &mut [u32]) -> u32 {
     let next = |job: usize, has: u32, in_all: f64| {
         let bid = &bids[job];
         if has >= bid.ceiling || bid.reached {
             return None;
         }
-        let with = bid.priority * bid.outlook.gain(epoch, has + 1);
+        let with = worth(bid, has + 1);
         let moved = if has >= bid.held { MOVED } else { 1.0 };
         let more = moved * (with - in_all);
         (more > 0.0).then_some(Gain { more, job: Reverse(job), in_all: with })
     };
-    let first = |(job, bid): (usize, &Bid)| next(job, given[job], bid.priority * bid.outlook.gain(epoch, given[job]));
+    let first = |(job, bid): (usize, &Bid)| next(job, given[job], worth(bid, given[job]));
     let mut heap: BinaryHeap<Gain> = bids.iter().enumerate().filter_map(first).collect();
     while left > 0
         && let Some(Gain { job: Reverse(job), in_all, .. }) = heap.pop()

@@ -26,6 +26,11 @@ fn bid(outlook: Outlook) -> Bid {
     }
 }
 
+/// Halfway between quality and completion.
+fn halfway() -> Policy {
+    Policy::Towards(Objective::new(0.5).unwrap())
+}
+
 fn new() -> Outlook {
     Outlook::New { time: TimeModel::default() }
 }
@@ -60,7 +65,7 @@ fn bids() -> impl Strategy<Value = Vec<Bid>> {
 proptest! {
     #[test]
     fn every_policy_keeps_the_invariants(bids in bids(), cores in 0..200_u32) {
-        for policy in [Policy::Slaq, Policy::Fair, Policy::Fifo, Policy::Shortest] {
+        for policy in [Policy::Slaq, halfway(), Policy::Fair, Policy::Fifo, Policy::Shortest] {
             let given = decide(policy, &bids, cores, 3.0);
             prop_assert_eq!(given.len(), bids.len());
             let sum: u32 = given.iter().sum();
@@ -173,7 +178,7 @@ impl Cores {
 
 #[test]
 fn with_few_cores_nobody_waits_for_ever_however_long_a_hand_over_takes() {
-    for policy in [Policy::Slaq, Policy::Fifo, Policy::Shortest] {
+    for policy in [Policy::Slaq, halfway(), Policy::Fifo, Policy::Shortest] {
         for hand_over in 0..=5 {
             // Each gains a tenth of the one before.
             let jobs = 0..10_u32;
@@ -232,4 +237,23 @@ fn fifo_and_shortest_go_by_their_order() {
     assert_eq!(decide(Policy::Shortest, &[long, short, unknown], 8, 3.0), [1, 1, 6]);
     assert_eq!("shortest".parse(), Ok(Policy::Shortest));
     assert!("Slaq".parse::<Policy>().unwrap_err().to_string().contains("slaq, fair, fifo or shortest"));
+}
+
+#[test]
+fn an_objective_prefers_what_learns_most_or_what_is_done_first() {
+    // One learns fast and has long to go; the other has learnt nearly all, and is done soon.
+    let fast = Bid { remaining: Some(1000.0), ..bid(clear(0.5, 0.9, 1.0)) };
+    let nearly = Bid { remaining: Some(9.0), ..bid(clear(0.01, 0.99, 1.0)) };
+    let towards = |share: f64| {
+        let policy = Policy::Towards(Objective::new(share).unwrap());
+        decide(policy, &[fast, nearly], 8, 1.0)
+    };
+    assert_eq!(towards(0.0), decide(Policy::Slaq, &[fast, nearly], 8, 1.0));
+    assert_eq!((towards(0.0), towards(1.0)), (vec![7, 1], vec![1, 7]));
+    let given: Vec<u32> = [0.0, 0.1, 0.3, 0.5, 0.7, 1.0].into_iter().map(|share| towards(share)[1]).collect();
+    assert!(given.is_sorted(), "the more it is for completion, the more has the job that is done soon: {given:?}");
+    for wrong in [-0.1, 1.1, f64::NAN] {
+        let refused = Objective::new(wrong).unwrap_err().to_string();
+        assert_eq!(refused, format!("must be between 0 (quality) and 1 (completion), not {wrong}"));
+    }
 }

@@ -1,5 +1,6 @@
 //! Labels of a file, converted to numbers or to indices of class names.
 
+use super::columns::some_of;
 use super::{Breach, number, shortened};
 
 const CLASSES_MAX: usize = 10_000;
@@ -10,6 +11,8 @@ pub(super) struct Labels {
     numbers: Vec<f64>,
     names: Vec<(String, u64)>,
     classify: bool,
+    /// The classes, where only these are allowed.
+    known: Vec<String>,
 }
 
 impl Labels {
@@ -17,9 +20,20 @@ impl Labels {
         Labels { classify, ..Labels::default() }
     }
 
+    /// Labels that name one of these classes.
+    pub(super) fn known(classes: &[String]) -> Labels {
+        Labels { known: classes.to_vec(), classify: true, ..Labels::default() }
+    }
+
     pub(super) fn push(&mut self, text: &str, line: u64) -> Result<(), Breach> {
         let text = text.trim();
-        if !self.classify {
+        if !self.known.is_empty() {
+            let Some(class) = class(&self.known, text) else {
+                let known = some_of(&self.known);
+                return Err((line, format!("the label is '{}', and the model knows {known}", shortened(text))));
+            };
+            self.numbers.push(class as f64);
+        } else if !self.classify {
             self.numbers.push(number(text, line, "the label")?);
         } else if text.is_empty() {
             return Err((line, "the label is empty, and must name a class".to_owned()));
@@ -32,8 +46,8 @@ impl Labels {
     /// The labels and the classes. Classes that are all numbers are in the order of these, others in that of the
     /// alphabet.
     pub(super) fn finish(self) -> Result<(Vec<f64>, Vec<String>), Breach> {
-        if !self.classify {
-            return Ok((self.numbers, Vec::new()));
+        if !self.classify || !self.known.is_empty() {
+            return Ok((self.numbers, self.known));
         }
         let mut classes: Vec<&str> = self.names.iter().map(|(name, _)| name.as_str()).collect();
         classes.sort_unstable();
@@ -53,6 +67,13 @@ impl Labels {
         let place = |(name, _): &(String, u64)| classes.partition_point(|c| *c < name.as_str()) as f64;
         limited(self.names.iter().map(place).collect(), &classes, &self.names)
     }
+}
+
+/// The class of this name; 1 and 1.0 and +1 name the same.
+fn class(classes: &[String], name: &str) -> Option<usize> {
+    let number = |text: &str| text.parse::<f64>().ok().filter(|n| n.is_finite());
+    let same = |class: &String| class == name || number(name).is_some_and(|n| number(class) == Some(n));
+    classes.iter().position(|c| c == name).or_else(|| classes.iter().position(same))
 }
 
 fn limited(labels: Vec<f64>, classes: &[&str], names: &[(String, u64)]) -> Result<(Vec<f64>, Vec<String>), Breach> {

@@ -1,25 +1,49 @@
 //! LIBSVM files: a label, then `column:value` for each nonzero feature; columns count from 1 and ascend.
 
 use super::labels::Labels;
-use super::{Breach, CELLS_MAX, COLUMNS_MAX, Input, number, shortened};
+use super::{Breach, CELLS_MAX, COLUMNS_MAX, Input, Label, Schema, Wanted, number, shortened};
 use crate::learn::{Data, Rows, Sparse};
 
+/// Reads training data.
 pub(super) fn read(text: &str, classify: bool) -> Result<Input, Breach> {
-    let mut rows = Sparse::new(0);
-    let mut labels = Labels::new(classify);
-    let mut cells = 0;
-    let mut any = false;
+    rows(text, Some(Labels::new(classify)), None)
+}
+
+/// Reads rows for a model with these columns.
+pub(super) fn read_as(text: &str, schema: &Schema, wanted: Wanted<'_>) -> Result<Input, Breach> {
+    if !schema.columns.is_empty() {
+        return Err((1, "is read as LIBSVM, and the model was trained with the columns of a CSV file".to_owned()));
+    }
+    let labels = match wanted {
+        Wanted::Nothing => None,
+        Wanted::Numbers(_) => Some(Labels::new(false)),
+        Wanted::Classes(_, classes) => Some(Labels::known(classes)),
+    };
+    rows(text, labels, Some(schema.width))
+}
+
+/// The rows, of at most so many columns as `width`; without `labels` what stands for a label is passed over.
+fn rows(text: &str, mut labels: Option<Labels>, width: Option<usize>) -> Result<Input, Breach> {
+    let mut rows = Sparse::new(width.unwrap_or(0));
+    let (mut cells, mut any) = (0, false);
     for (line, text) in (1..).zip(text.lines()) {
         // What stands after # is a comment.
         let mut words = text.split('#').next().unwrap_or_default().split_whitespace();
         let Some(label) = words.next() else { continue };
-        labels.push(label, line)?;
+        if let Some(labels) = &mut labels {
+            labels.push(label, line)?;
+        }
         let row = words.map(|word| pair(word, line)).collect::<Result<Vec<_>, _>>()?;
         if let Some(pair) = row.windows(2).find(|w| w[0].0 >= w[1].0) {
             return Err((
                 line,
                 format!("column {} comes after column {}; columns must rise", pair[1].0 + 1, pair[0].0 + 1),
             ));
+        }
+        if let Some((width, (last, _))) = width.zip(row.last())
+            && *last as usize >= width
+        {
+            return Err((line, format!("has a column {}, and the model was trained with {width}", last + 1)));
         }
         cells += row.len();
         if cells > CELLS_MAX {
@@ -31,8 +55,10 @@ pub(super) fn read(text: &str, classify: bool) -> Result<Input, Breach> {
     if !any {
         return Err((1, "there are no rows".to_owned()));
     }
-    let (labels, classes) = labels.finish()?;
-    Ok(Input { data: Data { rows: Rows::Sparse(rows), labels }, classes })
+    let (labels, classes) = labels.unwrap_or_default().finish()?;
+    let data = Data { rows: Rows::Sparse(rows), labels };
+    let schema = Schema::unnamed(data.width(), Label::First);
+    Ok(Input { data, classes, schema })
 }
 
 /// `column:value`; the column from 0.

@@ -2,6 +2,7 @@
 //!
 //! It receives text; reading files is the caller's part.
 
+mod columns;
 mod csv;
 mod labels;
 mod libsvm;
@@ -9,6 +10,8 @@ mod libsvm;
 use serde::{Deserialize, Serialize};
 
 use crate::learn::Data;
+
+pub use columns::{Column, Schema};
 
 /// The most numbers of a data set: 4 GB.
 const CELLS_MAX: usize = 500_000_000;
@@ -25,9 +28,16 @@ pub enum Format {
     Libsvm,
 }
 
-/// Which column of a CSV file is the label.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+impl Format {
+    /// The format of a file by its name: `.csv` is CSV, everything else LIBSVM.
+    pub fn of(path: &str) -> Format {
+        if path.to_ascii_lowercase().ends_with(".csv") { Format::Csv } else { Format::Libsvm }
+    }
+}
+
+/// Which column of a CSV file is the label: `last`, `first` or `none`, or a column's name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
 pub enum Label {
     /// The last one.
     #[default]
@@ -36,15 +46,65 @@ pub enum Label {
     First,
     /// None: all columns are features.
     None,
+    /// The one of this name. The file must have a line of names.
+    Named(String),
 }
 
-/// A data set with the names of its classes.
+impl From<String> for Label {
+    fn from(text: String) -> Label {
+        match text.as_str() {
+            "last" => Label::Last,
+            "first" => Label::First,
+            "none" => Label::None,
+            _ => Label::Named(text),
+        }
+    }
+}
+
+impl From<Label> for String {
+    fn from(label: Label) -> String {
+        match label {
+            Label::Last => "last".to_owned(),
+            Label::First => "first".to_owned(),
+            Label::None => "none".to_owned(),
+            Label::Named(name) => name,
+        }
+    }
+}
+
+/// How a file of training data is read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// How it is written.
+    pub format: Format,
+    /// Which column is the label, in CSV.
+    pub label: Label,
+    /// Names of columns with categories, in CSV: each of their values becomes a feature that is 0 or 1.
+    pub categorical: Vec<String>,
+    /// Whether labels are names of classes, rather than numbers to predict.
+    pub classify: bool,
+}
+
+/// Which labels are wanted of a file whose columns are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted<'a> {
+    /// None; a label that is there is passed over.
+    Nothing,
+    /// Numbers, in the column that is given, or else in that of the training.
+    Numbers(Option<&'a Label>),
+    /// Names of classes, of which all are known: their places in this list.
+    Classes(Option<&'a Label>, &'a [String]),
+}
+
+/// A data set with the names of its columns and classes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Input {
     /// Features and labels; a class is its place in `classes`.
     pub data: Data,
     /// Names of the classes, in order; empty if labels are numbers to predict, or missing.
     pub classes: Vec<String>,
+    /// What the columns are.
+    pub schema: Schema,
 }
 
 /// What is wrong with a data file.
@@ -59,14 +119,38 @@ pub struct InputError {
     pub rule: String,
 }
 
-/// Reads a data file's `text`. With `classify`, labels are names of classes; `file` is its name in errors.
+/// Reads a file of training data from its `text`; `file` is its name in errors.
 ///
 /// # Errors
 /// The first line that breaks a rule.
-pub fn read(file: &str, text: &str, format: Format, label: Label, classify: bool) -> Result<Input, InputError> {
+pub fn read(file: &str, text: &str, reading: &Reading) -> Result<Input, InputError> {
+    let result = match reading.format {
+        Format::Csv => csv::read(text, reading),
+        Format::Libsvm if !reading.categorical.is_empty() => {
+            Err((1, "`categorical` is for CSV: the columns of LIBSVM are numbers".to_owned()))
+        }
+        Format::Libsvm => libsvm::read(text, reading.classify),
+    };
+    result.map_err(|(line, rule)| InputError { file: file.to_owned(), line, rule })
+}
+
+/// Reads a file with the columns of a model: to predict with it, or to evaluate it.
+///
+/// A line of names decides which column is which feature. Without one, and if the model was trained without one,
+/// columns count in their order.
+///
+/// # Errors
+/// The first line that breaks a rule; one with other columns than the model's does.
+pub fn read_as(
+    file: &str,
+    text: &str,
+    format: Format,
+    schema: &Schema,
+    wanted: Wanted<'_>,
+) -> Result<Input, InputError> {
     let result = match format {
-        Format::Csv => csv::read(text, label, classify),
-        Format::Libsvm => libsvm::read(text, classify),
+        Format::Csv => csv::read_as(text, schema, wanted),
+        Format::Libsvm => libsvm::read_as(text, schema, wanted),
     };
     result.map_err(|(line, rule)| InputError { file: file.to_owned(), line, rule })
 }
@@ -76,9 +160,12 @@ type Breach = (u64, String);
 
 /// A finite number.
 fn number(text: &str, line: u64, what: &str) -> Result<f64, Breach> {
-    match text.trim().parse::<f64>() {
-        Ok(number) if number.is_finite() => Ok(number),
-        _ => Err((line, format!("{what} is '{}', and must be a finite number", shortened(text)))),
+    match text.trim() {
+        "" => Err((line, format!("{what} is missing: fill it in, or leave the row out"))),
+        text => match text.parse::<f64>() {
+            Ok(number) if number.is_finite() => Ok(number),
+            _ => Err((line, format!("{what} is '{}', and must be a finite number", shortened(text)))),
+        },
     }
 }
 

@@ -51,7 +51,7 @@ pub fn parse(file: &str, text: &str) -> Result<Vec<Job>, FileError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::Source;
+    use crate::job::{Source, Validation};
     use crate::learn::Algorithm;
 
     const GOOD: &str = r#"
@@ -75,6 +75,10 @@ max_cores = 4
         assert_eq!((jobs[0].priority, jobs[0].iterations, jobs[0].ceiling()), (2.0, 200, 24));
         assert_eq!(jobs[0].target.deadline, Some(60.0));
         assert_eq!(jobs[1].ceiling(), 4);
+        let held = |line: &str| parse("j", &format!("{GOOD}{line}\n")).unwrap()[1].validation.clone().unwrap();
+        assert_eq!(held("validation = 0.25"), Validation::Share { share: 0.25, seed: 0 });
+        assert_eq!(held("validation = { share = 0.5, seed = 7 }"), Validation::Share { share: 0.5, seed: 7 });
+        assert_eq!(held("validation = \"new.csv\""), Validation::File("new.csv".to_owned()));
         assert!(matches!(&jobs[1].algorithm, Algorithm::BoostedTrees(o) if o.depth == 2));
         assert!(matches!(&jobs[1].data, Source::File { path, .. } if path == "prices.csv"));
         let json = serde_json::to_string(&jobs[0]).unwrap();
@@ -100,6 +104,14 @@ max_cores = 4
             ("max_cores = 4", "shards = 0", "jobs.toml:9: job 'prices': shards: must be between 1 and 4096"),
             ("accuracy = 0.9", "accuracy = 90", "target.accuracy: must be between 0 and 1, not 90"),
             ("deadline = 60", "deadline = 0", "target.deadline: must be between"),
+            (
+                "max_cores = 4",
+                "validation = 1.5",
+                "job 'prices': validation: must be a share between 0.001 and 0.9, not 1.5",
+            ),
+            ("max_cores = 4", "validation = true", "jobs.toml:13: must be a share such as 0.2, a file's name, or"),
+            ("max_cores = 4", "patience = 3", "job 'prices': patience: needs `validation`"),
+            ("max_cores = 4", "validation = 0.2\npatience = 0", "patience: must be at least 1"),
             ("l2 = 0.001", "l2 = -1", "job 'ads': algorithm: l2: must be between 0"),
             ("l2 = 0.001", "l3 = 1", "jobs.toml:4: unknown field `l3`"),
             ("\"halves\"", "\"bumps\"", "job 'ads': data: generator: makes numbers to predict"),
@@ -108,6 +120,22 @@ max_cores = 4
             ("\"prices\"", "\"a b\"", "name: must be 1 to 64 letters"),
             ("label = \"first\"", "rows = 5", "`rows` is for generators"),
             ("file = \"prices.csv\", label = \"first\"", "", "names neither a `file` nor a `generator`"),
+            (
+                "data = { file = \"prices.csv\", label = \"first\" }",
+                "",
+                "job 'prices': data: must name a `file` or a `generator`",
+            ),
+            (
+                "kind = \"boosted-trees\", depth = 2",
+                "kind = \"program\", command = [\"x\"]",
+                "data: is for algorithms of this framework",
+            ),
+            ("kind = \"boosted-trees\", depth = 2", "kind = \"program\"", "jobs.toml:11: missing field `command`"),
+            (
+                "kind = \"boosted-trees\", depth = 2",
+                "kind = \"program\", command = []",
+                "algorithm: command: names no program",
+            ),
             ("logistic-regression", "magic", "jobs.toml:4: unknown variant `magic`"),
             ("[[job]]", "[[jobs]]", "unknown field `jobs`"),
         ] {

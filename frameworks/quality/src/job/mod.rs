@@ -4,14 +4,16 @@
 
 mod file;
 mod source;
+mod validation;
 
 use serde::{Deserialize, Serialize};
 
-use crate::learn::Algorithm;
+use crate::learn::{Algorithm, ProgramOptions};
 use crate::predict::Family;
 
 pub use file::{FileError, parse};
 pub use source::{Prepared, Source, SourceError};
+pub use validation::Validation;
 
 /// The most jobs at once in one framework.
 pub const JOBS_MAX: usize = 10_000;
@@ -26,7 +28,8 @@ pub struct Job {
     pub name: String,
     /// What is learnt, and how.
     pub algorithm: Algorithm,
-    /// From what.
+    /// From what; programs name their data in their commands.
+    #[serde(default, skip_serializing_if = "Source::is_none")]
     pub data: Source,
     /// After how many iterations it ends at the latest. 200 by default.
     #[serde(default = "iterations")]
@@ -37,10 +40,17 @@ pub struct Job {
     /// When its user is content.
     #[serde(default)]
     pub target: Target,
-    /// It ends when the loss has changed by less than this share of its largest change, five times in a row. 0 by
-    /// default: never.
-    #[serde(default)]
+    /// It ends when the loss has changed by less than this share of its largest change, five times in a row. A
+    /// millionth by default; 0: never.
+    #[serde(default = "tolerance")]
     pub tolerance: f64,
+    /// Data that the model is measured on, and does not learn from.
+    #[serde(default)]
+    pub validation: Option<Validation>,
+    /// It ends when the loss on validation data has not fallen for so many iterations; the model is then that of the
+    /// lowest.
+    #[serde(default)]
+    pub patience: Option<u32>,
     /// In how many parts the data is cut: the most workers that it can use. 24 by default.
     #[serde(default = "shards")]
     pub shards: usize,
@@ -73,6 +83,10 @@ pub struct Target {
 
 fn iterations() -> u64 {
     200
+}
+
+fn tolerance() -> f64 {
+    1e-6
 }
 
 fn one() -> f64 {
@@ -123,6 +137,19 @@ impl Job {
         if !within(self.tolerance, 0.0, 1.0) {
             return refuse("tolerance", format!("must be between 0 and 1, not {}", self.tolerance));
         }
+        if let Some(rule) = self.validation.as_ref().and_then(Validation::breach) {
+            return refuse("validation", rule);
+        }
+        match (self.patience, &self.validation) {
+            (Some(0), _) => return refuse("patience", "must be at least 1".to_owned()),
+            (Some(_), None) if self.program().is_none() => {
+                return refuse(
+                    "patience",
+                    "needs `validation`: it waits for the loss on data not learnt from".to_owned(),
+                );
+            }
+            _ => {}
+        }
         if !within(self.after, 0.0, 1e7) {
             return refuse("after", format!("must be between 0 and 10000000 seconds, not {}", self.after));
         }
@@ -133,7 +160,7 @@ impl Job {
             Some(a) if !within(a, 0.0, 1.0) => {
                 return refuse("target.accuracy", format!("must be between 0 and 1, not {a}"));
             }
-            Some(_) if !self.algorithm.classifies() => {
+            Some(_) if !self.algorithm.has_accuracy() => {
                 return refuse("target.accuracy", format!("{} has none; name a loss", self.algorithm.name()));
             }
             _ => {}
@@ -144,10 +171,33 @@ impl Job {
         if let Err(error) = self.algorithm.check() {
             return refuse("algorithm", error.to_string());
         }
+        match (self.program(), self.data.is_none()) {
+            (None, true) => return refuse("data", "must name a `file` or a `generator`".to_owned()),
+            (Some(_), false) => {
+                return refuse("data", "is for algorithms of this framework: name it in `command`".to_owned());
+            }
+            _ => {}
+        }
+        if self.program().is_some() && self.validation.is_some() {
+            return refuse("validation", "a program reports its own: leave it out".to_owned());
+        }
         if let Err(error) = self.data.check(&self.algorithm) {
             return refuse("data", error.to_string());
         }
         Ok(())
+    }
+
+    /// The program that trains it, if that is of the user's own.
+    pub fn program(&self) -> Option<&ProgramOptions> {
+        match &self.algorithm {
+            Algorithm::Program(program) => Some(program),
+            _ => None,
+        }
+    }
+
+    /// In how many parts its validation data is cut; 0 without any.
+    pub fn validation_shards(&self) -> usize {
+        self.validation.as_ref().map_or(0, |validation| validation.shards(self.shards))
     }
 
     /// The most cores that it can use.

@@ -4,13 +4,17 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::input::{self, Format, Input, InputError, Label};
-use crate::learn::{Algorithm, Data, Generator, LearnError, Shape, generate};
+use super::Validation;
+use crate::input::{self, Format, Input, InputError, Label, Reading, Schema, Wanted};
+use crate::learn::{Algorithm, Data, Generator, LearnError, Shape, generate, generate_rows, range};
 
 /// A source of data. In a job file it names either a `file` or a `generator`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Fields", into = "Fields")]
 pub enum Source {
+    /// None: programs of the user's own have their data themselves.
+    #[default]
+    None,
     /// A file that the scheduler and all workers can read under this name.
     File {
         /// Its path.
@@ -19,6 +23,8 @@ pub enum Source {
         format: Format,
         /// Which column is the label, in CSV.
         label: Label,
+        /// Names of the columns with categories, in CSV.
+        categorical: Vec<String>,
     },
     /// Made from a seed.
     Generated {
@@ -43,6 +49,8 @@ struct Fields {
     format: Option<Format>,
     #[serde(skip_serializing_if = "Option::is_none")]
     label: Option<Label>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    categorical: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     generator: Option<Generator>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,13 +80,12 @@ impl TryFrom<Fields> for Source {
                 if let Some((name, _)) = made.into_iter().find(|(_, given)| *given) {
                     return Err(format!("`{name}` is for generators; a file says that itself"));
                 }
-                let csv = path.to_ascii_lowercase().ends_with(".csv");
-                let format = f.format.unwrap_or(if csv { Format::Csv } else { Format::Libsvm });
-                Ok(Source::File { path, format, label: f.label.unwrap_or_default() })
+                let format = f.format.unwrap_or_else(|| Format::of(&path));
+                Ok(Source::File { path, format, label: f.label.unwrap_or_default(), categorical: f.categorical })
             }
             (None, Some(generator)) => {
-                if f.format.is_some() || f.label.is_some() {
-                    return Err("`format` and `label` are for files".to_owned());
+                if f.format.is_some() || f.label.is_some() || !f.categorical.is_empty() {
+                    return Err("`format`, `label` and `categorical` are for files".to_owned());
                 }
                 let classes = f.classes.unwrap_or(match generator {
                     Generator::Linear | Generator::Bumps => 0,
@@ -101,8 +108,9 @@ impl TryFrom<Fields> for Source {
 impl From<Source> for Fields {
     fn from(source: Source) -> Fields {
         match source {
-            Source::File { path, format, label } => {
-                Fields { file: Some(path), format: Some(format), label: Some(label), ..Fields::default() }
+            Source::None => Fields::default(),
+            Source::File { path, format, label, categorical } => {
+                Fields { file: Some(path), format: Some(format), label: Some(label), categorical, ..Fields::default() }
             }
             Source::Generated { generator, shape, noise, seed } => Fields {
                 generator: Some(generator),
@@ -142,11 +150,33 @@ pub struct Prepared {
     source: Source,
     shape: Shape,
     classes: Vec<String>,
+    schema: Schema,
     /// The whole file.
     data: Option<Arc<Input>>,
+    held: Held,
+}
+
+/// Rows that are not learnt from.
+#[derive(Debug)]
+enum Held {
+    None,
+    /// Of a file: which rows are learnt from, and which are held out.
+    Rows {
+        learnt: Vec<usize>,
+        held: Vec<usize>,
+    },
+    /// Of made data, whose rows have no order: so many at the end.
+    End(usize),
+    /// Those of another file.
+    File(Input),
 }
 
 impl Source {
+    /// Whether there is no data.
+    pub fn is_none(&self) -> bool {
+        *self == Source::None
+    }
+
     /// Whether data of this source fits an algorithm, as far as that can be known without looking at a file.
     ///
     /// # Errors
@@ -177,9 +207,9 @@ impl Source {
     /// A line of the file breaks a rule, or the data does not fit the algorithm.
     pub fn prepare(&self, algorithm: &Algorithm, text: Option<&str>) -> Result<Prepared, SourceError> {
         let (shape, classes) = match self {
-            Source::File { path, format, label } => {
-                let text = text.unwrap_or_default();
-                let input = input::read(path, text, *format, *label, algorithm.classifies())?;
+            Source::None => return Err(LearnError::Invalid { item: "data".into(), rule: "is none".into() }.into()),
+            Source::File { path, .. } => {
+                let input = input::read(path, text.unwrap_or_default(), &self.reading(algorithm))?;
                 return Ok(self.prepare_read(algorithm, Arc::new(input))?);
             }
             Source::Generated { shape, .. } => {
@@ -188,7 +218,8 @@ impl Source {
             }
         };
         algorithm.check_shape(&shape)?;
-        Ok(Prepared { source: self.clone(), shape, classes, data: None })
+        let schema = Schema::unnamed(shape.columns, Label::None);
+        Ok(Prepared { source: self.clone(), shape, classes, schema, data: None, held: Held::None })
     }
 
     /// The same with a file that was read before, for the same kind of labels.
@@ -198,7 +229,21 @@ impl Source {
     pub fn prepare_read(&self, algorithm: &Algorithm, input: Arc<Input>) -> Result<Prepared, LearnError> {
         let shape = Shape { rows: input.data.len(), columns: input.data.width(), classes: input.classes.len() };
         algorithm.check_shape(&shape)?;
-        Ok(Prepared { source: self.clone(), shape, classes: input.classes.clone(), data: Some(input) })
+        let (classes, schema) = (input.classes.clone(), input.schema.clone());
+        Ok(Prepared { source: self.clone(), shape, classes, schema, data: Some(input), held: Held::None })
+    }
+
+    /// How the file, if it is one, is read for an algorithm.
+    pub fn reading(&self, algorithm: &Algorithm) -> Reading {
+        let classify = algorithm.classifies();
+        match self {
+            Source::File { format, label, categorical, .. } => {
+                Reading { format: *format, label: label.clone(), categorical: categorical.clone(), classify }
+            }
+            Source::None | Source::Generated { .. } => {
+                Reading { format: Format::Csv, label: Label::None, categorical: Vec::new(), classify }
+            }
+        }
     }
 }
 
@@ -213,6 +258,67 @@ impl Prepared {
         &self.classes
     }
 
+    /// What the columns are.
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// Holds rows out of training: the shards are those of the others from now on. `text` is the content of the
+    /// validation file, if there is one.
+    ///
+    /// # Errors
+    /// The file has other columns or classes, or too few rows are left for the algorithm.
+    pub fn hold_out(
+        mut self,
+        algorithm: &Algorithm,
+        validation: &Validation,
+        text: Option<&str>,
+    ) -> Result<Prepared, SourceError> {
+        self.held = match validation {
+            Validation::Share { share, seed } => {
+                let (learnt, held) = Validation::split(*share, *seed, self.shape.rows);
+                self.shape.rows = learnt.len();
+                if held.is_empty() {
+                    let rule = format!("a share of {share} of {} rows is none", learnt.len());
+                    return Err(LearnError::Invalid { item: "validation".to_owned(), rule }.into());
+                }
+                if self.data.is_some() { Held::Rows { learnt, held } } else { Held::End(held.len()) }
+            }
+            Validation::File(path) => {
+                let wanted = match algorithm.classifies() {
+                    true => Wanted::Classes(None, &self.classes),
+                    false if self.schema.label == Label::None => Wanted::Nothing,
+                    false => Wanted::Numbers(None),
+                };
+                let format = Format::of(path);
+                Held::File(input::read_as(path, text.unwrap_or_default(), format, &self.schema, wanted)?)
+            }
+        };
+        algorithm.check_shape(&self.shape)?;
+        Ok(self)
+    }
+
+    /// The rows of a shard of the validation data, in the form that the algorithm needs.
+    ///
+    /// # Errors
+    /// There is none, or the generator cannot make them.
+    pub fn held_shard(&self, algorithm: &Algorithm, shard: usize, shards: usize) -> Result<Data, LearnError> {
+        let data = match (&self.held, &self.source, &self.data) {
+            (Held::File(input), _, _) => input.data.shard(shard, shards),
+            (Held::Rows { held, .. }, _, Some(input)) => {
+                let (from, to) = range(held.len(), shard, shards);
+                input.data.pick(&held[from..to])
+            }
+            (Held::End(held), Source::Generated { generator, shape, noise, seed }, _) => {
+                let (from, to) = range(*held, shard, shards);
+                let rows = (self.shape.rows + from, self.shape.rows + to);
+                generate_rows(*generator, *shape, *noise, *seed, rows)?
+            }
+            _ => return Err(LearnError::Invalid { item: "validation".into(), rule: "is not read".into() }),
+        };
+        Ok(if algorithm.takes_sparse() { data } else { data.densified(self.shape.columns) })
+    }
+
     /// The rows of a shard, in the form that the algorithm needs.
     ///
     /// # Errors
@@ -220,10 +326,17 @@ impl Prepared {
     pub fn shard(&self, algorithm: &Algorithm, shard: usize, shards: usize) -> Result<Data, LearnError> {
         let data = match (&self.source, &self.data) {
             (Source::Generated { generator, shape, noise, seed }, _) => {
-                generate(*generator, *shape, *noise, *seed, shard, shards)?
+                let learnt = Shape { rows: self.shape.rows, ..*shape };
+                generate(*generator, learnt, *noise, *seed, shard, shards)?
             }
-            (Source::File { .. }, Some(input)) => input.data.shard(shard, shards),
-            (Source::File { .. }, None) => {
+            (Source::File { .. }, Some(input)) => match &self.held {
+                Held::Rows { learnt, .. } => {
+                    let (from, to) = range(learnt.len(), shard, shards);
+                    input.data.pick(&learnt[from..to])
+                }
+                _ => input.data.shard(shard, shards),
+            },
+            (Source::File { .. } | Source::None, _) => {
                 return Err(LearnError::Invalid { item: "data".into(), rule: "is not read".into() });
             }
         };

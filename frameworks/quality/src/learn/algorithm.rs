@@ -5,7 +5,9 @@ use serde::{Deserialize, Serialize};
 use super::error::LearnError;
 use super::kmeans::KMeansOptions;
 use super::linear::LinearOptions;
+use super::multiclass;
 use super::perceptron::PerceptronOptions;
+use super::program::ProgramOptions;
 use super::topics::TopicsOptions;
 use super::trees::{TREES_MAX, Task, TreesOptions};
 
@@ -29,9 +31,10 @@ pub struct Shape {
 pub enum Algorithm {
     /// Least squares with an L2 penalty, by gradient descent.
     LinearRegression(LinearOptions),
-    /// Two classes, logistic loss with an L2 penalty, by gradient descent.
+    /// Classes, logistic loss (softmax for more than two) with an L2 penalty, by gradient descent.
     LogisticRegression(LinearOptions),
-    /// Two classes, squared hinge loss with an L2 penalty, by gradient descent.
+    /// Classes, squared hinge loss (each class against the others for more than two) with an L2 penalty, by gradient
+    /// descent.
     LinearSvm(LinearOptions),
     /// Clusters around centres, by Lloyd's iterations.
     #[serde(rename = "k-means")]
@@ -43,6 +46,8 @@ pub enum Algorithm {
     /// Topics of documents, by latent Dirichlet allocation.
     #[serde(rename = "lda")]
     Topics(TopicsOptions),
+    /// A program of the user's own. It trains by itself, and reports its losses.
+    Program(ProgramOptions),
 }
 
 impl Algorithm {
@@ -56,6 +61,7 @@ impl Algorithm {
             Algorithm::Perceptron(_) => "perceptron",
             Algorithm::BoostedTrees(_) => "boosted-trees",
             Algorithm::Topics(_) => "lda",
+            Algorithm::Program(_) => "program",
         }
     }
 
@@ -63,9 +69,15 @@ impl Algorithm {
     pub fn classifies(&self) -> bool {
         match self {
             Algorithm::LinearRegression(_) | Algorithm::KMeans(_) | Algorithm::Topics(_) => false,
+            Algorithm::Program(_) => false,
             Algorithm::BoostedTrees(o) => o.task == Task::Classification,
             Algorithm::LogisticRegression(_) | Algorithm::LinearSvm(_) | Algorithm::Perceptron(_) => true,
         }
+    }
+
+    /// Whether a target may name an accuracy: a program may report one, too.
+    pub fn has_accuracy(&self) -> bool {
+        self.classifies() || matches!(self, Algorithm::Program(_))
     }
 
     /// Whether the loss has a single minimum, so that a curve fitted to it can be trusted.
@@ -75,6 +87,7 @@ impl Algorithm {
             Algorithm::KMeans(_) | Algorithm::Perceptron(_) | Algorithm::BoostedTrees(_) | Algorithm::Topics(_) => {
                 false
             }
+            Algorithm::Program(_) => false,
         }
     }
 
@@ -92,6 +105,7 @@ impl Algorithm {
             Algorithm::LinearRegression(_) | Algorithm::LogisticRegression(_) | Algorithm::LinearSvm(_) => true,
             Algorithm::Topics(_) => true,
             Algorithm::KMeans(_) | Algorithm::Perceptron(_) | Algorithm::BoostedTrees(_) => false,
+            Algorithm::Program(_) => false,
         }
     }
 
@@ -106,6 +120,7 @@ impl Algorithm {
             Algorithm::Perceptron(o) => o.check(),
             Algorithm::BoostedTrees(o) => o.check(),
             Algorithm::Topics(o) => o.check(),
+            Algorithm::Program(o) => o.check(),
         }
     }
 
@@ -121,17 +136,24 @@ impl Algorithm {
             return Err(LearnError::invalid("columns", format!("there must be between 1 and {WIDTH_MAX}")));
         }
         match self {
-            Algorithm::LogisticRegression(_) | Algorithm::LinearSvm(_) if shape.classes != 2 => {
-                let rule = format!("{} needs exactly 2, and the labels name {}", self.name(), shape.classes);
+            Algorithm::LogisticRegression(_) | Algorithm::LinearSvm(_) if shape.classes < 2 => {
+                let rule = format!("{} needs at least 2, and the labels name {}", self.name(), shape.classes);
                 Err(LearnError::invalid("classes", rule))
             }
+            Algorithm::LogisticRegression(_) | Algorithm::LinearSvm(_) => multiclass::check_shape(shape),
             Algorithm::KMeans(o) => o.check_shape(shape),
             Algorithm::Perceptron(o) => o.check_shape(shape),
             Algorithm::BoostedTrees(o) => o.check_shape(shape),
             Algorithm::Topics(o) => o.check_shape(shape),
+            Algorithm::Program(_) => Err(is_a_program()),
             _ => Ok(()),
         }
     }
+}
+
+/// What is wrong with training a program here.
+pub(crate) fn is_a_program() -> LearnError {
+    LearnError::invalid("algorithm", "is a program, which trains by itself")
 }
 
 /// A hyperparameter that must be a finite number within bounds, both included.

@@ -156,6 +156,20 @@ impl Data {
         Data { rows, labels }
     }
 
+    /// These rows, in this order.
+    pub(crate) fn pick(&self, picked: &[usize]) -> Data {
+        let rows = match &self.rows {
+            Rows::Dense(rows) => Rows::Dense(rows.select(Axis(0), picked)),
+            Rows::Sparse(rows) => {
+                let mut part = Sparse::new(rows.width);
+                picked.iter().for_each(|r| part.push(rows.row(*r).map(|(column, value)| (column as u32, value))));
+                Rows::Sparse(part)
+            }
+        };
+        let labels = if self.labels.is_empty() { Vec::new() } else { picked.iter().map(|r| self.labels[*r]).collect() };
+        Data { rows, labels }
+    }
+
     /// The label of a row; 0 without labels.
     pub(crate) fn label(&self, row: usize) -> f64 {
         self.labels.get(row).copied().unwrap_or(0.0)

@@ -36,6 +36,8 @@ pub(crate) struct Outcome {
     pub(crate) loss: f64,
     /// The accuracy at that loss.
     pub(crate) accuracy: Option<f64>,
+    /// Whether the point was no better, and the step is tried again, half as long.
+    pub(crate) retried: bool,
 }
 
 impl Descent {
@@ -63,6 +65,7 @@ impl Descent {
         let iteration = self.iteration;
         self.iteration += 1;
         let worse = self.best.as_ref().is_some_and(|b| loss > b.loss);
+        let mut retried = false;
         let number = loss.is_finite() && gradient.iter().all(|g| g.is_finite());
         match (&mut self.best, number && !worse) {
             (_, true) => {
@@ -75,6 +78,7 @@ impl Descent {
             (Some(_), false) if self.halvings < HALVINGS_MAX => {
                 self.step /= 2.0;
                 self.halvings += 1;
+                retried = true;
             }
             // Nothing is lower than here, as far as numbers go.
             (Some(_), false) if number => {}
@@ -83,7 +87,7 @@ impl Descent {
         // It is there: the first success has put it there, and without one the function has returned.
         let Some(best) = &self.best else { return Err(LearnError::NotANumber { iteration, halvings: 0 }) };
         self.point = best.point.iter().zip(&best.gradient).map(|(p, g)| p - self.step * g).collect();
-        Ok(Outcome { iteration, loss: best.loss, accuracy: best.accuracy })
+        Ok(Outcome { iteration, loss: best.loss, accuracy: best.accuracy, retried })
     }
 }
 

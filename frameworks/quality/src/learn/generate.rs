@@ -52,9 +52,22 @@ pub fn generate(
     shard: usize,
     shards: usize,
 ) -> Result<Data, LearnError> {
-    Recipe { generator: kind, shape, noise, seed }.check()?;
-    let (from, to) = range(shape.rows, shard, shards.max(1));
+    generate_rows(kind, shape, noise, seed, range(shape.rows, shard, shards.max(1)))
+}
+
+/// The rows from the first of a pair up to but without the second, also beyond those of the shape.
+///
+/// # Errors
+/// The generator cannot make data of this shape.
+pub(crate) fn generate_rows(
+    kind: Generator,
+    shape: Shape,
+    noise: f64,
+    seed: u64,
+    (from, to): (usize, usize),
+) -> Result<Data, LearnError> {
     let recipe = Recipe { generator: kind, shape, noise, seed };
+    recipe.check()?;
     let world = World::new(&recipe);
     let chance = |row: usize| generator(seed, 1_000 + row as u64);
     if kind == Generator::Documents {

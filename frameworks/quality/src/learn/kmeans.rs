@@ -74,6 +74,26 @@ pub(crate) fn partial(clusters: usize, parameters: &[f64], data: &Data) -> Resul
     Ok(sums)
 }
 
+/// The squared distances of a shard's rows to their nearest centres.
+pub(crate) fn score(clusters: usize, parameters: &[f64], data: &Data) -> Result<Option<[f64; 3]>, LearnError> {
+    let Some(rows) = data.matrix() else { return Err(LearnError::invalid("data", "must be dense")) };
+    let mut reader = Reader::new(parameters);
+    if reader.one()? == SAMPLE {
+        return Ok(None);
+    }
+    let centres = reader.take(clusters * rows.ncols())?;
+    let distances = nearest(rows, centres, clusters).into_iter().map(|(_, distance)| distance);
+    Ok(Some([distances.sum(), 0.0, rows.nrows() as f64]))
+}
+
+/// The model that a round's parameters are.
+pub(crate) fn model_of(clusters: usize, shape: &Shape, parameters: &[f64]) -> Option<ClusterModel> {
+    let mut reader = Reader::new(parameters);
+    let is_model = reader.one().ok()? != SAMPLE;
+    let centres = reader.take(clusters * shape.columns).ok().filter(|_| is_model)?;
+    Some(ClusterModel { centres: centres.chunks_exact(shape.columns).map(<[f64]>::to_vec).collect() })
+}
+
 /// The nearest centre of each row, and the square of its distance.
 fn nearest(rows: ArrayView2<'_, f64>, centres: &[f64], clusters: usize) -> Vec<(usize, f64)> {
     let columns = rows.ncols();
@@ -133,7 +153,7 @@ impl KMeans {
             }
         }
         self.iteration += 1;
-        Ok(Round::Iteration { iteration: self.iteration - 1, loss, accuracy: None })
+        Ok(Round::Iteration { iteration: self.iteration - 1, loss, accuracy: None, retried: false })
     }
 
     pub(crate) fn model(&self) -> Option<ClusterModel> {

@@ -2,14 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::algorithm::{Algorithm, Shape};
+use super::algorithm::{Algorithm, Shape, is_a_program};
 use super::data::Data;
 use super::error::LearnError;
 use super::kmeans::{self, KMeans};
 use super::linear::{self, Linear};
 use super::model::Model;
+use super::multiclass::{self, Classes};
 use super::net;
-use super::perceptron::Trainer;
+use super::perceptron::{Perceptron, Trainer};
 use super::topics::{self, Topics};
 use super::trees::{self, Trees};
 
@@ -26,6 +27,9 @@ pub enum Round {
         loss: f64,
         /// The fraction of examples that the model put into the right class, for classifiers.
         accuracy: Option<f64>,
+        /// Whether this round's parameters were no better than earlier ones: the step is tried again, shorter, and loss
+        /// and accuracy are those of the earlier parameters.
+        retried: bool,
     },
 }
 
@@ -40,6 +44,7 @@ enum Kind {
     Perceptron(Trainer),
     Trees(Trees),
     Topics(Topics),
+    Classes(Classes),
 }
 
 impl Learner {
@@ -52,12 +57,19 @@ impl Learner {
         algorithm.check_shape(&shape)?;
         Ok(Learner(match algorithm {
             Algorithm::LinearRegression(o) => Kind::Linear(Linear::new(linear::Loss::Squared, *o, shape)),
+            Algorithm::LogisticRegression(o) if shape.classes > 2 => {
+                Kind::Classes(Classes::new(multiclass::Loss::Softmax, *o, shape))
+            }
+            Algorithm::LinearSvm(o) if shape.classes > 2 => {
+                Kind::Classes(Classes::new(multiclass::Loss::SquaredHinge, *o, shape))
+            }
             Algorithm::LogisticRegression(o) => Kind::Linear(Linear::new(linear::Loss::Logistic, *o, shape)),
             Algorithm::LinearSvm(o) => Kind::Linear(Linear::new(linear::Loss::SquaredHinge, *o, shape)),
             Algorithm::KMeans(o) => Kind::KMeans(KMeans::new(*o, shape)),
             Algorithm::Perceptron(o) => Kind::Perceptron(Trainer::new(o.clone(), shape)),
             Algorithm::BoostedTrees(o) => Kind::Trees(Trees::new(*o, shape)),
             Algorithm::Topics(o) => Kind::Topics(Topics::new(*o, shape)),
+            Algorithm::Program(_) => return Err(is_a_program()),
         }))
     }
 
@@ -69,6 +81,7 @@ impl Learner {
             Kind::Perceptron(l) => l.parameters(),
             Kind::Trees(l) => l.parameters(),
             Kind::Topics(l) => l.parameters(),
+            Kind::Classes(l) => l.parameters(),
         }
     }
 
@@ -83,6 +96,7 @@ impl Learner {
             Kind::Perceptron(l) => l.fold(partials),
             Kind::Trees(l) => l.fold(partials),
             Kind::Topics(l) => l.fold(partials),
+            Kind::Classes(l) => l.fold(partials),
         }
     }
 
@@ -94,7 +108,27 @@ impl Learner {
             Kind::Perceptron(l) => l.model().map(Model::Perceptron),
             Kind::Trees(l) => l.model().map(Model::Forest),
             Kind::Topics(l) => l.model().map(Model::Topics),
+            Kind::Classes(l) => l.model().map(Model::LinearClasses),
         }
+    }
+}
+
+/// The model that a round's parameters are; none if they are none, or not of this algorithm and shape. A topic model's
+/// topics are the normalised weights of the round.
+pub fn model_of(algorithm: &Algorithm, shape: &Shape, parameters: &[f64]) -> Option<Model> {
+    match algorithm {
+        Algorithm::LinearRegression(_) => linear::model_of(false, shape, parameters).map(Model::Linear),
+        Algorithm::LogisticRegression(_) | Algorithm::LinearSvm(_) if shape.classes > 2 => {
+            multiclass::model_of(shape, parameters).map(Model::LinearClasses)
+        }
+        Algorithm::LogisticRegression(_) | Algorithm::LinearSvm(_) => {
+            linear::model_of(true, shape, parameters).map(Model::Linear)
+        }
+        Algorithm::KMeans(o) => kmeans::model_of(o.clusters, shape, parameters).map(Model::Clusters),
+        Algorithm::Perceptron(o) => Perceptron::of(&o.hidden, shape, parameters).map(Model::Perceptron),
+        Algorithm::BoostedTrees(o) => trees::model_of(o, shape, parameters).map(Model::Forest),
+        Algorithm::Topics(o) => topics::model_of(o, parameters).map(Model::Topics),
+        Algorithm::Program(_) => None,
     }
 }
 
@@ -120,12 +154,19 @@ pub fn partial(
     }
     match algorithm {
         Algorithm::LinearRegression(_) => linear::partial(linear::Loss::Squared, parameters, data),
+        Algorithm::LogisticRegression(_) if shape.classes > 2 => {
+            multiclass::partial(multiclass::Loss::Softmax, shape.classes, parameters, data)
+        }
+        Algorithm::LinearSvm(_) if shape.classes > 2 => {
+            multiclass::partial(multiclass::Loss::SquaredHinge, shape.classes, parameters, data)
+        }
         Algorithm::LogisticRegression(_) => linear::partial(linear::Loss::Logistic, parameters, data),
         Algorithm::LinearSvm(_) => linear::partial(linear::Loss::SquaredHinge, parameters, data),
         Algorithm::KMeans(o) => kmeans::partial(o.clusters, parameters, data),
         Algorithm::Perceptron(o) => net::partial(&o.hidden, shape, parameters, data),
-        Algorithm::BoostedTrees(o) => trees::partial(o, parameters, data, memory),
+        Algorithm::BoostedTrees(o) => trees::partial(o, shape, parameters, data, memory),
         Algorithm::Topics(o) => topics::partial(o, parameters, data),
+        Algorithm::Program(_) => Err(is_a_program()),
     }
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::algorithm::{Shape, within};
 use super::data::Data;
-use super::descent::Descent;
+use super::descent::{Descent, Outcome};
 use super::error::LearnError;
 use super::learner::{Reader, Round, total};
 use super::scaling::{Scaling, moments, moments_width};
@@ -97,6 +97,31 @@ pub(crate) fn partial(loss: Loss, parameters: &[f64], data: &Data) -> Result<Vec
     Ok(sums)
 }
 
+/// The loss of a shard's rows, and how many are right.
+pub(crate) fn score(loss: Loss, parameters: &[f64], data: &Data) -> Result<Option<[f64; 3]>, LearnError> {
+    let mut reader = Reader::new(parameters);
+    if reader.one()? == MOMENTS {
+        return Ok(None);
+    }
+    let weights = reader.take(data.width())?;
+    let outputs = data.times(weights) + reader.one()?;
+    let mut sums = [0.0, 0.0, data.len() as f64];
+    for (row, output) in outputs.iter().enumerate() {
+        let label = data.label(row);
+        sums[0] += loss.at(*output, label).0;
+        sums[1] += f64::from(u8::from((*output > 0.0) == (label > 0.5)));
+    }
+    Ok(Some(sums))
+}
+
+/// The model that a round's parameters are.
+pub(crate) fn model_of(classifies: bool, shape: &Shape, parameters: &[f64]) -> Option<LinearModel> {
+    let mut reader = Reader::new(parameters);
+    let is_model = reader.one().ok()? != MOMENTS;
+    let weights = reader.take(shape.columns).ok().filter(|_| is_model)?.to_vec();
+    Some(LinearModel { weights, offset: reader.one().ok()?, classifies })
+}
+
 /// The state of the training of a linear model.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Linear {
@@ -137,7 +162,8 @@ impl Linear {
         let penalty = self.options.l2 / 2.0 * point[..d].iter().map(|w| w * w).sum::<f64>();
         let accuracy = self.loss.classifies().then(|| sums[d + 2] / rows);
         let outcome = self.descent.advance(sums[d + 1] / rows + penalty, gradient, accuracy)?;
-        Ok(Round::Iteration { iteration: outcome.iteration, loss: outcome.loss, accuracy: outcome.accuracy })
+        let Outcome { iteration, loss, accuracy, retried } = outcome;
+        Ok(Round::Iteration { iteration, loss, accuracy, retried })
     }
 
     pub(crate) fn model(&self) -> Option<LinearModel> {
@@ -148,7 +174,7 @@ impl Linear {
 }
 
 /// Weights of scaled features as weights of features as they are; the offset is the last.
-fn unscaled(point: &[f64], scaling: &Scaling) -> Vec<f64> {
+pub(crate) fn unscaled(point: &[f64], scaling: &Scaling) -> Vec<f64> {
     let columns = scaling.means.len();
     let mut weights: Vec<f64> = point[..columns].iter().zip(&scaling.deviations).map(|(w, d)| w / d).collect();
     let shift: f64 = weights.iter().zip(&scaling.means).map(|(w, m)| w * m).sum();
@@ -170,7 +196,17 @@ pub struct LinearModel {
 impl LinearModel {
     /// The predicted number, or the class: 0 or 1. Missing features count as zero.
     pub fn predict(&self, row: &[f64]) -> f64 {
-        let output = self.offset + self.weights.iter().zip(row).map(|(w, x)| w * x).sum::<f64>();
+        let output = self.output(row);
         if self.classifies { f64::from(u8::from(output > 0.0)) } else { output }
+    }
+
+    /// The probabilities of both classes if the loss was logistic; none if the model does not classify.
+    pub(crate) fn probabilities(&self, row: &[f64]) -> Option<Vec<f64>> {
+        let second = 1.0 / (1.0 + (-self.output(row)).exp());
+        self.classifies.then(|| vec![1.0 - second, second])
+    }
+
+    fn output(&self, row: &[f64]) -> f64 {
+        self.offset + self.weights.iter().zip(row).map(|(w, x)| w * x).sum::<f64>()
     }
 }

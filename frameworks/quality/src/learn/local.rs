@@ -50,7 +50,7 @@ impl Local {
                 .iter_mut()
                 .map(|(data, memory)| partial(&self.algorithm, &self.shape, &parameters, data, memory))
                 .collect();
-            if let Round::Iteration { iteration, loss, accuracy } = self.learner.fold(&partials?)? {
+            if let Round::Iteration { iteration, loss, accuracy, .. } = self.learner.fold(&partials?)? {
                 return Ok((iteration, loss, accuracy));
             }
         }

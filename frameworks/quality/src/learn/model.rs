@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::error::LearnError;
 use super::kmeans::ClusterModel;
 use super::linear::LinearModel;
+use super::multiclass::ClassesModel;
 use super::perceptron::Perceptron;
 use super::topics::TopicModel;
 use super::trees::ForestModel;
@@ -18,6 +19,8 @@ const VERSION: u32 = 1;
 pub enum Model {
     /// Linear regression, logistic regression or a support vector machine.
     Linear(LinearModel),
+    /// Logistic regression or a support vector machine of several classes.
+    LinearClasses(ClassesModel),
     /// Centres of clusters.
     Clusters(ClusterModel),
     /// A multi-layer perceptron.
@@ -39,10 +42,35 @@ impl Model {
     pub fn predict(&self, row: &[f64]) -> f64 {
         match self {
             Model::Linear(model) => model.predict(row),
+            Model::LinearClasses(model) => model.predict(row) as f64,
             Model::Clusters(model) => model.predict(row),
             Model::Perceptron(model) => model.predict(row) as f64,
             Model::Forest(model) => model.predict(row),
             Model::Topics(model) => model.predict(row),
+        }
+    }
+
+    /// The probability of each class for an example; none if the model does not classify. Those of a linear model are
+    /// those of logistic loss.
+    pub fn probabilities(&self, row: &[f64]) -> Option<Vec<f64>> {
+        match self {
+            Model::Linear(model) => model.probabilities(row),
+            Model::LinearClasses(model) => Some(model.probabilities(row)),
+            Model::Perceptron(model) => Some(model.probabilities(row)),
+            Model::Forest(model) => model.probabilities(row),
+            Model::Clusters(_) | Model::Topics(_) => None,
+        }
+    }
+
+    /// Number of features of an example that the model looks at.
+    pub fn width(&self) -> usize {
+        match self {
+            Model::Linear(model) => model.weights.len(),
+            Model::LinearClasses(model) => model.weights.iter().map(Vec::len).max().unwrap_or(0),
+            Model::Clusters(model) => model.centres.first().map_or(0, Vec::len),
+            Model::Perceptron(model) => model.features(),
+            Model::Forest(model) => model.width(),
+            Model::Topics(model) => model.topics.first().map_or(0, Vec::len),
         }
     }
 

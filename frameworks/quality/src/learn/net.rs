@@ -92,6 +92,36 @@ pub(crate) fn partial(
     Ok(gradient(&widths, weights, rows, &labels))
 }
 
+/// The cross-entropy of a shard's rows, and how many are right; none in the middle of an iteration.
+pub(crate) fn score(
+    hidden: &[usize],
+    shape: &Shape,
+    parameters: &[f64],
+    data: &Data,
+) -> Result<Option<[f64; 3]>, LearnError> {
+    let mut reader = Reader::new(parameters);
+    if reader.one()? == MOMENTS || reader.count()? > 0 {
+        return Ok(None);
+    }
+    reader.one()?;
+    let (means, deviations) = (reader.take(shape.columns)?, reader.take(shape.columns)?);
+    let widths = widths(shape.columns, hidden, shape.classes);
+    let weights = reader.take(weights_count(&widths))?;
+    let Some(matrix) = data.matrix() else { return Err(LearnError::invalid("data", "must be dense")) };
+    let rows = (&matrix - &ArrayView1::from(means)) / ArrayView1::from(deviations);
+    let mut sums = [0.0, 0.0, data.len() as f64];
+    for (row, probabilities) in probabilities(&widths, weights, rows).rows().into_iter().enumerate() {
+        let label = data.label(row) as usize;
+        let Some(probability) = probabilities.get(label) else {
+            return Err(LearnError::invalid("label", format!("must be below {}", shape.classes)));
+        };
+        sums[0] -= probability.max(f64::MIN_POSITIVE).ln();
+        let best = probabilities.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1)).map(|(class, _)| class);
+        sums[1] += f64::from(u8::from(best == Some(label)));
+    }
+    Ok(Some(sums))
+}
+
 fn gradient(widths: &[usize], weights: &[f64], rows: Array2<f64>, labels: &[usize]) -> Vec<f64> {
     let layers = layers(widths, weights);
     let outputs = forward(&layers, rows);

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::algorithm::{Algorithm, Shape, within};
 use super::data::Data;
 use super::error::LearnError;
-use super::learner::{Round, total};
+use super::learner::{Reader, Round, total};
 use super::local::Local;
 use super::model::Model;
 use super::net::{self, GRADIENT, MOMENTS, weights_count, widths};
@@ -167,7 +167,7 @@ impl Trainer {
         self.iteration += 1;
         self.stripe = 0;
         self.good.clone_from(&self.weights);
-        Round::Iteration { iteration, loss: loss / rows + penalty, accuracy: Some(right / rows) }
+        Round::Iteration { iteration, loss: loss / rows + penalty, accuracy: Some(right / rows), retried: false }
     }
 
     /// Starts the iteration once more from where it started, with half the step.
@@ -279,6 +279,18 @@ impl Perceptron {
             Some(Model::Perceptron(model)) => Ok(model),
             _ => Err(LearnError::invalid("iterations", "must be at least 1")),
         }
+    }
+
+    /// The classifier that a round's parameters are; none if they are none.
+    pub(crate) fn of(hidden: &[usize], shape: &Shape, parameters: &[f64]) -> Option<Perceptron> {
+        let mut reader = Reader::new(parameters);
+        let is_model = reader.one().ok()? != MOMENTS;
+        reader.take(2).ok().filter(|_| is_model)?;
+        let mut take = |count| reader.take(count).ok().map(<[f64]>::to_vec);
+        let scaling = Scaling { means: take(shape.columns)?, deviations: take(shape.columns)? };
+        let widths = widths(shape.columns, hidden, shape.classes);
+        let weights = take(weights_count(&widths))?;
+        Some(Perceptron { widths, scaling, weights })
     }
 
     /// Number of features of an example.

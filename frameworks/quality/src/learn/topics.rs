@@ -83,6 +83,23 @@ pub(crate) fn partial(options: &TopicsOptions, parameters: &[f64], data: &Data) 
     Ok(sums)
 }
 
+/// What a shard's documents cost, and how many words they have. What the topics themselves cost is not in it.
+pub(crate) fn score(options: &TopicsOptions, parameters: &[f64], data: &Data) -> Result<Option<[f64; 3]>, LearnError> {
+    let sums = partial(options, parameters, data)?;
+    Ok(sums.last_chunk::<2>().map(|[bound, words]| [-bound, 0.0, *words]))
+}
+
+/// The model that a round's parameters are.
+pub(crate) fn model_of(options: &TopicsOptions, parameters: &[f64]) -> Option<TopicModel> {
+    let topic = |t: usize| {
+        let weights = parameters.chunks_exact(options.topics).map(|of_word| of_word[t]);
+        let sum: f64 = weights.clone().sum();
+        weights.map(|w| w / sum.max(f64::MIN_POSITIVE)).collect::<Vec<f64>>()
+    };
+    let topics: Vec<Vec<f64>> = (0..options.topics).map(topic).collect();
+    (!parameters.is_empty()).then_some(TopicModel { alpha: options.alpha, topics })
+}
+
 /// The topics of one document, as far as they are known.
 struct Document {
     alpha: f64,
@@ -197,7 +214,7 @@ impl Topics {
         }
         self.lambdas.iter_mut().zip(&totals).for_each(|(l, count)| *l = self.options.eta + count);
         self.iteration += 1;
-        Ok(Round::Iteration { iteration: self.iteration - 1, loss, accuracy: None })
+        Ok(Round::Iteration { iteration: self.iteration - 1, loss, accuracy: None, retried: false })
     }
 
     /// What the topics themselves add to the bound.

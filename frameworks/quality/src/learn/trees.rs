@@ -10,11 +10,13 @@ use super::data::Data;
 use super::error::LearnError;
 use super::grow::{Rules, descend, stump, tree_width};
 use super::learner::{Memory, Reader, Round, total};
+use super::multiclass::{largest, softmax};
 
 /// The whole forest is sent in every round.
 pub(super) const TREES_MAX: usize = 5_000;
 /// Number of rows of a shard that are in the sample from which the bins are made.
 const SAMPLED: usize = 64;
+const CLASSES_MAX: usize = 1_000;
 const HISTOGRAMS_MAX: usize = 4_000_000;
 
 /// What the trees predict.
@@ -24,7 +26,7 @@ pub enum Task {
     /// A number, with half the squared difference as loss.
     #[default]
     Regression,
-    /// One of two classes, with logistic loss.
+    /// A class, with logistic loss; of more than two classes with softmax, by a tree for each class in each iteration.
     Classification,
 }
 
@@ -66,16 +68,22 @@ impl TreesOptions {
     }
 
     pub(crate) fn check_shape(&self, shape: &Shape) -> Result<(), LearnError> {
-        if self.task == Task::Classification && shape.classes != 2 {
-            let rule = format!("boosted-trees need exactly 2, and the labels name {}", shape.classes);
+        if self.task == Task::Classification && !(2..=CLASSES_MAX).contains(&shape.classes) {
+            let rule = format!("boosted-trees need between 2 and {CLASSES_MAX}, and the labels name {}", shape.classes);
             return Err(LearnError::invalid("classes", rule));
         }
-        let widest = (1_usize << (self.depth - 1)).saturating_mul(shape.columns).saturating_mul(2 * self.bins);
+        let nodes = (1_usize << (self.depth - 1)).saturating_mul(self.outputs(shape.classes));
+        let widest = nodes.saturating_mul(shape.columns).saturating_mul(2 * self.bins);
         if widest > HISTOGRAMS_MAX {
             let rule = format!("times columns and nodes gives histograms of {widest}; {HISTOGRAMS_MAX} is the limit");
             return Err(LearnError::invalid("bins", rule));
         }
         Ok(())
+    }
+
+    /// Number of trees in an iteration: one, or one for each of more than two classes.
+    fn outputs(&self, classes: usize) -> usize {
+        if self.task == Task::Classification && classes > 2 { classes } else { 1 }
     }
 
     fn rules<'a>(&self, columns: usize, edges: &'a [f64]) -> Rules<'a> {
@@ -85,7 +93,8 @@ impl TreesOptions {
     }
 }
 
-/// What a worker keeps of a shard: the forest's outputs, so that only new trees must be asked, and each value's bin.
+/// What a worker keeps of a shard: the forest's outputs, row by row, so that only new trees must be asked, and each
+/// value's bin.
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
     trees: Vec<f64>,
@@ -96,62 +105,156 @@ pub(crate) struct Kept {
 
 const SAMPLE: f64 = 0.0;
 
-/// A round of one shard: rows, sum of labels and a sample at first; then histograms of the nodes of a level, and
-/// [loss, right, rows].
+/// A round of one shard: rows, sum of labels (rows of each class, if there are more than two) and a sample at first;
+/// then histograms of the nodes of a level, tree by tree, and [loss, right, rows].
 pub(crate) fn partial(
     options: &TreesOptions,
+    shape: &Shape,
     parameters: &[f64],
     data: &Data,
     memory: &mut Memory,
 ) -> Result<Vec<f64>, LearnError> {
     let Some(rows) = data.matrix() else { return Err(LearnError::invalid("data", "must be dense")) };
     let mut reader = Reader::new(parameters);
-    let columns = rows.ncols();
+    let (columns, outputs) = (rows.ncols(), options.outputs(shape.classes));
     if reader.one()? == SAMPLE {
-        let mut sums = vec![rows.nrows() as f64, data.labels.iter().sum()];
+        let mut sums = vec![rows.nrows() as f64];
+        if outputs == 1 {
+            sums.push(data.labels.iter().sum());
+        } else {
+            let of_class = |class| data.labels.iter().filter(|l| **l as usize == class).count() as f64;
+            sums.extend((0..outputs).map(of_class));
+        }
         let wanted = SAMPLED.min(rows.nrows());
         let picked = (0..wanted).map(|i| i * rows.nrows() / wanted);
         sums.extend(picked.flat_map(|r| rows.row(r).to_vec()));
         return Ok(sums);
     }
-    let (base, level, count) = (reader.one()?, reader.count()?, reader.count()?);
-    let edges = reader.take(columns * (options.bins - 1))?;
-    let width = tree_width(options.depth);
-    if level >= options.depth || count > TREES_MAX {
-        return Err(LearnError::invalid("parameters", "are not of this algorithm and data"));
-    }
-    let trees = reader.take(count * width)?;
-    let tree = reader.take(width)?;
-    let all_trees = trees.chunks_exact(width).chain([tree]).flat_map(|t| t.chunks_exact(2));
-    if all_trees.into_iter().any(|node| node[0] >= columns as f64) {
-        return Err(LearnError::invalid("parameters", "look at a feature that is not there"));
-    }
+    let Forest { base, level, edges, trees, growing } = Forest::read(options, columns, outputs, reader)?;
     let kept = memory.trees.get_or_insert_default();
-    kept.catch_up(base, edges, trees, width, data);
+    kept.catch_up(base, edges, trees, tree_width(options.depth), data);
     let rules = options.rules(columns, edges);
-    let histograms = (1 << level) * rules.node_width();
+    let of_tree = (1 << level) * rules.node_width();
+    let histograms = outputs * of_tree;
     let mut sums = vec![0.0; histograms + 3];
-    for row in 0..rows.nrows() {
-        let (output, label) = (kept.outputs[row], data.label(row));
-        let (loss, first, second, right) = derivatives(options.task, output, label);
+    let mut slopes = vec![[0.0; 2]; outputs];
+    for (row, of_row) in kept.outputs.chunks_exact(outputs).enumerate() {
+        let (loss, right) = derivatives(options.task, of_row, data.label(row), &mut slopes)?;
         sums[histograms] += loss;
         sums[histograms + 1] += f64::from(u8::from(right));
-        let (node, _) = descend(tree, |column| rows[[row, column]]);
-        // Rows in a leaf above this level are done.
-        let Some(place) = (node + 1).checked_sub(1 << level) else { continue };
-        let start = place * rules.node_width();
-        for (column, bin) in kept.bins[row * columns..(row + 1) * columns].iter().enumerate() {
-            let at = start + 2 * (column * options.bins + usize::from(*bin));
-            sums[at] += first;
-            sums[at + 1] += second;
+        let trees = growing.chunks_exact(tree_width(options.depth));
+        for (number, (tree, [first, second])) in trees.zip(&slopes).enumerate() {
+            let (node, _) = descend(tree, |column| rows[[row, column]]);
+            // Rows in a leaf above this level are done.
+            let Some(place) = (node + 1).checked_sub(1 << level) else { continue };
+            let start = number * of_tree + place * rules.node_width();
+            for (column, bin) in kept.bins[row * columns..(row + 1) * columns].iter().enumerate() {
+                let at = start + 2 * (column * options.bins + usize::from(*bin));
+                sums[at] += first;
+                sums[at + 1] += second;
+            }
         }
     }
     sums[histograms + 2] = rows.nrows() as f64;
     Ok(sums)
 }
 
-/// The loss of an output, its first and second derivative, and whether its class is right.
-fn derivatives(task: Task, output: f64, label: f64) -> (f64, f64, f64, bool) {
+/// The loss of a shard's rows, and how many are right; none in the middle of an iteration.
+pub(crate) fn score(
+    options: &TreesOptions,
+    shape: &Shape,
+    parameters: &[f64],
+    data: &Data,
+    memory: &mut Memory,
+) -> Result<Option<[f64; 3]>, LearnError> {
+    let mut reader = Reader::new(parameters);
+    if reader.one()? == SAMPLE {
+        return Ok(None);
+    }
+    let outputs = options.outputs(shape.classes);
+    let Forest { base, level, edges, trees, .. } = Forest::read(options, data.width(), outputs, reader)?;
+    if level > 0 {
+        return Ok(None);
+    }
+    let kept = memory.trees.get_or_insert_default();
+    kept.catch_up(base, edges, trees, tree_width(options.depth), data);
+    let mut sums = [0.0, 0.0, data.len() as f64];
+    let mut slopes = vec![[0.0; 2]; outputs];
+    for (row, of_row) in kept.outputs.chunks_exact(outputs).enumerate() {
+        let (loss, right) = derivatives(options.task, of_row, data.label(row), &mut slopes)?;
+        sums[0] += loss;
+        sums[1] += f64::from(u8::from(right));
+    }
+    Ok(Some(sums))
+}
+
+/// The model that a round's parameters are.
+pub(crate) fn model_of(options: &TreesOptions, shape: &Shape, parameters: &[f64]) -> Option<ForestModel> {
+    let mut reader = Reader::new(parameters);
+    let is_model = reader.one().ok()? != SAMPLE;
+    let outputs = options.outputs(shape.classes);
+    let forest = Forest::read(options, shape.columns, outputs, reader).ok().filter(|_| is_model)?;
+    Some(ForestModel::of(options, forest.base, forest.trees))
+}
+
+/// What the parameters of a round say after the first number.
+struct Forest<'a> {
+    /// The first output of each tree of an iteration.
+    base: &'a [f64],
+    /// The level of the trees that is split next.
+    level: usize,
+    edges: &'a [f64],
+    /// The finished trees, one after another; of several classes in turn.
+    trees: &'a [f64],
+    /// The trees that grow, one after another.
+    growing: &'a [f64],
+}
+
+impl<'a> Forest<'a> {
+    fn read(
+        options: &TreesOptions,
+        columns: usize,
+        outputs: usize,
+        mut reader: Reader<'a>,
+    ) -> Result<Forest<'a>, LearnError> {
+        let (base, level, count) = (reader.take(outputs)?, reader.count()?, reader.count()?);
+        let edges = reader.take(columns * (options.bins - 1))?;
+        let width = tree_width(options.depth);
+        if level >= options.depth || count > TREES_MAX.saturating_mul(outputs) {
+            return Err(LearnError::invalid("parameters", "are not of this algorithm and data"));
+        }
+        let trees = reader.take(count * width)?;
+        let growing = reader.take(outputs * width)?;
+        let all_trees = trees.chunks_exact(2).chain(growing.chunks_exact(2));
+        if all_trees.into_iter().any(|node| node[0] >= columns as f64) {
+            return Err(LearnError::invalid("parameters", "look at a feature that is not there"));
+        }
+        Ok(Forest { base, level, edges, trees, growing })
+    }
+}
+
+/// The loss of a row's outputs, and whether its class is right; the first and second derivative by each output go to
+/// `slopes`.
+fn derivatives(task: Task, outputs: &[f64], label: f64, slopes: &mut [[f64; 2]]) -> Result<(f64, bool), LearnError> {
+    if let [output] = outputs {
+        let (loss, first, second, right) = of_one(task, *output, label);
+        slopes[0] = [first, second];
+        return Ok((loss, right));
+    }
+    let (mut shares, class) = (outputs.to_vec(), label as usize);
+    let log_sum = softmax(&mut shares);
+    if class >= shares.len() {
+        return Err(LearnError::invalid("label", format!("must be below {}", shares.len())));
+    }
+    for (place, (share, slope)) in shares.iter().zip(slopes).enumerate() {
+        let wanted = if place == class { 1.0 } else { 0.0 };
+        *slope = [share - wanted, (share * (1.0 - share)).max(1e-12)];
+    }
+    Ok((log_sum - outputs[class], largest(outputs) == class))
+}
+
+/// The loss of the only output, its first and second derivative, and whether its class is right.
+fn of_one(task: Task, output: f64, label: f64) -> (f64, f64, f64, bool) {
     match task {
         Task::Regression => ((output - label).powi(2) / 2.0, output - label, 1.0, false),
         Task::Classification => {
@@ -165,9 +268,9 @@ fn derivatives(task: Task, output: f64, label: f64) -> (f64, f64, f64, bool) {
 }
 
 impl Kept {
-    fn catch_up(&mut self, base: f64, edges: &[f64], trees: &[f64], width: usize, data: &Data) {
+    fn catch_up(&mut self, base: &[f64], edges: &[f64], trees: &[f64], width: usize, data: &Data) {
         let Some(rows) = data.matrix() else { return };
-        if self.edges != edges || self.outputs.len() != rows.nrows() {
+        if self.edges != edges || self.outputs.len() != base.len() * rows.nrows() {
             let per_column = edges.len() / rows.ncols();
             let bin = |((_, column), value): ((usize, usize), &f64)| {
                 let edges = &edges[column * per_column..(column + 1) * per_column];
@@ -178,12 +281,13 @@ impl Kept {
             self.outputs = Vec::new();
         }
         if self.outputs.is_empty() || !trees.starts_with(&self.trees) {
-            self.outputs = vec![base; rows.nrows()];
+            self.outputs = base.repeat(rows.nrows());
             self.trees.clear();
         }
-        for tree in trees[self.trees.len()..].chunks_exact(width) {
-            for (row, output) in self.outputs.iter_mut().enumerate() {
-                *output += descend(tree, |column| rows[[row, column]]).1;
+        let done = self.trees.len() / width;
+        for (number, tree) in (done..).zip(trees[self.trees.len()..].chunks_exact(width)) {
+            for (row, of_row) in self.outputs.chunks_exact_mut(base.len()).enumerate() {
+                of_row[number % base.len()] += descend(tree, |column| rows[[row, column]]).1;
             }
         }
         self.trees = trees.to_vec();
@@ -195,15 +299,16 @@ impl Kept {
 pub(crate) struct Trees {
     options: TreesOptions,
     columns: usize,
-    base: f64,
+    /// The first output of each tree of an iteration.
+    base: Vec<f64>,
     /// Empty before the sample is there.
     edges: Vec<f64>,
-    /// The finished trees, one after another.
+    /// The finished trees, one after another; of several classes in turn.
     trees: Vec<f64>,
-    /// The tree that grows, and the level that is split next.
-    tree: Vec<f64>,
+    /// The trees that grow, one after another, and the level that is split next.
+    growing: Vec<f64>,
     level: usize,
-    /// Loss and accuracy before the tree that grows.
+    /// Loss and accuracy before the trees that grow.
     loss: f64,
     accuracy: Option<f64>,
 }
@@ -212,10 +317,10 @@ impl Trees {
     pub(crate) fn new(options: TreesOptions, shape: Shape) -> Trees {
         Trees {
             columns: shape.columns,
-            base: 0.0,
+            base: vec![0.0; options.outputs(shape.classes)],
             edges: Vec::new(),
             trees: Vec::new(),
-            tree: stump(options.depth),
+            growing: stump(options.depth).repeat(options.outputs(shape.classes)),
             level: 0,
             loss: 0.0,
             accuracy: None,
@@ -231,10 +336,12 @@ impl Trees {
         if self.edges.is_empty() {
             return vec![SAMPLE];
         }
-        let mut parameters = vec![1.0, self.base, self.level as f64, self.count() as f64];
+        let mut parameters = vec![1.0];
+        parameters.extend(&self.base);
+        parameters.extend([self.level as f64, self.count() as f64]);
         parameters.extend(&self.edges);
         parameters.extend(&self.trees);
-        parameters.extend(&self.tree);
+        parameters.extend(&self.growing);
         parameters
     }
 
@@ -244,9 +351,10 @@ impl Trees {
             return Ok(Round::Inner);
         }
         let rules = self.options.rules(self.columns, &self.edges);
-        let histograms = (1 << self.level) * rules.node_width();
+        let of_tree = (1 << self.level) * rules.node_width();
+        let histograms = self.base.len() * of_tree;
         let sums = total(partials, histograms + 3)?;
-        let iteration = self.count() as u64;
+        let iteration = (self.count() / self.base.len()) as u64;
         if self.level == 0 {
             let rows = sums[histograms + 2].max(1.0);
             self.loss = sums[histograms] / rows;
@@ -255,38 +363,46 @@ impl Trees {
                 return Err(LearnError::NotANumber { iteration, halvings: 0 });
             }
         }
-        let split = rules.split_level(&mut self.tree, self.level, &sums[..histograms]);
+        let trees = self.growing.chunks_exact_mut(tree_width(self.options.depth));
+        let mut split = false;
+        for (tree, histogram) in trees.zip(sums[..histograms].chunks_exact(of_tree)) {
+            split |= rules.split_level(tree, self.level, histogram);
+        }
         self.level += 1;
         if split && self.level < self.options.depth {
             return Ok(Round::Inner);
         }
         if self.count() < TREES_MAX {
-            self.trees.append(&mut self.tree);
+            self.trees.append(&mut self.growing);
         }
-        self.tree = stump(self.options.depth);
+        self.growing = stump(self.options.depth).repeat(self.base.len());
         self.level = 0;
-        Ok(Round::Iteration { iteration, loss: self.loss, accuracy: self.accuracy })
+        Ok(Round::Iteration { iteration, loss: self.loss, accuracy: self.accuracy, retried: false })
     }
 
     /// From all samples: the forest's first output, and edges between bins of about as many rows.
     fn prepare(&mut self, partials: &[Vec<f64>]) -> Result<(), LearnError> {
         let mut values: Vec<Vec<f64>> = vec![Vec::new(); self.columns];
-        let mut sums = [0.0, 0.0];
+        let head = 1 + self.base.len();
+        let mut sums = vec![0.0; head];
         for (shard, partial) in partials.iter().enumerate() {
-            if partial.len() < 2 || !(partial.len() - 2).is_multiple_of(self.columns) {
-                return Err(LearnError::Mismatch { shard, got: partial.len(), want: 2 + SAMPLED * self.columns });
+            if partial.len() < head || !(partial.len() - head).is_multiple_of(self.columns) {
+                return Err(LearnError::Mismatch { shard, got: partial.len(), want: head + SAMPLED * self.columns });
             }
-            sums = [sums[0] + partial[0], sums[1] + partial[1]];
-            for row in partial[2..].chunks_exact(self.columns) {
+            sums.iter_mut().zip(partial).for_each(|(sum, part)| *sum += part);
+            for row in partial[head..].chunks_exact(self.columns) {
                 values.iter_mut().zip(row).for_each(|(of_column, value)| of_column.push(*value));
             }
         }
-        let mean = sums[1] / sums[0].max(1.0);
-        self.base = match self.options.task {
-            Task::Regression => mean,
-            Task::Classification => (mean.clamp(1e-6, 1.0 - 1e-6) / (1.0 - mean.clamp(1e-6, 1.0 - 1e-6))).ln(),
+        let rows = sums[0].max(1.0);
+        let odds = |mean: f64| (mean.clamp(1e-6, 1.0 - 1e-6) / (1.0 - mean.clamp(1e-6, 1.0 - 1e-6))).ln();
+        let first = |sum: &f64| match self.options.task {
+            Task::Regression => sum / rows,
+            Task::Classification if head == 2 => odds(sum / rows),
+            Task::Classification => (sum / rows).max(1e-6).ln(),
         };
-        if !self.base.is_finite() {
+        self.base = sums[1..].iter().map(first).collect();
+        if self.base.iter().any(|base| !base.is_finite()) {
             return Err(LearnError::NotANumber { iteration: 0, halvings: 0 });
         }
         for of_column in &mut values {
@@ -298,10 +414,7 @@ impl Trees {
     }
 
     pub(crate) fn model(&self) -> Option<ForestModel> {
-        let trees: Vec<Vec<f64>> =
-            self.trees.chunks_exact(tree_width(self.options.depth)).map(<[f64]>::to_vec).collect();
-        let classifies = self.options.task == Task::Classification;
-        (!trees.is_empty()).then_some(ForestModel { base: self.base, trees, classifies })
+        (!self.trees.is_empty()).then(|| ForestModel::of(&self.options, &self.base, &self.trees))
     }
 }
 
@@ -309,7 +422,11 @@ impl Trees {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ForestModel {
     /// What is said before the first tree.
+    #[serde(default)]
     pub base: f64,
+    /// The same for each of more than two classes: the trees are then of these classes in turn.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bases: Vec<f64>,
     /// Two numbers for each node: the feature to compare (-1 in a leaf), and the threshold or the leaf's value. The
     /// children of node i are 2i + 1, for values up to the threshold, and 2i + 2.
     pub trees: Vec<Vec<f64>>,
@@ -318,10 +435,50 @@ pub struct ForestModel {
 }
 
 impl ForestModel {
-    /// The predicted number, or the class: 0 or 1. Missing features count as zero.
+    fn of(options: &TreesOptions, base: &[f64], trees: &[f64]) -> ForestModel {
+        let trees = trees.chunks_exact(tree_width(options.depth)).map(<[f64]>::to_vec).collect();
+        let (base, bases) = if let [base] = base { (*base, Vec::new()) } else { (0.0, base.to_vec()) };
+        ForestModel { base, bases, trees, classifies: options.task == Task::Classification }
+    }
+
+    /// The predicted number, or the class. Missing features count as zero.
     pub fn predict(&self, row: &[f64]) -> f64 {
-        let value = |column: usize| row.get(column).copied().unwrap_or(0.0);
-        let output = self.base + self.trees.iter().map(|t| descend(t, value).1).sum::<f64>();
+        if !self.bases.is_empty() {
+            return largest(&self.outputs(row)) as f64;
+        }
+        let output = self.output(row);
         if self.classifies { f64::from(u8::from(output > 0.0)) } else { output }
+    }
+
+    /// The probability of each class; none if the forest does not classify.
+    pub(crate) fn probabilities(&self, row: &[f64]) -> Option<Vec<f64>> {
+        if !self.bases.is_empty() {
+            let mut outputs = self.outputs(row);
+            softmax(&mut outputs);
+            return Some(outputs);
+        }
+        let second = 1.0 / (1.0 + (-self.output(row)).exp());
+        self.classifies.then(|| vec![1.0 - second, second])
+    }
+
+    /// Number of features up to the last one that a tree compares.
+    pub(crate) fn width(&self) -> usize {
+        let compared = self.trees.iter().flat_map(|t| t.chunks_exact(2)).filter(|node| node[0] >= 0.0);
+        compared.map(|node| node[0] as usize + 1).max().unwrap_or(0)
+    }
+
+    /// The output of each of more than two classes.
+    fn outputs(&self, row: &[f64]) -> Vec<f64> {
+        let value = |column: usize| row.get(column).copied().unwrap_or(0.0);
+        let mut outputs = self.bases.clone();
+        for (number, tree) in self.trees.iter().enumerate() {
+            outputs[number % self.bases.len()] += descend(tree, value).1;
+        }
+        outputs
+    }
+
+    fn output(&self, row: &[f64]) -> f64 {
+        let value = |column: usize| row.get(column).copied().unwrap_or(0.0);
+        self.base + self.trees.iter().map(|t| descend(t, value).1).sum::<f64>()
     }
 }

@@ -10,6 +10,11 @@ use super::status::State;
 use crate::allocate::{Bid, PATIENCE};
 use crate::job::Job;
 use crate::predict::{Forecaster, Outlook};
+use crate::trainer::Manner;
+
+/// For so many epochs, and so many iterations, a program keeps its number of cores.
+const RESIZE_EPOCHS: u32 = 4;
+const RESIZE_ITERATIONS: u32 = 3;
 
 /// A job.
 #[derive(Clone, Debug)]
@@ -44,12 +49,17 @@ pub(super) struct Entry {
     pub(super) failed: Option<Time>,
     pub(super) last_failure: String,
     pub(super) not_before: Time,
+    /// What its program can do, if it is of the user's own and has said so.
+    pub(super) manner: Option<Manner>,
 }
 
 /// A worker task.
 #[derive(Clone, Debug)]
 pub(super) struct Hand {
     pub(super) agent: AgentId,
+    /// Number of places that it takes: that of its cores, divided by those of a worker. More than one for programs of
+    /// the user's own only.
+    pub(super) places: u32,
     /// Since when it is this job's.
     pub(super) hired: Time,
     pub(super) running: bool,
@@ -81,6 +91,7 @@ impl Entry {
             failed: None,
             last_failure: String::new(),
             not_before: now,
+            manner: None,
         }
     }
 
@@ -96,7 +107,12 @@ impl Entry {
 
     /// Workers that are to stay.
     pub(super) fn staying(&self) -> u32 {
-        u32::try_from(self.workers.values().filter(|h| h.leaving.is_none()).count()).unwrap_or(u32::MAX)
+        self.workers.values().filter(|h| h.leaving.is_none()).map(|h| h.places).fold(0, u32::saturating_add)
+    }
+
+    /// Whether a program of the user's own trains it: it has one worker at a time, of as many places as it should have.
+    pub(super) fn is_program(&self) -> bool {
+        self.job.program().is_some()
     }
 
     /// How many workers it lacks.
@@ -104,12 +120,16 @@ impl Entry {
         if !self.is_active() || now < self.not_before {
             return 0;
         }
+        // The successor of a program begins when the program has ended.
+        if self.is_program() && !self.workers.is_empty() {
+            return 0;
+        }
         self.target.saturating_sub(self.staying())
     }
 
     /// Number of workers that run.
     pub(super) fn running(&self) -> u32 {
-        u32::try_from(self.workers.values().filter(|h| h.running).count()).unwrap_or(u32::MAX)
+        self.workers.values().filter(|h| h.running).map(|h| h.places).fold(0, u32::saturating_add)
     }
 
     /// Takes in that so many epochs have gone by. Only a worker that is there ends the wait: one that is promised may
@@ -137,6 +157,9 @@ impl Entry {
 
     /// How many workers it can use, if a worker has `cores` cores.
     pub(super) fn ceiling(&self, cores: u32) -> u32 {
+        if let Some((_, most)) = self.fixed() {
+            return most;
+        }
         self.job.ceiling().div_ceil(cores.max(1)).max(1)
     }
 
@@ -153,7 +176,7 @@ impl Entry {
         let ceiling = self.ceiling(cores);
         Bid {
             priority: self.job.priority,
-            floor: self.floor(now, ceiling),
+            floor: self.fixed().map_or_else(|| self.floor(now, ceiling), |(least, _)| least),
             ceiling,
             held: self.staying(),
             outlook: self.forecaster.outlook(),
@@ -164,6 +187,37 @@ impl Entry {
             received: self.received,
             remaining: self.remaining(),
         }
+    }
+
+    /// The least and the most places of a program whose number of cores does not change now: one that is not elastic
+    /// has one place, and one that has begun only lately, or has not said yet what it can do, keeps what it has.
+    fn fixed(&self) -> Option<(u32, u32)> {
+        if !self.is_program() {
+            return None;
+        }
+        let held = self.staying().max(1);
+        match self.manner {
+            Some(manner) if !manner.elastic => Some((1, 1)),
+            Some(_) if !self.rests() => None,
+            _ => Some((held, held)),
+        }
+    }
+
+    /// Whether its program has begun only lately: to change its cores now would cost more than it brings.
+    fn rests(&self) -> bool {
+        !self.workers.is_empty() && (self.served < RESIZE_EPOCHS || self.done < RESIZE_ITERATIONS)
+    }
+
+    /// Whether its program is to end, so that its successor has other cores; or because it has to wait, if it can
+    /// continue later. Cores that differ by less than a quarter are not worth a new start.
+    pub(super) fn is_to_restart(&self, held: u32) -> bool {
+        let manner = self.manner.unwrap_or_default();
+        if self.target == 0 {
+            return manner.checkpoints;
+        }
+        let differs = self.target.saturating_mul(4) <= held.saturating_mul(3)
+            || self.target.saturating_mul(4) >= held.saturating_mul(5);
+        manner.elastic && !self.rests() && differs
     }
 
     /// One worker; or as many as are needed to reach a loss by a deadline, if so many are enough.

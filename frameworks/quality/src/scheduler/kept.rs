@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::Quality;
 use super::entry::{Entry, Hand};
 use super::status::State;
-use super::workers::WORKER;
+use super::workers::{PLACES, WORKER};
 use crate::job::Job;
 
 const RUN: &str = "run";
@@ -81,7 +81,8 @@ impl Quality {
             match job.and_then(|job| self.jobs.get_mut(job)).filter(|j| j.is_active()) {
                 Some(entry) => {
                     let running = task.state == sdk::v1::TaskState::TaskRunning;
-                    let hand = Hand { agent: task.agent_id, hired: now, running, leaving: None, killed: false };
+                    let places = text(&format!("{PLACES}{id}")).and_then(|t| t.parse().ok()).unwrap_or(1);
+                    let hand = Hand { agent: task.agent_id, places, hired: now, running, leaving: None, killed: false };
                     self.hired.insert(id.clone(), entry.job.name.clone());
                     entry.workers.insert(id, hand);
                     entry.target = entry.staying();
@@ -91,6 +92,8 @@ impl Quality {
         }
         let ended = entries.keys().filter_map(|k| k.strip_prefix(WORKER)).filter(|id| !self.hired.contains_key(*id));
         ended.for_each(|id| calls.forget(&format!("{WORKER}{id}")));
+        let sized = entries.keys().filter_map(|k| k.strip_prefix(PLACES)).filter(|id| !self.hired.contains_key(*id));
+        sized.for_each(|id| calls.forget(&format!("{PLACES}{id}")));
     }
 
     /// Keeps a job as it is now.

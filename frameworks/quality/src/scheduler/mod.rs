@@ -8,6 +8,8 @@
 mod entry;
 mod kept;
 mod plan;
+#[cfg(test)]
+mod program_tests;
 mod question;
 mod results;
 mod status;
@@ -25,6 +27,7 @@ use sdk::{Calls, Event, Requests};
 use crate::allocate::Policy;
 use entry::Entry;
 
+pub use crate::learn::Score;
 pub use question::{
     Answer, Directive, Earlier, Iteration, JobRefused, Move, Outcome, Progress, Question, Restored, Submission,
 };

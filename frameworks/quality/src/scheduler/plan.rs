@@ -25,9 +25,9 @@ const REVIVAL: Duration = Duration::from_millis(500);
 impl Quality {
     /// How many workers there could be: those that are, and those that there seems to be room for.
     fn capacity(&self) -> u32 {
-        let live: usize = self.jobs.values().map(|j| j.workers.len()).sum();
+        let live = self.jobs.values().flat_map(|j| j.workers.values()).map(|h| h.places).fold(0, u32::saturating_add);
         let room: u32 = self.room.values().map(|r| r.places).fold(0, u32::saturating_add);
-        u32::try_from(live).unwrap_or(u32::MAX).saturating_add(room).min(self.settings.workers_max)
+        live.saturating_add(room).min(self.settings.workers_max)
     }
 
     /// Whether there is room for more workers than jobs should have, and a job that could use them.
@@ -173,12 +173,17 @@ impl Quality {
         if let Some(earlier) = &progress.earlier {
             go_on(entry, earlier);
         }
+        if progress.manner.is_some() {
+            entry.manner = progress.manner;
+        }
         if let Some(iteration) = &progress.iteration {
             learn(entry, iteration);
             let seconds = now.since(started).as_secs_f64();
             let normalised = entry.forecaster.normalised();
             let cores = iteration.workers * per_worker;
-            let point = Point { seconds, iteration: iteration.number, loss: iteration.loss, normalised, cores };
+            let (number, loss) = (iteration.number, iteration.loss);
+            let validation_loss = iteration.validation.map(|v| v.loss);
+            let point = Point { seconds, iteration: number, loss, validation_loss, normalised, cores };
             entry.results.remember(point);
         }
         let first = entry.results.iteration.is_some() && entry.kept.0.is_none();
@@ -216,6 +221,7 @@ fn learn(entry: &mut Entry, iteration: &Iteration) {
     entry.results.iteration = Some(iteration.number);
     entry.results.loss = Some(iteration.loss);
     entry.results.accuracy = iteration.accuracy;
+    entry.results.validation = iteration.validation;
     if iteration.number == 0 {
         entry.results.first_loss = Some(iteration.loss);
     }
@@ -241,6 +247,7 @@ fn go_on(entry: &mut Entry, earlier: &Earlier) {
         entry.results.iteration = Some(last.number);
         entry.results.loss = Some(last.loss);
         entry.results.accuracy = last.accuracy;
+        entry.results.validation = last.validation;
         entry.results.left = entry.forecaster.normalised();
         entry.results.go_back(last.number + 1);
     }
@@ -249,6 +256,13 @@ fn go_on(entry: &mut Entry, earlier: &Earlier) {
 /// Releases the newest superfluous workers, first those that do not run yet; or keeps some, first the oldest running
 /// ones. None of them has been told yet: a worker is told to leave at the end of an iteration.
 fn fit(entry: &mut Entry, now: Time) {
+    if entry.is_program() {
+        let staying = entry.workers.values().find(|h| h.leaving.is_none()).map(|h| h.places);
+        if staying.is_some_and(|places| entry.is_to_restart(places)) {
+            entry.workers.values_mut().for_each(|hand| hand.leaving = hand.leaving.or(Some(now)));
+        }
+        return;
+    }
     let (target, staying) = (entry.target as usize, entry.staying() as usize);
     let leave = match target.cmp(&staying) {
         Ordering::Equal => return,

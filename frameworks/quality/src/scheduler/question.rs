@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::status::Status;
 use crate::job::{JOBS_MAX, Job, JobError};
+use crate::learn::Score;
+use crate::trainer::Manner;
 
 /// A question.
 #[derive(Clone, Debug)]
@@ -126,6 +128,8 @@ pub struct Progress {
     pub earlier: Option<Earlier>,
     /// An iteration that was done.
     pub iteration: Option<Iteration>,
+    /// What the job's program can do, if it is of the user's own and has said so.
+    pub manner: Option<Manner>,
     /// The tasks of connected workers that could go now, because they have nothing to do.
     pub free: Vec<String>,
 }
@@ -148,6 +152,8 @@ pub struct Iteration {
     pub loss: f64,
     /// The accuracy before its step.
     pub accuracy: Option<f64>,
+    /// The score on validation data before its step.
+    pub validation: Option<Score>,
     /// How long it took.
     pub seconds: f64,
     /// Number of its workers, on average.

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::status::Point;
+use crate::learn::Score;
 use crate::predict::TimeModel;
 
 /// Points of a job's history; when there are more, every other one goes.
@@ -16,6 +17,7 @@ pub(super) struct Results {
     pub(super) iteration: Option<u64>,
     pub(super) loss: Option<f64>,
     pub(super) accuracy: Option<f64>,
+    pub(super) validation: Option<Score>,
     pub(super) first_loss: Option<f64>,
     /// The normalised loss.
     pub(super) left: Option<f64>,
@@ -68,7 +70,7 @@ mod tests {
     use super::*;
 
     fn point(iteration: u64) -> Point {
-        Point { seconds: iteration as f64, iteration, loss: 1.0, normalised: None, cores: 1.0 }
+        Point { seconds: iteration as f64, iteration, loss: 1.0, validation_loss: None, normalised: None, cores: 1.0 }
     }
 
     #[test]

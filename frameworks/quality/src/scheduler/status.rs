@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::Quality;
 use super::entry::Entry;
 use crate::job::Target;
+use crate::learn::Score;
 use crate::predict::HORIZON;
 
 /// Where a job is.
@@ -66,6 +67,8 @@ pub struct JobStatus {
     pub normalised_loss: Option<f64>,
     /// The newest accuracy.
     pub accuracy: Option<f64>,
+    /// The newest loss and accuracy on validation data.
+    pub validation: Option<Score>,
     /// Cores that work for it now.
     pub cores: u32,
     /// Cores that it should have.
@@ -95,6 +98,8 @@ pub struct Point {
     pub iteration: u64,
     /// Its loss.
     pub loss: f64,
+    /// The loss on validation data.
+    pub validation_loss: Option<f64>,
     /// Its normalised loss, as it was predicted at that time.
     pub normalised: Option<f64>,
     /// Number of cores of the job.
@@ -121,7 +126,7 @@ impl Quality {
 
     fn job_status(&self, entry: &Entry, now: Time) -> JobStatus {
         let per_worker = self.settings.worker.cores;
-        let running = u32::try_from(entry.workers.values().filter(|h| h.running).count()).unwrap_or(u32::MAX);
+        let running = entry.running();
         let (time, results) = (entry.forecaster.time(), &entry.results);
         let gain = entry.forecaster.outlook().gain(self.settings.epoch.as_secs_f64(), entry.target);
         JobStatus {
@@ -136,6 +141,7 @@ impl Quality {
             loss: results.loss,
             normalised_loss: results.left,
             accuracy: results.accuracy,
+            validation: results.validation,
             cores: running * per_worker,
             wanted_cores: entry.target * per_worker,
             predicted_gain: if entry.is_active() { gain } else { 0.0 },

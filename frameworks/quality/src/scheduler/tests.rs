@@ -11,7 +11,7 @@ use super::*;
 use crate::job::parse;
 
 /// A scheduler in a session, with a script's hand on its requests and its clock.
-struct World {
+pub(super) struct World {
     session: Session<Quality>,
     requester: Requester<Question, Answer>,
     now: Time,
@@ -35,11 +35,11 @@ max_cores = 3
 "#;
 
 impl World {
-    fn new(policy: Policy) -> World {
+    pub(super) fn new(policy: Policy) -> World {
         World::on(BTreeMap::new(), policy, Time::from_secs(100))
     }
 
-    fn on(store: BTreeMap<String, Vec<u8>>, policy: Policy, now: Time) -> World {
+    pub(super) fn on(store: BTreeMap<String, Vec<u8>>, policy: Policy, now: Time) -> World {
         let (requester, requests) = sdk::requests();
         let worker = Worker {
             command: vec!["/tepui".into(), "worker".into()],
@@ -68,13 +68,13 @@ impl World {
         world
     }
 
-    fn input(&mut self, input: Input) {
+    pub(super) fn input(&mut self, input: Input) {
         let mut outputs = Vec::new();
         self.session.handle(input, self.now, &mut outputs);
         self.done(outputs);
     }
 
-    fn done(&mut self, outputs: Vec<Output>) {
+    pub(super) fn done(&mut self, outputs: Vec<Output>) {
         for output in outputs {
             match output {
                 Output::Send(call) => self.calls.push(*call),
@@ -88,17 +88,17 @@ impl World {
         }
     }
 
-    fn event(&mut self, event: sdk::v1::scheduler::Event) {
+    pub(super) fn event(&mut self, event: sdk::v1::scheduler::Event) {
         self.input(Input::Event(Box::new(event)));
     }
 
-    fn pass(&mut self, time: Duration) {
+    pub(super) fn pass(&mut self, time: Duration) {
         self.now = self.now + time;
         self.input(Input::Wake);
         self.input(Input::Nudge);
     }
 
-    fn ask(&mut self, question: Question) -> Answer {
+    pub(super) fn ask(&mut self, question: Question) -> Answer {
         let requester = self.requester.clone();
         let mut asking = Box::pin(requester.ask(question));
         let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
@@ -110,18 +110,18 @@ impl World {
         }
     }
 
-    fn submit(&mut self, name: &str) {
+    pub(super) fn submit(&mut self, name: &str) {
         self.submit_as(name, name);
     }
 
     /// Submits a job of the file under another name.
-    fn submit_as(&mut self, name: &str, other: &str) {
+    pub(super) fn submit_as(&mut self, name: &str, other: &str) {
         let mut job = parse("j", JOBS).unwrap().into_iter().find(|j| j.name == name).unwrap();
         job.name = other.to_owned();
         assert_eq!(self.take(vec![job]), Ok(()));
     }
 
-    fn take(&mut self, jobs: Vec<crate::job::Job>) -> Result<(), String> {
+    pub(super) fn take(&mut self, jobs: Vec<crate::job::Job>) -> Result<(), String> {
         let submissions = jobs.into_iter().map(|job| Submission { job, token: "secret".into() });
         match self.ask(Question::Submit(submissions.collect())) {
             Answer::Submitted(taken) => taken.map_err(|why| why.to_string()),
@@ -129,7 +129,7 @@ impl World {
         }
     }
 
-    fn offer(&mut self, cpus: u32) {
+    pub(super) fn offer(&mut self, cpus: u32) {
         self.offers += 1;
         let text = format!("cpus:{cpus};mem:1000");
         let resources = resources::parse_text(&text, &resources::Role::star()).unwrap();
@@ -147,7 +147,7 @@ impl World {
         });
     }
 
-    fn update(&mut self, task: &str, state: TaskState) {
+    pub(super) fn update(&mut self, task: &str, state: TaskState) {
         let status = TaskStatus {
             task_id: TaskId { value: task.into() },
             agent_id: Some(AgentId { value: "s".into() }),
@@ -162,7 +162,7 @@ impl World {
     }
 
     /// The tasks launched since the last look, and the ids of those killed.
-    fn look(&mut self) -> (Vec<sdk::v1::TaskInfo>, Vec<String>) {
+    pub(super) fn look(&mut self) -> (Vec<sdk::v1::TaskInfo>, Vec<String>) {
         let calls = std::mem::take(&mut self.calls);
         let accepts = calls.iter().filter_map(|c| c.accept.as_ref()).flat_map(|a| &a.operations);
         let launched = accepts.filter_map(|o| o.launch.as_ref()).flat_map(|l| l.task_infos.clone()).collect();
@@ -170,24 +170,30 @@ impl World {
         (launched, kills.map(|k| k.task_id.value.to_string()).collect())
     }
 
-    fn status(&mut self) -> Status {
+    pub(super) fn status(&mut self) -> Status {
         match self.ask(Question::Status) {
             Answer::Status(status) => *status,
             other => panic!("{other:?}"),
         }
     }
 
-    fn iterate(&mut self, job: &str, number: u64, loss: f64) -> Directive {
+    pub(super) fn iterate(&mut self, job: &str, number: u64, loss: f64) -> Directive {
         self.free(job, number, loss, &[])
     }
 
     /// An iteration after which these workers have nothing to do.
-    fn free(&mut self, job: &str, number: u64, loss: f64, free: &[String]) -> Directive {
-        let iteration = Iteration { number, loss, accuracy: Some(0.5), seconds: 0.5, workers: 2.0, busy: 0.9 };
-        self.progress(Progress { job: job.into(), iteration: Some(iteration), free: free.to_vec(), earlier: None })
+    pub(super) fn free(&mut self, job: &str, number: u64, loss: f64, free: &[String]) -> Directive {
+        let iteration =
+            Iteration { number, loss, accuracy: Some(0.5), validation: None, seconds: 0.5, workers: 2.0, busy: 0.9 };
+        self.progress(Progress {
+            job: job.into(),
+            iteration: Some(iteration),
+            free: free.to_vec(),
+            ..Progress::default()
+        })
     }
 
-    fn end(&mut self, job: &str, free: &[String]) -> Directive {
+    pub(super) fn end(&mut self, job: &str, free: &[String]) -> Directive {
         let outcome = Outcome::Finished("done".into());
         match self.ask(Question::Ended { job: job.into(), outcome, free: free.to_vec() }) {
             Answer::Directive(directive) => directive,
@@ -196,26 +202,26 @@ impl World {
     }
 
     /// Launches as many workers as there is room for, and lets them run.
-    fn hire(&mut self, cpus: u32) -> Vec<String> {
+    pub(super) fn hire(&mut self, cpus: u32) -> Vec<String> {
         self.offer(cpus);
         let launched: Vec<String> = self.look().0.into_iter().map(|t| t.task_id.value.into()).collect();
         launched.iter().for_each(|task| self.update(task, TaskState::TaskRunning));
         launched
     }
 
-    fn progress(&mut self, progress: Progress) -> Directive {
+    pub(super) fn progress(&mut self, progress: Progress) -> Directive {
         match self.ask(Question::Progress(Box::new(progress))) {
             Answer::Directive(directive) => directive,
             other => panic!("{other:?}"),
         }
     }
 
-    fn job(&mut self, name: &str) -> JobStatus {
+    pub(super) fn job(&mut self, name: &str) -> JobStatus {
         self.status().jobs.into_iter().find(|j| j.name == name).unwrap()
     }
 
     /// The same after the scheduler was killed and started again.
-    fn restarted(self) -> World {
+    pub(super) fn restarted(self) -> World {
         World::on(self.store, Policy::Slaq, self.now + Duration::from_secs(3))
     }
 }
@@ -567,7 +573,7 @@ fn a_worker_is_not_killed_in_the_middle_of_an_iteration_that_takes_longer_with_f
     world.submit("a");
     let tasks = world.hire(6);
     // Six seconds of work, shared by six.
-    let iteration = Iteration { number: 0, loss: 1.0, accuracy: None, seconds: 1.0, workers: 6.0, busy: 6.0 };
+    let iteration = Iteration { loss: 1.0, seconds: 1.0, workers: 6.0, busy: 6.0, ..Iteration::default() };
     world.progress(Progress { job: "a".into(), iteration: Some(iteration), ..Progress::default() });
     for task in &tasks[..5] {
         world.update(task, TaskState::TaskFinished);

@@ -18,6 +18,8 @@ pub const JOB_VARIABLE: &str = "TEPUI_QUALITY_JOB";
 pub const TOKEN_VARIABLE: &str = "TEPUI_QUALITY_TOKEN";
 /// Under which key the job that a worker works for is kept.
 pub(super) const WORKER: &str = "worker/";
+/// Under which key the number of a worker's places is kept, if it is more than one.
+pub(super) const PLACES: &str = "places/";
 /// After so many times that workers failed without an iteration in between the job is at fault.
 pub(super) const FAILURES_MAX: u32 = 8;
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
@@ -25,6 +27,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// Least time that a worker may take to leave; also used while the duration of its job's iterations is unknown.
 const LEAVING: Duration = Duration::from_secs(2);
 const LEAVING_UNKNOWN: Duration = Duration::from_secs(60);
+/// A program may take ten seconds to write its state and end; its driver sees to that.
+const LEAVING_PROGRAM: Duration = Duration::from_secs(15);
 
 /// Whether a task has ended because of its agent or of the master, through no fault of its job.
 fn is_lost(state: TaskState) -> bool {
@@ -38,8 +42,12 @@ impl Worker {
         parse_text(&format!("cpus:{};mem:{}", self.cores, self.mem), &Role::star()).unwrap_or_default()
     }
 
-    fn task(&self, id: &str, entry: &Entry) -> TaskInfo {
-        let cores = self.cores.to_string();
+    /// A task of so many places; the memory of a program is its own.
+    fn task(&self, id: &str, entry: &Entry, places: u32) -> TaskInfo {
+        let cores = self.cores.saturating_mul(places);
+        let mem = entry.job.program().map_or(self.mem, |program| program.mem);
+        let needs = Worker { cores, mem, ..self.clone() }.needs();
+        let cores = cores.to_string();
         // A quarter of its memory for files of jobs that it may come back to; in MB, as all of it.
         let keep = (self.mem / 4).to_string();
         let pace = self.pace.map(|p| p.to_string());
@@ -47,7 +55,7 @@ impl Worker {
         words.extend(["--driver", &self.driver, "--task", id, "--cores", &cores]);
         words.extend(["--keep", &keep]);
         words.extend(pace.iter().flat_map(|p| ["--pace", p.as_str()]));
-        let mut task = sdk::task::program(id, &words, &self.needs());
+        let mut task = sdk::task::program(id, &words, &needs);
         if let Some(command) = &mut task.command {
             let first = [(JOB_VARIABLE, entry.job.name.as_str()), (TOKEN_VARIABLE, entry.token.as_str())];
             command.environment = Some(sdk::task::environment(first));
@@ -85,17 +93,20 @@ impl Quality {
             for name in &order {
                 let Some(entry) = self.jobs.get(name).filter(|e| e.lacks(now) > 0) else { continue };
                 let id = format!("worker.{}.{}", self.run, self.serial);
-                let task = self.settings.worker.task(&id, entry);
-                let Ok(agent) = packer.place(task) else { return };
+                // A program has one worker of many places, or of as many as there are on one agent.
+                let most = if entry.is_program() { entry.lacks(now) } else { 1 };
+                let worker = &self.settings.worker;
+                let placed = (1..=most)
+                    .rev()
+                    .find_map(|places| packer.place(worker.task(&id, entry, places)).ok().map(|agent| (agent, places)));
+                let Some((agent, places)) = placed else {
+                    // A worker that is not a program may still fit.
+                    if entry.is_program() { continue } else { return }
+                };
                 self.serial += 1;
                 any = true;
-                self.hire(
-                    id,
-                    name,
-                    Hand { agent, hired: now, running: false, leaving: None, killed: false },
-                    now,
-                    calls,
-                );
+                let hand = Hand { agent, places, hired: now, running: false, leaving: None, killed: false };
+                self.hire(id, name, hand, now, calls);
             }
             if !any {
                 return;
@@ -108,6 +119,13 @@ impl Quality {
         let Some(entry) = self.jobs.get_mut(job) else { return };
         entry.count(now);
         calls.save(&format!("{WORKER}{id}"), job.as_bytes().to_vec());
+        if hand.places > 1 {
+            calls.save(&format!("{PLACES}{id}"), hand.places.to_string().into_bytes());
+        }
+        if entry.is_program() {
+            // It starts anew.
+            (entry.served, entry.done, entry.manner) = (0, 0, None);
+        }
         self.hired.insert(id.clone(), job.to_owned());
         entry.workers.insert(id, hand);
     }
@@ -128,7 +146,9 @@ impl Quality {
             if (owner == job && stays) || hand.killed {
                 continue;
             }
-            let next = if stays { Some(owner.clone()) } else { self.neediest(now) };
+            // A program's task has the program's memory and cores: it ends with the program.
+            let is_program = self.jobs.get(&owner).is_some_and(Entry::is_program);
+            let next = if stays { Some(owner.clone()) } else { self.neediest(now).filter(|_| !is_program) };
             let Some(next) = next.and_then(|next| self.jobs.get(&next)) else {
                 directive.leave.push(id.clone());
                 continue;
@@ -153,13 +173,14 @@ impl Quality {
     /// Of the jobs that lack workers the one that has waited too long, and longest; or else the one that has fewest;
     /// the oldest of such.
     fn neediest(&self, now: Time) -> Option<String> {
-        let lacking = self.jobs.values().filter(|e| e.lacks(now) > 0);
+        let lacking = self.jobs.values().filter(|e| e.lacks(now) > 0 && !e.is_program());
         lacking.min_by_key(|e| (Reverse(e.impatience()), e.staying(), e.number)).map(|e| e.job.name.clone())
     }
 
     /// A worker's task has ended.
     fn dismiss(&mut self, id: &str, calls: &mut Calls) {
         calls.forget(&format!("{WORKER}{id}"));
+        calls.forget(&format!("{PLACES}{id}"));
         self.hired.remove(id);
     }
 
@@ -179,7 +200,7 @@ impl Quality {
         }
         let Some(hand) = entry.workers.remove(id) else { return };
         let room = self.room.entry(hand.agent.value.into()).or_insert(Room { places: 0, seen: now });
-        *room = Room { places: room.places.saturating_add(1), seen: now };
+        *room = Room { places: room.places.saturating_add(hand.places), seen: now };
         if hand.leaving.is_none() && !is_lost(state) && entry.is_active() {
             let said = status.message.clone().unwrap_or_default();
             entry.last_failure = format!("{} ended with {}: {said}", id, state.as_str_name());
@@ -218,7 +239,8 @@ impl Quality {
             // The predicted duration of the current iteration on its workers, without the overhead of the last one.
             let iteration = Duration::try_from_secs_f64(time.seconds(entry.running().max(1))).unwrap_or(Duration::MAX);
             let known = if time.is_known() { LEAVING } else { LEAVING_UNKNOWN };
-            let patience = known.max(2 * epoch).max(iteration.saturating_mul(3));
+            let grace = if entry.is_program() { LEAVING_PROGRAM } else { known };
+            let patience = grace.max(2 * epoch).max(iteration.saturating_mul(3));
             for (id, hand) in &mut entry.workers {
                 let Some(since) = hand.leaving else { continue };
                 if !hand.killed && (!hand.running || now.since(since) > patience) {

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use sdk::driver::api::{Api, Call, Response, StatusCode, error, json};
 use serde_json::json;
 
-use super::files::SavedModel;
 use super::plot;
+use super::saved_model::SavedModel;
 use super::{Error, Inner};
 use crate::job::{Job, parse};
 use crate::scheduler::Status;

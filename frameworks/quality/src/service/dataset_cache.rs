@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use crate::input::{self, Format, Input, Label};
+use crate::input::{self, Input, Reading};
 use crate::job::SourceError;
 
 /// The files.
@@ -22,22 +22,20 @@ pub(super) struct DatasetCache {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct File {
     pub(super) path: String,
-    pub(super) format: Format,
-    pub(super) label: Label,
-    pub(super) classify: bool,
+    pub(super) reading: Reading,
     version: Option<(u64, SystemTime)>,
 }
 
 impl File {
-    pub(super) fn new(path: &str, format: Format, label: Label, classify: bool) -> File {
-        File { path: path.to_owned(), format, label, classify, version: None }
+    pub(super) fn new(path: &str, reading: Reading) -> File {
+        File { path: path.to_owned(), reading, version: None }
     }
 
     /// Reads it from the disk.
     pub(super) fn read(&self) -> Result<Input, SourceError> {
         let text = fs::read_to_string(&self.path);
         let text = text.map_err(|source| SourceError::Read { path: self.path.clone(), source })?;
-        Ok(input::read(&self.path, &text, self.format, self.label, self.classify)?)
+        Ok(input::read(&self.path, &text, &self.reading)?)
     }
 }
 
@@ -80,6 +78,7 @@ impl DatasetCache {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::input::{Format, Label};
 
     #[test]
     fn a_file_is_read_once_unless_it_changes_or_is_too_large() {
@@ -87,12 +86,13 @@ mod tests {
         let other = path.with_extension("2.csv");
         fs::write(&path, "1,2\n3,4\n").unwrap();
         fs::write(&other, "1,2\n3,4\n").unwrap();
-        let file = |path: &Path| File::new(&path.display().to_string(), Format::Csv, Label::Last, false);
+        let reading = Reading { format: Format::Csv, label: Label::Last, categorical: Vec::new(), classify: false };
+        let file = |path: &Path| File::new(&path.display().to_string(), reading.clone());
         // A file is 32 bytes: two features and two labels.
         let mut cache = DatasetCache::new(40);
         let first = cache.get(file(&path)).unwrap();
         assert!(Arc::ptr_eq(&first, &cache.get(file(&path)).unwrap()));
-        let classes = File { classify: true, ..file(&path) };
+        let classes = File::new(&path.display().to_string(), Reading { classify: true, ..reading.clone() });
         assert_eq!(cache.get(classes).unwrap().classes, ["2", "4"], "read in another way it is another");
         assert!(!Arc::ptr_eq(&first, &cache.get(file(&path)).unwrap()), "there is room for one");
         fs::write(&path, "1,2\n3,5\n7,8\n").unwrap();

@@ -4,21 +4,22 @@
 //! The scheduler decides the number of workers; the driver works with those that are connected.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use sdk::Requester;
 use tokio::sync::mpsc;
 
 use super::clock::now;
-use super::files::{Checkpoint, Record, SavedModel};
+use super::common::{Common, Looked, tell_end};
+use super::files::Checkpoint;
 use super::listener::Event;
-use super::work::tell_end;
+use super::saved_model::SavedModel;
+use super::stop::Stopping;
 use super::worker_pool::{WorkerPool, encoded};
 use crate::frame::ToWorker;
 use crate::job::Job;
-use crate::learn::{LearnError, Learner, Round, Shape};
-use crate::scheduler::{Answer, Directive, Earlier, Iteration, Outcome, Progress, Question};
+use crate::learn::{LearnError, Learner, Round, combined, model_of};
+use crate::scheduler::{Answer, Directive, Earlier, Iteration, Outcome, Progress, Question, Score};
 
 /// How often a driver looks around while nothing happens.
 const LOOK: Duration = Duration::from_millis(500);
@@ -29,29 +30,12 @@ const CHECKPOINT: Duration = Duration::from_secs(1);
 /// A worker may take so much longer than an iteration took lately, and at least so long, before it counts as lost.
 const LATE_FACTOR: u32 = 10;
 const LATE: Duration = Duration::from_secs(20);
-/// After so many iterations without a change that matters a job has converged.
-const STILL: u32 = 5;
-
-/// What all drivers share.
-#[derive(Clone, Debug)]
-pub(super) struct Common {
-    pub(super) requester: Requester<Question, Answer>,
-    pub(super) started: Instant,
-    /// Cores of a worker.
-    pub(super) cores: u32,
-    /// Where checkpoints are kept.
-    pub(super) checkpoints: Option<PathBuf>,
-    /// Where models are kept.
-    pub(super) models: Option<PathBuf>,
-    pub(super) record: Option<Arc<Mutex<Record>>>,
-}
 
 /// A driver.
 pub(super) struct Drive {
     common: Common,
     job: Job,
-    shape: Shape,
-    classes: Vec<String>,
+    looked: Looked,
     /// Away only while a thread folds with it.
     learner: Option<Learner>,
     events: mpsc::Receiver<Event>,
@@ -65,8 +49,9 @@ pub(super) struct Drive {
     before: f64,
     since: Instant,
     written: Instant,
-    largest_change: f64,
-    still: u32,
+    stopping: Stopping,
+    /// The score of the iteration under way on validation data, and the parameters that it is of.
+    scored: Option<(Score, Vec<f64>)>,
     measure: Measure,
 }
 
@@ -107,15 +92,15 @@ impl Drive {
     pub(super) fn new(
         common: Common,
         job: Job,
-        (shape, classes): (Shape, Vec<String>),
+        looked: Looked,
         events: mpsc::Receiver<Event>,
         age: f64,
     ) -> Result<Drive, LearnError> {
         let path = common.checkpoints.as_ref().map(|directory| directory.join(format!("{}.checkpoint", job.name)));
         let text = serde_json::to_string(&job).unwrap_or_default();
         let mut drive = Drive {
-            learner: Some(Learner::new(&job.algorithm, shape)?),
-            setup: encoded(&ToWorker::Setup { job: text, shape }),
+            learner: Some(Learner::new(&job.algorithm, looked.shape)?),
+            setup: encoded(&ToWorker::Setup { job: text, shape: looked.shape }),
             events,
             pool: WorkerPool::default(),
             losses: Vec::new(),
@@ -124,20 +109,19 @@ impl Drive {
             before: age,
             since: now(),
             written: now(),
-            largest_change: 0.0,
-            still: 0,
+            stopping: Stopping::default(),
+            scored: None,
             measure: Measure::start(&WorkerPool::default()),
             common,
             job,
-            shape,
-            classes,
+            looked,
         };
         if let Some(checkpoint) = path.and_then(|p| Checkpoint::read(&p, &drive.job)) {
             drive.learner = Some(checkpoint.learner);
             drive.losses = checkpoint.losses;
             drive.last = checkpoint.last;
             drive.iterations = checkpoint.iterations;
-            (drive.largest_change, drive.still) = (checkpoint.largest_change, checkpoint.still);
+            drive.stopping = checkpoint.stopping;
         }
         Ok(drive)
     }
@@ -177,7 +161,7 @@ impl Drive {
                 Some(learner) => learner.parameters(),
                 None => return Outcome::Failed("the training's state is lost".to_owned()),
             };
-            self.pool.start(self.job.shards, parameters);
+            self.pool.start(self.job.shards + self.job.validation_shards(), parameters);
             if let Some(outcome) = self.collect().await {
                 return outcome;
             }
@@ -187,8 +171,8 @@ impl Drive {
                 Ok(round) => round,
                 Err(why) => return Outcome::Failed(why),
             };
-            if let Round::Iteration { loss, accuracy, .. } = round
-                && let Some(outcome) = self.iteration_done(loss, accuracy).await
+            if let Round::Iteration { loss, accuracy, retried, .. } = round
+                && let Some(outcome) = self.iteration_done(loss, accuracy, retried).await
             {
                 return outcome;
             }
@@ -267,6 +251,8 @@ impl Drive {
                 return Some(Outcome::Failed(format!("worker {task}: {why}")));
             }
             Event::Stop => return Some(Outcome::Stopped),
+            // Only programs of the user's own have lines, and those have another driver.
+            Event::Line { .. } | Event::Ended { .. } => {}
         }
         None
     }
@@ -292,7 +278,12 @@ impl Drive {
     /// Folds on a thread that may take its time.
     async fn fold(&mut self) -> Result<Round, String> {
         let Some(mut learner) = self.learner.take() else { return Err("the training's state is lost".to_owned()) };
-        let results = self.pool.results();
+        let mut results = self.pool.results();
+        let scores = results.split_off(self.job.shards.min(results.len()));
+        if let Some(score) = combined(&self.job.algorithm, &scores).map_err(|error| error.to_string())? {
+            let parameters = if self.job.patience.is_some() { self.pool.parameters().to_vec() } else { Vec::new() };
+            self.scored = Some((score, parameters));
+        }
         let folded = tokio::task::spawn_blocking(move || {
             let round = learner.fold(&results);
             (learner, round)
@@ -302,13 +293,15 @@ impl Drive {
         round.map_err(|error| error.to_string())
     }
 
-    async fn iteration_done(&mut self, loss: f64, accuracy: Option<f64>) -> Option<Outcome> {
+    async fn iteration_done(&mut self, loss: f64, accuracy: Option<f64>, retried: bool) -> Option<Outcome> {
         let fresh = Measure::start(&self.pool);
         let measure = std::mem::replace(&mut self.measure, fresh);
+        let (score, parameters) = self.scored.take().unzip();
         let iteration = Iteration {
             number: self.iterations,
             loss,
             accuracy,
+            validation: score.map(|score| self.stopping.score(score, retried)),
             seconds: measure.began.elapsed().saturating_sub(measure.idle).as_secs_f64(),
             workers: measure.workers as f64 / f64::from(measure.rounds.max(1)),
             busy: measure.micros as f64 / 1e6 / f64::from(self.common.cores.max(1)),
@@ -319,12 +312,17 @@ impl Drive {
             let seconds = self.common.started.elapsed().as_secs_f64();
             record.lock().unwrap_or_else(PoisonError::into_inner).add(&self.job, seconds, &iteration);
         }
-        self.note(loss);
+        self.stopping.note(&self.job, &iteration, retried, parameters);
+        self.losses.push(loss);
+        if self.losses.len() > 256 {
+            self.losses.drain(..128);
+        }
         let (job, free) = (self.job.name.clone(), self.pool.tasks());
-        let directive = self.report(Progress { job, earlier: None, iteration: Some(iteration), free }).await;
+        let directive = self.report(Progress { job, iteration: Some(iteration), free, ..Progress::default() }).await;
         self.pool.dismiss(&directive);
         self.measure.look(&self.pool);
-        let over = self.is_over(&iteration).map(Outcome::Finished).or_else(|| self.deadline());
+        let reason = self.stopping.reason(&self.job, &iteration, self.iterations);
+        let over = reason.map(Outcome::Finished).or_else(|| self.deadline());
         if over.is_some() {
             return over;
         }
@@ -332,35 +330,6 @@ impl Drive {
             self.write_checkpoint().await;
         }
         None
-    }
-
-    /// Keeps a loss, and counts how long nothing has changed that matters.
-    fn note(&mut self, loss: f64) {
-        if let Some(before) = self.losses.last() {
-            let change = (before - loss).abs();
-            self.largest_change = self.largest_change.max(change);
-            let still = self.job.tolerance > 0.0 && change <= self.job.tolerance * self.largest_change;
-            self.still = if still { self.still + 1 } else { 0 };
-        }
-        self.losses.push(loss);
-        if self.losses.len() > 256 {
-            self.losses.drain(..128);
-        }
-    }
-
-    /// Why the job is over, if it is.
-    fn is_over(&self, iteration: &Iteration) -> Option<String> {
-        let target = &self.job.target;
-        if !target.go_on && target.loss.is_some_and(|t| iteration.loss <= t) {
-            return Some("its loss is reached".to_owned());
-        }
-        if !target.go_on && target.accuracy.is_some_and(|t| iteration.accuracy.is_some_and(|a| a >= t)) {
-            return Some("its accuracy is reached".to_owned());
-        }
-        if self.still >= STILL {
-            return Some("its loss does not change any more".to_owned());
-        }
-        (self.iterations >= self.job.iterations).then(|| "all its iterations are done".to_owned())
     }
 
     /// How many seconds ago the job was submitted, those without a scheduler counted.
@@ -387,8 +356,7 @@ impl Drive {
             losses: self.losses[self.losses.len().saturating_sub(LOSSES_KEPT)..].to_vec(),
             last: self.last,
             iterations: self.iterations,
-            largest_change: self.largest_change,
-            still: self.still,
+            stopping: self.stopping.clone(),
             ..Checkpoint::new(&self.job, learner)
         };
         let written = tokio::task::spawn_blocking(move || checkpoint.write(&path)).await;
@@ -399,13 +367,17 @@ impl Drive {
 
     /// Writes the model on a thread that may take its time; why not, in words.
     async fn keep_model(&self) -> Result<(), String> {
-        let model = self.learner.as_ref().and_then(Learner::model);
+        let best = self.stopping.best(&self.job);
+        let (model, iteration) = match best {
+            Some(best) => (model_of(&self.job.algorithm, &self.looked.shape, &best.parameters), Some(&best.iteration)),
+            None => (self.learner.as_ref().and_then(Learner::model), self.last.as_ref()),
+        };
         let (Some(directory), Some(model)) = (self.common.models.clone(), model) else { return Ok(()) };
-        let saved = SavedModel::new(&self.job, &self.classes, self.last.as_ref(), model);
+        let saved = SavedModel::new(&self.job, &self.looked, iteration, model);
         let written =
             tokio::task::spawn_blocking(move || saved.write(&directory).map_err(|error| base::error_chain(&error)));
         written.await.map_err(|error| error.to_string())??;
-        tracing::debug!(job = self.job.name, columns = self.shape.columns, "the model is kept");
+        tracing::debug!(job = self.job.name, columns = self.looked.shape.columns, "the model is kept");
         Ok(())
     }
 }

@@ -2,7 +2,9 @@
 
 use std::io;
 
+use crate::evaluate::EvaluateError;
 use crate::frame::FrameError;
+use crate::input::InputError;
 use crate::job::SourceError;
 
 /// An error of the service or of a worker.
@@ -27,6 +29,12 @@ pub enum Error {
         /// Why.
         source: SourceError,
     },
+    /// A data file does not fit its model.
+    #[error(transparent)]
+    Input(#[from] InputError),
+    /// A model cannot be evaluated.
+    #[error(transparent)]
+    Evaluate(#[from] EvaluateError),
     /// The scheduler is gone.
     #[error("the scheduler does not answer")]
     Scheduler(#[from] sdk::AskError),

@@ -1,21 +1,21 @@
-//! Files of the service: checkpoints of jobs, trained models, and the record of all iterations.
+//! Files of the service: checkpoints of jobs, and the record of all iterations.
 //!
 //! A file is replaced as a whole: it is written under a temporary name and renamed.
 
 use std::fs;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use super::error::Error;
+use super::stop::Stopping;
 use crate::job::Job;
-use crate::learn::{Learner, Model};
+use crate::learn::Learner;
 use crate::scheduler::Iteration;
 
-/// The versions of checkpoints and models. A change that older programs cannot read raises them.
-const CHECKPOINT_VERSION: u32 = 3;
-const VERSION: u32 = 1;
+/// The version of checkpoints. A change that older programs cannot read raises it.
+const CHECKPOINT_VERSION: u32 = 4;
 
 /// A job's training at the end of an iteration.
 #[derive(Debug, Serialize, Deserialize)]
@@ -30,9 +30,8 @@ pub(super) struct Checkpoint {
     pub(super) last: Option<Iteration>,
     /// Number of iterations that are done.
     pub(super) iterations: u64,
-    /// The largest change of the loss, and for how many iterations it has hardly changed.
-    pub(super) largest_change: f64,
-    pub(super) still: u32,
+    /// What the job's end depends on.
+    pub(super) stopping: Stopping,
 }
 
 impl Checkpoint {
@@ -45,8 +44,7 @@ impl Checkpoint {
             losses: Vec::new(),
             last: None,
             iterations: 0,
-            largest_change: 0.0,
-            still: 0,
+            stopping: Stopping::default(),
         }
     }
 
@@ -72,73 +70,6 @@ impl Checkpoint {
     }
 }
 
-/// A trained model with what it was trained for.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct SavedModel {
-    version: u32,
-    /// The job's name.
-    pub name: String,
-    /// The algorithm.
-    pub kind: String,
-    /// Names of the classes; empty if there are none.
-    pub classes: Vec<String>,
-    /// How many iterations it was trained for.
-    pub iterations: u64,
-    /// Its loss on the data that it was trained on.
-    pub loss: Option<f64>,
-    /// Its accuracy there.
-    pub accuracy: Option<f64>,
-    /// The model.
-    pub model: Model,
-}
-
-impl SavedModel {
-    pub(super) fn new(job: &Job, classes: &[String], last: Option<&Iteration>, model: Model) -> SavedModel {
-        SavedModel {
-            version: VERSION,
-            name: job.name.clone(),
-            kind: job.algorithm.name().to_owned(),
-            classes: classes.to_vec(),
-            iterations: last.map_or(0, |i| i.number + 1),
-            loss: last.map(|i| i.loss),
-            accuracy: last.and_then(|i| i.accuracy),
-            model,
-        }
-    }
-
-    /// Writes the model to a directory, under the job's name.
-    pub(super) fn write(&self, directory: &Path) -> Result<PathBuf, Error> {
-        let path = directory.join(format!("{}.json", self.name));
-        let bytes = serde_json::to_vec(self).unwrap_or_default();
-        replace(&path, &bytes)?;
-        Ok(path)
-    }
-
-    /// Reads a model.
-    ///
-    /// # Errors
-    /// The file cannot be read, is not a model, or has another version.
-    pub fn read(path: &Path) -> Result<SavedModel, Error> {
-        let text = fs::read_to_string(path).map_err(Error::io(format!("cannot read {}", path.display())))?;
-        let refused = |why: String| Error::Refused(format!("{}: {why}", path.display()));
-        let model: SavedModel =
-            serde_json::from_str(&text).map_err(|error| refused(format!("is not a model of this program: {error}")))?;
-        if model.version != VERSION {
-            return Err(refused(format!("has version {}; this program reads version {VERSION}", model.version)));
-        }
-        Ok(model)
-    }
-
-    /// The model's prediction for an example, a class by its name.
-    pub fn predict(&self, row: &[f64]) -> String {
-        let answer = self.model.predict(row);
-        match self.classes.get(answer as usize) {
-            Some(class) => class.clone(),
-            None => answer.to_string(),
-        }
-    }
-}
-
 /// Puts bytes where a file is, or is to be.
 pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let failed = || Error::io(format!("cannot write {}", path.display()));
@@ -159,7 +90,8 @@ impl Record {
     /// Makes the file, with its line of names; one that is there is overwritten.
     pub(super) fn create(path: &Path) -> Result<Record, Error> {
         let failed = Error::io(format!("cannot write {}", path.display()));
-        let names = "job,algorithm,seconds,iteration,loss,accuracy,workers,iteration_seconds,busy_seconds\n";
+        let names = "job,algorithm,seconds,iteration,loss,accuracy,workers,iteration_seconds,busy_seconds,\
+                     validation_loss,validation_accuracy\n";
         let made = fs::File::create(path).and_then(|mut f| f.write_all(names.as_bytes()).map(|()| f));
         made.map(Record).map_err(failed)
     }
@@ -169,7 +101,13 @@ impl Record {
         let (name, kind, number, loss) = (&job.name, job.algorithm.name(), i.number, i.loss);
         let accuracy = i.accuracy.map(|a| a.to_string()).unwrap_or_default();
         let (workers, took, busy) = (i.workers, i.seconds, i.busy);
-        let line = format!("{name},{kind},{seconds:.3},{number},{loss},{accuracy},{workers:.2},{took:.6},{busy:.6}\n");
+        let validation = match i.validation {
+            Some(score) => format!("{},{}", score.loss, score.accuracy.map(|a| a.to_string()).unwrap_or_default()),
+            None => ",".to_owned(),
+        };
+        let line = format!(
+            "{name},{kind},{seconds:.3},{number},{loss},{accuracy},{workers:.2},{took:.6},{busy:.6},{validation}\n"
+        );
         if let Err(error) = self.0.write_all(line.as_bytes()) {
             tracing::warn!(%error, "an iteration could not be recorded");
         }

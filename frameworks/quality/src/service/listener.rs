@@ -33,6 +33,10 @@ pub(super) enum Event {
     Joined { connection: u64, task: String, cores: u32, frames: mpsc::Sender<Arc<Vec<u8>>> },
     /// A partial result.
     Partial { connection: u64, round: u64, shard: u32, micros: u64, values: Vec<f64> },
+    /// A line of the program in a worker.
+    Line { connection: u64, number: u64, text: String },
+    /// The program in a worker has ended.
+    Ended { connection: u64, code: Option<i32>, signal: Option<i32> },
     /// A worker cannot work.
     Failed { connection: u64, why: String },
     /// A connection has ended.
@@ -138,6 +142,8 @@ async fn serve(stream: TcpStream, connection: u64, desks: &Desks) -> Result<(), 
             Ok(ToDriver::Partial { round, shard, micros, values }) => {
                 Event::Partial { connection, round, shard, micros, values }
             }
+            Ok(ToDriver::Line { number, text }) => Event::Line { connection, number, text },
+            Ok(ToDriver::Ended { code, signal }) => Event::Ended { connection, code, signal },
             Ok(ToDriver::Failed { why }) => Event::Failed { connection, why },
             Ok(ToDriver::Hello { .. }) | Err(_) => break,
         };
@@ -212,7 +218,7 @@ mod tests {
         assert_eq!(find(&desks, VERSION, "a", "wrong").err(), refused("the token is wrong"));
         assert_eq!(
             find(&desks, 1, "a", "right").err(),
-            refused("the worker speaks version 1, and the driver version 2")
+            refused("the worker speaks version 1, and the driver version 3")
         );
     }
 }

@@ -3,7 +3,9 @@
 //! It carries out decisions, and makes none about cores or models.
 
 mod api;
+mod child;
 mod clock;
+mod common;
 mod dataset_cache;
 mod drive;
 #[cfg(test)]
@@ -12,6 +14,11 @@ mod error;
 mod files;
 mod listener;
 pub mod plot;
+mod program;
+#[cfg(test)]
+mod program_tests;
+mod saved_model;
+mod stop;
 #[cfg(test)]
 mod tests;
 mod work;
@@ -31,13 +38,13 @@ use tokio::task::AbortHandle;
 use crate::allocate::Policy;
 use crate::job::Job;
 use crate::scheduler::{Answer, Quality, Question, Settings, State, Status, Worker};
-use drive::Common;
+use common::Common;
 use files::Record;
 use listener::{Desks, Event, Listener};
 use work::{Taken, Work};
 
 pub use error::Error;
-pub use files::SavedModel;
+pub use saved_model::{SavedModel, Training};
 
 /// How long the scheduler may take to say farewell to the master.
 const FAREWELL: Duration = Duration::from_secs(15);

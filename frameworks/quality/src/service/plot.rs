@@ -21,13 +21,23 @@ pub fn svg(status: &Status) -> String {
     }
     let lines = |of: fn(&[Point]) -> Vec<(f64, f64)>, named: bool| {
         let line = |job: &&JobStatus| Line::new(if named { job.name.as_str() } else { "" }, of(&job.history));
-        jobs.iter().map(line).collect::<Vec<_>>()
+        let colour = |(place, line)| Line { colour: Some(place), ..line };
+        jobs.iter().map(line).enumerate().map(colour).collect::<Vec<_>>()
     };
     let picture = |title: &str, y: &str, height: u32, lines: Vec<Line>| {
         let (title, x, y) = (title.to_owned(), "seconds".to_owned(), y.to_owned());
         Lines { title, x, y, lines, size: Some((WIDTH, height)), ..Lines::default() }.svg()
     };
-    let upper = picture(&title, "normalised loss", HEIGHTS[0], lines(normalised, true));
+    let held = jobs.iter().enumerate().filter(|(_, job)| job.validation.is_some());
+    let dashed = |(place, job): (usize, &&JobStatus)| Line {
+        colour: Some(place),
+        dashed: true,
+        ..Line::new("", validation(&job.history))
+    };
+    let losses = lines(normalised, true).into_iter().chain(held.map(dashed)).collect();
+    let is_held = jobs.iter().any(|job| job.validation.is_some());
+    let unit = if is_held { "normalised loss (dashed: on validation data)" } else { "normalised loss" };
+    let upper = picture(&title, unit, HEIGHTS[0], losses);
     let lower = picture("", "cores", HEIGHTS[1], lines(steps, false));
     format!("{head}{upper}<g transform=\"translate(0 {})\">{lower}</g></svg>", HEIGHTS[0])
 }
@@ -38,6 +48,15 @@ fn normalised(history: &[Point]) -> Vec<(f64, f64)> {
     let lowest = history.iter().map(|p| p.loss).fold(f64::INFINITY, f64::min);
     let range = if first > lowest { first - lowest } else { 1.0 };
     history.iter().map(|p| (p.seconds, ((p.loss - lowest) / range).clamp(0.0, 1.05))).collect()
+}
+
+/// A history's losses on validation data, in the same units as [`normalised`].
+fn validation(history: &[Point]) -> Vec<(f64, f64)> {
+    let first = history.first().map_or(0.0, |p| p.loss);
+    let lowest = history.iter().map(|p| p.loss).fold(f64::INFINITY, f64::min);
+    let range = if first > lowest { first - lowest } else { 1.0 };
+    let held = history.iter().filter_map(|p| Some((p.seconds, p.validation_loss?)));
+    held.map(|(seconds, loss)| (seconds, ((loss - lowest) / range).clamp(0.0, 1.05))).collect()
 }
 
 /// A line that is level from each point to the next.

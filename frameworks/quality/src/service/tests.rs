@@ -5,9 +5,13 @@ use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::files::{Checkpoint, SavedModel};
+use super::common::Looked;
+use super::files::Checkpoint;
+use super::saved_model::SavedModel;
+use super::stop::Stopping;
 use super::worker::{WorkerOptions, run};
 use super::*;
+use crate::evaluate::Evaluation;
 use crate::frame::{ToDriver, ToWorker, decode, encode};
 use crate::job::parse;
 use crate::learn::Local;
@@ -49,11 +53,16 @@ fn a_checkpoint_comes_back_and_a_damaged_or_foreign_one_does_not() {
     let directory = Directory::new("checkpoint");
     let path = directory.0.join("jobs/a.checkpoint");
     let (job, mut local) = (job(), trained(&job(), 5));
-    let last = Some(Iteration { number: 4, loss: 2.0, accuracy: Some(0.5), ..Iteration::default() });
+    let validation = Some(crate::scheduler::Score { loss: 2.5, accuracy: Some(0.25) });
+    let iteration = Iteration { number: 4, loss: 2.0, accuracy: Some(0.5), validation, ..Iteration::default() };
+    let last = Some(iteration);
     let fresh = Checkpoint::new(&job, local.learner().clone());
-    Checkpoint { losses: vec![3.0, 2.0], last, iterations: 5, still: 3, ..fresh }.write(&path).unwrap();
+    let mut stopping = Stopping::default();
+    stopping.note(&job, &iteration, false, Some(vec![1.0]));
+    let kept = stopping.clone();
+    Checkpoint { losses: vec![3.0, 2.0], last, iterations: 5, stopping, ..fresh }.write(&path).unwrap();
     let back = Checkpoint::read(&path, &job).unwrap();
-    assert_eq!((back.losses.as_slice(), back.last, back.iterations, back.still), (&[3.0, 2.0][..], last, 5, 3));
+    assert_eq!((back.losses.as_slice(), back.last, back.iterations, back.stopping), (&[3.0, 2.0][..], last, 5, kept));
     let mut other = trained(&job, 0);
     other.resume(back.learner);
     assert_eq!(other.iterate().unwrap(), local.iterate().unwrap());
@@ -71,11 +80,34 @@ fn a_model_is_kept_and_predicts_by_the_names_of_classes() {
     let job = job();
     let model = trained(&job, 30).learner().model().unwrap();
     let classes = ["no".to_owned(), "yes".to_owned()];
-    let path = SavedModel::new(&job, &classes, None, model.clone()).write(&directory.0).unwrap();
+    let prepared = worker::prepare(&job, None).unwrap();
+    let looked = Looked { shape: prepared.shape(), classes: classes.to_vec(), schema: prepared.schema().clone() };
+    let path = SavedModel::new(&job, &looked, None, model.clone()).write(&directory.0).unwrap();
     let back = SavedModel::read(&path).unwrap();
     assert_eq!(back.model, model);
     let row = worker::prepare(&job, None).unwrap().shard(&job.algorithm, 0, 2).unwrap().rows().next().unwrap();
     assert_eq!(back.predict(&row), classes[model.predict(&row) as usize]);
+    let training = back.training.as_ref().unwrap();
+    assert!((&training.job, training.rows) == (&job, 60) && training.date.ends_with('Z'), "{training:?}");
+    // A file of other columns has no predictions; one with labels has an evaluation.
+    let refused = back.rows("new.csv", "1,2,3,4\n").unwrap_err().to_string();
+    assert_eq!(refused, "new.csv:1: has 4 columns, and the model was trained with 3");
+    assert_eq!(back.rows("new.csv", "1,2,3\n").unwrap().data.len(), 1);
+    let row = row.iter().map(f64::to_string).collect::<Vec<_>>().join(",");
+    let answer = back.predict(&back.rows("new.csv", &row).unwrap().data.rows().next().unwrap());
+    let Evaluation::Classes(found) = back.evaluate("new.csv", &format!("{row},{answer}\n"), None).unwrap() else {
+        panic!()
+    };
+    assert_eq!((found.rows, found.accuracy), (1, 1.0));
+    let sum: f64 = back.probabilities(&[0.0, 0.0, 0.0]).unwrap().iter().sum();
+    assert!((sum - 1.0).abs() < 1e-12);
+    // One of version 1 knows its width.
+    let mut old: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    old["version"] = 1.into();
+    let fields = old.as_object_mut().unwrap();
+    ["schema", "training"].iter().for_each(|new| assert!(fields.remove(*new).is_some()));
+    std::fs::write(&path, old.to_string()).unwrap();
+    assert_eq!(SavedModel::read(&path).unwrap().schema.width, 3);
     std::fs::write(&path, "{\"version\":1}").unwrap();
     assert!(
         base::error_chain(&SavedModel::read(&path).unwrap_err()).contains("a.json: is not a model of this program")

@@ -6,19 +6,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sdk::AskError;
 use tokio::sync::{Semaphore, mpsc};
 
-use super::drive::{Common, Drive};
+use super::common::{Common, Looked, tell_end};
+use super::drive::Drive;
 use super::error::Error;
 use super::listener::{self, Desk, Desks, EVENTS_MAX, Event};
+use super::program::ProgramDrive;
 use super::worker;
 use crate::job::Job;
-use crate::learn::Shape;
 use crate::scheduler::{Answer, Outcome, Question, Restored, Submission};
-
-/// Wait before an end is reported again to a busy scheduler.
-const BUSY: Duration = Duration::from_millis(100);
 
 /// What all jobs share on their way.
 #[derive(Clone, Debug)]
@@ -27,13 +24,6 @@ pub(super) struct Work {
     pub(super) desks: Desks,
     /// One file is read at a time: each may take gigabytes.
     reading: Arc<Semaphore>,
-}
-
-/// What a job's data looks like.
-#[derive(Debug)]
-pub(super) struct Looked {
-    shape: Shape,
-    classes: Vec<String>,
 }
 
 /// A job that was taken, with what its driver needs.
@@ -47,18 +37,30 @@ pub(super) struct Taken {
     age: f64,
 }
 
+/// A job's driver, by what trains it.
+enum Driver {
+    /// An algorithm of this framework.
+    Learner(Box<Drive>),
+    /// A program of the user's own.
+    Program(Box<ProgramDrive>),
+}
+
 impl Work {
     pub(super) fn new(common: Common, desks: Desks) -> Work {
         Work { common, desks, reading: Arc::new(Semaphore::new(1)) }
     }
 
-    /// Looks at a job's data.
+    /// Looks at a job's data. A program of the user's own has its data itself.
     async fn look(&self, job: &Job) -> Result<Looked, Error> {
+        if job.program().is_some() {
+            return Ok(Looked::default());
+        }
         let _turn = self.reading.acquire().await;
         let job = job.clone();
         let looked = tokio::task::spawn_blocking(move || {
             let prepared = worker::prepare(&job, None)?;
-            Ok(Looked { shape: prepared.shape(), classes: prepared.classes().to_vec() })
+            let (classes, schema) = (prepared.classes().to_vec(), prepared.schema().clone());
+            Ok(Looked { shape: prepared.shape(), classes, schema })
         });
         looked.await.map_err(|error| Error::Ended(error.to_string()))?
     }
@@ -121,7 +123,8 @@ impl Work {
     pub(super) async fn run(self, taken: Taken) {
         let name = taken.job.name.clone();
         match self.start(taken).await {
-            Ok(Some((drive, first))) => drive.run(first).await,
+            Ok(Some((Driver::Learner(drive), first))) => drive.run(first).await,
+            Ok(Some((Driver::Program(drive), first))) => drive.run(first).await,
             Ok(None) => self.ended(&name, Outcome::Stopped).await,
             Err(error) => self.ended(&name, Outcome::Failed(base::error_chain(&error))).await,
         }
@@ -129,7 +132,7 @@ impl Work {
     }
 
     /// The driver at the job's start time, with its first event; `None` if the job is stopped before.
-    async fn start(&self, mut taken: Taken) -> Result<Option<(Drive, Option<Event>)>, Error> {
+    async fn start(&self, mut taken: Taken) -> Result<Option<(Driver, Option<Event>)>, Error> {
         let mut first = None;
         if let Ok(wait) = Duration::try_from_secs_f64(-taken.age) {
             first = tokio::time::timeout(wait, taken.heard.recv()).await.ok().flatten();
@@ -144,8 +147,13 @@ impl Work {
         let (common, job, heard, age) = (self.common.clone(), taken.job, taken.heard, taken.age.max(0.0));
         // It reads a checkpoint, if there is one.
         let made = tokio::task::spawn_blocking(move || {
+            if let Some(options) = job.program().cloned() {
+                return Ok(Driver::Program(Box::new(ProgramDrive::new(common, job, options, heard, age))));
+            }
             let name = job.name.clone();
-            Drive::new(common, job, (looked.shape, looked.classes), heard, age)
+            let drive = Drive::new(common, job, looked, heard, age);
+            drive
+                .map(|drive| Driver::Learner(Box::new(drive)))
                 .map_err(|error| Error::Data { job: name, source: error.into() })
         });
         let drive = made.await.map_err(|error| Error::Ended(error.to_string()))??;
@@ -155,18 +163,6 @@ impl Work {
     async fn ended(&self, name: &str, outcome: Outcome) {
         if tell_end(&self.common, name, outcome, Vec::new()).await.is_none() {
             tracing::debug!(job = name, "the scheduler is gone and does not hear of the job's end");
-        }
-    }
-}
-
-/// Tells the scheduler that a job is over, also if it has too much to do at first; its answer, unless it is gone.
-pub(super) async fn tell_end(common: &Common, job: &str, outcome: Outcome, free: Vec<String>) -> Option<Answer> {
-    loop {
-        let (job, outcome, free) = (job.to_owned(), outcome.clone(), free.clone());
-        match common.requester.ask(Question::Ended { job, outcome, free }).await {
-            Ok(answer) => return Some(answer),
-            Err(AskError::Busy) => tokio::time::sleep(BUSY).await,
-            Err(AskError::Gone) => return None,
         }
     }
 }

@@ -9,12 +9,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::child::Program;
 use super::clock::now;
 use super::dataset_cache::{DatasetCache, File};
 use super::error::Error;
 use crate::frame::{self, LENGTH_MAX, ToDriver, ToWorker, VERSION};
-use crate::job::{Job, Prepared, Source};
-use crate::learn::{Data, Memory, Shape, partial};
+use crate::job::{Job, Prepared, Source, SourceError, Validation};
+use crate::learn::{Data, Memory, ProgramOptions, Shape, partial, score};
 
 /// A driver that is silent for this long is gone; it sends a ping every five seconds.
 const SILENCE: Duration = Duration::from_secs(60);
@@ -83,7 +84,7 @@ pub fn run(options: &WorkerOptions, mut told: impl FnMut(&str)) -> Result<(), Er
     clippy::disallowed_methods,
     reason = "a worker without a driver has nothing else to wait for; and a paced core rests"
 )]
-fn pause(time: Duration) {
+pub(super) fn pause(time: Duration) {
     std::thread::sleep(time);
 }
 
@@ -138,6 +139,7 @@ fn serve(
     let writer = Mutex::new(stream);
     send(&writer, &hello)?;
     let mut reader = stream;
+    let mut program: Option<(ProgramOptions, Option<Program>)> = None;
     loop {
         let frame = receive(&mut reader)?;
         *last_heard = now();
@@ -146,8 +148,23 @@ fn serve(
             ToWorker::Leave => return Ok(Next::End),
             ToWorker::Move { job, token } => return Ok(Next::Job { job, token }),
             ToWorker::Refused { why } => return Err(Error::Refused(why)),
+            ToWorker::Run { line } => {
+                let Some((options, program)) = &mut program else {
+                    return Err(Error::Refused("a program came before its job".into()));
+                };
+                *program = None;
+                *program = Some(Program::start(options, &line, stream)?);
+            }
+            ToWorker::Say { line } => {
+                if let Some((_, Some(program))) = &mut program {
+                    program.say(&line);
+                }
+            }
             ToWorker::Setup { job, shape } => {
-                if bench.as_ref().is_none_or(|b| b.text != job || b.shape != shape) {
+                program = program_of(&job).map(|options| (options, None));
+                if program.is_some() {
+                    *bench = None;
+                } else if bench.as_ref().is_none_or(|b| b.text != job || b.shape != shape) {
                     *bench = Some(Bench::new(job, shape, cache)?);
                 }
             }
@@ -158,6 +175,11 @@ fn serve(
             }
         }
     }
+}
+
+/// The program of a job as JSON, if it has one.
+fn program_of(job: &str) -> Option<ProgramOptions> {
+    serde_json::from_str::<Job>(job).ok()?.program().cloned()
 }
 
 fn receive(reader: &mut impl Read) -> Result<ToWorker, Error> {
@@ -236,12 +258,17 @@ impl Bench {
         let (data, mut memory) = match kept {
             Some(kept) => kept,
             None => {
-                let data = self.prepared.shard(&self.job.algorithm, shard as usize, self.job.shards);
+                // The shards after those that are learnt from are those of the validation data.
+                let data = match (shard as usize).checked_sub(self.job.shards) {
+                    None => self.prepared.shard(&self.job.algorithm, shard as usize, self.job.shards),
+                    Some(held) => self.prepared.held_shard(&self.job.algorithm, held, self.job.validation_shards()),
+                };
                 (data.map_err(failed)?, Memory::default())
             }
         };
         let began = now();
-        let values = partial(&self.job.algorithm, &self.shape, parameters, &data, &mut memory).map_err(failed)?;
+        let compute = if (shard as usize) < self.job.shards { partial } else { score };
+        let values = compute(&self.job.algorithm, &self.shape, parameters, &data, &mut memory).map_err(failed)?;
         if let Some(pace) = pace {
             let cells = (data.len() * data.width()) as f64;
             let wanted = Duration::try_from_secs_f64(cells / pace).unwrap_or_default();
@@ -253,13 +280,27 @@ impl Bench {
     }
 }
 
-/// Looks at a job's data; takes its file, if it has one, from the cache, or reads it.
+/// Looks at a job's data; takes its file, if it has one, from the cache, or reads it. A validation file is read anew.
 pub(super) fn prepare(job: &Job, cache: Option<&mut DatasetCache>) -> Result<Prepared, Error> {
+    let prepared = prepare_all(job, cache)?;
     let failed = |source| Error::Data { job: job.name.clone(), source };
-    let Source::File { path, format, label } = &job.data else {
+    let Some(validation) = &job.validation else { return Ok(prepared) };
+    let text = match validation {
+        Validation::Share { .. } => None,
+        Validation::File(path) => Some(
+            std::fs::read_to_string(path).map_err(|source| failed(SourceError::Read { path: path.clone(), source }))?,
+        ),
+    };
+    prepared.hold_out(&job.algorithm, validation, text.as_deref()).map_err(failed)
+}
+
+/// The data without regard to validation.
+fn prepare_all(job: &Job, cache: Option<&mut DatasetCache>) -> Result<Prepared, Error> {
+    let failed = |source| Error::Data { job: job.name.clone(), source };
+    let Source::File { path, .. } = &job.data else {
         return job.data.prepare(&job.algorithm, None).map_err(failed);
     };
-    let file = File::new(path, *format, *label, job.algorithm.classifies());
+    let file = File::new(path, job.data.reading(&job.algorithm));
     let input = match cache {
         Some(cache) => cache.get(file),
         None => file.read().map(Arc::new),

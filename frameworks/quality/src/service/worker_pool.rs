@@ -155,6 +155,11 @@ impl WorkerPool {
         }
     }
 
+    /// The parameters of the round.
+    pub(super) fn parameters(&self) -> &[f64] {
+        &self.parameters
+    }
+
     /// Whether all shards of the round are there.
     pub(super) fn is_complete(&self) -> bool {
         self.missing == 0 && !self.results.is_empty()

@@ -1,6 +1,7 @@
 //! `tepui framework quality`: training jobs that share cores by the quality that these bring. Also what a worker task
-//! runs, and predictions from a kept model.
+//! runs, and what a kept model makes of new data.
 
+mod model;
 mod view;
 
 use std::net::SocketAddr;
@@ -9,12 +10,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use quality::allocate::Policy;
-use quality::input::{self, Format, Label};
+use quality::allocate::{Objective, Policy};
 use quality::job::{self, Job};
 use quality::scheduler::{JOB_VARIABLE, State, Status, TOKEN_VARIABLE};
 use quality::service::worker::{self, WorkerOptions};
-use quality::service::{Options, SavedModel, Service, plot};
+use quality::service::{Options, Service, plot};
 
 use super::common::FrameworkArgs;
 use super::live::{self, Live, LiveArgs};
@@ -38,8 +38,10 @@ enum Command {
     /// Work for a job: what the framework's tasks run
     #[command(hide = true)]
     Worker(WorkerArgs),
-    /// Say what a kept model makes of the rows of a file
-    Predict(PredictArgs),
+    /// Print what a kept model predicts for each row of a file
+    Predict(model::PredictArgs),
+    /// Compare what a kept model predicts with the labels of a file
+    Evaluate(model::EvaluateArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -51,6 +53,9 @@ struct QualityArgs {
     /// Who gets cores: slaq, fair, fifo or shortest
     #[arg(long, default_value = "slaq", value_name = "POLICY")]
     policy: Policy,
+    /// With --policy=slaq, what cores are shared for: from 0, quality, to 1, completion
+    #[arg(long, value_name = "0..1")]
+    objective: Option<f64>,
     /// For how long a decision holds
     #[arg(long, default_value = "3secs", value_name = "DURATION", value_parser = base::parse_duration)]
     epoch: Duration,
@@ -100,16 +105,6 @@ struct WorkerArgs {
     token: String,
 }
 
-#[derive(Debug, clap::Args)]
-struct PredictArgs {
-    /// A model, as the framework keeps it
-    #[arg(value_name = "MODEL")]
-    model: PathBuf,
-    /// CSV without labels, or LIBSVM
-    #[arg(value_name = "DATA")]
-    data: PathBuf,
-}
-
 /// Carries the command out.
 ///
 /// # Errors
@@ -118,7 +113,8 @@ pub(super) fn run(args: Args) -> Result<ExitCode> {
     crate::show_warnings();
     match args.command {
         Some(Command::Worker(args)) => work(args),
-        Some(Command::Predict(args)) => predict(&args),
+        Some(Command::Predict(args)) => model::predict(&args),
+        Some(Command::Evaluate(args)) => model::evaluate(&args),
         None => crate::block_on(serve(args.framework, args.quality)),
     }
 }
@@ -140,18 +136,6 @@ fn checked_pace(pace: Option<f64>) -> Result<Option<f64>> {
     }
 }
 
-fn predict(args: &PredictArgs) -> Result<ExitCode> {
-    let model = SavedModel::read(&args.model)?;
-    let name = args.data.display().to_string();
-    let text = std::fs::read_to_string(&args.data).with_context(|| format!("cannot read {name}"))?;
-    let csv = args.data.extension().is_some_and(|e| e.eq_ignore_ascii_case("csv"));
-    let format = if csv { Format::Csv } else { Format::Libsvm };
-    let input = input::read(&name, &text, format, Label::None, true)?;
-    let lines: Vec<String> = input.data.rows().map(|row| model.predict(&row)).collect();
-    crate::read::print(&lines.join("\n"))?;
-    Ok(ExitCode::SUCCESS)
-}
-
 fn read_jobs(path: Option<&Path>) -> Result<Vec<Job>> {
     let Some(path) = path else { return Ok(Vec::new()) };
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -164,7 +148,11 @@ fn options(framework: &FrameworkArgs, args: &QualityArgs) -> Result<Options> {
     }
     let mut options = Options::new(framework.options("quality")?);
     options.jobs = read_jobs(args.jobs.as_deref())?;
-    options.policy = args.policy;
+    options.policy = match args.objective {
+        None => args.policy,
+        Some(value) if args.policy == Policy::Slaq => Policy::Towards(Objective::new(value).context("--objective")?),
+        Some(_) => bail!("--objective: is for --policy=slaq; {} has one objective", args.policy.name()),
+    };
     options.epoch = args.epoch;
     options.workers_max = args.cores.map_or(options.workers_max, |cores| cores / args.worker_cores);
     options.worker_cores = args.worker_cores;

@@ -22,11 +22,19 @@ impl Shown for Status {
 }
 
 fn text(status: &Status) -> String {
-    let titles =
-        ["JOB", "ALGORITHM", "STATE", ">ITERATION", ">LOSS", ">LEFT", ">ACCURACY", ">CORES", ">GAIN", ">ERROR"];
+    let mut titles =
+        vec!["JOB", "ALGORITHM", "STATE", ">ITERATION", ">LOSS", ">LEFT", ">ACCURACY", ">CORES", ">GAIN", ">ERROR"];
+    // Columns that say nothing of any job are left out.
+    let is_held = status.jobs.iter().any(|job| job.validation.is_some());
+    let is_over = status.jobs.iter().any(|job| !job.reason.is_empty());
+    titles.extend([">VALIDATION"].iter().filter(|_| is_held));
+    titles.extend(["END"].iter().filter(|_| is_over));
     let mut table = table(&titles);
     for job in &status.jobs {
-        table.add_row(row(job));
+        let mut row = row(job);
+        row.extend(is_held.then(|| validation(job)));
+        row.extend(is_over.then(|| job.reason.clone()));
+        table.add_row(row);
     }
     let lines: Vec<String> = table.to_string().lines().map(|l| l.trim_end().to_owned()).collect();
     let mean = status.mean_normalised_loss.map(|m| format!(", {} left to learn on average", percent(m)));
@@ -51,6 +59,13 @@ fn row(job: &JobStatus) -> Vec<String> {
         if active { percent(job.predicted_gain) } else { "-".to_owned() },
         or_dash(job.prediction_error.map(percent)),
     ]
+}
+
+/// Loss and accuracy on validation data.
+fn validation(job: &JobStatus) -> String {
+    let Some(score) = job.validation else { return "-".to_owned() };
+    let accuracy = score.accuracy.map(|a| format!(" {}", percent(a))).unwrap_or_default();
+    format!("{:.5}{accuracy}", score.loss)
 }
 
 fn state(state: State) -> &'static str {

@@ -1,0 +1,113 @@
+//! The columns of a file: which of them are features, and the features that categories become.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Breach, Label, shortened};
+
+/// The most different values of a column with categories.
+const CATEGORIES_MAX: usize = 1_000;
+
+/// The columns that a model was trained with.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Schema {
+    /// Number of features: one for each column of numbers, and one for each value of a column with categories.
+    pub width: usize,
+    /// The columns of features, in the order of the features; empty for columns of numbers without names.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub columns: Vec<Column>,
+    /// Which column was the label.
+    pub label: Label,
+}
+
+/// A column of features.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Column {
+    /// Its name, if the file had a line of names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Its values in the order of the alphabet, if it has categories; a column of numbers has none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<String>,
+}
+
+impl Schema {
+    /// The columns of data without names and categories.
+    pub fn unnamed(width: usize, label: Label) -> Schema {
+        Schema { width, columns: Vec::new(), label }
+    }
+
+    /// Whether columns are known by their names.
+    pub(super) fn is_named(&self) -> bool {
+        !self.columns.is_empty() && self.columns.iter().all(|c| c.name.is_some())
+    }
+
+    /// Number of columns of a file that are features.
+    pub(super) fn count(&self) -> usize {
+        if self.columns.is_empty() { self.width } else { self.columns.len() }
+    }
+}
+
+/// The values of a column with categories.
+#[derive(Debug)]
+pub(super) enum Categories {
+    /// Numbers, no categories.
+    None,
+    /// They are collected: each with its place in the order of their first lines.
+    Collected(BTreeMap<String, usize>),
+    /// They are known from training.
+    Known(Vec<String>),
+}
+
+impl Categories {
+    /// The number of a value: its place among the known ones, or among those that were there so far.
+    pub(super) fn place(&mut self, text: &str, line: u64, what: &str) -> Result<f64, Breach> {
+        let text = text.trim();
+        if text.is_empty() {
+            return Err((line, format!("{what} is missing: name a category, or leave the row out")));
+        }
+        let place = match self {
+            Categories::None => None,
+            Categories::Known(values) => values.binary_search_by(|v| v.as_str().cmp(text)).ok(),
+            Categories::Collected(values) => {
+                let next = values.len();
+                if next >= CATEGORIES_MAX && !values.contains_key(text) {
+                    let rule = format!("{what} has more than {CATEGORIES_MAX} different values; is it a category?");
+                    return Err((line, rule));
+                }
+                Some(*values.entry(text.to_owned()).or_insert(next))
+            }
+        };
+        place.map(|place| place as f64).ok_or_else(|| {
+            let known = if let Categories::Known(values) = self { some_of(values) } else { String::new() };
+            (line, format!("{what} is '{}', which the training data had not: it had {known}", shortened(text)))
+        })
+    }
+
+    /// The values in the order of the alphabet, and for each number that [`place`](Categories::place) gave its place in
+    /// it.
+    pub(super) fn finish(self) -> (Vec<String>, Vec<usize>) {
+        match self {
+            Categories::None => (Vec::new(), Vec::new()),
+            Categories::Known(values) => {
+                let order = (0..values.len()).collect();
+                (values, order)
+            }
+            Categories::Collected(values) => {
+                let mut order = vec![0; values.len()];
+                values.values().enumerate().for_each(|(place, first)| order[*first] = place);
+                (values.into_keys().collect(), order)
+            }
+        }
+    }
+}
+
+/// The first names of a list, for messages.
+pub(super) fn some_of(names: &[String]) -> String {
+    let more = if names.len() > 8 { ", …" } else { "" };
+    let shown: Vec<String> = names.iter().take(8).map(|n| format!("'{}'", shortened(n))).collect();
+    format!("{}{more}", shown.join(", "))
+}

@@ -1,0 +1,69 @@
+//! Scores of a model on examples that it does not learn from: its loss and its accuracy, shard by shard.
+//!
+//! The model is that of a round's parameters, so scores are computed in the same round as the partial results.
+
+use serde::{Deserialize, Serialize};
+
+use super::algorithm::{Algorithm, Shape, is_a_program};
+use super::data::Data;
+use super::error::LearnError;
+use super::learner::{Memory, total};
+use super::{kmeans, linear, multiclass, net, topics, trees};
+
+/// How good a model is on data that it does not learn from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Score {
+    /// The loss, without penalties for large weights.
+    pub loss: f64,
+    /// The share of the examples that were put into the right class, for classifiers.
+    pub accuracy: Option<f64>,
+}
+
+/// How many numbers [`score`] gives: loss, right answers, and what both are divided by.
+const WIDTH: usize = 3;
+
+/// The loss of a shard's examples, how many are put into the right class, and how many there are (of words, for
+/// topics). All are 0 in a round whose parameters are no model: at the beginning, and in the middle of an iteration.
+///
+/// # Errors
+/// The parameters are not of this algorithm and shape.
+pub fn score(
+    algorithm: &Algorithm,
+    shape: &Shape,
+    parameters: &[f64],
+    data: &Data,
+    memory: &mut Memory,
+) -> Result<Vec<f64>, LearnError> {
+    if data.width() != shape.columns {
+        return Err(LearnError::invalid("columns", format!("{} instead of {}", data.width(), shape.columns)));
+    }
+    let score = match algorithm {
+        Algorithm::LinearRegression(_) => linear::score(linear::Loss::Squared, parameters, data),
+        Algorithm::LogisticRegression(_) if shape.classes > 2 => {
+            multiclass::score(multiclass::Loss::Softmax, shape.classes, parameters, data)
+        }
+        Algorithm::LinearSvm(_) if shape.classes > 2 => {
+            multiclass::score(multiclass::Loss::SquaredHinge, shape.classes, parameters, data)
+        }
+        Algorithm::LogisticRegression(_) => linear::score(linear::Loss::Logistic, parameters, data),
+        Algorithm::LinearSvm(_) => linear::score(linear::Loss::SquaredHinge, parameters, data),
+        Algorithm::KMeans(o) => kmeans::score(o.clusters, parameters, data),
+        Algorithm::Perceptron(o) => net::score(&o.hidden, shape, parameters, data),
+        Algorithm::BoostedTrees(o) => trees::score(o, shape, parameters, data, memory),
+        Algorithm::Topics(o) => topics::score(o, parameters, data),
+        Algorithm::Program(_) => Err(is_a_program()),
+    };
+    Ok(score?.unwrap_or_default().to_vec())
+}
+
+/// The loss and the accuracy over all shards, from their [`score`]s in the order of the shards; none in a round
+/// without.
+///
+/// # Errors
+/// A score has the wrong size.
+pub fn combined(algorithm: &Algorithm, scores: &[Vec<f64>]) -> Result<Option<Score>, LearnError> {
+    let sums = total(scores, WIDTH)?;
+    let of_all = |number: f64| number / sums[2];
+    let accuracy = || algorithm.classifies().then(|| of_all(sums[1]));
+    Ok((sums[2] > 0.0).then(|| Score { loss: of_all(sums[0]), accuracy: accuracy() }))
+}

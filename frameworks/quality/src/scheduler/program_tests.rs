@@ -1,0 +1,129 @@
+//! Scripted runs with programs of the user's own: their tasks, and the change of their cores.
+
+use std::time::Duration;
+
+use sdk::v1::TaskState;
+
+use super::tests::World;
+use super::*;
+use crate::job::parse;
+use crate::trainer::Manner;
+
+const PROGRAM: &str = r#"
+[[job]]
+name = "own"
+algorithm = { kind = "program", command = ["train"], mem = 100 }
+max_cores = 4
+"#;
+
+const ELASTIC: Manner = Manner { elastic: true, checkpoints: true };
+
+fn world(text: &str) -> World {
+    let mut world = World::new(Policy::Fair);
+    assert_eq!(world.take(parse("j", text).unwrap()), Ok(()));
+    world
+}
+
+fn iterate(world: &mut World, number: u64, manner: Manner, task: &str) -> Directive {
+    let iteration = Iteration { number, loss: 1.0 / (number + 1) as f64, seconds: 1.0, ..Iteration::default() };
+    let iteration = Some(Iteration { workers: 1.0, busy: 1.0, ..iteration });
+    let (job, manner, free) = ("own".into(), Some(manner), vec![task.to_owned()]);
+    world.progress(Progress { job, manner, iteration, free, ..Progress::default() })
+}
+
+fn cores(task: &sdk::v1::TaskInfo) -> (String, String) {
+    let words = &task.command.as_ref().unwrap().arguments;
+    let place = words.iter().position(|w| w == "--cores").unwrap();
+    (words[place + 1].clone(), format!("{}", sdk::task::from_v1(&task.resources).unwrap()))
+}
+
+/// Lets epochs go by in each of which the program does an iteration; the task that is to leave, if one is.
+fn epochs(world: &mut World, numbers: std::ops::Range<u64>, manner: Manner, task: &str) -> Vec<String> {
+    let mut left = Vec::new();
+    for number in numbers {
+        world.pass(Duration::from_millis(1001));
+        left = iterate(world, number, manner, task).leave;
+    }
+    left
+}
+
+#[test]
+fn an_elastic_program_gets_more_cores_by_a_new_start_and_no_second_program_runs() {
+    let mut world = world(PROGRAM);
+    let first = world.hire(6);
+    assert_eq!(first.len(), 1, "one worker");
+    // Nothing is known of it: it keeps what it has.
+    assert_eq!(epochs(&mut world, 0..3, ELASTIC, &first[0]), Vec::<String>::new());
+    world.offer(5);
+    assert!(world.look().0.is_empty(), "a program has one worker");
+    assert_eq!(epochs(&mut world, 3..8, ELASTIC, &first[0]), first);
+    world.offer(5);
+    assert!(world.look().0.is_empty(), "its successor waits until it has ended");
+    world.update(&first[0], TaskState::TaskFinished);
+    world.pass(Duration::from_millis(1001));
+    world.offer(6);
+    let (launched, _) = world.look();
+    assert_eq!(launched.len(), 1);
+    assert_eq!(cores(&launched[0]), ("4".into(), "cpus:4; mem:100".into()));
+    let second = launched[0].task_id.value.to_string();
+    world.update(&second, TaskState::TaskRunning);
+    assert_eq!((world.job("own").cores, world.job("own").wanted_cores), (4, 4));
+    // It rests with what it has, and the number of its cores outlives a restart.
+    assert_eq!(epochs(&mut world, 8..16, ELASTIC, &second), Vec::<String>::new());
+    let mut world = world.restarted();
+    assert_eq!(world.job("own").cores, 4);
+}
+
+#[test]
+fn a_program_that_is_not_elastic_keeps_one_place_and_its_task_is_given_to_no_other_job() {
+    let mut world = world(PROGRAM);
+    let first = world.hire(2);
+    for manner in [Manner::default(), Manner { checkpoints: true, elastic: false }] {
+        assert_eq!(epochs(&mut world, 0..8, manner, &first[0]), Vec::<String>::new());
+    }
+    assert_eq!((world.job("own").cores, world.job("own").wanted_cores), (1, 1));
+    // At its end its worker ends with it, though another job lacks workers.
+    world.submit("a");
+    world.pass(Duration::from_millis(1001));
+    let directive = match world.ask(Question::Ended {
+        job: "own".into(),
+        outcome: Outcome::Finished("done".into()),
+        free: first.clone(),
+    }) {
+        Answer::Directive(directive) => directive,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!((directive.leave, directive.moves), (first, Vec::new()));
+}
+
+#[test]
+fn workers_of_other_jobs_are_not_moved_to_a_program() {
+    let mut world = World::new(Policy::Fair);
+    world.submit("a");
+    let workers = world.hire(6);
+    assert_eq!(workers.len(), 6);
+    assert_eq!(world.take(parse("j", PROGRAM).unwrap()), Ok(()));
+    world.pass(Duration::from_millis(1001));
+    let directive = world.free("a", 0, 1.0, &workers);
+    assert_eq!((directive.leave.len(), directive.moves.len()), (1, 0), "{directive:?}");
+    world.update(&directive.leave[0], TaskState::TaskFinished);
+    world.offer(1);
+    let launched = world.look().0;
+    assert_eq!((launched.len(), cores(&launched[0]).0.as_str()), (1, "1"));
+}
+
+#[test]
+fn a_program_without_checkpoints_is_not_made_to_wait() {
+    // Two cores for three jobs: others take turns, and it would lose all that it has learnt.
+    let mut world = world(PROGRAM);
+    let own = world.hire(1);
+    world.submit("a");
+    world.submit("b");
+    let others = world.hire(1);
+    for number in 0..40 {
+        world.pass(Duration::from_millis(1001));
+        assert_eq!(iterate(&mut world, number, Manner::default(), &own[0]).leave, Vec::<String>::new());
+        world.free("a", number, 1.0, &others);
+    }
+    assert_eq!(world.job("own").cores, 1);
+}

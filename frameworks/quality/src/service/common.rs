@@ -1,0 +1,49 @@
+//! What the drivers of all jobs share: the way to the scheduler, and where files are kept.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use sdk::{AskError, Requester};
+
+use super::files::Record;
+use crate::input::Schema;
+use crate::learn::Shape;
+use crate::scheduler::{Answer, Outcome, Question};
+
+/// Wait before an end is reported again to a busy scheduler.
+const BUSY: Duration = Duration::from_millis(100);
+
+/// What all drivers share.
+#[derive(Clone, Debug)]
+pub(super) struct Common {
+    pub(super) requester: Requester<Question, Answer>,
+    pub(super) started: Instant,
+    /// Cores of a worker.
+    pub(super) cores: u32,
+    /// Where checkpoints are kept.
+    pub(super) checkpoints: Option<PathBuf>,
+    /// Where models are kept.
+    pub(super) models: Option<PathBuf>,
+    pub(super) record: Option<Arc<Mutex<Record>>>,
+}
+
+/// What a job's data looks like.
+#[derive(Debug, Default)]
+pub(super) struct Looked {
+    pub(super) shape: Shape,
+    pub(super) classes: Vec<String>,
+    pub(super) schema: Schema,
+}
+
+/// Tells the scheduler that a job is over, also if it has too much to do at first; its answer, unless it is gone.
+pub(super) async fn tell_end(common: &Common, job: &str, outcome: Outcome, free: Vec<String>) -> Option<Answer> {
+    loop {
+        let (job, outcome, free) = (job.to_owned(), outcome.clone(), free.clone());
+        match common.requester.ask(Question::Ended { job, outcome, free }).await {
+            Ok(answer) => return Some(answer),
+            Err(AskError::Busy) => tokio::time::sleep(BUSY).await,
+            Err(AskError::Gone) => return None,
+        }
+    }
+}

@@ -1,0 +1,450 @@
+//! The driver of a job whose program is of the user's own: starts it in the job's worker, reports its iterations, asks
+//! for checkpoints, and continues from the last one when program or worker are gone.
+//!
+//! The scheduler decides about the number of cores. Every worker of such a job is a new task; one that is to have other
+//! cores is asked to end, and its successor continues.
+
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc;
+
+use super::clock::now;
+use super::common::{Common, tell_end};
+use super::files;
+use super::listener::Event;
+use super::stop::Stopping;
+use super::worker_pool::encoded;
+use crate::frame::ToWorker;
+use crate::job::Job;
+use crate::learn::{ProgramOptions, Shape};
+use crate::scheduler::{Answer, Directive, Earlier, Iteration, Outcome, Progress, Question};
+use crate::trainer::{self, Line, LineError, Manner, Report};
+
+/// How often a driver looks around while nothing happens.
+const LOOK: Duration = Duration::from_millis(500);
+/// How long a program that is asked to end may take.
+const GRACE: Duration = Duration::from_secs(10);
+/// After so many ends by a signal without an iteration in between the program is at fault.
+const CRASHES_MAX: u32 = 3;
+/// Losses that a checkpoint keeps for the predictions after a restart.
+const LOSSES_KEPT: usize = 64;
+/// The version of checkpoints. A change that older programs cannot read raises it.
+const VERSION: u32 = 1;
+
+/// The state of a training, as it is kept.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Kept {
+    version: u32,
+    /// The job, as JSON: a checkpoint of another job under the same name is ignored.
+    job: String,
+    /// The iteration that the program begins with, and its state; none before the first checkpoint.
+    next: u64,
+    state: Option<String>,
+    /// The newest losses, the newest last, and the newest iteration.
+    losses: Vec<f64>,
+    last: Option<Iteration>,
+    stopping: Stopping,
+}
+
+/// The worker of the job.
+#[derive(Debug)]
+struct Current {
+    connection: u64,
+    task: String,
+    cores: u32,
+    frames: mpsc::Sender<Arc<Vec<u8>>>,
+    manner: Option<Manner>,
+    /// The iteration that must come next.
+    next: u64,
+    /// When the last line came, and when the last iteration ended.
+    heard: Instant,
+    iterated: Instant,
+    asked: Instant,
+    /// Whether the program runs, as far as is known.
+    running: bool,
+    /// Since when it is asked to end.
+    leaving: Option<Instant>,
+}
+
+/// A driver.
+pub(super) struct ProgramDrive {
+    common: Common,
+    job: Job,
+    options: ProgramOptions,
+    events: mpsc::Receiver<Event>,
+    current: Option<Current>,
+    kept: Kept,
+    /// Number of iterations that are done. Those that are repeated after a loss do not count again.
+    iterations: u64,
+    losses: Vec<f64>,
+    last: Option<Iteration>,
+    stopping: Stopping,
+    crashes: u32,
+    /// How many seconds after its submission this start was, and when.
+    before: f64,
+    since: Instant,
+}
+
+impl ProgramDrive {
+    /// A driver that continues from the job's checkpoint, if there is one; `age` is the time since the submission in
+    /// seconds.
+    pub(super) fn new(
+        common: Common,
+        job: Job,
+        options: ProgramOptions,
+        events: mpsc::Receiver<Event>,
+        age: f64,
+    ) -> ProgramDrive {
+        let text = serde_json::to_string(&job).unwrap_or_default();
+        let path = common.checkpoints.as_ref().map(|directory| directory.join(format!("{}.checkpoint", job.name)));
+        let read = path.and_then(|path| std::fs::read(path).ok()).and_then(|bytes| postcard::from_bytes(&bytes).ok());
+        let kept = read.filter(|kept: &Kept| kept.version == VERSION && kept.job == text);
+        let kept = kept.unwrap_or(Kept { version: VERSION, job: text, ..Kept::default() });
+        ProgramDrive {
+            iterations: kept.next,
+            losses: kept.losses.clone(),
+            last: kept.last,
+            stopping: kept.stopping.clone(),
+            kept,
+            common,
+            job,
+            options,
+            events,
+            current: None,
+            crashes: 0,
+            before: age,
+            since: now(),
+        }
+    }
+
+    /// Trains until the job is over, reports to the scheduler, and keeps the last checkpoint. `first` has been received
+    /// already.
+    pub(super) async fn run(mut self, first: Option<Event>) {
+        if !self.losses.is_empty() {
+            let earlier = Some(Earlier { losses: self.losses.clone(), last: self.last });
+            self.report(Progress { earlier, ..Progress::default() }).await;
+        }
+        let first = match first {
+            Some(event) => self.on_event(event).await,
+            None => None,
+        };
+        let mut outcome = match first {
+            Some(outcome) => outcome,
+            None => self.train().await,
+        };
+        if !matches!(outcome, Outcome::Failed(_)) {
+            self.take_last_checkpoint().await;
+            if let Err(why) = self.keep_state() {
+                outcome = Outcome::Failed(format!("its state could not be kept: {why}"));
+            }
+        }
+        let tasks = self.current.iter().map(|c| c.task.clone()).collect();
+        let told = tell_end(&self.common, &self.job.name, outcome, tasks).await;
+        self.let_go();
+        if told.is_some()
+            && let Some(path) = self.checkpoint_path()
+            && let Err(error) = std::fs::remove_file(&path)
+            && error.kind() != std::io::ErrorKind::NotFound
+        {
+            tracing::warn!(path = %path.display(), %error, "a checkpoint that is not needed any more stays");
+        }
+    }
+
+    async fn train(&mut self) -> Outcome {
+        let mut looked = now();
+        loop {
+            if self.left().is_zero() {
+                return Outcome::Finished("its deadline has come".to_owned());
+            }
+            match tokio::time::timeout(LOOK.min(self.left()), self.events.recv()).await {
+                Ok(None) => return Outcome::Stopped,
+                Ok(Some(event)) => {
+                    if let Some(outcome) = self.on_event(event).await {
+                        return outcome;
+                    }
+                }
+                Err(_) => {}
+            }
+            if looked.elapsed() >= LOOK {
+                looked = now();
+                if let Some(outcome) = self.look_around().await {
+                    return outcome;
+                }
+            }
+        }
+    }
+
+    /// How long until the deadline.
+    fn left(&self) -> Duration {
+        let seconds = self.before + self.since.elapsed().as_secs_f64();
+        let left = self.job.target.deadline.map(|d| d - seconds);
+        left.map_or(Duration::MAX, |left| Duration::try_from_secs_f64(left).unwrap_or_default())
+    }
+
+    async fn on_event(&mut self, event: Event) -> Option<Outcome> {
+        match event {
+            Event::Joined { connection, task, cores, frames } => self.join(connection, task, cores, frames),
+            Event::Line { connection, number, text } if self.is_current(connection) => {
+                return match self.on_line(number, &text).await {
+                    Ok(outcome) => outcome,
+                    Err(error) => Some(Outcome::Failed(error.to_string())),
+                };
+            }
+            Event::Ended { connection, code, signal } if self.is_current(connection) => {
+                return self.on_end(code, signal);
+            }
+            Event::Gone { connection } if self.is_current(connection) => self.current = None,
+            Event::Failed { connection, why } if self.is_current(connection) => {
+                // The worker itself may still be there: it is let go at the end.
+                let task = self.current.as_ref().map_or_else(String::new, |c| c.task.clone());
+                return Some(Outcome::Failed(format!("worker {task}: {why}")));
+            }
+            Event::Stop => return Some(Outcome::Stopped),
+            _ => {}
+        }
+        None
+    }
+
+    fn is_current(&self, connection: u64) -> bool {
+        self.current.as_ref().is_some_and(|c| c.connection == connection)
+    }
+
+    /// Takes a worker, and starts the program in it. An older one is let go: there is one program at a time.
+    fn join(&mut self, connection: u64, task: String, cores: u32, frames: mpsc::Sender<Arc<Vec<u8>>>) {
+        self.let_go();
+        let setup = ToWorker::Setup { job: self.kept.job.clone(), shape: Shape::default() };
+        let at = now();
+        let current = Current {
+            connection,
+            task,
+            cores,
+            frames,
+            manner: None,
+            next: self.kept.next,
+            heard: at,
+            iterated: at,
+            asked: at,
+            running: false,
+            leaving: None,
+        };
+        post(&current, &setup);
+        self.current = Some(current);
+        self.start_program();
+    }
+
+    /// Starts the program from the last checkpoint.
+    fn start_program(&mut self) {
+        let Some(current) = &mut self.current else { return };
+        let line = trainer::start(&self.job.name, current.cores, self.kept.next, self.kept.state.as_deref());
+        (current.heard, current.iterated, current.asked) = (now(), now(), now());
+        (current.next, current.manner, current.running) = (self.kept.next, None, true);
+        post(current, &ToWorker::Run { line });
+    }
+
+    fn let_go(&mut self) {
+        if let Some(current) = self.current.take() {
+            post(&current, &ToWorker::Leave);
+        }
+    }
+
+    async fn on_line(&mut self, number: u64, text: &str) -> Result<Option<Outcome>, LineError> {
+        let line = trainer::parse(number, text)?;
+        let Some(current) = &mut self.current else { return Ok(None) };
+        current.heard = now();
+        match line {
+            Line::Hello(manner) => {
+                current.manner = Some(manner);
+                let directive = self.report(Progress { manner: Some(manner), ..Progress::default() }).await;
+                self.obey(&directive);
+            }
+            Line::Iteration(report) => {
+                let want = current.next;
+                if report.iteration != want {
+                    return Err(LineError::Order { line: number, got: report.iteration, want });
+                }
+                current.next += 1;
+                return Ok(self.iteration_done(&report).await);
+            }
+            Line::Checkpoint { iteration, state } => {
+                let want = current.next.saturating_sub(1);
+                if iteration != want {
+                    return Err(LineError::Order { line: number, got: iteration, want });
+                }
+                self.keep(iteration + 1, state);
+            }
+        }
+        Ok(None)
+    }
+
+    async fn iteration_done(&mut self, report: &Report) -> Option<Outcome> {
+        let current = self.current.as_mut()?;
+        let seconds = current.iterated.elapsed().as_secs_f64();
+        current.iterated = now();
+        let (manner, connection_task) = (current.manner.unwrap_or_default(), current.task.clone());
+        let workers = f64::from(current.cores) / f64::from(self.common.cores.max(1));
+        if manner.checkpoints && current.asked.elapsed().as_secs_f64() >= self.options.checkpoint_seconds {
+            current.asked = now();
+            say(current, trainer::CHECKPOINT);
+        }
+        // One that was done before, and is repeated after a loss, counts once.
+        if report.iteration < self.iterations {
+            return None;
+        }
+        let busy = report.busy.map_or(seconds * workers, |busy| busy / f64::from(self.common.cores.max(1)));
+        let iteration = Iteration {
+            number: report.iteration,
+            loss: report.loss,
+            accuracy: report.accuracy,
+            validation: report.validation,
+            seconds,
+            workers,
+            busy,
+        };
+        (self.iterations, self.crashes, self.last) = (report.iteration + 1, 0, Some(iteration));
+        if let Some(record) = &self.common.record {
+            let seconds = self.common.started.elapsed().as_secs_f64();
+            record.lock().unwrap_or_else(PoisonError::into_inner).add(&self.job, seconds, &iteration);
+        }
+        self.stopping.note(&self.job, &iteration, false, None);
+        self.losses.push(report.loss);
+        if self.losses.len() > 4 * LOSSES_KEPT {
+            self.losses.drain(..2 * LOSSES_KEPT);
+        }
+        let (free, manner) = (vec![connection_task], Some(manner));
+        let directive = self.report(Progress { iteration: Some(iteration), free, manner, ..Progress::default() }).await;
+        self.obey(&directive);
+        self.stopping.reason(&self.job, &iteration, self.iterations).map(Outcome::Finished)
+    }
+
+    fn on_end(&mut self, code: Option<i32>, signal: Option<i32>) -> Option<Outcome> {
+        let current = self.current.as_mut()?;
+        current.running = false;
+        if current.leaving.is_some() {
+            self.let_go();
+            return None;
+        }
+        let (done, task) = (self.iterations, &current.task);
+        let where_to_look = format!("after {done} iterations; its standard error is in the sandbox of task {task}");
+        match (code, signal) {
+            (Some(0), _) if self.last.is_some() => Some(Outcome::Finished("its program has ended".to_owned())),
+            (Some(0), _) => Some(Outcome::Failed("its program ended without an iteration".to_owned())),
+            (Some(code), _) => {
+                Some(Outcome::Failed(format!("its program ended with exit status {code} {where_to_look}")))
+            }
+            (None, signal) => {
+                self.crashes += 1;
+                let signal = signal.unwrap_or_default();
+                if self.crashes >= CRASHES_MAX {
+                    let times = format!("{CRASHES_MAX} times without an iteration in between,");
+                    let why = format!("its program was ended by signal {signal} {times} {where_to_look}");
+                    return Some(Outcome::Failed(why));
+                }
+                tracing::warn!(job = self.job.name, signal, "the program was ended by a signal; it starts again");
+                self.start_program();
+                None
+            }
+        }
+    }
+
+    /// Periodic check: whether the program hangs or has to end, and whether the scheduler has given the job up.
+    async fn look_around(&mut self) -> Option<Outcome> {
+        if let Some(current) = &self.current {
+            if current.leaving.is_some_and(|since| since.elapsed() >= GRACE) {
+                tracing::warn!(job = self.job.name, task = current.task, "the program does not end; it is killed");
+                self.let_go();
+            } else if current.heard.elapsed().as_secs_f64() >= self.options.silence {
+                let (done, silence) = (self.iterations, self.options.silence);
+                let why = format!("its program has written no line for {silence} s after {done} iterations: it hangs");
+                return Some(Outcome::Failed(why));
+            }
+        }
+        let free = self.current.iter().map(|c| c.task.clone()).collect();
+        let manner = self.current.as_ref().and_then(|c| c.manner);
+        let directive = self.report(Progress { free, manner, ..Progress::default() }).await;
+        self.obey(&directive);
+        directive.give_up.map(Outcome::Failed)
+    }
+
+    /// Asks the program to end, if its worker has to leave.
+    fn obey(&mut self, directive: &Directive) {
+        let Some(current) = &mut self.current else { return };
+        if !directive.leave.contains(&current.task) || current.leaving.is_some() {
+            return;
+        }
+        current.leaving = Some(now());
+        say(current, trainer::STOP);
+    }
+
+    /// At the end of the job: asks a program that can for its last checkpoint.
+    async fn take_last_checkpoint(&mut self) {
+        let Some(current) = &mut self.current else { return };
+        let can = current.running && current.manner.is_some_and(|m| m.checkpoints);
+        if !can || self.kept.next == current.next {
+            return;
+        }
+        let began = *current.leaving.get_or_insert_with(now);
+        say(current, trainer::STOP);
+        while let Some(left) = GRACE.checked_sub(began.elapsed())
+            && let Ok(Some(event)) = tokio::time::timeout(left, self.events.recv()).await
+        {
+            match event {
+                Event::Line { connection, number, text } if self.is_current(connection) => {
+                    match trainer::parse(number, &text) {
+                        Ok(Line::Checkpoint { iteration, state }) => return self.keep(iteration + 1, state),
+                        Ok(_) => {}
+                        Err(error) => tracing::warn!(job = self.job.name, %error, "the last checkpoint is missing"),
+                    }
+                }
+                Event::Ended { connection, .. } | Event::Gone { connection } if self.is_current(connection) => return,
+                _ => {}
+            }
+        }
+    }
+
+    /// Keeps the program's state after the iteration before `next`.
+    fn keep(&mut self, next: u64, state: String) {
+        let losses = self.losses[self.losses.len().saturating_sub(LOSSES_KEPT)..].to_vec();
+        let (last, stopping) = (self.last, self.stopping.clone());
+        let (version, job) = (VERSION, std::mem::take(&mut self.kept.job));
+        self.kept = Kept { version, job, next, state: Some(state), losses, last, stopping };
+        let Some(path) = self.checkpoint_path() else { return };
+        let bytes = postcard::to_stdvec(&self.kept).unwrap_or_default();
+        if let Err(error) = files::replace(&path, &bytes) {
+            tracing::warn!(job = self.job.name, error = %base::error_chain(&error), "no checkpoint");
+        }
+    }
+
+    /// Keeps the last state where models are kept; why not, in words.
+    fn keep_state(&self) -> Result<(), String> {
+        let (Some(directory), Some(state)) = (&self.common.models, &self.kept.state) else { return Ok(()) };
+        let path = directory.join(format!("{}.state", self.job.name));
+        files::replace(&path, state.as_bytes()).map_err(|error| base::error_chain(&error))
+    }
+
+    /// Reports to the scheduler, and returns its directive; an empty one if it is gone.
+    async fn report(&self, progress: Progress) -> Directive {
+        let progress = Progress { job: self.job.name.clone(), ..progress };
+        match self.common.requester.ask(Question::Progress(Box::new(progress))).await {
+            Ok(Answer::Directive(directive)) => directive,
+            _ => Directive::default(),
+        }
+    }
+
+    fn checkpoint_path(&self) -> Option<PathBuf> {
+        self.common.checkpoints.as_ref().map(|directory| directory.join(format!("{}.checkpoint", self.job.name)))
+    }
+}
+
+fn say(current: &Current, line: &str) {
+    post(current, &ToWorker::Say { line: line.to_owned() });
+}
+
+/// Sends to the worker; one that does not read loses its connection.
+fn post(current: &Current, frame: &ToWorker) {
+    if current.frames.try_send(encoded(frame)).is_err() {
+        tracing::debug!(task = current.task, "the worker does not read");
+    }
+}

@@ -1,0 +1,245 @@
+//! The protocol of a training program of the user's own: lines of JSON on its standard output and standard input.
+//!
+//! This module reads and writes lines. It runs no program and opens no file.
+//!
+//! | line of the program | what it says |
+//! |---|---|
+//! | `{"hello": {"elastic": true, "checkpoints": true}}` | what it can do; without this line, nothing of it |
+//! | `{"iteration": 7, "loss": 0.5}` | an iteration is done, from 0; also `accuracy`, `validation` (`loss`, `accuracy`), `samples`, `busy` |
+//! | `{"checkpoint": "...", "iteration": 7}` | its state after this iteration: a text of its own form |
+//!
+//! | line for the program | what it asks |
+//! |---|---|
+//! | `{"start": {"job": "a", "cores": 2, "iteration": 8, "checkpoint": "..."}}` | the first line: begin with this iteration, from this state; `null` if there is none |
+//! | `{"request": "checkpoint"}` | write a checkpoint after the iteration that is under way |
+//! | `{"request": "stop"}` | write a checkpoint and end |
+
+use serde::Deserialize;
+
+use crate::learn::Score;
+
+/// The longest line of a program, in bytes. It bounds the state of a checkpoint.
+pub const LINE_MAX: usize = 4 << 20;
+/// How much of a line a message shows, in characters.
+const SHOWN: usize = 60;
+
+/// A line of a program.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Line {
+    /// What it can do.
+    Hello(Manner),
+    /// An iteration is done.
+    Iteration(Report),
+    /// Its state after an iteration.
+    Checkpoint {
+        /// The last iteration that is in it.
+        iteration: u64,
+        /// The state, in a form of its own.
+        state: String,
+    },
+}
+
+/// What a program can do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Manner {
+    /// It uses as many cores as its start line names, and continues from a checkpoint with another number.
+    pub elastic: bool,
+    /// It writes checkpoints when it is asked for them, and continues from them. An elastic program does.
+    pub checkpoints: bool,
+}
+
+/// An iteration, as a program reports it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Report {
+    /// Its number, from 0.
+    pub iteration: u64,
+    /// The loss; finite.
+    pub loss: f64,
+    /// The share of the examples that were put into the right class.
+    pub accuracy: Option<f64>,
+    /// The score on data that it does not learn from.
+    pub validation: Option<Score>,
+    /// Number of examples that the iteration was over.
+    pub samples: Option<u64>,
+    /// Core-seconds that the iteration computed; by default all its cores are taken to be busy all the time.
+    pub busy: Option<f64>,
+}
+
+/// Why a line of a program is not accepted. The job has failed then.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LineError {
+    /// It is longer than [`LINE_MAX`].
+    #[error("line {0} of its standard output is longer than {LINE_MAX} bytes")]
+    TooLong(u64),
+    /// It is not UTF-8.
+    #[error("line {0} of its standard output is not UTF-8")]
+    NotText(u64),
+    /// It is not JSON of the protocol.
+    #[error(
+        "line {line} of its standard output is none of the protocol, '{text}': {why}; other output belongs on standard error"
+    )]
+    Invalid {
+        /// Its number, from 1.
+        line: u64,
+        /// Its beginning.
+        text: String,
+        /// Which rule it breaks.
+        why: String,
+    },
+    /// A number of an iteration is not finite, or missing.
+    #[error("line {line} of its standard output: {item} must be a finite number")]
+    NotANumber {
+        /// Its number, from 1.
+        line: u64,
+        /// Which number.
+        item: &'static str,
+    },
+    /// Iterations must follow each other.
+    #[error("line {line} of its standard output reports iteration {got}; {want} comes next")]
+    Order {
+        /// Its number, from 1.
+        line: u64,
+        /// Which iteration it reports.
+        got: u64,
+        /// Which one was to come.
+        want: u64,
+    },
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    hello: Option<Manner>,
+    iteration: Option<u64>,
+    loss: Option<f64>,
+    accuracy: Option<f64>,
+    validation: Option<WrittenScore>,
+    samples: Option<u64>,
+    busy: Option<f64>,
+    checkpoint: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenScore {
+    loss: f64,
+    accuracy: Option<f64>,
+}
+
+/// Reads a line; `number` is its number, from 1, for messages.
+///
+/// # Errors
+/// It is none of the protocol.
+pub fn parse(number: u64, text: &str) -> Result<Line, LineError> {
+    if text.len() > LINE_MAX {
+        return Err(LineError::TooLong(number));
+    }
+    let shown = || match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    };
+    let invalid = |why: String| LineError::Invalid { line: number, text: shown(), why };
+    let not_a_number = |item: &'static str| LineError::NotANumber { line: number, item };
+    let written: Written = match serde_json::from_str(text) {
+        Ok(written) => written,
+        // What many libraries write for numbers that JSON does not have.
+        Err(_) if text.contains("\"loss\"") && (text.contains("NaN") || text.contains("Infinity")) => {
+            return Err(not_a_number("loss"));
+        }
+        Err(error) => return Err(invalid(error.to_string())),
+    };
+    match written {
+        Written { hello: Some(manner), .. } => {
+            Ok(Line::Hello(Manner { checkpoints: manner.checkpoints || manner.elastic, ..manner }))
+        }
+        Written { checkpoint: Some(state), iteration: Some(iteration), .. } => {
+            Ok(Line::Checkpoint { iteration, state })
+        }
+        Written { checkpoint: Some(_), .. } => Err(invalid("a checkpoint names its `iteration`".to_owned())),
+        Written { iteration: Some(iteration), loss, accuracy, validation, samples, busy, .. } => {
+            let finite = |value: f64, item| if value.is_finite() { Ok(value) } else { Err(not_a_number(item)) };
+            let loss = finite(loss.unwrap_or(f64::NAN), "loss")?;
+            let accuracy = accuracy.map(|a| finite(a, "accuracy")).transpose()?;
+            let busy = busy.map(|b| finite(b, "busy")).transpose()?;
+            let score = |w: WrittenScore| {
+                let accuracy = w.accuracy.map(|a| finite(a, "validation.accuracy")).transpose()?;
+                Ok(Score { loss: finite(w.loss, "validation.loss")?, accuracy })
+            };
+            let validation = validation.map(score).transpose()?;
+            Ok(Line::Iteration(Report { iteration, loss, accuracy, validation, samples, busy }))
+        }
+        _ => Err(invalid("it has none of `hello`, `iteration` and `checkpoint`".to_owned())),
+    }
+}
+
+/// The first line for a program: the iteration that it begins with, the state from which it continues, and its cores.
+pub fn start(job: &str, cores: u32, iteration: u64, checkpoint: Option<&str>) -> String {
+    serde_json::json!({
+        "start": { "job": job, "cores": cores, "iteration": iteration, "checkpoint": checkpoint }
+    })
+    .to_string()
+}
+
+/// The line that asks for a checkpoint.
+pub const CHECKPOINT: &str = "{\"request\": \"checkpoint\"}";
+/// The line that asks to end.
+pub const STOP: &str = "{\"request\": \"stop\"}";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_lines_of_the_protocol_are_read() {
+        let elastic = Manner { elastic: true, checkpoints: true };
+        assert_eq!(parse(1, r#"{"hello": {"elastic": true}}"#), Ok(Line::Hello(elastic)));
+        assert_eq!(parse(1, r#"{"hello": {}}"#), Ok(Line::Hello(Manner::default())));
+        let report = Report { iteration: 7, loss: 0.5, ..Report::default() };
+        assert_eq!(parse(2, r#"{"iteration": 7, "loss": 0.5}"#), Ok(Line::Iteration(report)));
+        let score = Score { loss: 0.75, accuracy: Some(0.5) };
+        let full = Report { accuracy: Some(1.0), validation: Some(score), samples: Some(9), busy: Some(2.0), ..report };
+        let text = r#"{"iteration": 7, "loss": 0.5, "accuracy": 1, "validation": {"loss": 0.75, "accuracy": 0.5}, "samples": 9, "busy": 2}"#;
+        assert_eq!(parse(2, text), Ok(Line::Iteration(full)));
+        let state = parse(3, r#"{"checkpoint": "w 1.5\n", "iteration": 7}"#).unwrap();
+        assert_eq!(state, Line::Checkpoint { iteration: 7, state: "w 1.5\n".to_owned() });
+        let start: serde_json::Value = serde_json::from_str(&start("a", 2, 8, Some("w \"1\"\n"))).unwrap();
+        let wanted = serde_json::json!({"job": "a", "cores": 2, "iteration": 8, "checkpoint": "w \"1\"\n"});
+        assert_eq!(start["start"], wanted);
+    }
+
+    #[test]
+    fn other_lines_are_refused_with_their_number_and_the_rule() {
+        let said = |text: &str| parse(4, text).unwrap_err().to_string();
+        let epoch = said("epoch 1 of 10");
+        assert!(
+            epoch.starts_with("line 4 of its standard output is none of the protocol, 'epoch 1 of 10': "),
+            "{epoch}"
+        );
+        assert!(epoch.ends_with("; other output belongs on standard error"), "{epoch}");
+        assert!(said(&"x".repeat(100)).contains(&format!("'{}…'", "x".repeat(60))));
+        for text in [
+            r#"{"iteration": 3, "loss": NaN}"#,
+            r#"{"iteration": 3, "loss": -Infinity}"#,
+            r#"{"iteration": 3, "loss": null}"#,
+            r#"{"iteration": 3}"#,
+        ] {
+            assert_eq!(said(text), "line 4 of its standard output: loss must be a finite number", "{text}");
+        }
+        assert!(said(r#"{"iteration": -1, "loss": 2}"#).contains("invalid value: integer `-1`"));
+        assert!(said(r#"{"iteration": 1, "los": 2}"#).contains("unknown field `los`"));
+        assert!(said(r#"{"checkpoint": 1, "iteration": 1}"#).contains("expected a string"));
+        assert!(said(r#"{"checkpoint": "w"}"#).contains("a checkpoint names its `iteration`"));
+        assert!(said("{}").contains("none of `hello`, `iteration` and `checkpoint`"));
+        let long = format!("{{\"checkpoint\": \"{}\", \"iteration\": 1}}", "x".repeat(LINE_MAX));
+        assert_eq!(said(&long), format!("line 4 of its standard output is longer than {LINE_MAX} bytes"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_a_line_or_an_error(text in ".{0,80}") {
+            let _ = parse(1, &text);
+        }
+    }
+}

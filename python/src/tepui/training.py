@@ -1,0 +1,59 @@
+"""A training program's side of the quality framework's protocol. It needs the standard library only."""
+
+import json
+import os
+import threading
+from collections.abc import Callable, Iterator
+
+
+class Training:
+    """What the framework asks of a program: from which iteration and checkpoint it goes on, and with how many cores.
+
+    The standard streams are the framework's: what the program prints goes to standard error from now on.
+    """
+
+    def __init__(self, *, elastic: bool = False, checkpoints: bool = False) -> None:
+        # Streams of its own: a process that is forked while another thread reads sys.stdin would wait for its lock.
+        self._requests, nothing = os.fdopen(os.dup(0), encoding="utf-8"), os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, 0)
+        os.close(nothing)
+        start = json.loads(self._requests.readline() or "{}").get("start", {})
+        self.cores: int = start.get("cores", 1)
+        self.iteration: int = start.get("iteration", 0)
+        self.checkpoint: str | None = start.get("checkpoint")
+        self._wanted, self._stopped = threading.Event(), threading.Event()
+        self._unsaved: Callable[[], str] | None = None
+        self._lines = os.fdopen(os.dup(1), "w", encoding="utf-8")
+        os.dup2(2, 1)
+        self._write({"hello": {"elastic": elastic, "checkpoints": checkpoints or elastic}})
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def __iter__(self) -> Iterator[int]:
+        """The numbers of the iterations to do, until the framework wants no more."""
+        while not self._stopped.is_set():
+            yield self.iteration
+        if self._unsaved is not None:
+            self.save(self._unsaved())
+
+    def report(self, loss: float, *, state: Callable[[], str] | None = None, **more: object) -> None:
+        """Ends an iteration. `more`: accuracy, validation (loss, accuracy), samples, busy; `state` makes a checkpoint."""
+        self._write({"iteration": self.iteration, "loss": loss, **more})
+        self.iteration += 1
+        self._unsaved = state
+        if state is not None and self._wanted.is_set():
+            self.save(state())
+
+    def save(self, checkpoint: str) -> None:
+        """Writes a checkpoint after the last iteration, also if the framework has not asked for one."""
+        self._wanted.clear()
+        self._unsaved = None
+        self._write({"checkpoint": checkpoint, "iteration": self.iteration - 1})
+
+    def _write(self, line: dict[str, object]) -> None:
+        self._lines.write(json.dumps(line) + "\n")
+        self._lines.flush()
+
+    def _listen(self) -> None:
+        for line in self._requests:
+            (self._stopped if json.loads(line).get("request") == "stop" else self._wanted).set()
+        self._stopped.set()
