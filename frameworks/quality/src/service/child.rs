@@ -27,7 +27,7 @@ impl Program {
         let name = options.command.first().map_or("", String::as_str);
         let mut command = Command::new(name);
         command.args(options.command.iter().skip(1)).stdin(Stdio::piped()).stdout(Stdio::piped());
-        // What the worker proves itself with is none of the program's business.
+        // The secrets by which the worker authenticates are not for the program.
         command.env_remove(TOKEN_VARIABLE).env_remove(JOB_VARIABLE);
         // Not an error of the connection, which would be made anew.
         let failed = |what: &str, error: std::io::Error| Error::Refused(format!("{what} '{name}': {error}"));
@@ -98,7 +98,7 @@ fn pass_on(output: ChildStdout, mut stream: &TcpStream, child: &Mutex<Child>) {
     let status = ended.ok().flatten();
     let (code, signal) = (status.and_then(|s| s.code()), status.and_then(|s| s.signal()));
     if !send(ToDriver::Ended { code, signal }) {
-        tracing::debug!("the driver is gone and does not hear of the program's end");
+        tracing::debug!("the driver is gone; the end of the program is not reported");
     }
 }
 
