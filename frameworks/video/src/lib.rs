@@ -3,7 +3,7 @@
 //!
 //! From the bottom up:
 //!
-//! - [`frame`] is a picture, [`media`] reads and writes video files, [`scene`] makes traffic whose truth is known;
+//! - [`frame`] is a picture, [`media`] reads and writes video files and reads cameras, [`scene`] makes traffic whose truth is known;
 //! - [`vision`] sees, [`pipeline`] makes a query of it, in one of many configurations;
 //! - [`profile`] tries configurations, [`schedule`] shares cores, both without a clock;
 //! - [`core`] is the framework's scheduler without I/O, [`service`] runs it, [`worker`] is the process beside a task,
@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod chance;
+mod clock;
 pub mod core;
 pub mod frame;
 mod glyphs;

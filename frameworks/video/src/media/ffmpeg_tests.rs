@@ -90,7 +90,8 @@ fn a_loop_goes_round_in_every_configuration() {
     let spec = QuerySpec {
         name: "q".to_owned(),
         kind: QueryKind::Cars,
-        video: path,
+        video: path.into(),
+        reconnect: 0.0,
         looped: true,
         seconds: Some(6.0),
         truth: None,

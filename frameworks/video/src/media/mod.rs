@@ -1,20 +1,23 @@
 //! Video files: MP4 with H.264 or JPEG, AVI with JPEG, bare JPEG streams and Y4M are read by an index and a decoder;
-//! other formats through the `ffmpeg` program.
+//! other formats, and cameras, through the `ffmpeg` program.
 //!
 //! Sound is ignored. The content of pictures is analysed elsewhere.
 
 mod avi;
+pub mod camera;
 mod codec;
 mod ffmpeg;
 mod indexed;
 mod mjpeg;
 mod mp4;
+mod source;
 pub mod write;
 mod y4m;
 
 use std::io;
 use std::path::{Path, PathBuf};
 
+pub use source::{Camera, CameraKind, SCHEMES, Source, SourceError};
 pub use write::{Mp4Writer, Y4mWriter};
 
 use crate::frame::Frame;

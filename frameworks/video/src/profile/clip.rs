@@ -24,11 +24,14 @@ pub struct ClipOptions {
     pub keep: bool,
     /// Bytes of pictures at most: the clip is not longer than what fits.
     pub bytes: usize,
+    /// Core-seconds that each frame of the video costs beside what reading it here costs: what a camera's frames cost to
+    /// decode, of which the video is a recording.
+    pub decode: f64,
 }
 
 impl Default for ClipOptions {
     fn default() -> ClipOptions {
-        ClipOptions { seconds: 20.0, keep: true, bytes: 512 << 20 }
+        ClipOptions { seconds: 20.0, keep: true, bytes: 512 << 20, decode: 0.0 }
     }
 }
 
@@ -186,6 +189,7 @@ impl Clip {
         }
         found.extend(analyst.finish());
         cost += decode / f64::from(looked.max(1)) * self.needed(config.every) as f64;
+        cost += self.options.decode * self.frames as f64;
         if !self.options.keep {
             self.decoded.clear();
             self.smaller.clear();

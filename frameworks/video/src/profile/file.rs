@@ -2,12 +2,14 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde::{Deserialize, Serialize};
 
 use super::clip::{Clip, ClipOptions};
 use super::search::{Point, Search, climb, frontier};
-use crate::media::{MediaError, Video};
+use crate::media::camera::{FeedOptions, record};
+use crate::media::{Camera, MediaError, Video};
 use crate::pipeline::{Config, Knobs, QueryKind};
 
 /// The version of the files that are written and read.
@@ -109,6 +111,34 @@ impl Profile {
             tried: points.len(),
             core_seconds: round(clip.spent(), 1e3),
         })
+    }
+
+    /// Makes a profile on a recording of a live source, which is written to this directory and removed. What each frame
+    /// costs to decode counts whatever is looked at: a camera is decoded all the time.
+    ///
+    /// # Errors
+    /// The source cannot be read, or the recording cannot be written.
+    pub fn of_camera(
+        directory: &Path,
+        camera: &Camera,
+        kind: QueryKind,
+        knobs: &Knobs,
+        options: ClipOptions,
+    ) -> Result<Profile, ProfileError> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let bad = |e: std::io::Error| ProfileError::File { path: directory.to_owned(), what: e.to_string() };
+        fs::create_dir_all(directory).map_err(bad)?;
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = directory.join(format!("recording-{}-{number}.y4m", std::process::id()));
+        let made = record(camera, FeedOptions::default(), options.seconds, &path).map_err(ProfileError::from).and_then(
+            |recording| {
+                let options = ClipOptions { decode: recording.decode, ..options };
+                Profile::make(&path, kind, knobs, options)
+            },
+        );
+        // A recording that was not begun is not there.
+        let _ = fs::remove_file(&path);
+        made
     }
 
     /// Reads a profile.

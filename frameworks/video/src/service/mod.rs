@@ -19,6 +19,7 @@ use sdk::{AskError, Ending, Requester};
 use tokio::task::JoinHandle;
 
 use crate::core::{Answer, Question, Status, Submission, VideoScheduler, WorkerCommand};
+use crate::media::Source;
 use crate::pipeline::{Finding, Knobs, QueryKind};
 use crate::profile::{ClipOptions, Profile, ProfileError};
 use crate::schedule::{Horizon, Objective, Policy};
@@ -290,7 +291,7 @@ impl Inner {
 
     /// Finds or makes the profile of each query; one for all queries of a kind on a video.
     async fn prepare(&self, queries: Vec<QuerySpec>) -> Result<Vec<Submission>, Error> {
-        let mut done: BTreeMap<(PathBuf, QueryKind), Profile> = BTreeMap::new();
+        let mut done: BTreeMap<(Source, QueryKind), Profile> = BTreeMap::new();
         let mut out = Vec::new();
         for spec in queries {
             let bad = |(_, rule)| Error::Refused(format!("query {:?}: {rule}", spec.name));
@@ -316,7 +317,10 @@ impl Inner {
         let clip = ClipOptions { seconds: self.profile_seconds, ..Default::default() };
         let work = tokio::task::spawn_blocking(move || match given {
             Some(path) => Profile::read(&path),
-            None => Profile::kept(&directory, &video, kind, &knobs, clip).map(|(profile, _)| profile),
+            None => match &video {
+                Source::File(path) => Profile::kept(&directory, path, kind, &knobs, clip).map(|(profile, _)| profile),
+                Source::Camera(camera) => Profile::of_camera(&directory, camera, kind, &knobs, clip),
+            },
         });
         match work.await {
             Ok(made) => made.map_err(|source| Error::Profile { query: name, source }),

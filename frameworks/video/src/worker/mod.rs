@@ -4,14 +4,14 @@
 //! It decides nothing: configuration and cores are orders, and a video that cannot be read is a message.
 
 mod link;
+mod live;
 mod pace;
 mod stream;
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use nix::time::{ClockId, clock_gettime};
-
+use crate::clock::monotonic as clock;
 use crate::core::{Orders, Report, Start};
 use crate::pipeline::Finding;
 
@@ -149,11 +149,6 @@ pub(crate) fn wait_for(worker: &HandWorker, is: &dyn Fn(&Report) -> bool) {
         assert!(clock() < until, "{:?}", worker.report());
         worker.shared.wait(0.01);
     }
-}
-
-/// Seconds of this machine's monotonic clock: machines need not have the same time.
-fn clock() -> f64 {
-    clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0.0, |t| Duration::from(t).as_secs_f64())
 }
 
 /// Works until the stream ends, the video cannot be read, or the query has ended or moved.

@@ -1,12 +1,12 @@
 //! Working on a stream: its frames come at its rate, and are looked at as cores allow.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::pace::Pace;
-use super::{FINDINGS_MAX, Shared, clock};
+use super::{FINDINGS_MAX, Shared, clock, live};
 use crate::core::Start;
 use crate::frame::Frame;
-use crate::media::{MediaError, Video};
+use crate::media::{MediaError, Source, Video};
 use crate::pipeline::{Pipeline, learn_still};
 use crate::profile::core_seconds;
 use crate::spec::QuerySpec;
@@ -18,7 +18,11 @@ const LEAD_IN: f64 = 2.0;
 
 /// Works until the stream ends, fails, or is not needed any more; its state is in `shared`.
 pub(super) fn work(start: &Start, shared: &Shared) {
-    let failure = match watch(start, shared) {
+    let done = match &start.spec.video {
+        Source::File(path) => watch(start, path, shared),
+        Source::Camera(camera) => live::watch(start, camera, shared),
+    };
+    let failure = match done {
         Ok(()) => None,
         Err(error) => Some(error.to_string()),
     };
@@ -32,9 +36,9 @@ pub(super) fn work(start: &Start, shared: &Shared) {
     shared.changed.notify_all();
 }
 
-fn watch(start: &Start, shared: &Shared) -> Result<(), MediaError> {
+fn watch(start: &Start, path: &Path, shared: &Shared) -> Result<(), MediaError> {
     let spec = &start.spec;
-    let mut frames = Frames::open(spec)?;
+    let mut frames = Frames::open(spec, path)?;
     let fps = frames.video.info().fps;
     let still = learn_still(&mut frames.video)?;
     let mut pipeline = Pipeline::new(spec.kind, start.orders.config, still);
@@ -122,10 +126,10 @@ struct Frames {
 }
 
 impl Frames {
-    fn open(spec: &QuerySpec) -> Result<Frames, MediaError> {
-        let video = Video::open(&spec.video)?;
+    fn open(spec: &QuerySpec, path: &Path) -> Result<Frames, MediaError> {
+        let video = Video::open(path)?;
         let known = video.info().frames;
-        Ok(Frames { video, path: spec.video.clone(), looped: spec.looped, known })
+        Ok(Frames { video, path: path.to_owned(), looped: spec.looped, known })
     }
 
     /// Core-seconds of this thread, and of others that decode for it.
@@ -159,13 +163,13 @@ impl Frames {
 
 /// Cores in use, averaged.
 #[derive(Default)]
-struct Meter {
+pub(super) struct Meter {
     since: Option<(f64, f64)>,
     cores: f64,
 }
 
 impl Meter {
-    fn cores(&mut self, now: f64, used: f64) -> f64 {
+    pub(super) fn cores(&mut self, now: f64, used: f64) -> f64 {
         let (at, before) = *self.since.get_or_insert((now, used));
         if now - at >= USED_OVER {
             self.cores = (used - before) / (now - at);

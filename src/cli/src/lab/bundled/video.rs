@@ -201,7 +201,8 @@ impl Template {
         QuerySpec {
             name: format!("{}-{first}", self.name),
             kind,
-            video: PathBuf::from("stream"),
+            video: PathBuf::from("stream").into(),
+            reconnect: 0.0,
             looped: true,
             seconds: None,
             truth: None,
