@@ -67,6 +67,8 @@ fn query(video: &Path, kind: QueryKind, (max_lag, window): (f64, (f64, f64)), po
         kind,
         video: video.into(),
         reconnect: 0.0,
+        scope: video::pipeline::Scope::default(),
+        alert: false,
         looped: true,
         seconds: None,
         truth: None,

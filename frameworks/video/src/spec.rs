@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 use crate::media::Source;
-use crate::pipeline::QueryKind;
+use crate::pipeline::{Line, Point, QueryKind, Scope};
 use crate::schedule::Goals;
 
 /// The most queries of one file, and of one framework.
@@ -33,6 +33,12 @@ pub struct QuerySpec {
     /// For how many seconds a lost camera is connected again; 0: its end is the end of the query.
     #[serde(default = "hour")]
     pub reconnect: f64,
+    /// Where it counts.
+    #[serde(default)]
+    pub scope: Scope,
+    /// Whether what it finds goes to the alert hook.
+    #[serde(default = "yes")]
+    pub alert: bool,
     /// The truth of a made scene, to measure against.
     pub truth: Option<PathBuf>,
     /// A profile; without one, it is looked for, or made.
@@ -69,6 +75,12 @@ struct Raw {
     seconds: Option<Spanned<f64>>,
     #[serde(default = "spanned_hour")]
     reconnect: Spanned<f64>,
+    #[serde(default)]
+    line: Vec<Line>,
+    #[serde(default)]
+    region: Vec<Point>,
+    #[serde(default = "yes")]
+    alert: bool,
     truth: Option<PathBuf>,
     profile: Option<PathBuf>,
     #[serde(default = "half")]
@@ -79,6 +91,10 @@ struct Raw {
     weight: Spanned<f64>,
     #[serde(default = "single")]
     copies: Spanned<u32>,
+}
+
+fn yes() -> bool {
+    true
 }
 
 fn hour() -> f64 {
@@ -131,6 +147,8 @@ pub fn parse(text: &str, file: &str, directory: &Path) -> Result<Vec<QuerySpec>,
             kind: raw.kind,
             video: video.within(directory),
             reconnect: *raw.reconnect.get_ref(),
+            scope: Scope { lines: raw.line, region: raw.region },
+            alert: raw.alert,
             looped: raw.looped,
             seconds: raw.seconds.as_ref().map(|s| *s.get_ref()),
             truth: raw.truth.as_ref().map(|t| directory.join(t)),
@@ -199,6 +217,7 @@ impl QuerySpec {
         if !(0.01..=100.0).contains(&quality_weight) {
             return Err(("weight", format!("weight = {quality_weight}: 0.01 to 100")));
         }
+        self.scope.check().map_err(|rule| ("line", rule))?;
         if !(0.0..=1e9).contains(&self.reconnect) {
             return Err(("reconnect", format!("reconnect = {}: 0 to 1e9 seconds", self.reconnect)));
         }

@@ -21,6 +21,8 @@ fn submission(name: &str, max_lag: f64) -> Submission {
         kind: QueryKind::Cars,
         video: std::path::Path::new("a.mp4").into(),
         reconnect: 0.0,
+        scope: crate::pipeline::Scope::default(),
+        alert: false,
         looped: true,
         seconds: None,
         truth: None,

@@ -52,7 +52,8 @@ pub(super) fn run(
         core_seconds: core_seconds() - ready + feed.used(),
         score: None,
         format: (watch.size.map_or(0, |(width, _)| width), status.fps),
-        source: Some((status, watch.notices)),
+        source: Some(status),
+        notices: watch.notices,
         cut,
     })
 }
@@ -107,13 +108,17 @@ impl<'a> Watch<'a> {
         }
         let Some(pipeline) = &mut self.pipeline else {
             if let Some(still) = self.learner.push(self.seconds, &frame) {
-                self.pipeline = Some(Pipeline::new(self.options.kind, self.options.config, still));
+                self.pipeline =
+                    Some(Pipeline::new(self.options.kind, self.options.config, still).within(&self.options.scope));
                 let rate = fps.clamp(1.0, 60.0) / f64::from(self.options.config.every.max(1));
                 self.drawn = Some(Drawn::new(self.options, size.0, size.1, rate)?);
             }
             return Ok(());
         };
         let found = pipeline.process(self.seconds, &frame);
+        for happened in pipeline.notices() {
+            notice(&mut self.notices, happened.at, &happened.text);
+        }
         if let Some(drawn) = &mut self.drawn {
             drawn.frame(frame, pipeline, self.seconds, &found)?;
         }

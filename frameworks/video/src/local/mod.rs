@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use crate::media::camera::FeedStatus;
 use crate::media::write::WriteError;
 use crate::media::{MediaError, Mp4Writer, Source, Video};
-use crate::output::{Sheet, SheetError, annotate};
-use crate::pipeline::{Config, Finding, Notice, Pipeline, QueryKind, Score, learn_still, score, true_findings};
+use crate::output::{Sheet, SheetError, annotate, draw_scope};
+use crate::pipeline::{Config, Finding, Notice, Pipeline, QueryKind, Scope, Score, learn_still, score, true_findings};
 use crate::profile::core_seconds;
 use crate::scene::{GenerateError, read_truth};
 
@@ -29,6 +29,8 @@ pub struct LocalOptions {
     pub reconnect: f64,
     /// What to look for.
     pub kind: QueryKind,
+    /// Where it counts.
+    pub scope: Scope,
     /// How.
     pub config: Config,
     /// Where findings go, as JSON lines.
@@ -56,8 +58,10 @@ pub struct LocalReport {
     pub core_seconds: f64,
     /// Against the truth, if it is known.
     pub score: Option<Score>,
-    /// How the camera stood at the end, and what happened to it and its view.
-    pub source: Option<(FeedStatus, Vec<Notice>)>,
+    /// How the camera stood at the end.
+    pub source: Option<FeedStatus>,
+    /// What happened to the source and its view.
+    pub notices: Vec<Notice>,
     /// Pixels in a row, and frames a second.
     pub format: (usize, f64),
     /// Why the video ended before its end, if it did. What was found before is above.
@@ -106,7 +110,7 @@ fn run_file(options: &LocalOptions, path: &Path, each: &mut dyn FnMut(&Finding))
     let still = learn_still(&mut video)?;
     let info = video.info();
     let every = options.config.every.max(1);
-    let mut pipeline = Pipeline::new(options.kind, options.config, still);
+    let mut pipeline = Pipeline::new(options.kind, options.config, still).within(&options.scope);
     let mut drawn = Drawn::new(options, info.width, info.height, info.fps / f64::from(every))?;
     let (mut findings, mut frames, mut used, mut cut) = (Vec::new(), 0, 0.0, None);
     let mut seconds = 0.0;
@@ -139,7 +143,18 @@ fn run_file(options: &LocalOptions, path: &Path, each: &mut dyn FnMut(&Finding))
     let score = truth.map(|truth| score(options.kind, &findings, &true_findings(&truth, options.kind, 0.0, seconds)));
     let format = (info.width, info.fps);
     let distinct = pipeline.distinct();
-    Ok(LocalReport { findings, distinct, frames, seconds, core_seconds: used, score, source: None, format, cut })
+    Ok(LocalReport {
+        findings,
+        distinct,
+        frames,
+        seconds,
+        core_seconds: used,
+        score,
+        source: None,
+        notices: pipeline.notices(),
+        format,
+        cut,
+    })
 }
 
 fn write_results(options: &LocalOptions, findings: &[Finding]) -> Result<(), LocalError> {
@@ -196,6 +211,7 @@ impl<'a> Drawn<'a> {
         }
         let below = format!("{seconds:.2} s  {}: {}", self.options.kind.name(), self.found);
         annotate(&mut frame, pipeline.tracks(), seconds, |id| self.names.get(&id).cloned(), &below);
+        draw_scope(&mut frame, &self.options.scope);
         if picture && self.options.sheet.is_some() {
             self.sheet.push(&frame);
             self.next_picture = seconds + SHEET_EVERY;

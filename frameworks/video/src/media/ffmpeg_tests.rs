@@ -92,6 +92,8 @@ fn a_loop_goes_round_in_every_configuration() {
         kind: QueryKind::Cars,
         video: path.into(),
         reconnect: 0.0,
+        scope: crate::pipeline::Scope::default(),
+        alert: false,
         looped: true,
         seconds: Some(6.0),
         truth: None,

@@ -208,6 +208,32 @@ impl Video {
     }
 }
 
+/// One frame of a source: of a file at this second, of a camera the first that arrives.
+///
+/// # Errors
+/// The source cannot be read, or has no such frame.
+pub fn first_frame(source: &Source, seconds: f64) -> Result<Frame, MediaError> {
+    let none = |what: String| MediaError::Malformed { path: PathBuf::from(source.to_string()), what };
+    match source {
+        Source::File(path) => {
+            let mut video = Video::open(path)?;
+            let number = (seconds.max(0.0) * video.info().fps) as u64;
+            video.frame(number)?.ok_or_else(|| none(format!("the video ends before {seconds} s")))
+        }
+        Source::Camera(camera) => {
+            let options = camera::FeedOptions { reconnect: 0.0, ..Default::default() };
+            let feed = camera::Feed::open(camera, options);
+            loop {
+                match feed.next(std::time::Duration::from_millis(200)) {
+                    camera::Next::Picture(picture) => return Ok(picture.frame),
+                    camera::Next::Nothing => {}
+                    camera::Next::Over => return Err(none(feed.status().message)),
+                }
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod ffmpeg_tests;
 #[cfg(test)]

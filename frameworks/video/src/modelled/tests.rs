@@ -25,6 +25,8 @@ fn watching(config: Config, cores: f64) -> Modelled {
         kind: QueryKind::Cars,
         video: std::path::Path::new("v").into(),
         reconnect: 0.0,
+        scope: crate::pipeline::Scope::default(),
+        alert: false,
         looped: true,
         seconds: Some(100.0),
         truth: None,

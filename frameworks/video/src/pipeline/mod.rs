@@ -9,7 +9,9 @@ mod notice;
 mod query;
 mod run;
 mod score;
+mod view;
 
+pub use crate::scope::{CORNERS_MAX, Count, LINES_MAX, Line, Point, Scope};
 pub use config::{Config, Knobs};
 pub use events::{Finding, true_findings};
 pub use learn::Learner;

@@ -12,7 +12,7 @@ use nix::time::{ClockId, clock_gettime};
 use super::search::{Evaluate, Point};
 use crate::frame::{Frame, Rect};
 use crate::media::{MediaError, Video};
-use crate::pipeline::{Analyst, Config, Finding, QueryKind, learn_still, score};
+use crate::pipeline::{Analyst, Config, Finding, QueryKind, Scope, learn_still, score};
 use crate::vision::{Background, Detector, blobs, shrink};
 
 /// What is tried, and with how much memory.
@@ -27,11 +27,13 @@ pub struct ClipOptions {
     /// Core-seconds that each frame of the video costs beside what reading it here costs: what a camera's frames cost to
     /// decode, of which the video is a recording.
     pub decode: f64,
+    /// Where the query counts.
+    pub scope: Scope,
 }
 
 impl Default for ClipOptions {
     fn default() -> ClipOptions {
-        ClipOptions { seconds: 20.0, keep: true, bytes: 512 << 20, decode: 0.0 }
+        ClipOptions { seconds: 20.0, keep: true, bytes: 512 << 20, decode: 0.0, scope: Scope::default() }
     }
 }
 
@@ -173,7 +175,7 @@ impl Clip {
     /// What the query finds in this configuration, and what each second of video costs.
     fn run(&mut self, config: &Config) -> Result<Costed<Vec<Finding>>, MediaError> {
         let (boxes, mut cost) = self.boxes(config)?;
-        let mut analyst = Analyst::new(self.kind, config.window);
+        let mut analyst = Analyst::new(self.kind, config.window).within(&self.options.scope);
         let mut found = Vec::new();
         let (mut decode, mut looked) = (0.0, 0);
         for (number, boxes) in (0..self.frames).step_by(config.every.max(1) as usize).zip(boxes.iter()) {

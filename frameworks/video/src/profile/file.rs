@@ -10,7 +10,7 @@ use super::clip::{Clip, ClipOptions};
 use super::search::{Point, Search, climb, frontier};
 use crate::media::camera::{FeedOptions, record};
 use crate::media::{Camera, MediaError, Video};
-use crate::pipeline::{Config, Knobs, QueryKind};
+use crate::pipeline::{Config, Knobs, QueryKind, Scope};
 
 /// The version of the files that are written and read.
 pub const PROFILE_VERSION: u32 = 1;
@@ -61,6 +61,9 @@ pub struct Profile {
     pub video: VideoMark,
     /// Which values were to choose from.
     pub knobs: Knobs,
+    /// Where the query counts.
+    #[serde(default)]
+    pub scope: Scope,
     /// What quality is measured against.
     pub golden: Config,
     /// The configurations worth having, from cheap to dear.
@@ -99,6 +102,7 @@ impl Profile {
     /// The video cannot be decoded.
     pub fn make(path: &Path, kind: QueryKind, knobs: &Knobs, options: ClipOptions) -> Result<Profile, ProfileError> {
         let video = VideoMark::of(path)?;
+        let scope = options.scope.clone();
         let mut clip = Clip::new(Video::open(path)?, kind, Config::GOLDEN, options)?;
         let points = climb(knobs, Config::GOLDEN, &Search::default(), &mut clip)?;
         Ok(Profile {
@@ -106,6 +110,7 @@ impl Profile {
             kind,
             video,
             knobs: knobs.clone(),
+            scope,
             golden: Config::GOLDEN,
             frontier: frontier(&points.iter().map(rounded).collect::<Vec<_>>()),
             tried: points.len(),
@@ -208,7 +213,7 @@ impl Profile {
         let mark = VideoMark::of(video)?;
         let path = directory.join(format!("{stem}-{}-{}.json", kind.name(), mark.bytes));
         if let Ok(profile) = Profile::read(&path)
-            && (&profile.video, profile.kind, &profile.knobs) == (&mark, kind, knobs)
+            && (&profile.video, profile.kind, &profile.knobs, &profile.scope) == (&mark, kind, knobs, &options.scope)
         {
             return Ok((profile, false));
         }

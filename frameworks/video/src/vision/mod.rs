@@ -20,7 +20,7 @@ pub use plates::read_plate;
 pub use resize::shrink;
 pub use signs::SignReader;
 pub use softmax::{Classify, Softmax};
-pub use track::{Direction, Step, Track, Tracker};
+pub use track::{Crossing, Step, Track, Tracker};
 
 #[cfg(test)]
 mod tests;

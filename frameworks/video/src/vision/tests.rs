@@ -71,7 +71,7 @@ fn objects_that_touch_are_one_and_those_apart_are_two() {
 #[test]
 fn tracks_keep_their_numbers_when_paths_come_close() {
     // Two people that walk towards each other in neighbouring rows, and a third one that is hidden for a moment.
-    let mut tracker = Tracker::new(0.5);
+    let mut tracker = Tracker::new(vec![crate::scope::Line::middle()]);
     let size = Rect { x: 0.0, y: 0.0, w: 0.03, h: 0.1 };
     for tick in 0..100 {
         let t = f64::from(tick) * 0.04;
@@ -86,7 +86,7 @@ fn tracks_keep_their_numbers_when_paths_come_close() {
         assert!(hidden || id(other) == Some(1), "at {t}");
     }
     assert_eq!(tracker.distinct(), 3);
-    let crossed: Vec<bool> = tracker.tracks().iter().map(|t| t.crossed.is_some()).collect();
+    let crossed: Vec<bool> = tracker.tracks().iter().map(|t| !t.crossings.is_empty()).collect();
     assert_eq!(crossed, [true, true, true]);
 }
 

@@ -5,6 +5,7 @@
 
 use super::assign::assign;
 use crate::frame::Rect;
+use crate::scope::Line;
 
 /// Width of a picture over its height, for distances: near enough for all.
 const ASPECT: f32 = 16.0 / 9.0;
@@ -38,17 +39,19 @@ pub struct Track {
     pub speed: Option<(f32, f32)>,
     /// In how many pictures it was as wide as a vehicle.
     wide: u32,
-    /// When its middle crossed the line, and the direction.
-    pub crossed: Option<(f64, Direction)>,
+    /// Where its middle has crossed lines, at most once for each.
+    pub crossings: Vec<Crossing>,
 }
 
-/// Which way something crossed the line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// From above to below.
-    Down,
-    /// From below to above.
-    Up,
+/// An object's way over a line.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Crossing {
+    /// The number of the line.
+    pub line: usize,
+    /// When, in seconds of the stream.
+    pub at: f64,
+    /// Whether it went forward.
+    pub forward: bool,
 }
 
 impl Track {
@@ -78,15 +81,15 @@ pub struct Step {
 #[derive(Clone, Debug)]
 pub struct Tracker {
     tracks: Vec<Track>,
-    line: f32,
+    lines: Vec<Line>,
     next: u64,
     last: Option<f64>,
 }
 
 impl Tracker {
-    /// Follows from now on; crossings of a line at this fraction of the height are noted.
-    pub fn new(line: f32) -> Tracker {
-        Tracker { tracks: Vec::new(), line, next: 1, last: None }
+    /// Follows from now on; crossings of these lines are noted.
+    pub fn new(lines: Vec<Line>) -> Tracker {
+        Tracker { tracks: Vec::new(), lines, next: 1, last: None }
     }
 
     /// The objects that are followed now.
@@ -121,7 +124,7 @@ impl Tracker {
         for (track, column) in self.tracks.iter_mut().zip(&given) {
             let Some(column) = column else { continue };
             taken[*column] = true;
-            follow(track, seconds, boxes[*column], self.line);
+            follow(track, seconds, boxes[*column], &self.lines);
             step.found.push(track.id);
         }
         let patience = HIDDEN.max(pause * 1.5);
@@ -144,7 +147,7 @@ fn gone(track: &Track, seconds: f64) -> bool {
 
 fn new_track(id: u64, seconds: f64, place: Rect) -> Track {
     let wide = u32::from(place.w >= VEHICLE_WIDTH);
-    Track { id, place, seen: seconds, since: seconds, hits: 1, speed: None, wide, crossed: None }
+    Track { id, place, seen: seconds, since: seconds, hits: 1, speed: None, wide, crossings: Vec::new() }
 }
 
 /// What it costs to take `found` for the track: infinite if it cannot be.
@@ -163,7 +166,7 @@ fn cost(track: &Track, expected: &Rect, found: &Rect, seconds: f64) -> f64 {
     f64::from(1.0 - 0.6 * overlap + 0.6 * distance / reach + 0.4 * size)
 }
 
-fn follow(track: &mut Track, seconds: f64, found: Rect, line: f32) {
+fn follow(track: &mut Track, seconds: f64, found: Rect, lines: &[Line]) {
     let after = (seconds - track.seen) as f32;
     let before = track.place;
     if after > 0.0 {
@@ -176,11 +179,13 @@ fn follow(track: &mut Track, seconds: f64, found: Rect, line: f32) {
             _ => now,
         });
     }
-    let (from, to) = (before.centre().1, found.centre().1);
-    if track.crossed.is_none() && (from < line) != (to < line) {
-        let part = f64::from((line - from) / (to - from));
-        let direction = if to > from { Direction::Down } else { Direction::Up };
-        track.crossed = Some((track.seen + part * (seconds - track.seen), direction));
+    for (number, line) in lines.iter().enumerate() {
+        let crossed = line.crossed(before.centre(), found.centre());
+        let Some((part, forward)) = crossed.filter(|_| track.crossings.iter().all(|c| c.line != number)) else {
+            continue;
+        };
+        let at = track.seen + f64::from(part) * (seconds - track.seen);
+        track.crossings.push(Crossing { line: number, at, forward });
     }
     track.place = found;
     track.seen = seconds;

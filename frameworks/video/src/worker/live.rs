@@ -94,7 +94,8 @@ impl<'a> Eye<'a> {
         }
         let Some(pipeline) = &mut self.pipeline else {
             if let Some(still) = self.learner.push(seconds, &picture.frame) {
-                self.pipeline = Some(Pipeline::new(self.start.spec.kind, orders.config, still));
+                self.pipeline =
+                    Some(Pipeline::new(self.start.spec.kind, orders.config, still).within(&self.start.spec.scope));
             }
             return self.looked(seconds, orders);
         };
@@ -102,9 +103,14 @@ impl<'a> Eye<'a> {
             pipeline.configure(orders.config);
         }
         let findings = pipeline.process(seconds, &picture.frame);
+        let notices = pipeline.notices();
+        self.shared.draw(&picture.frame, pipeline.tracks(), seconds, &self.start.spec.scope);
         // Another worker may have been told to begin before this one had ended.
         let new = findings.into_iter().filter(|finding| finding.at >= self.start.position);
-        self.shared.lock().findings.extend(new);
+        let mut state = self.shared.lock();
+        state.findings.extend(new);
+        notices.iter().for_each(|n| notice(&mut state.report.notices, n.at, &n.text));
+        drop(state);
         self.looked(seconds, orders);
     }
 

@@ -7,7 +7,7 @@ use super::{FINDINGS_MAX, Shared, clock, live};
 use crate::core::Start;
 use crate::frame::Frame;
 use crate::media::{MediaError, Source, Video};
-use crate::pipeline::{Pipeline, learn_still};
+use crate::pipeline::{Pipeline, learn_still, notice};
 use crate::profile::core_seconds;
 use crate::spec::QuerySpec;
 
@@ -41,7 +41,7 @@ fn watch(start: &Start, path: &Path, shared: &Shared) -> Result<(), MediaError> 
     let mut frames = Frames::open(spec, path)?;
     let fps = frames.video.info().fps;
     let still = learn_still(&mut frames.video)?;
-    let mut pipeline = Pipeline::new(spec.kind, start.orders.config, still);
+    let mut pipeline = Pipeline::new(spec.kind, start.orders.config, still).within(&spec.scope);
     let mut next = lead_in(start, &mut frames, &mut pipeline, shared)?;
     // Getting ready is not paid from the allotment: at a fiftieth of a core, a fifth of a second of it would be ten
     // seconds of lag. It happens once for each start, within what the task holds.
@@ -84,10 +84,14 @@ fn watch(start: &Start, path: &Path, shared: &Shared) -> Result<(), MediaError> 
             return Ok(());
         };
         let findings = pipeline.process(seconds, &frame);
+        shared.draw(&frame, pipeline.tracks(), seconds, &spec.scope);
         next = number + 1;
         let mut state = shared.lock();
         state.findings.extend(findings);
         let report = &mut state.report;
+        for happened in pipeline.notices() {
+            notice(&mut report.notices, happened.at, &happened.text);
+        }
         // Frames that are not looked at are behind it, too.
         report.position = report.position.max((number + every) as f64 / fps);
         report.config = Some(orders.config);

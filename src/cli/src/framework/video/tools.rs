@@ -11,6 +11,7 @@ use video::media::Source;
 use video::pipeline::{Config, Finding, Knobs, QueryKind};
 use video::profile::{ClipOptions, Profile};
 use video::scene::{SceneOptions, generate as generate_scene};
+use video::scope::Scope;
 use video::vision::Detector;
 
 use crate::read::table::table;
@@ -87,6 +88,8 @@ pub(super) struct RunArgs {
     /// What to look for: cars, people, plates, kinds or tracks
     #[arg(long, default_value = "cars")]
     kind: QueryKind,
+    #[command(flatten)]
+    scope: ScopeArgs,
     /// Look at every so many frames
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     every: u32,
@@ -114,6 +117,28 @@ pub(super) struct RunArgs {
     /// Print as JSON
     #[arg(long)]
     json: bool,
+}
+
+/// Flags that select where a query counts.
+#[derive(Debug, clap::Args)]
+pub(super) struct ScopeArgs {
+    /// A file of queries, as TOML, whose lines and region are taken
+    #[arg(long, value_name = "FILE")]
+    queries: Option<PathBuf>,
+    /// Which query of the file [default: the first one]
+    #[arg(long, value_name = "NAME", requires = "queries")]
+    query: Option<String>,
+}
+
+impl ScopeArgs {
+    /// The query's lines and region; the line across the middle without a file.
+    pub(super) fn read(&self) -> Result<Scope> {
+        let Some(path) = &self.queries else { return Ok(Scope::default()) };
+        let specs = super::read_queries(Some(path))?;
+        let found = specs.iter().find(|spec| self.query.as_ref().is_none_or(|name| spec.name == *name));
+        let name = self.query.as_deref().unwrap_or_default();
+        Ok(found.with_context(|| format!("{}: there is no query '{name}'", path.display()))?.scope.clone())
+    }
 }
 
 pub(super) fn generate(args: &GenerateArgs) -> Result<ExitCode> {
@@ -166,7 +191,8 @@ fn tell(finding: &Finding, json: bool) -> Result<()> {
     if json {
         writeln!(out, "{}", serde_json::to_string(finding)?)?;
     } else {
-        let line = format!("{:8.2} s  {:<10} {}", finding.at, finding.label, finding.direction);
+        let where_to = format!("{} {}", finding.line, finding.direction);
+        let line = format!("{:8.2} s  {:<10} {}", finding.at, finding.label, where_to.trim());
         writeln!(out, "{}", line.trim_end())?;
     }
     Ok(out.flush()?)
@@ -186,6 +212,7 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode> {
         video: args.video.clone(),
         seconds: args.seconds,
         reconnect: args.reconnect,
+        scope: args.scope.read()?,
         kind: args.kind,
         config,
         results: args.results.clone(),
@@ -212,12 +239,12 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode> {
         let (right, wrong, missed) = (score.right, score.wrong, score.missed);
         stdio::err!("against the truth: {right} right, {wrong} wrong, {missed} missed (F1 {:.3})", score.f1());
     }
-    if let Some((source, notices)) = &report.source {
+    if let Some(source) = &report.source {
         let (received, dropped, times) = (source.received, source.dropped, source.connections);
         stdio::err!("{}: {received} pictures received, {dropped} dropped, connected {times} times", args.video);
-        for notice in notices {
-            stdio::err!("{:8.2} s  {}", notice.at, notice.text);
-        }
+    }
+    for notice in &report.notices {
+        stdio::err!("{:8.2} s  {}", notice.at, notice.text);
     }
     match report.cut {
         Some(why) => Err(anyhow::Error::new(why).context("the video could not be read to its end")),

@@ -203,6 +203,8 @@ impl Template {
             kind,
             video: PathBuf::from("stream").into(),
             reconnect: 0.0,
+            scope: ::video::pipeline::Scope::default(),
+            alert: false,
             looped: true,
             seconds: None,
             truth: None,
