@@ -68,6 +68,7 @@ fn query(video: &Path, kind: QueryKind, (max_lag, window): (f64, (f64, f64)), po
         video: video.into(),
         reconnect: 0.0,
         scope: video::pipeline::Scope::default(),
+        detector: video::vision::Detector::Colour,
         alert: false,
         looped: true,
         seconds: None,

@@ -29,7 +29,7 @@ pub enum Count {
     Backward,
 }
 
-/// A line that is counted at. Each object counts once for each line, where the middle of its box crosses it.
+/// A line that is counted at. An object counts where the middle of its box crosses it, and again when it comes back.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Line {

@@ -10,6 +10,7 @@ use toml::Spanned;
 use crate::media::Source;
 use crate::pipeline::{Line, Point, QueryKind, Scope};
 use crate::schedule::Goals;
+use crate::vision::Detector;
 
 /// The most queries of one file, and of one framework.
 pub const QUERIES_MAX: usize = 1000;
@@ -36,6 +37,9 @@ pub struct QuerySpec {
     /// Where it counts.
     #[serde(default)]
     pub scope: Scope,
+    /// The best detector that it may use.
+    #[serde(default = "colour")]
+    pub detector: Detector,
     /// Whether what it finds goes to the alert hook.
     #[serde(default = "yes")]
     pub alert: bool,
@@ -79,6 +83,8 @@ struct Raw {
     line: Vec<Line>,
     #[serde(default)]
     region: Vec<Point>,
+    #[serde(default = "colour")]
+    detector: Detector,
     #[serde(default = "yes")]
     alert: bool,
     truth: Option<PathBuf>,
@@ -91,6 +97,10 @@ struct Raw {
     weight: Spanned<f64>,
     #[serde(default = "single")]
     copies: Spanned<u32>,
+}
+
+fn colour() -> Detector {
+    Detector::Colour
 }
 
 fn yes() -> bool {
@@ -148,6 +158,7 @@ pub fn parse(text: &str, file: &str, directory: &Path) -> Result<Vec<QuerySpec>,
             video: video.within(directory),
             reconnect: *raw.reconnect.get_ref(),
             scope: Scope { lines: raw.line, region: raw.region },
+            detector: raw.detector,
             alert: raw.alert,
             looped: raw.looped,
             seconds: raw.seconds.as_ref().map(|s| *s.get_ref()),

@@ -22,6 +22,7 @@ fn submission(name: &str, max_lag: f64) -> Submission {
         video: std::path::Path::new("a.mp4").into(),
         reconnect: 0.0,
         scope: crate::pipeline::Scope::default(),
+        detector: crate::vision::Detector::Colour,
         alert: false,
         looped: true,
         seconds: None,

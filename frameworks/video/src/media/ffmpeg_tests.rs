@@ -93,6 +93,7 @@ fn a_loop_goes_round_in_every_configuration() {
         video: path.into(),
         reconnect: 0.0,
         scope: crate::pipeline::Scope::default(),
+        detector: crate::vision::Detector::Colour,
         alert: false,
         looped: true,
         seconds: Some(6.0),

@@ -26,6 +26,7 @@ fn watching(config: Config, cores: f64) -> Modelled {
         video: std::path::Path::new("v").into(),
         reconnect: 0.0,
         scope: crate::pipeline::Scope::default(),
+        detector: crate::vision::Detector::Colour,
         alert: false,
         looped: true,
         seconds: Some(100.0),

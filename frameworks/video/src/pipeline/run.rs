@@ -153,8 +153,8 @@ pub struct Analyst {
 #[derive(Debug, Default)]
 struct Readings {
     texts: Vec<(String, f32)>,
-    /// The lines whose crossing was told.
-    told: Vec<usize>,
+    /// How many of its crossings were told.
+    told: usize,
 }
 
 impl Analyst {
@@ -183,7 +183,7 @@ impl Analyst {
     /// What a picture shows, given the boxes in it.
     pub fn step(&mut self, seconds: f64, frame: &Frame, boxes: &[Rect]) -> Vec<Finding> {
         let inside: Vec<Rect> = boxes.iter().filter(|place| self.scope.contains(place)).copied().collect();
-        let step = self.tracker.step(seconds, &inside);
+        let step = self.tracker.step(seconds, &inside, Some(frame));
         let mut out = Vec::new();
         for id in step.found {
             self.read(id, frame);
@@ -233,7 +233,7 @@ impl Analyst {
         }
     }
 
-    /// Tells of each line that an object has crossed, once, as soon as enough is known of it or it has ended.
+    /// Tells of each crossing of an object, as soon as enough is known of it or it has ended.
     fn tell_track(&mut self, track: &Track, ended: bool, out: &mut Vec<Finding>) {
         if track.crossings.is_empty() {
             return;
@@ -257,11 +257,9 @@ impl Analyst {
             _ => vote(&readings.texts),
         };
         let Some(label) = label else { return };
-        for crossing in &track.crossings {
-            let Some(line) = self.lines.get(crossing.line).filter(|_| !readings.told.contains(&crossing.line)) else {
-                continue;
-            };
-            readings.told.push(crossing.line);
+        let told = std::mem::replace(&mut readings.told, track.crossings.len());
+        for crossing in track.crossings.iter().skip(told) {
+            let Some(line) = self.lines.get(crossing.line) else { continue };
             out.push(Finding {
                 at: crossing.at,
                 label: label.clone(),

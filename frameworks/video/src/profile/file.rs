@@ -103,15 +103,15 @@ impl Profile {
     pub fn make(path: &Path, kind: QueryKind, knobs: &Knobs, options: ClipOptions) -> Result<Profile, ProfileError> {
         let video = VideoMark::of(path)?;
         let scope = options.scope.clone();
-        let mut clip = Clip::new(Video::open(path)?, kind, Config::GOLDEN, options)?;
-        let points = climb(knobs, Config::GOLDEN, &Search::default(), &mut clip)?;
+        let mut clip = Clip::new(Video::open(path)?, kind, knobs.golden(), options)?;
+        let points = climb(knobs, knobs.golden(), &Search::default(), &mut clip)?;
         Ok(Profile {
             version: PROFILE_VERSION,
             kind,
             video,
             knobs: knobs.clone(),
             scope,
-            golden: Config::GOLDEN,
+            golden: knobs.golden(),
             frontier: frontier(&points.iter().map(rounded).collect::<Vec<_>>()),
             tried: points.len(),
             core_seconds: round(clip.spent(), 1e3),

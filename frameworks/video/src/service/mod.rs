@@ -25,6 +25,7 @@ use crate::pipeline::{Finding, Knobs, QueryKind, Scope};
 use crate::profile::{ClipOptions, Profile, ProfileError};
 use crate::schedule::{Horizon, Objective, Policy};
 use crate::spec::{QuerySpec, SpecError};
+use crate::vision::Detector;
 use alert::Alerts;
 pub use alert::{Call as HookCall, Hook, HookError};
 use book::Book;
@@ -300,12 +301,12 @@ impl Inner {
 
     /// Finds or makes the profile of each query; one for all queries of a kind on a video.
     async fn prepare(&self, queries: Vec<QuerySpec>) -> Result<Vec<Submission>, Error> {
-        let mut done: Vec<((Source, QueryKind, Scope), Profile)> = Vec::new();
+        let mut done: Vec<((Source, QueryKind, Scope, Detector), Profile)> = Vec::new();
         let mut out = Vec::new();
         for spec in queries {
             let bad = |(_, rule)| Error::Refused(format!("query {:?}: {rule}", spec.name));
             spec.check().map_err(bad)?;
-            let key = (spec.video.clone(), spec.kind, spec.scope.clone());
+            let key = (spec.video.clone(), spec.kind, spec.scope.clone(), spec.detector);
             let known = done.iter().find(|(other, _)| *other == key).map(|(_, profile)| profile);
             let profile = match (&spec.profile, known) {
                 (None, Some(profile)) => profile.clone(),
@@ -323,7 +324,8 @@ impl Inner {
     async fn profile(&self, spec: &QuerySpec, given: Option<&Path>) -> Result<Profile, Error> {
         let (video, kind, name) = (spec.video.clone(), spec.kind, spec.name.clone());
         let given = given.map(Path::to_owned);
-        let (directory, knobs) = (self.profiles.clone(), self.knobs.clone());
+        let directory = self.profiles.clone();
+        let knobs = self.knobs.clone().with_detector(spec.detector);
         let clip = ClipOptions { seconds: self.profile_seconds, scope: spec.scope.clone(), ..Default::default() };
         let work = tokio::task::spawn_blocking(move || match given {
             Some(path) => Profile::read(&path),

@@ -11,7 +11,7 @@ use crate::vision::assign;
 const OVERLAP: f32 = 0.5;
 /// True boxes of which less can be seen need not be found, and may be.
 const VISIBLE: f32 = 0.4;
-/// A crossing is found if it is told at most so many seconds off, and so far off along the line (fraction of the picture).
+/// A crossing is found if it is told at most so many seconds off, and so far off along each side of the picture.
 const APART: (f64, f32) = (1.0, 0.08);
 
 /// A box that was found.
@@ -34,7 +34,7 @@ pub struct Figures {
     pub switches: u64,
     /// True objects that should have been found.
     pub objects: u64,
-    /// Crossings of the line across the middle: found and right, found and wrong, missed.
+    /// Crossings of the line: found and right, found and wrong, missed.
     pub crossings: (u64, u64, u64),
     /// True objects with a class that were found, and those whose last class was right.
     pub classes: (u64, u64),
@@ -62,12 +62,13 @@ impl Figures {
     }
 }
 
-/// A crossing: when, where along the line, and whether forward.
-type Crossing = (f64, f32, bool);
+/// A crossing: when, where, and whether forward.
+type Crossing = (f64, (f32, f32), bool);
 
 /// Takes in what was found, picture by picture.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Measure {
+    line: Line,
     figures: Figures,
     /// The track under which a true object was found last, and whether its class was right.
     last: BTreeMap<u64, (u64, Option<bool>)>,
@@ -77,6 +78,18 @@ pub struct Measure {
 }
 
 impl Measure {
+    /// Measures with crossings of this line.
+    pub fn new(line: Line) -> Measure {
+        Measure {
+            line,
+            figures: Figures::default(),
+            last: BTreeMap::new(),
+            wanted: BTreeMap::new(),
+            true_crossings: Vec::new(),
+            found_crossings: Vec::new(),
+        }
+    }
+
     /// Takes in a picture.
     pub fn picture(&mut self, seconds: f64, truth: &[Labelled], seen: &[Seen]) {
         let cost: Vec<Vec<f64>> = truth
@@ -112,23 +125,25 @@ impl Measure {
     fn cross(&mut self, seconds: f64, label: &Labelled) {
         let now = label.place.centre();
         let entry = self.wanted.entry(label.id).or_insert((now, false));
-        let crossed = Line::middle().crossed(entry.0, now);
+        let crossed = self.line.crossed(entry.0, now);
         entry.0 = now;
         if let Some((_, forward)) = crossed.filter(|_| !entry.1) {
             entry.1 = true;
-            self.true_crossings.push((seconds, now.0, forward));
+            self.true_crossings.push((seconds, now, forward));
         }
     }
 
     /// Takes in a crossing that was told.
     pub fn crossing(&mut self, seconds: f64, place: &Rect, forward: bool) {
-        self.found_crossings.push((seconds, place.centre().0, forward));
+        self.found_crossings.push((seconds, place.centre(), forward));
     }
 
     /// The measures so far.
     pub fn figures(&self) -> Figures {
-        let near =
-            |a: &Crossing, b: &Crossing| a.2 == b.2 && (a.0 - b.0).abs() <= APART.0 && (a.1 - b.1).abs() <= APART.1;
+        let near = |a: &Crossing, b: &Crossing| {
+            let (x, y) = ((a.1.0 - b.1.0).abs(), (a.1.1 - b.1.1).abs());
+            a.2 == b.2 && (a.0 - b.0).abs() <= APART.0 && x.max(y) <= APART.1
+        };
         let cost = |a: &Crossing, b: &Crossing| if near(a, b) { (a.0 - b.0).abs() } else { f64::INFINITY };
         let table: Vec<Vec<f64>> =
             self.true_crossings.iter().map(|a| self.found_crossings.iter().map(|b| cost(a, b)).collect()).collect();
@@ -151,7 +166,7 @@ mod tests {
 
     #[test]
     fn what_is_right_wrong_missed_and_switched() {
-        let mut measure = Measure::default();
+        let mut measure = Measure::new(Line::middle());
         for (number, y) in [0.2_f32, 0.35, 0.45, 0.6].into_iter().enumerate() {
             let truth = label(number as u64, 1, y);
             let track = if number < 2 { 7 } else { 8 };
@@ -172,7 +187,7 @@ mod tests {
     #[test]
     fn what_is_hidden_need_not_be_found_and_may_be() {
         let hidden = Labelled { visible: 0.1, ..label(0, 1, 0.3) };
-        let mut measure = Measure::default();
+        let mut measure = Measure::new(Line::middle());
         measure.picture(0.0, &[hidden], &[]);
         measure.picture(1.0, &[hidden], &[Seen { track: 1, vehicle: false, place: hidden.place }]);
         assert_eq!(measure.figures().boxes, (0, 0, 0));

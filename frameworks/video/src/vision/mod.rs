@@ -5,7 +5,10 @@
 mod assign;
 mod background;
 mod blobs;
+mod groups;
 mod kinds;
+mod look;
+mod mixture;
 mod plates;
 mod resize;
 mod signs;
@@ -16,6 +19,7 @@ pub use assign::assign;
 pub use background::{Background, Detector, still_of};
 pub use blobs::{Mask, blobs};
 pub use kinds::KindReader;
+pub use look::Look;
 pub use plates::read_plate;
 pub use resize::shrink;
 pub use signs::SignReader;

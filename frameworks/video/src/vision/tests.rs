@@ -21,10 +21,10 @@ fn with_box(colour: Colour) -> (Frame, Frame) {
 fn dearer_detectors_see_more() {
     let green = Colour { y: 92, u: 110, v: 100 };
     for (colour, seen) in [
-        (Colour::grey(200), [true, true, true]),
-        (Colour::grey(107), [false, true, true]),
-        (green, [false, false, true]),
-        (Colour::grey(90), [false, false, false]),
+        (Colour::grey(200), [true, true, true, true]),
+        (Colour::grey(107), [false, true, true, false]),
+        (green, [false, false, true, true]),
+        (Colour::grey(90), [false, false, false, false]),
     ] {
         let (still, frame) = with_box(colour);
         for (detector, seen) in Detector::ALL.into_iter().zip(seen) {
@@ -80,7 +80,7 @@ fn tracks_keep_their_numbers_when_paths_come_close() {
         let other = size.moved(0.6, 0.1 + 0.15 * t as f32);
         let hidden = (40..48).contains(&tick);
         let boxes = if hidden { vec![up, down] } else { vec![other, down, up] };
-        tracker.step(t, &boxes);
+        tracker.step(t, &boxes, None);
         let id = |rect: Rect| tracker.tracks().iter().find(|track| track.place == rect).map(|track| track.id);
         assert_eq!((id(down), id(up)), (Some(2), Some(3)), "at {t}");
         assert!(hidden || id(other) == Some(1), "at {t}");

@@ -55,6 +55,9 @@ pub(super) struct ProfileArgs {
     /// What the query counts: cars, people, plates, kinds or tracks
     #[arg(long, default_value = "cars")]
     kind: QueryKind,
+    /// The best detector that is tried
+    #[arg(long, default_value = "colour")]
+    detector: DetectorName,
     /// Number of seconds of the video that are tried
     #[arg(long, default_value_t = 12.0)]
     seconds: f64,
@@ -71,6 +74,19 @@ enum DetectorName {
     Gaussian,
     /// That, and a difference in colour
     Colour,
+    /// Several values of brightness and colour for each place, without shadows
+    Mixture,
+}
+
+impl DetectorName {
+    fn detector(self) -> Detector {
+        match self {
+            DetectorName::Difference => Detector::Difference,
+            DetectorName::Gaussian => Detector::Gaussian,
+            DetectorName::Colour => Detector::Colour,
+            DetectorName::Mixture => Detector::Mixture,
+        }
+    }
 }
 
 /// Flags of `tepui framework video run`.
@@ -162,7 +178,7 @@ pub(super) fn generate(args: &GenerateArgs) -> Result<ExitCode> {
 
 pub(super) fn profile(args: &ProfileArgs) -> Result<ExitCode> {
     let clip = ClipOptions { seconds: args.seconds, ..Default::default() };
-    let knobs = Knobs::default();
+    let knobs = Knobs::default().with_detector(args.detector.detector());
     let profile = match &args.video {
         Source::File(path) => Profile::make(path, args.kind, &knobs, clip)?,
         Source::Camera(camera) => Profile::of_camera(&std::env::temp_dir(), camera, args.kind, &knobs, clip)?,
@@ -173,12 +189,7 @@ pub(super) fn profile(args: &ProfileArgs) -> Result<ExitCode> {
         rows.add_row([format!("{:.3}", point.quality), format!("{:.4}", point.cores), config]);
     }
     say!("{}", rows.trim_fmt());
-    say!(
-        "{} of {} configurations tried in {:.2} core-seconds",
-        profile.tried,
-        Knobs::default().all().len(),
-        profile.core_seconds
-    );
+    say!("{} of {} configurations tried in {:.2} core-seconds", profile.tried, knobs.all().len(), profile.core_seconds);
     if let Some(path) = &args.output {
         profile.write(path)?;
     }
@@ -199,11 +210,7 @@ fn tell(finding: &Finding, json: bool) -> Result<()> {
 }
 
 pub(super) fn run(args: &RunArgs) -> Result<ExitCode> {
-    let detector = match args.detector {
-        DetectorName::Difference => Detector::Difference,
-        DetectorName::Gaussian => Detector::Gaussian,
-        DetectorName::Colour => Detector::Colour,
-    };
+    let detector = args.detector.detector();
     let config = Config { every: args.every, shrink: args.shrink, window: args.window, detector };
     if args.seconds.is_some_and(|s| !(s > 0.0 && s <= 1e9)) || !(0.0..=1e9).contains(&args.reconnect) {
         bail!("--seconds and --reconnect: seconds, up to 1e9");

@@ -204,6 +204,7 @@ impl Template {
             video: PathBuf::from("stream").into(),
             reconnect: 0.0,
             scope: ::video::pipeline::Scope::default(),
+            detector: ::video::vision::Detector::Colour,
             alert: false,
             looped: true,
             seconds: None,
