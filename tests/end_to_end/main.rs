@@ -12,6 +12,7 @@ mod authentication;
 mod backends;
 mod binpack;
 mod browser;
+mod cameras;
 mod cleanup;
 mod compose;
 mod connection;

@@ -86,8 +86,8 @@ impl Line {
         (self.to[0] - self.from[0]) * (y - self.from[1]) - (self.to[1] - self.from[1]) * (x - self.from[0])
     }
 
-    /// Whether a straight way crosses the line in a direction that counts: where on the way (0 to 1), and whether it goes
-    /// forward.
+    /// Whether a straight way crosses the line in a direction that counts: where on the way (0 to 1), and whether it
+    /// goes forward.
     pub fn crossed(&self, before: (f32, f32), now: (f32, f32)) -> Option<(f32, bool)> {
         let (a, b) = (self.side(before), self.side(now));
         if (a < 0.0) == (b < 0.0) {

@@ -93,8 +93,8 @@ pub enum LocalError {
     },
 }
 
-/// Runs a query over a whole file or a camera, and gives findings to `each` as they come. A file that is cut short, or has
-/// a frame that cannot be decoded, is run up to there.
+/// Runs a query over a whole file or a camera, and gives findings to `each` as they come. A file that is cut short, or
+/// has a frame that cannot be decoded, is run up to there.
 ///
 /// # Errors
 /// Nothing of the video can be decoded, or something cannot be written.

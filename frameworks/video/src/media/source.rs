@@ -193,8 +193,8 @@ impl Camera {
         &self.text
     }
 
-    /// Arguments of `ffmpeg` that select it. The address is one argument after `-i`, so that nothing in it is an option;
-    /// the protocols that may be opened, also by redirections and playlists, are listed.
+    /// Arguments of `ffmpeg` that select it. The address is one argument after `-i`, so that nothing in it is an
+    /// option; the protocols that may be opened, also by redirections and playlists, are listed.
     pub(super) fn input(&self) -> Vec<String> {
         let words = |words: &[&str]| words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
         let web = ["-protocol_whitelist", "http,https,tls,tcp,crypto", "-i", &self.text];

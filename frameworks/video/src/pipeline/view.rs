@@ -1,5 +1,5 @@
-//! Whether the camera still shows the same view: a cut, a moved camera or a switched light changes most of the picture at
-//! once, and for longer than anything that passes. Pure.
+//! Whether the camera still shows the same view: a cut, a moved camera or a switched light changes most of the picture
+//! at once, and for longer than anything that passes. Pure.
 
 /// How much of a picture must have changed.
 const CHANGED: f32 = 0.5;

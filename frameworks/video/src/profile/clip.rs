@@ -24,8 +24,8 @@ pub struct ClipOptions {
     pub keep: bool,
     /// Bytes of pictures at most: the clip is not longer than what fits.
     pub bytes: usize,
-    /// Core-seconds that each frame of the video costs beside what reading it here costs: what a camera's frames cost to
-    /// decode, of which the video is a recording.
+    /// Core-seconds that each frame of the video costs beside what reading it here costs: what a camera's frames cost
+    /// to decode, of which the video is a recording.
     pub decode: f64,
     /// Where the query counts.
     pub scope: Scope,

@@ -1,6 +1,6 @@
-//! A made square with known truth, seen from the side and above as by a camera on a house: people alone and in groups who
-//! walk in all directions and hide each other, vehicles that drive past, shadows, leaves in the wind, and a light that
-//! changes.
+//! A made square with known truth, seen from the side and above as by a camera on a house: people alone and in groups
+//! who walk in all directions and hide each other, vehicles that drive past, shadows, leaves in the wind, and a light
+//! that changes.
 //!
 //! It is harder than the street: boxes overlap, sizes depend on the place, and what moves is not only what counts.
 

@@ -1,5 +1,5 @@
-//! How good detection and tracking are against a truth of boxes: MOT files, and the measures of them. Pure but for reading
-//! the file.
+//! How good detection and tracking are against a truth of boxes: MOT files, and the measures of them. Pure but for
+//! reading the file.
 
 mod measure;
 mod mot;

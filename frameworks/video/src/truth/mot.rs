@@ -1,5 +1,5 @@
-//! Truth in the format of the MOT challenge: a line `frame,id,left,top,width,height,confidence,class,visibility` for each
-//! box, in pixels, frames from 1. The last three may be missing.
+//! Truth in the format of the MOT challenge: a line `frame,id,left,top,width,height,confidence,class,visibility` for
+//! each box, in pixels, frames from 1. The last three may be missing.
 
 use std::path::{Path, PathBuf};
 
@@ -38,8 +38,8 @@ pub struct Labelled {
     pub visible: f32,
 }
 
-/// Reads a file about pictures of this width and height, by frame. Boxes that are marked as not counting (confidence 0) and
-/// of classes that neither walk nor drive are left out.
+/// Reads a file about pictures of this width and height, by frame. Boxes that are marked as not counting (confidence 0)
+/// and of classes that neither walk nor drive are left out.
 ///
 /// # Errors
 /// The file cannot be read, or a line breaks the format.

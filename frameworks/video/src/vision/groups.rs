@@ -1,5 +1,5 @@
-//! Boxes in which several objects are together, split into theirs: by the tracks that are expected there, or by how large a
-//! person is at that place. Pure.
+//! Boxes in which several objects are together, split into theirs: by the tracks that are expected there, or by how
+//! large a person is at that place. Pure.
 
 use crate::frame::Rect;
 

@@ -1,9 +1,9 @@
-//! A mixture of Gaussians for each square of four pixels, with shadows told apart: sees past leaves in the wind, learns what
-//! stays, and leaves out the shade of what moves.
+//! A mixture of Gaussians for each square of four pixels, with shadows told apart: sees past leaves in the wind, learns
+//! what stays, and leaves out the shade of what moves.
 //!
-//! The update is that of Zivkovic (ICPR 2004), after Stauffer and Grimson: each square has up to three components; the one
-//! that explains a value is drawn towards it, the weight of the others fades, and a prior removes those without support.
-//! A value is background if components explain it that together have most of the weight. Shadows are those of
+//! The update is that of Zivkovic (ICPR 2004), after Stauffer and Grimson: each square has up to three components; the
+//! one that explains a value is drawn towards it, the weight of the others fades, and a prior removes those without
+//! support. A value is background if components explain it that together have most of the weight. Shadows are those of
 //! KaewTraKulPong and Bowden (2001): darker than a component of the background within limits, and of its colour.
 
 use super::blobs::Mask;

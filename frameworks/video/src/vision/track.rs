@@ -1,5 +1,6 @@
 //! Following objects from picture to picture: predicted boxes are matched with those found, all at once and as cheaply
-//! as possible, by overlap, distance, size and colours. What a track is, a person or a vehicle, is voted on in each picture.
+//! as possible, by overlap, distance, size and colours. What a track is, a person or a vehicle, is voted on in each
+//! picture.
 //!
 //! Boxes are fractions of the picture, so tracks outlive a change of resolution or rate.
 

@@ -18,8 +18,8 @@ impl Retry {
         Retry { limit, attempts: 0, since: None }
     }
 
-    /// The source is lost or was not reached: seconds until the next attempt, which double up to half a minute; `None` when
-    /// the limit is reached.
+    /// The source is lost or was not reached: seconds until the next attempt, which double up to half a minute; `None`
+    /// when the limit is reached.
     pub fn lost(&mut self, now: f64) -> Option<f64> {
         let since = *self.since.get_or_insert(now);
         let left = self.limit - (now - since);

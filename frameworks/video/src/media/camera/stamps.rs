@@ -20,8 +20,9 @@ pub struct Stamps {
 }
 
 impl Stamps {
-    /// The capture time of a picture that arrives at `arrival`, in seconds of this machine's clock. `stamp` is the source's;
-    /// `None` if its format has no stamps. Times grow strictly and are not after the arrival, as far as both are possible.
+    /// The capture time of a picture that arrives at `arrival`, in seconds of this machine's clock. `stamp` is the
+    /// source's; `None` if its format has no stamps. Times grow strictly and are not after the arrival, as far as both
+    /// are possible.
     pub fn capture(&mut self, stamp: Option<f64>, arrival: f64) -> f64 {
         let time = match stamp.filter(|stamp| stamp.is_finite()) {
             None => arrival,

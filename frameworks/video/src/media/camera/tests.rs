@@ -1,4 +1,5 @@
-//! Feeds from a real `ffmpeg` on the other side, over HTTP and a named pipe; where it is not installed, they are not run.
+//! Feeds from a real `ffmpeg` on the other side, over HTTP and a named pipe; where it is not installed, they are not
+//! run.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
