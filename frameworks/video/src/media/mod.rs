@@ -208,6 +208,9 @@ impl Video {
     }
 }
 
+/// For how long a camera is tried for its first frame, in seconds.
+const FIRST_WITHIN: f64 = 10.0;
+
 /// One frame of a source: of a file at this second, of a camera the first that arrives.
 ///
 /// # Errors
@@ -221,7 +224,7 @@ pub fn first_frame(source: &Source, seconds: f64) -> Result<Frame, MediaError> {
             video.frame(number)?.ok_or_else(|| none(format!("the video ends before {seconds} s")))
         }
         Source::Camera(camera) => {
-            let options = camera::FeedOptions { reconnect: 0.0, ..Default::default() };
+            let options = camera::FeedOptions { reconnect: FIRST_WITHIN, ..Default::default() };
             let feed = camera::Feed::open(camera, options);
             loop {
                 match feed.next(std::time::Duration::from_millis(200)) {

@@ -105,6 +105,28 @@ impl Clip {
         self.frames as f64 / self.fps
     }
 
+    /// How many things the golden configuration finds on the clip: what quality is measured on.
+    ///
+    /// # Errors
+    /// The video cannot be decoded.
+    pub fn events(&mut self) -> Result<usize, MediaError> {
+        Ok(self.golden_findings()?.len())
+    }
+
+    /// Whether a clip of more seconds would be longer: neither the video nor memory ends it.
+    pub fn may_grow(&self) -> bool {
+        let asked = (self.options.seconds * self.fps).round() as u64;
+        self.frames >= asked && self.video.info().frames.is_none_or(|frames| frames > self.frames)
+    }
+
+    fn golden_findings(&mut self) -> Result<&[Finding], MediaError> {
+        if self.wanted.is_none() {
+            let golden = self.golden;
+            self.wanted = Some(self.run(&golden)?.0);
+        }
+        Ok(self.wanted.as_deref().unwrap_or_default())
+    }
+
     fn frame(&mut self, number: u64) -> Result<Option<Costed<Arc<Frame>>>, MediaError> {
         if let Some(kept) = self.decoded.get(&number) {
             return Ok(Some(kept.clone()));
@@ -204,10 +226,7 @@ impl Evaluate for Clip {
     type Error = MediaError;
 
     fn evaluate(&mut self, config: &Config) -> Result<Point, MediaError> {
-        if self.wanted.is_none() {
-            let golden = self.golden;
-            self.wanted = Some(self.run(&golden)?.0);
-        }
+        self.golden_findings()?;
         let (found, cost) = self.run(config)?;
         let wanted = self.wanted.as_deref().unwrap_or_default();
         let quality = score(self.kind, &found, wanted).f1();

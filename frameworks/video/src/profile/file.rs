@@ -14,6 +14,10 @@ use crate::pipeline::{Config, Knobs, QueryKind, Scope};
 
 /// The version of the files that are written and read.
 pub const PROFILE_VERSION: u32 = 1;
+/// With fewer findings of the golden configuration than this, one more or less changes quality by a tenth.
+pub const EVENTS_FEW: usize = 10;
+/// How often a clip with few is doubled.
+const DOUBLED_MAX: u32 = 3;
 /// Larger files are not read.
 const BYTES_MAX: u64 = 1 << 20;
 /// More points than this make no frontier.
@@ -68,6 +72,12 @@ pub struct Profile {
     pub golden: Config,
     /// The configurations worth having, from cheap to dear.
     pub frontier: Vec<Point>,
+    /// What the golden configuration found on the clip: quality is measured on so many things.
+    #[serde(default)]
+    pub events: usize,
+    /// Seconds of the clip.
+    #[serde(default)]
+    pub seconds: f64,
     /// Number of configurations that were tried.
     pub tried: usize,
     /// What trying them cost.
@@ -96,14 +106,25 @@ impl VideoMark {
 }
 
 impl Profile {
-    /// Makes a profile by trying configurations on the video.
+    /// Makes a profile by trying configurations on the video. A clip on which little happens is doubled, up to three
+    /// times, as far as the video and memory go.
     ///
     /// # Errors
     /// The video cannot be decoded.
     pub fn make(path: &Path, kind: QueryKind, knobs: &Knobs, options: ClipOptions) -> Result<Profile, ProfileError> {
         let video = VideoMark::of(path)?;
         let scope = options.scope.clone();
-        let mut clip = Clip::new(Video::open(path)?, kind, knobs.golden(), options)?;
+        let mut options = options;
+        let mut doubled = 0;
+        let mut clip = loop {
+            let mut clip = Clip::new(Video::open(path)?, kind, knobs.golden(), options.clone())?;
+            if clip.events()? >= EVENTS_FEW || !clip.may_grow() || doubled == DOUBLED_MAX {
+                break clip;
+            }
+            doubled += 1;
+            options.seconds *= 2.0;
+        };
+        let events = clip.events()?;
         let points = climb(knobs, knobs.golden(), &Search::default(), &mut clip)?;
         Ok(Profile {
             version: PROFILE_VERSION,
@@ -113,6 +134,8 @@ impl Profile {
             scope,
             golden: knobs.golden(),
             frontier: frontier(&points.iter().map(rounded).collect::<Vec<_>>()),
+            events,
+            seconds: round(clip.seconds(), 1e3),
             tried: points.len(),
             core_seconds: round(clip.spent(), 1e3),
         })

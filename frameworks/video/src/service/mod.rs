@@ -22,7 +22,7 @@ use tokio::task::JoinHandle;
 use crate::core::{Answer, Question, Status, Submission, VideoScheduler, WorkerCommand};
 use crate::media::Source;
 use crate::pipeline::{Finding, Knobs, QueryKind, Scope};
-use crate::profile::{ClipOptions, Profile, ProfileError};
+use crate::profile::{ClipOptions, EVENTS_FEW, Profile, ProfileError};
 use crate::schedule::{Horizon, Objective, Policy};
 use crate::spec::{QuerySpec, SpecError};
 use crate::vision::Detector;
@@ -312,6 +312,10 @@ impl Inner {
                 (None, Some(profile)) => profile.clone(),
                 (given, _) => self.profile(&spec, given.as_deref()).await?,
             };
+            if profile.events < EVENTS_FEW {
+                let (query, events, seconds) = (&spec.name, profile.events, profile.seconds);
+                tracing::warn!(%query, events, seconds, "The golden configuration found little: quality is rough");
+            }
             let points = profile.frontier.clone();
             if spec.profile.is_none() {
                 done.push((key, profile));

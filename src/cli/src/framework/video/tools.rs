@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use video::local::{LocalOptions, run as run_local};
 use video::media::Source;
 use video::pipeline::{Config, Finding, Knobs, QueryKind};
-use video::profile::{ClipOptions, Profile};
+use video::profile::{ClipOptions, EVENTS_FEW, Profile};
 use video::scene::{SceneOptions, generate as generate_scene};
 use video::scope::Scope;
 use video::vision::Detector;
@@ -190,6 +190,10 @@ pub(super) fn profile(args: &ProfileArgs) -> Result<ExitCode> {
     }
     say!("{}", rows.trim_fmt());
     say!("{} of {} configurations tried in {:.2} core-seconds", profile.tried, knobs.all().len(), profile.core_seconds);
+    say!("quality is against {} things that the best configuration found in {:.1} s", profile.events, profile.seconds);
+    if profile.events < EVENTS_FEW {
+        stdio::err!("fewer than {EVENTS_FEW}: quality is rough; take more --seconds, or a video on which more happens");
+    }
     if let Some(path) = &args.output {
         profile.write(path)?;
     }
