@@ -13,6 +13,7 @@ mod backends;
 mod binpack;
 mod binpack_docker;
 mod browser;
+mod cameras;
 mod cleanup;
 mod compose;
 mod connection;

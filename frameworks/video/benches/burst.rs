@@ -65,7 +65,11 @@ fn query(video: &Path, kind: QueryKind, (max_lag, window): (f64, (f64, f64)), po
     let spec = QuerySpec {
         name: "q".to_owned(),
         kind,
-        video: video.to_owned(),
+        video: video.into(),
+        reconnect: 0.0,
+        scope: video::pipeline::Scope::default(),
+        detector: video::vision::Detector::Colour,
+        alert: false,
         looped: true,
         seconds: None,
         truth: None,

@@ -7,8 +7,10 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
-use crate::pipeline::QueryKind;
+use crate::media::Source;
+use crate::pipeline::{Line, Point, QueryKind, Scope};
 use crate::schedule::Goals;
+use crate::vision::Detector;
 
 /// The most queries of one file, and of one framework.
 pub const QUERIES_MAX: usize = 1000;
@@ -22,13 +24,25 @@ pub struct QuerySpec {
     pub name: String,
     /// What it counts.
     pub kind: QueryKind,
-    /// The video file, as agents see it.
-    pub video: PathBuf,
+    /// The video file, as agents see it, or the camera.
+    pub video: Source,
     /// Whether the file is repeated for ever, as a live stream.
     #[serde(rename = "loop")]
     pub looped: bool,
     /// After how many seconds the stream ends; `None` for the end of the file, or never.
     pub seconds: Option<f64>,
+    /// For how many seconds a lost camera is connected again; 0: its end is the end of the query.
+    #[serde(default = "hour")]
+    pub reconnect: f64,
+    /// Where it counts.
+    #[serde(default)]
+    pub scope: Scope,
+    /// The best detector that it may use.
+    #[serde(default = "colour")]
+    pub detector: Detector,
+    /// Whether what it finds goes to the alert hook.
+    #[serde(default = "yes")]
+    pub alert: bool,
     /// The truth of a made scene, to measure against.
     pub truth: Option<PathBuf>,
     /// A profile; without one, it is looked for, or made.
@@ -59,10 +73,20 @@ struct File {
 struct Raw {
     name: Spanned<String>,
     kind: QueryKind,
-    video: PathBuf,
+    video: Spanned<String>,
     #[serde(default, rename = "loop")]
     looped: bool,
     seconds: Option<Spanned<f64>>,
+    #[serde(default = "spanned_hour")]
+    reconnect: Spanned<f64>,
+    #[serde(default)]
+    line: Vec<Line>,
+    #[serde(default)]
+    region: Vec<Point>,
+    #[serde(default = "colour")]
+    detector: Detector,
+    #[serde(default = "yes")]
+    alert: bool,
     truth: Option<PathBuf>,
     profile: Option<PathBuf>,
     #[serde(default = "half")]
@@ -73,6 +97,22 @@ struct Raw {
     weight: Spanned<f64>,
     #[serde(default = "single")]
     copies: Spanned<u32>,
+}
+
+fn colour() -> Detector {
+    Detector::Colour
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn hour() -> f64 {
+    3600.0
+}
+
+fn spanned_hour() -> Spanned<f64> {
+    Spanned::new(0..0, hour())
 }
 
 fn half() -> Spanned<f64> {
@@ -110,10 +150,16 @@ pub fn parse(text: &str, file: &str, directory: &Path) -> Result<Vec<QuerySpec>,
             return Err(bad(at(raw.copies.span()), format!("copies = {copies}: 1 to {QUERIES_MAX}")));
         }
         let name_at = at(raw.name.span());
+        let video: Result<Source, _> = raw.video.get_ref().parse();
+        let video = video.map_err(|error| bad(at(raw.video.span()), error.to_string()))?;
         let spec = QuerySpec {
             name: raw.name.get_ref().clone(),
             kind: raw.kind,
-            video: directory.join(&raw.video),
+            video: video.within(directory),
+            reconnect: *raw.reconnect.get_ref(),
+            scope: Scope { lines: raw.line, region: raw.region },
+            detector: raw.detector,
+            alert: raw.alert,
             looped: raw.looped,
             seconds: raw.seconds.as_ref().map(|s| *s.get_ref()),
             truth: raw.truth.as_ref().map(|t| directory.join(t)),
@@ -130,6 +176,8 @@ pub fn parse(text: &str, file: &str, directory: &Path) -> Result<Vec<QuerySpec>,
                 "min_quality" => raw.min_quality.span(),
                 "max_lag" => raw.max_lag.span(),
                 "weight" => raw.weight.span(),
+                "reconnect" => raw.reconnect.span(),
+                "video" => raw.video.span(),
                 "seconds" => raw.seconds.as_ref().map_or(0..0, Spanned::span),
                 _ => raw.name.span(),
             };
@@ -180,6 +228,13 @@ impl QuerySpec {
         if !(0.01..=100.0).contains(&quality_weight) {
             return Err(("weight", format!("weight = {quality_weight}: 0.01 to 100")));
         }
+        self.scope.check().map_err(|rule| ("line", rule))?;
+        if !(0.0..=1e9).contains(&self.reconnect) {
+            return Err(("reconnect", format!("reconnect = {}: 0 to 1e9 seconds", self.reconnect)));
+        }
+        if self.looped && self.video.camera().is_some() {
+            return Err(("video", format!("loop = true: {} is live, only a file can be repeated", self.video)));
+        }
         if self.seconds.is_some_and(|s| !(s > 0.0 && s <= 1e9)) {
             return Err(("seconds", "seconds: above 0, and at most 1e9".to_owned()));
         }
@@ -196,7 +251,7 @@ mod tests {
     #[test]
     fn a_short_query_and_its_defaults() {
         let specs = parse(GOOD, "q.toml", Path::new("/v")).expect("good");
-        assert_eq!(specs[0].video, Path::new("/v/a.mp4"));
+        assert_eq!(specs[0].video, Source::File("/v/a.mp4".into()));
         assert_eq!((specs[0].goals, specs[0].looped), (Goals::default(), false));
         let copies = parse(&format!("{GOOD}copies = 3\n"), "q.toml", Path::new(".")).expect("good");
         assert_eq!(copies.iter().map(|s| s.name.as_str()).collect::<Vec<_>>(), ["gate-1", "gate-2", "gate-3"]);
@@ -214,6 +269,9 @@ mod tests {
             ("[[query]]\nname = \"gate\"\nkind = \"people\"\nvideo = \"b\"\n", 6, "already"),
             ("[[query]]\nname = \"x y\"\nkind = \"people\"\nvideo = \"b\"\n", 6, "letters"),
             ("[[query]]\nname = \"x\"\nkind = \"birds\"\nvideo = \"b\"\n", 7, "unknown variant"),
+            ("[[query]]\nname = \"x\"\nkind = \"people\"\nvideo = \"file:/etc/passwd\"\n", 8, "'file' is not accepted"),
+            ("reconnect = -1\n", 5, "0 to 1e9"),
+            ("[[query]]\nname = \"x\"\nkind = \"people\"\nvideo = \"rtsp://u:secret@h\"\nloop = true\n", 8, "***@h"),
             ("[[query]]\nname = \"x\"\nkind = \"people\"\n", 5, "missing field"),
         ] {
             let error = parse(&format!("{GOOD}{more}"), "q.toml", Path::new(".")).expect_err(more);

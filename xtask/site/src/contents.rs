@@ -36,6 +36,7 @@ const PARTS: &[Part] = &[
             ("Bin-packing: batch jobs, services, gangs", "frameworks/binpack/README.md"),
             ("Quality: training jobs", "frameworks/quality/README.md"),
             ("Video queries", "frameworks/video/README.md"),
+            ("Count people at your door", "docs/tutorial-video.md"),
         ],
     },
     Part {

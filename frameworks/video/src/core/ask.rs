@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::status::Status;
-use crate::pipeline::Config;
+use crate::media::camera::FeedStatus;
+use crate::pipeline::{Config, Notice};
 use crate::profile::Point;
 use crate::spec::QuerySpec;
 
@@ -108,6 +109,12 @@ pub struct Report {
     pub frames: u64,
     /// Things found since the last report.
     pub found: u64,
+    /// How its live source stands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<FeedStatus>,
+    /// What happened to its source and its view lately, the oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<Notice>,
     /// The stream has ended.
     #[serde(default)]
     pub done: bool,

@@ -263,6 +263,8 @@ impl Query {
             starts: self.starts,
             task: self.task.clone(),
             host: self.host.clone(),
+            source: self.last.source.clone(),
+            notices: self.last.notices.clone(),
             history: self.history.clone(),
         }
     }

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::query::State;
-use crate::pipeline::{Config, QueryKind};
+use crate::media::camera::FeedStatus;
+use crate::pipeline::{Config, Notice, QueryKind};
 use crate::schedule::{Goals, Objective, Policy};
 
 /// The framework.
@@ -82,6 +83,12 @@ pub struct QueryStatus {
     pub task: Option<String>,
     /// The host that it is on.
     pub host: String,
+    /// How its live source stands, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<FeedStatus>,
+    /// What happened to its source and its view lately, the oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<Notice>,
     /// How it went, a sample a second; the oldest are thinned out.
     pub history: Vec<Sample>,
 }

@@ -19,7 +19,11 @@ fn submission(name: &str, max_lag: f64) -> Submission {
     let spec = QuerySpec {
         name: name.to_owned(),
         kind: QueryKind::Cars,
-        video: "a.mp4".into(),
+        video: std::path::Path::new("a.mp4").into(),
+        reconnect: 0.0,
+        scope: crate::pipeline::Scope::default(),
+        detector: crate::vision::Detector::Colour,
+        alert: false,
         looped: true,
         seconds: None,
         truth: None,

@@ -7,13 +7,10 @@ use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 use std::thread::JoinHandle;
-use std::time::Duration;
-
-use nix::time::{clock_getcpuclockid, clock_gettime};
-use nix::unistd::Pid;
 
 use super::indexed::Fault;
 use super::{Info, MediaError, y4m};
+use crate::clock;
 use crate::frame::Frame;
 
 /// Number of bytes at the end of the program's messages that are kept.
@@ -67,10 +64,13 @@ pub(super) fn open(path: &Path, why: &str) -> Result<Piped, MediaError> {
 
 fn start(path: &Path, why: &str) -> Result<Program, MediaError> {
     let unsupported = |what: String| MediaError::Unsupported { path: path.to_owned(), what };
+    // A file that is a playlist must not open other protocols, and a name with a colon is still a file.
+    let mut name = std::ffi::OsString::from("file:");
+    name.push(path);
     // Without `-xerror` a file that is cut short ends as if it were whole.
     let spawned = Command::new("ffmpeg")
-        .args(["-nostdin", "-v", "error", "-xerror", "-i"])
-        .arg(path)
+        .args(["-nostdin", "-v", "error", "-xerror", "-protocol_whitelist", "file", "-i"])
+        .arg(name)
         .args(["-map", "0:v:0", "-pix_fmt", "yuv420p", "-threads", "1", "-f", "yuv4mpegpipe", "-"])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -107,8 +107,7 @@ impl Program {
         if self.ended {
             return 0.0;
         }
-        let clock = i32::try_from(self.child.id()).ok().and_then(|pid| clock_getcpuclockid(Pid::from_raw(pid)).ok());
-        clock.and_then(|clock| clock_gettime(clock).ok()).map_or(0.0, |t| Duration::from(t).as_secs_f64())
+        clock::of_process(self.child.id())
     }
 
     /// Ends it, and returns its last messages.

@@ -90,7 +90,11 @@ fn a_loop_goes_round_in_every_configuration() {
     let spec = QuerySpec {
         name: "q".to_owned(),
         kind: QueryKind::Cars,
-        video: path,
+        video: path.into(),
+        reconnect: 0.0,
+        scope: crate::pipeline::Scope::default(),
+        detector: crate::vision::Detector::Colour,
+        alert: false,
         looped: true,
         seconds: Some(6.0),
         truth: None,
@@ -108,4 +112,34 @@ fn a_loop_goes_round_in_every_configuration() {
     worker.order(Orders { config: config(1), cores: 1.0 });
     until(&|report| report.done || report.failure.is_some());
     assert_eq!(worker.report().failure, None);
+}
+
+/// With an ordinary encoding (x264 with three B pictures in a row, key frames 250 apart) looking at fewer frames decodes fewer, and they are the same.
+#[test]
+fn pictures_that_nothing_needs_are_not_decoded() {
+    let directory = Directory::new("ffmpeg-skip");
+    let path = directory.file("ordinary.mp4");
+    let made = Command::new("ffmpeg")
+        .args(["-nostdin", "-v", "error", "-f", "lavfi", "-i", "testsrc=size=160x120:rate=25", "-t", "6"])
+        .args(["-c:v", "libx264", "-x264-params", "b-adapt=0", "-pix_fmt", "yuv420p", "-y"])
+        .arg(&path)
+        .status();
+    if !made.is_ok_and(|status| status.success()) {
+        println!("not run: no ffmpeg with libx264");
+        return;
+    }
+    let all = |every: usize| {
+        let mut video = Video::open_indexed(&path).expect("opens");
+        let frames: Vec<Frame> =
+            (0..150).step_by(every).map(|n| video.frame(n).expect("decodes").expect("is there")).collect();
+        (frames, video.decoded())
+    };
+    let (whole, decoded) = all(1);
+    assert_eq!((whole.len(), decoded), (150, 150));
+    for every in [3, 8, 25] {
+        let (some, decoded) = all(every);
+        assert!(some.iter().zip(whole.iter().step_by(every)).all(|(a, b)| a == b), "every {every}");
+        assert!(decoded < 130, "every {every}: {decoded} of 150 decoded");
+        println!("every {every}: {decoded} of 150 decoded");
+    }
 }

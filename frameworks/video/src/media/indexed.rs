@@ -62,6 +62,8 @@ pub(super) struct Indexed {
     next_packet: usize,
     /// The number of the frame that the decoder gives next.
     next_frame: u64,
+    /// Numbers of frames that were not decoded: nothing needs them.
+    skipped: std::collections::BTreeSet<u64>,
     /// Whether all packets are in and what the decoder kept back was asked for.
     drained: bool,
     /// Whether a packet could not be decoded: only a key frame brings the decoder back.
@@ -105,6 +107,7 @@ pub(super) fn open(path: &Path) -> Result<Indexed, MediaError> {
         index,
         next_packet: 0,
         next_frame: 0,
+        skipped: std::collections::BTreeSet::new(),
         drained: false,
         lost: false,
         ready: std::collections::VecDeque::new(),
@@ -199,6 +202,9 @@ impl Indexed {
         self.approach(number)?;
         loop {
             while let Some(frame) = self.ready.pop_front() {
+                while self.skipped.remove(&self.next_frame) {
+                    self.next_frame += 1;
+                }
                 self.next_frame += 1;
                 if self.next_frame > number {
                     return Ok(Some(frame));
@@ -220,6 +226,7 @@ impl Indexed {
         }
         self.decoder.restart().map_err(|error| self.undecodable(number, &error.to_string()))?;
         self.ready.clear();
+        self.skipped.clear();
         self.drained = false;
         self.lost = false;
         self.next_packet = key;
@@ -246,7 +253,12 @@ impl Indexed {
             return Ok(());
         };
         self.load(packet)?;
+        let shown = self.shown(self.next_packet);
         self.next_packet += 1;
+        if shown < number && !packet.key && self.is_unreferenced() {
+            self.skipped.insert(shown);
+            return Ok(());
+        }
         let buffer = std::mem::take(&mut self.buffer);
         let frames = self.decoder.decode(&buffer);
         self.buffer = buffer;
@@ -260,6 +272,25 @@ impl Indexed {
         self.decoded += frames.len() as u64;
         self.ready.extend(frames);
         Ok(())
+    }
+
+    /// Whether the loaded packet is a picture that no other one is decoded from: all of its slices have the `nal_ref_idc` 0
+    /// (ITU-T H.264, 7.4.1).
+    fn is_unreferenced(&self) -> bool {
+        let Coding::H264 { length_bytes, .. } = self.index.coding else { return false };
+        let (mut rest, mut slices) = (self.buffer.as_slice(), 0);
+        while !rest.is_empty() {
+            let Some((length, after)) = rest.split_at_checked(length_bytes) else { return false };
+            let length = length.iter().fold(0, |sum, byte| sum << 8 | usize::from(*byte));
+            let Some((unit, after)) = after.split_at_checked(length) else { return false };
+            rest = after;
+            match unit.first().map(|byte| (byte & 0x1f, byte >> 5 & 3)) {
+                Some((1, 0)) => slices += 1,
+                Some((1..=5, _)) => return false,
+                _ => {}
+            }
+        }
+        slices > 0
     }
 
     fn load(&mut self, packet: Packet) -> Result<(), MediaError> {

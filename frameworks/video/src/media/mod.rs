@@ -1,20 +1,23 @@
 //! Video files: MP4 with H.264 or JPEG, AVI with JPEG, bare JPEG streams and Y4M are read by an index and a decoder;
-//! other formats through the `ffmpeg` program.
+//! other formats, and cameras, through the `ffmpeg` program.
 //!
 //! Sound is ignored. The content of pictures is analysed elsewhere.
 
 mod avi;
+pub mod camera;
 mod codec;
 mod ffmpeg;
 mod indexed;
 mod mjpeg;
 mod mp4;
+mod source;
 pub mod write;
 mod y4m;
 
 use std::io;
 use std::path::{Path, PathBuf};
 
+pub use source::{Camera, CameraKind, SCHEMES, Source, SourceError};
 pub use write::{Mp4Writer, Y4mWriter};
 
 use crate::frame::Frame;
@@ -202,6 +205,35 @@ impl Video {
             (0..count).map(|i| all[i * all.len() / count]).collect()
         };
         if keys.len() * 2 >= count { pick(&keys) } else { pick(&(0..end).collect::<Vec<_>>()) }
+    }
+}
+
+/// For how long a camera is tried for its first frame, in seconds.
+const FIRST_WITHIN: f64 = 10.0;
+
+/// One frame of a source: of a file at this second, of a camera the first that arrives.
+///
+/// # Errors
+/// The source cannot be read, or has no such frame.
+pub fn first_frame(source: &Source, seconds: f64) -> Result<Frame, MediaError> {
+    let none = |what: String| MediaError::Malformed { path: PathBuf::from(source.to_string()), what };
+    match source {
+        Source::File(path) => {
+            let mut video = Video::open(path)?;
+            let number = (seconds.max(0.0) * video.info().fps) as u64;
+            video.frame(number)?.ok_or_else(|| none(format!("the video ends before {seconds} s")))
+        }
+        Source::Camera(camera) => {
+            let options = camera::FeedOptions { reconnect: FIRST_WITHIN, ..Default::default() };
+            let feed = camera::Feed::open(camera, options);
+            loop {
+                match feed.next(std::time::Duration::from_millis(200)) {
+                    camera::Next::Picture(picture) => return Ok(picture.frame),
+                    camera::Next::Nothing => {}
+                    camera::Next::Over => return Err(none(feed.status().message)),
+                }
+            }
+        }
     }
 }
 

@@ -23,7 +23,11 @@ fn watching(config: Config, cores: f64) -> Modelled {
     let spec = QuerySpec {
         name: "q".to_owned(),
         kind: QueryKind::Cars,
-        video: "v".into(),
+        video: std::path::Path::new("v").into(),
+        reconnect: 0.0,
+        scope: crate::pipeline::Scope::default(),
+        detector: crate::vision::Detector::Colour,
+        alert: false,
         looped: true,
         seconds: Some(100.0),
         truth: None,

@@ -3,7 +3,9 @@
 //! It finds nothing itself.
 
 mod draw;
+mod picture;
 mod sheet;
 
-pub use draw::{annotate, outline, text};
+pub use draw::{annotate, draw_scope, grid, outline, segment, text};
+pub use picture::png;
 pub use sheet::{Sheet, SheetError};

@@ -63,6 +63,25 @@ impl Default for Knobs {
 }
 
 impl Knobs {
+    /// The same with this detector for the best one, in front of the others.
+    #[must_use]
+    pub fn with_detector(mut self, detector: Detector) -> Knobs {
+        self.detector.retain(|other| *other < detector);
+        self.detector.insert(0, detector);
+        self
+    }
+
+    /// The first value of each knob: what quality is measured against.
+    pub fn golden(&self) -> Config {
+        let Config { every, shrink, window, detector } = Config::GOLDEN;
+        Config {
+            every: self.every.first().copied().unwrap_or(every),
+            shrink: self.shrink.first().copied().unwrap_or(shrink),
+            window: self.window.first().copied().unwrap_or(window),
+            detector: self.detector.first().copied().unwrap_or(detector),
+        }
+    }
+
     /// Every combination, the first value of each knob first.
     pub fn all(&self) -> Vec<Config> {
         let mut all = Vec::new();

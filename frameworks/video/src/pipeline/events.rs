@@ -16,7 +16,10 @@ pub struct Finding {
     pub label: String,
     /// The number of the object in its stream.
     pub track: u64,
-    /// Whether it went down or up; empty for a place.
+    /// The line that it crossed; empty for the one across the middle, and for a place.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub line: String,
+    /// In which direction, by the line's names: down or up across the middle; empty for a place.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub direction: String,
     /// Where it was then.
@@ -33,7 +36,8 @@ pub fn true_findings(truth: &Truth, kind: QueryKind, from: f64, to: f64) -> Vec<
             let at = second as f64;
             for (object, place) in truth.visible(at) {
                 let label = if object.kind.is_vehicle() { "vehicle" } else { "person" }.to_owned();
-                out.push(Finding { at, label, track: u64::from(object.id), direction: String::new(), place });
+                let track = u64::from(object.id);
+                out.push(Finding { at, label, track, line: String::new(), direction: String::new(), place });
             }
         }
         return out;
@@ -54,7 +58,8 @@ pub fn true_findings(truth: &Truth, kind: QueryKind, from: f64, to: f64) -> Vec<
         while object.crosses + turn * period < to {
             let at = object.crosses + turn * period;
             let (label, direction) = (label.clone(), direction.clone());
-            out.push(Finding { at, label, track: u64::from(object.id), direction, place: place(object, at) });
+            let (track, line) = (u64::from(object.id), String::new());
+            out.push(Finding { at, label, track, line, direction, place: place(object, at) });
             turn += 1.0;
         }
     }

@@ -4,12 +4,18 @@
 
 mod config;
 mod events;
+mod learn;
+mod notice;
 mod query;
 mod run;
 mod score;
+mod view;
 
+pub use crate::scope::{CORNERS_MAX, Count, LINES_MAX, Line, Point, Scope};
 pub use config::{Config, Knobs};
 pub use events::{Finding, true_findings};
+pub use learn::Learner;
+pub use notice::{NOTICES_MAX, Notice, notice};
 pub use query::{QueryKind, UnknownKind};
 pub use run::{Analyst, Pipeline, STILL_FRAMES, STILL_WITHIN_SECONDS, learn_still};
 pub use score::{Score, score};

@@ -4,17 +4,19 @@ use std::collections::BTreeMap;
 
 use super::config::Config;
 use super::events::Finding;
+use super::learn::Learner;
+use super::notice::{Notice, notice};
 use super::query::QueryKind;
+use super::view::{Seen, View};
 use crate::frame::{Frame, Rect};
 use crate::media::{MediaError, Video};
+use crate::scope::{Line, Scope};
 use crate::vision::{Background, KindReader, SignReader, Track, Tracker, blobs, read_plate, shrink, still_of};
 
 /// From how many frames, and within how many seconds, the still background is learnt.
 pub const STILL_FRAMES: usize = 15;
 /// See [`STILL_FRAMES`].
 pub const STILL_WITHIN_SECONDS: f64 = 30.0;
-/// Where the line is that is counted at, as a fraction of the height.
-const LINE: f32 = 0.5;
 /// A vehicle whose box ends further down may have its plate outside the picture.
 const PLATE_INSIDE: f32 = 0.985;
 /// Readings of one object that are kept for the vote.
@@ -53,13 +55,30 @@ pub struct Pipeline {
     background: Background,
     analyst: Analyst,
     last: Option<f64>,
+    view: View,
+    learner: Option<Learner>,
+    notices: Vec<Notice>,
 }
 
 impl Pipeline {
     /// Begins with a configuration. `still` is the street as [`learn_still`] gives it.
     pub fn new(kind: QueryKind, config: Config, still: Frame) -> Pipeline {
         let background = Background::new(&still, config.shrink, config.detector);
-        Pipeline { config, background, still, analyst: Analyst::new(kind, config.window), last: None }
+        let analyst = Analyst::new(kind, config.window);
+        let (view, notices) = (View::default(), Vec::new());
+        Pipeline { config, background, still, analyst, last: None, view, learner: None, notices }
+    }
+
+    /// The same with these lines and this region; before the first picture.
+    #[must_use]
+    pub fn within(mut self, scope: &Scope) -> Pipeline {
+        self.analyst = self.analyst.within(scope);
+        self
+    }
+
+    /// What happened to the view since the last call.
+    pub fn notices(&mut self) -> Vec<Notice> {
+        std::mem::take(&mut self.notices)
     }
 
     /// The configuration.
@@ -82,8 +101,25 @@ impl Pipeline {
         let small = shrink(frame, self.config.shrink);
         let pause = self.last.map_or(0.04, |last| seconds - last);
         self.last = Some(seconds);
-        let boxes = blobs(&self.background.detect(&small, pause as f32));
-        self.analyst.step(seconds, &small, &boxes)
+        if let Some(learner) = &mut self.learner {
+            if let Some(still) = learner.push(seconds, frame) {
+                self.background = Background::new(&still, self.config.shrink, self.config.detector);
+                self.still = still;
+                self.learner = None;
+            }
+            return self.analyst.step(seconds, &small, &[]);
+        }
+        let mask = self.background.detect(&small, pause as f32);
+        match self.view.look(seconds, mask.filled()) {
+            Seen::Same => self.analyst.step(seconds, &small, &blobs(&mask)),
+            Seen::Covered => self.analyst.step(seconds, &small, &[]),
+            Seen::Changed => {
+                let text = "most of the picture has changed: the camera was moved, or the light; the background is learnt again";
+                notice(&mut self.notices, seconds, text);
+                self.learner = Some(Learner::default());
+                self.analyst.step(seconds, &small, &[])
+            }
+        }
     }
 
     /// The objects that are followed now.
@@ -107,6 +143,8 @@ impl Pipeline {
 pub struct Analyst {
     kind: QueryKind,
     window: u32,
+    scope: Scope,
+    lines: Vec<Line>,
     tracker: Tracker,
     readings: BTreeMap<u64, Readings>,
     second: Option<u64>,
@@ -115,7 +153,8 @@ pub struct Analyst {
 #[derive(Debug, Default)]
 struct Readings {
     texts: Vec<(String, f32)>,
-    told: bool,
+    /// How many of its crossings were told.
+    told: usize,
 }
 
 impl Analyst {
@@ -127,12 +166,24 @@ impl Analyst {
             QueryKind::Kinds => _ = KindReader::get(),
             QueryKind::Cars | QueryKind::People | QueryKind::Tracks => {}
         }
-        Analyst { kind, window, tracker: Tracker::new(LINE), readings: BTreeMap::new(), second: None }
+        let (scope, lines) = (Scope::default(), vec![Line::middle()]);
+        let tracker = Tracker::new(lines.clone());
+        Analyst { kind, window, scope, lines, tracker, readings: BTreeMap::new(), second: None }
+    }
+
+    /// The same with these lines and this region; before the first picture.
+    #[must_use]
+    pub fn within(mut self, scope: &Scope) -> Analyst {
+        self.lines = scope.all_lines();
+        self.tracker = Tracker::new(self.lines.clone());
+        self.scope = scope.clone();
+        self
     }
 
     /// What a picture shows, given the boxes in it.
     pub fn step(&mut self, seconds: f64, frame: &Frame, boxes: &[Rect]) -> Vec<Finding> {
-        let step = self.tracker.step(seconds, boxes);
+        let inside: Vec<Rect> = boxes.iter().filter(|place| self.scope.contains(place)).copied().collect();
+        let step = self.tracker.step(seconds, &inside, Some(frame));
         let mut out = Vec::new();
         for id in step.found {
             self.read(id, frame);
@@ -163,7 +214,7 @@ impl Analyst {
         let readings = self.readings.entry(id).or_default();
         let enough = readings.texts.len() >= (self.window as usize).min(READINGS_MAX);
         let whole = track.place.y + track.place.h < PLATE_INSIDE && track.place.y > 1.0 - PLATE_INSIDE;
-        if enough || readings.told || !whole {
+        if enough || !whole {
             return;
         }
         match self.kind {
@@ -182,9 +233,11 @@ impl Analyst {
         }
     }
 
-    /// Tells of an object that has crossed, once, as soon as enough is known of it or it has ended.
+    /// Tells of each crossing of an object, as soon as enough is known of it or it has ended.
     fn tell_track(&mut self, track: &Track, ended: bool, out: &mut Vec<Finding>) {
-        let Some((at, direction)) = track.crossed else { return };
+        if track.crossings.is_empty() {
+            return;
+        }
         let readings = self.readings.entry(track.id).or_default();
         let reads = matches!(self.kind, QueryKind::Plates | QueryKind::Kinds);
         let known = if reads { readings.texts.len() } else { track.hits as usize } >= self.window as usize;
@@ -195,7 +248,7 @@ impl Analyst {
             QueryKind::Kinds => true,
             QueryKind::Tracks => false,
         };
-        if readings.told || !wanted || !(known || (ended && reads)) {
+        if !wanted || !(known || (ended && reads)) {
             return;
         }
         let label = match self.kind {
@@ -204,12 +257,18 @@ impl Analyst {
             _ => vote(&readings.texts),
         };
         let Some(label) = label else { return };
-        readings.told = true;
-        let direction = match direction {
-            crate::vision::Direction::Down => "down",
-            crate::vision::Direction::Up => "up",
-        };
-        out.push(Finding { at, label, track: track.id, direction: direction.to_owned(), place: track.expected(at) });
+        let told = std::mem::replace(&mut readings.told, track.crossings.len());
+        for crossing in track.crossings.iter().skip(told) {
+            let Some(line) = self.lines.get(crossing.line) else { continue };
+            out.push(Finding {
+                at: crossing.at,
+                label: label.clone(),
+                track: track.id,
+                line: line.name.clone(),
+                direction: line.direction(crossing.forward).to_owned(),
+                place: track.expected(crossing.at),
+            });
+        }
     }
 
     /// Where every confirmed object was at each full second since the last picture.
@@ -222,7 +281,8 @@ impl Analyst {
             for track in self.tracker.tracks().iter().filter(|t| t.hits >= self.window) {
                 let Some(place) = track.expected(at).clipped() else { continue };
                 let label = if track.is_vehicle() { "vehicle" } else { "person" }.to_owned();
-                out.push(Finding { at, label, track: track.id, direction: String::new(), place });
+                let (line, direction) = (String::new(), String::new());
+                out.push(Finding { at, label, track: track.id, line, direction, place });
             }
         }
     }

@@ -57,6 +57,6 @@ fn same(kind: QueryKind, a: &Finding, b: &Finding) -> bool {
     match kind {
         QueryKind::Tracks => (a.at - b.at).abs() < 1e-3 && a.label == b.label && a.place.iou(&b.place) >= OVERLAP,
         QueryKind::Plates => a.label == b.label,
-        _ => a.label == b.label && (a.place.centre().0 - b.place.centre().0).abs() <= APART_X,
+        _ => a.label == b.label && a.line == b.line && (a.place.centre().0 - b.place.centre().0).abs() <= APART_X,
     }
 }

@@ -12,7 +12,7 @@ use nix::time::{ClockId, clock_gettime};
 use super::search::{Evaluate, Point};
 use crate::frame::{Frame, Rect};
 use crate::media::{MediaError, Video};
-use crate::pipeline::{Analyst, Config, Finding, QueryKind, learn_still, score};
+use crate::pipeline::{Analyst, Config, Finding, QueryKind, Scope, learn_still, score};
 use crate::vision::{Background, Detector, blobs, shrink};
 
 /// What is tried, and with how much memory.
@@ -24,11 +24,16 @@ pub struct ClipOptions {
     pub keep: bool,
     /// Bytes of pictures at most: the clip is not longer than what fits.
     pub bytes: usize,
+    /// Core-seconds that each frame of the video costs beside what reading it here costs: what a camera's frames cost
+    /// to decode, of which the video is a recording.
+    pub decode: f64,
+    /// Where the query counts.
+    pub scope: Scope,
 }
 
 impl Default for ClipOptions {
     fn default() -> ClipOptions {
-        ClipOptions { seconds: 20.0, keep: true, bytes: 512 << 20 }
+        ClipOptions { seconds: 20.0, keep: true, bytes: 512 << 20, decode: 0.0, scope: Scope::default() }
     }
 }
 
@@ -98,6 +103,28 @@ impl Clip {
     /// Seconds of the clip.
     pub fn seconds(&self) -> f64 {
         self.frames as f64 / self.fps
+    }
+
+    /// How many things the golden configuration finds on the clip: what quality is measured on.
+    ///
+    /// # Errors
+    /// The video cannot be decoded.
+    pub fn events(&mut self) -> Result<usize, MediaError> {
+        Ok(self.golden_findings()?.len())
+    }
+
+    /// Whether a clip of more seconds would be longer: neither the video nor memory ends it.
+    pub fn may_grow(&self) -> bool {
+        let asked = (self.options.seconds * self.fps).round() as u64;
+        self.frames >= asked && self.video.info().frames.is_none_or(|frames| frames > self.frames)
+    }
+
+    fn golden_findings(&mut self) -> Result<&[Finding], MediaError> {
+        if self.wanted.is_none() {
+            let golden = self.golden;
+            self.wanted = Some(self.run(&golden)?.0);
+        }
+        Ok(self.wanted.as_deref().unwrap_or_default())
     }
 
     fn frame(&mut self, number: u64) -> Result<Option<Costed<Arc<Frame>>>, MediaError> {
@@ -170,7 +197,7 @@ impl Clip {
     /// What the query finds in this configuration, and what each second of video costs.
     fn run(&mut self, config: &Config) -> Result<Costed<Vec<Finding>>, MediaError> {
         let (boxes, mut cost) = self.boxes(config)?;
-        let mut analyst = Analyst::new(self.kind, config.window);
+        let mut analyst = Analyst::new(self.kind, config.window).within(&self.options.scope);
         let mut found = Vec::new();
         let (mut decode, mut looked) = (0.0, 0);
         for (number, boxes) in (0..self.frames).step_by(config.every.max(1) as usize).zip(boxes.iter()) {
@@ -186,6 +213,7 @@ impl Clip {
         }
         found.extend(analyst.finish());
         cost += decode / f64::from(looked.max(1)) * self.needed(config.every) as f64;
+        cost += self.options.decode * self.frames as f64;
         if !self.options.keep {
             self.decoded.clear();
             self.smaller.clear();
@@ -198,10 +226,7 @@ impl Evaluate for Clip {
     type Error = MediaError;
 
     fn evaluate(&mut self, config: &Config) -> Result<Point, MediaError> {
-        if self.wanted.is_none() {
-            let golden = self.golden;
-            self.wanted = Some(self.run(&golden)?.0);
-        }
+        self.golden_findings()?;
         let (found, cost) = self.run(config)?;
         let wanted = self.wanted.as_deref().unwrap_or_default();
         let quality = score(self.kind, &found, wanted).f1();

@@ -2,16 +2,22 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde::{Deserialize, Serialize};
 
 use super::clip::{Clip, ClipOptions};
 use super::search::{Point, Search, climb, frontier};
-use crate::media::{MediaError, Video};
-use crate::pipeline::{Config, Knobs, QueryKind};
+use crate::media::camera::{FeedOptions, record};
+use crate::media::{Camera, MediaError, Video};
+use crate::pipeline::{Config, Knobs, QueryKind, Scope};
 
 /// The version of the files that are written and read.
 pub const PROFILE_VERSION: u32 = 1;
+/// With fewer findings of the golden configuration than this, one more or less changes quality by a tenth.
+pub const EVENTS_FEW: usize = 10;
+/// How often a clip with few is doubled.
+const DOUBLED_MAX: u32 = 3;
 /// Larger files are not read.
 const BYTES_MAX: u64 = 1 << 20;
 /// More points than this make no frontier.
@@ -59,10 +65,19 @@ pub struct Profile {
     pub video: VideoMark,
     /// Which values were to choose from.
     pub knobs: Knobs,
+    /// Where the query counts.
+    #[serde(default)]
+    pub scope: Scope,
     /// What quality is measured against.
     pub golden: Config,
     /// The configurations worth having, from cheap to dear.
     pub frontier: Vec<Point>,
+    /// What the golden configuration found on the clip: quality is measured on so many things.
+    #[serde(default)]
+    pub events: usize,
+    /// Seconds of the clip.
+    #[serde(default)]
+    pub seconds: f64,
     /// Number of configurations that were tried.
     pub tried: usize,
     /// What trying them cost.
@@ -91,24 +106,67 @@ impl VideoMark {
 }
 
 impl Profile {
-    /// Makes a profile by trying configurations on the video.
+    /// Makes a profile by trying configurations on the video. A clip on which little happens is doubled, up to three
+    /// times, as far as the video and memory go.
     ///
     /// # Errors
     /// The video cannot be decoded.
     pub fn make(path: &Path, kind: QueryKind, knobs: &Knobs, options: ClipOptions) -> Result<Profile, ProfileError> {
         let video = VideoMark::of(path)?;
-        let mut clip = Clip::new(Video::open(path)?, kind, Config::GOLDEN, options)?;
-        let points = climb(knobs, Config::GOLDEN, &Search::default(), &mut clip)?;
+        let scope = options.scope.clone();
+        let mut options = options;
+        let mut doubled = 0;
+        let mut clip = loop {
+            let mut clip = Clip::new(Video::open(path)?, kind, knobs.golden(), options.clone())?;
+            if clip.events()? >= EVENTS_FEW || !clip.may_grow() || doubled == DOUBLED_MAX {
+                break clip;
+            }
+            doubled += 1;
+            options.seconds *= 2.0;
+        };
+        let events = clip.events()?;
+        let points = climb(knobs, knobs.golden(), &Search::default(), &mut clip)?;
         Ok(Profile {
             version: PROFILE_VERSION,
             kind,
             video,
             knobs: knobs.clone(),
-            golden: Config::GOLDEN,
+            scope,
+            golden: knobs.golden(),
             frontier: frontier(&points.iter().map(rounded).collect::<Vec<_>>()),
+            events,
+            seconds: round(clip.seconds(), 1e3),
             tried: points.len(),
             core_seconds: round(clip.spent(), 1e3),
         })
+    }
+
+    /// Makes a profile on a recording of a live source, which is written to this directory and removed. What each frame
+    /// costs to decode counts whatever is looked at: a camera is decoded all the time.
+    ///
+    /// # Errors
+    /// The source cannot be read, or the recording cannot be written.
+    pub fn of_camera(
+        directory: &Path,
+        camera: &Camera,
+        kind: QueryKind,
+        knobs: &Knobs,
+        options: ClipOptions,
+    ) -> Result<Profile, ProfileError> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let bad = |e: std::io::Error| ProfileError::File { path: directory.to_owned(), what: e.to_string() };
+        fs::create_dir_all(directory).map_err(bad)?;
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = directory.join(format!("recording-{}-{number}.y4m", std::process::id()));
+        let made = record(camera, FeedOptions::default(), options.seconds, &path).map_err(ProfileError::from).and_then(
+            |recording| {
+                let options = ClipOptions { decode: recording.decode, ..options };
+                Profile::make(&path, kind, knobs, options)
+            },
+        );
+        // A recording that was not begun is not there.
+        let _ = fs::remove_file(&path);
+        made
     }
 
     /// Reads a profile.
@@ -178,7 +236,7 @@ impl Profile {
         let mark = VideoMark::of(video)?;
         let path = directory.join(format!("{stem}-{}-{}.json", kind.name(), mark.bytes));
         if let Ok(profile) = Profile::read(&path)
-            && (&profile.video, profile.kind, &profile.knobs) == (&mark, kind, knobs)
+            && (&profile.video, profile.kind, &profile.knobs, &profile.scope) == (&mark, kind, knobs, &options.scope)
         {
             return Ok((profile, false));
         }

@@ -1,5 +1,5 @@
 //! Generated traffic scenes with known ground truth: cars, vans, trucks and buses with plates on a road of four lanes,
-//! people on two pavements.
+//! people on two pavements; and a square where people walk in all directions.
 //!
 //! A scene loops without a seam: its last frame leads to its first, so a loop of the file is a live stream with known
 //! truth. The same options generate the same bytes.
@@ -7,10 +7,12 @@
 mod plan;
 mod render;
 mod sprite;
+mod square;
 mod write;
 
 pub use plan::{Kind, Object, SceneError, SceneOptions, Truth};
 pub use render::Renderer;
+pub use square::{Box, SQUARE_FPS, SQUARE_SIZE, Square};
 pub use write::{GenerateError, generate, read_truth};
 
 #[cfg(test)]

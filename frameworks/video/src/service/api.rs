@@ -16,6 +16,7 @@ use crate::spec::{QuerySpec, parse};
 /// | `GET /status` | everything |
 /// | `GET /queries/NAME` | one query |
 /// | `GET /queries/NAME/results` | what it found last |
+/// | `GET /queries/NAME/frame` | what it sees now, as PNG, with boxes, lines and region |
 /// | `POST /queries` | takes queries in: the TOML of a query file, or `{"queries": [...]}` |
 /// | `DELETE /queries/NAME` | ends a query and forgets it |
 #[derive(Debug)]
@@ -44,6 +45,17 @@ impl Api for VideoApi {
             },
             ("GET", path) if path.len() == 3 && path[0] == "queries" && path[2] == "results" => {
                 json(StatusCode::OK, &inner.findings(path[1]))
+            }
+            ("GET", path) if path.len() == 3 && path[0] == "queries" && path[2] == "frame" => {
+                match inner.picture(path[1]).await {
+                    Ok(Some(picture)) => Response::ok_body("image/png", picture),
+                    Ok(None) => {
+                        let what =
+                            format!("query {:?} has no picture now: its worker does not run, or sees nothing", path[1]);
+                        error(StatusCode::SERVICE_UNAVAILABLE, what)
+                    }
+                    Err(why) => refusal(&why),
+                }
             }
             ("POST", path) if path == ["queries"] => self.submit(&call).await,
             ("DELETE", path) if path.len() == 2 && path[0] == "queries" => match inner.remove(path[1]).await {

@@ -7,6 +7,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::alert::Alerts;
 use super::{Error, io};
 use crate::pipeline::{Finding, QueryKind, score, true_findings};
 use crate::scene::{Truth, read_truth};
@@ -25,6 +26,7 @@ const MEASURE_SECONDS: f64 = 60.0;
 pub(crate) struct Book {
     directory: Option<PathBuf>,
     pages: Mutex<BTreeMap<String, Page>>,
+    alerts: Option<Alerts>,
 }
 
 #[derive(Debug)]
@@ -35,14 +37,19 @@ struct Page {
     truth: Option<Truth>,
     /// From when on findings are complete.
     from: f64,
+    /// Whether its findings go to the alert hook.
+    alert: bool,
+    /// Whether a picture was asked for, and the last one: a PNG file.
+    asked: bool,
+    picture: Option<Vec<u8>>,
 }
 
 impl Book {
-    pub(super) fn new(directory: Option<PathBuf>) -> Result<Book, Error> {
+    pub(super) fn new(directory: Option<PathBuf>, alerts: Option<Alerts>) -> Result<Book, Error> {
         if let Some(directory) = &directory {
             fs::create_dir_all(directory).map_err(io(format!("cannot make the directory {}", directory.display())))?;
         }
-        Ok(Book { directory, pages: Mutex::default() })
+        Ok(Book { directory, pages: Mutex::default(), alerts })
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Page>> {
@@ -74,7 +81,8 @@ impl Book {
         };
         let truth = spec.truth.as_ref().and_then(|path| read_truth(path).ok());
         let from = recent.front().map_or(0.0, |f: &Finding| f.at);
-        pages.insert(spec.name.clone(), Page { kind: spec.kind, file, recent, truth, from });
+        let page = Page { kind: spec.kind, file, recent, truth, from, alert: spec.alert, asked: false, picture: None };
+        pages.insert(spec.name.clone(), page);
         Ok(())
     }
 
@@ -116,6 +124,9 @@ impl Book {
             if page.recent.contains(&finding) {
                 continue;
             }
+            if let Some(alerts) = self.alerts.as_ref().filter(|_| page.alert) {
+                alerts.raise(query, &finding);
+            }
             if page.file.is_some() && serde_json::to_writer(&mut lines, &finding).is_ok() {
                 lines.push(b'\n');
             }
@@ -131,6 +142,32 @@ impl Book {
         {
             tracing::warn!(%query, %error, "results cannot be written");
         }
+    }
+
+    /// Asks the worker of a query for a picture; whether there is such a query.
+    pub(super) fn ask(&self, query: &str) -> bool {
+        let mut pages = self.lock();
+        let Some(page) = pages.get_mut(query) else { return false };
+        page.asked = true;
+        page.picture = None;
+        true
+    }
+
+    /// Whether its worker is to be asked now.
+    pub(super) fn asks(&self, query: &str) -> bool {
+        self.lock().get_mut(query).is_some_and(|page| std::mem::take(&mut page.asked))
+    }
+
+    /// A picture has come.
+    pub(super) fn drawn(&self, query: &str, picture: Vec<u8>) {
+        if let Some(page) = self.lock().get_mut(query) {
+            page.picture = Some(picture);
+        }
+    }
+
+    /// The picture that was asked for, once it is there.
+    pub(super) fn picture(&self, query: &str) -> Option<Vec<u8>> {
+        self.lock().get(query).and_then(|page| page.picture.clone())
     }
 
     pub(super) fn recent(&self, query: &str) -> Vec<Finding> {

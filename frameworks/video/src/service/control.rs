@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use sdk::Requester;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
@@ -130,11 +132,14 @@ impl Desk {
                 return Ok(());
             }
             let said = tokio::time::timeout(SILENCE, line(&mut stream, LINE_MAX)).await??;
-            let Ok(Said::Report { report, findings }) = serde_json::from_slice(&said) else { return Ok(()) };
+            let Ok(Said::Report { report, findings, picture }) = serde_json::from_slice(&said) else { return Ok(()) };
             told = match self.requester.ask(Question::Report { task: task.clone(), report }).await {
                 Ok(Answer::Orders(orders)) => {
                     self.book.add(&query, findings);
-                    Told::Orders(orders)
+                    if let Some(picture) = picture.and_then(|text| BASE64_STANDARD.decode(text).ok()) {
+                        self.book.drawn(&query, picture);
+                    }
+                    if self.book.asks(&query) { Told::Draw(orders) } else { Told::Orders(orders) }
                 }
                 Ok(Answer::Over) => Told::Over,
                 Ok(_) => Told::Unknown,

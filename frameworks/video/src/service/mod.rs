@@ -3,12 +3,13 @@
 //!
 //! It decides nothing about queries; see [`crate::core`].
 
+mod alert;
 mod api;
 mod book;
 mod control;
 mod identity;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,12 +20,19 @@ use sdk::{AskError, Ending, Requester};
 use tokio::task::JoinHandle;
 
 use crate::core::{Answer, Question, Status, Submission, VideoScheduler, WorkerCommand};
-use crate::pipeline::{Finding, Knobs, QueryKind};
-use crate::profile::{ClipOptions, Profile, ProfileError};
+use crate::media::Source;
+use crate::pipeline::{Finding, Knobs, QueryKind, Scope};
+use crate::profile::{ClipOptions, EVENTS_FEW, Profile, ProfileError};
 use crate::schedule::{Horizon, Objective, Policy};
 use crate::spec::{QuerySpec, SpecError};
+use crate::vision::Detector;
+use alert::Alerts;
+pub use alert::{Call as HookCall, Hook, HookError};
 use book::Book;
 use identity::Identity;
+
+/// How long a picture of what a worker sees may take.
+const PICTURE: Duration = Duration::from_secs(5);
 
 /// How to run the framework.
 #[derive(Debug)]
@@ -41,6 +49,8 @@ pub struct Options {
     pub state_dir: Option<PathBuf>,
     /// Where results are written, a file of JSON lines for each query; `None` keeps the last of them in memory only.
     pub results: Option<PathBuf>,
+    /// What is called when something is found.
+    pub hook: Option<Hook>,
     /// Where profiles are kept.
     pub profiles: PathBuf,
     /// What the profiler chooses from.
@@ -76,6 +86,7 @@ impl Options {
             control: local,
             state_dir: None,
             results: None,
+            hook: None,
             profiles: std::env::temp_dir().join("tepui-profiles"),
             knobs: Knobs::default(),
             profile_seconds: 12.0,
@@ -153,7 +164,7 @@ impl Service {
     pub async fn start(options: Options) -> Result<Service, Error> {
         let identity = Identity::of(options.state_dir.as_deref(), options.control)?;
         let (requester, requests) = sdk::requests();
-        let book = Arc::new(Book::new(options.results.clone())?);
+        let book = Arc::new(Book::new(options.results.clone(), options.hook.clone().map(Alerts::start))?);
         let control = control::Control::serve(&identity, requester.clone(), book.clone())?;
         if let Some(directory) = &options.state_dir {
             identity.keep(directory, control.address())?;
@@ -290,19 +301,24 @@ impl Inner {
 
     /// Finds or makes the profile of each query; one for all queries of a kind on a video.
     async fn prepare(&self, queries: Vec<QuerySpec>) -> Result<Vec<Submission>, Error> {
-        let mut done: BTreeMap<(PathBuf, QueryKind), Profile> = BTreeMap::new();
+        let mut done: Vec<((Source, QueryKind, Scope, Detector), Profile)> = Vec::new();
         let mut out = Vec::new();
         for spec in queries {
             let bad = |(_, rule)| Error::Refused(format!("query {:?}: {rule}", spec.name));
             spec.check().map_err(bad)?;
-            let key = (spec.video.clone(), spec.kind);
-            let profile = match (&spec.profile, done.get(&key)) {
+            let key = (spec.video.clone(), spec.kind, spec.scope.clone(), spec.detector);
+            let known = done.iter().find(|(other, _)| *other == key).map(|(_, profile)| profile);
+            let profile = match (&spec.profile, known) {
                 (None, Some(profile)) => profile.clone(),
                 (given, _) => self.profile(&spec, given.as_deref()).await?,
             };
+            if profile.events < EVENTS_FEW {
+                let (query, events, seconds) = (&spec.name, profile.events, profile.seconds);
+                tracing::warn!(%query, events, seconds, "The golden configuration found little: quality is rough");
+            }
             let points = profile.frontier.clone();
             if spec.profile.is_none() {
-                done.insert(key, profile);
+                done.push((key, profile));
             }
             out.push(Submission { spec, points });
         }
@@ -312,11 +328,15 @@ impl Inner {
     async fn profile(&self, spec: &QuerySpec, given: Option<&Path>) -> Result<Profile, Error> {
         let (video, kind, name) = (spec.video.clone(), spec.kind, spec.name.clone());
         let given = given.map(Path::to_owned);
-        let (directory, knobs) = (self.profiles.clone(), self.knobs.clone());
-        let clip = ClipOptions { seconds: self.profile_seconds, ..Default::default() };
+        let directory = self.profiles.clone();
+        let knobs = self.knobs.clone().with_detector(spec.detector);
+        let clip = ClipOptions { seconds: self.profile_seconds, scope: spec.scope.clone(), ..Default::default() };
         let work = tokio::task::spawn_blocking(move || match given {
             Some(path) => Profile::read(&path),
-            None => Profile::kept(&directory, &video, kind, &knobs, clip).map(|(profile, _)| profile),
+            None => match &video {
+                Source::File(path) => Profile::kept(&directory, path, kind, &knobs, clip).map(|(profile, _)| profile),
+                Source::Camera(camera) => Profile::of_camera(&directory, camera, kind, &knobs, clip),
+            },
         });
         match work.await {
             Ok(made) => made.map_err(|source| Error::Profile { query: name, source }),
@@ -355,6 +375,22 @@ impl Inner {
                 Ok(())
             }
         }
+    }
+
+    /// A picture of what a query's worker sees, drawn now; `None` if it does not come in time.
+    pub(crate) async fn picture(&self, query: &str) -> Result<Option<Vec<u8>>, Error> {
+        if !self.book.ask(query) {
+            return Err(Error::Refused(format!("there is no query {query:?}")));
+        }
+        let look = async {
+            loop {
+                if let Some(picture) = self.book.picture(query) {
+                    return picture;
+                }
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        Ok(tokio::time::timeout(PICTURE, look).await.ok())
     }
 
     pub(crate) fn findings(&self, query: &str) -> Vec<Finding> {

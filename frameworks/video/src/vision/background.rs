@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::blobs::Mask;
+use super::mixture::Mixture;
 use super::resize::shrink;
 use crate::frame::Frame;
 
@@ -16,11 +17,13 @@ pub enum Detector {
     Gaussian,
     /// The same, and a difference in colour: sees a green car on a road as grey as it.
     Colour,
+    /// A mixture of Gaussians in brightness and colour for each square of four pixels, without shadows.
+    Mixture,
 }
 
 impl Detector {
     /// All, from cheap to dear.
-    pub const ALL: [Detector; 3] = [Detector::Difference, Detector::Gaussian, Detector::Colour];
+    pub const ALL: [Detector; 4] = [Detector::Difference, Detector::Gaussian, Detector::Colour, Detector::Mixture];
 
     /// The detector's name.
     pub fn name(self) -> &'static str {
@@ -28,6 +31,7 @@ impl Detector {
             Detector::Difference => "difference",
             Detector::Gaussian => "gaussian",
             Detector::Colour => "colour",
+            Detector::Mixture => "mixture",
         }
     }
 }
@@ -71,6 +75,7 @@ pub struct Background {
     still: Frame,
     mean: Vec<f32>,
     variance: Vec<f32>,
+    mixture: Option<Mixture>,
     seen: u64,
 }
 
@@ -79,10 +84,11 @@ impl Background {
     pub fn new(still: &Frame, divisor: u32, detector: Detector) -> Background {
         let still = shrink(still, divisor).into_owned();
         let (mean, variance) = match detector {
-            Detector::Difference => (Vec::new(), Vec::new()),
+            Detector::Difference | Detector::Mixture => (Vec::new(), Vec::new()),
             _ => (still.y.iter().map(|y| f32::from(*y)).collect(), vec![VARIANCE_MIN; still.y.len()]),
         };
-        Background { detector, still, mean, variance, seen: 0 }
+        let mixture = (detector == Detector::Mixture).then(|| Mixture::new(&still));
+        Background { detector, still, mean, variance, mixture, seen: 0 }
     }
 
     /// Which pixels of the picture are not background; the model follows what is. `seconds` is the time since the last
@@ -104,6 +110,11 @@ impl Background {
                 self.gaussian(frame, seconds, &mut mask);
                 self.colour(frame, &mut mask);
             }
+            Detector::Mixture => {
+                if let Some(mixture) = &mut self.mixture {
+                    mixture.detect(frame, seconds, &mut mask);
+                }
+            }
         }
         mask
     }
@@ -118,6 +129,9 @@ impl Background {
         let middle = ratios.len() / 2;
         let gain = ratios.select_nth_unstable_by(middle, f32::total_cmp).1.clamp(0.5, 2.0);
         self.mean.iter_mut().for_each(|m| *m *= gain);
+        if let Some(mixture) = &mut self.mixture {
+            mixture.relight(gain);
+        }
         self.still.y.iter_mut().for_each(|y| *y = (f32::from(*y) * gain).min(255.0) as u8);
     }
 

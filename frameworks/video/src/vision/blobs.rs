@@ -30,6 +30,12 @@ impl Mask {
     pub fn new(width: usize, height: usize) -> Mask {
         Mask { width, height, bits: vec![0; width * height] }
     }
+
+    /// How much of it has changed, 0 to 1.
+    pub fn filled(&self) -> f32 {
+        let filled: usize = self.bits.iter().map(|bit| usize::from(*bit)).sum();
+        filled as f32 / self.bits.len().max(1) as f32
+    }
 }
 
 /// The boxes around what has changed, from the upper left on.

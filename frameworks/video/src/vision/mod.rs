@@ -5,7 +5,10 @@
 mod assign;
 mod background;
 mod blobs;
+mod groups;
 mod kinds;
+mod look;
+mod mixture;
 mod plates;
 mod resize;
 mod signs;
@@ -16,11 +19,12 @@ pub use assign::assign;
 pub use background::{Background, Detector, still_of};
 pub use blobs::{Mask, blobs};
 pub use kinds::KindReader;
+pub use look::Look;
 pub use plates::read_plate;
 pub use resize::shrink;
 pub use signs::SignReader;
 pub use softmax::{Classify, Softmax};
-pub use track::{Direction, Step, Track, Tracker};
+pub use track::{Crossing, Step, Track, Tracker};
 
 #[cfg(test)]
 mod tests;

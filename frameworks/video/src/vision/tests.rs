@@ -21,10 +21,10 @@ fn with_box(colour: Colour) -> (Frame, Frame) {
 fn dearer_detectors_see_more() {
     let green = Colour { y: 92, u: 110, v: 100 };
     for (colour, seen) in [
-        (Colour::grey(200), [true, true, true]),
-        (Colour::grey(107), [false, true, true]),
-        (green, [false, false, true]),
-        (Colour::grey(90), [false, false, false]),
+        (Colour::grey(200), [true, true, true, true]),
+        (Colour::grey(107), [false, true, true, false]),
+        (green, [false, false, true, true]),
+        (Colour::grey(90), [false, false, false, false]),
     ] {
         let (still, frame) = with_box(colour);
         for (detector, seen) in Detector::ALL.into_iter().zip(seen) {
@@ -71,7 +71,7 @@ fn objects_that_touch_are_one_and_those_apart_are_two() {
 #[test]
 fn tracks_keep_their_numbers_when_paths_come_close() {
     // Two people that walk towards each other in neighbouring rows, and a third one that is hidden for a moment.
-    let mut tracker = Tracker::new(0.5);
+    let mut tracker = Tracker::new(vec![crate::scope::Line::middle()]);
     let size = Rect { x: 0.0, y: 0.0, w: 0.03, h: 0.1 };
     for tick in 0..100 {
         let t = f64::from(tick) * 0.04;
@@ -80,13 +80,13 @@ fn tracks_keep_their_numbers_when_paths_come_close() {
         let other = size.moved(0.6, 0.1 + 0.15 * t as f32);
         let hidden = (40..48).contains(&tick);
         let boxes = if hidden { vec![up, down] } else { vec![other, down, up] };
-        tracker.step(t, &boxes);
+        tracker.step(t, &boxes, None);
         let id = |rect: Rect| tracker.tracks().iter().find(|track| track.place == rect).map(|track| track.id);
         assert_eq!((id(down), id(up)), (Some(2), Some(3)), "at {t}");
         assert!(hidden || id(other) == Some(1), "at {t}");
     }
     assert_eq!(tracker.distinct(), 3);
-    let crossed: Vec<bool> = tracker.tracks().iter().map(|t| t.crossed.is_some()).collect();
+    let crossed: Vec<bool> = tracker.tracks().iter().map(|t| !t.crossings.is_empty()).collect();
     assert_eq!(crossed, [true, true, true]);
 }
 

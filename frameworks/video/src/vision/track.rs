@@ -1,23 +1,41 @@
 //! Following objects from picture to picture: predicted boxes are matched with those found, all at once and as cheaply
-//! as possible, by overlap, distance and size.
+//! as possible, by overlap, distance, size and colours. What a track is, a person or a vehicle, is voted on in each
+//! picture.
 //!
 //! Boxes are fractions of the picture, so tracks outlive a change of resolution or rate.
 
 use super::assign::assign;
-use crate::frame::Rect;
+use super::groups::{Sizes, split};
+use super::look::Look;
+use crate::frame::{Frame, Rect};
+use crate::scope::Line;
 
-/// Width of a picture over its height, for distances: near enough for all.
+/// Width of a picture over its height, before one was seen.
 const ASPECT: f32 = 16.0 / 9.0;
 /// The fastest that something whose speed is not known yet can move, in picture heights a second.
 const FASTEST: f32 = 0.7;
 /// How wrong a known speed can be, in picture heights a second.
-const DOUBT: f32 = 0.15;
+const DOUBT: f32 = 0.1;
 /// How long an object may be hidden, in seconds.
-const HIDDEN: f64 = 0.5;
-/// Boxes at least this wide are vehicles, as a fraction of the picture's width.
-const VEHICLE_WIDTH: f32 = 0.06;
+const HIDDEN: f64 = 0.7;
+/// Narrower boxes are people, as a fraction of the picture's width; without people to compare with, boxes at least so
+/// wide are vehicles.
+const VEHICLE_WIDTH: (f32, f32) = (0.06, 0.1);
+/// What is so many times as wide as it is high is a vehicle; and what is so many times as high as a person there.
+const VEHICLE_SHAPE: f32 = 1.75;
+const VEHICLE_TALL: f32 = 2.0;
+/// What a vote of a box at the edge of the picture counts, which may not be whole.
+const EDGE_VOTE: f32 = 0.03;
+/// How much looks count in matching, and how fast a look is followed.
+const LOOK_WEIGHT: f32 = 1.0;
+const LOOK_RATE: f32 = 0.15;
+/// In so many pictures a track must have been found to be sure.
+const SURE: u32 = 4;
 /// Closer to an edge than this, a box may extend outside.
 const EDGE: f32 = 0.012;
+/// A way back over a line counts if it is at least so many seconds later; and crossings of one track at most.
+const AGAIN: f64 = 1.0;
+const CROSSINGS_MAX: usize = 100;
 /// Tracks at a time; what comes on top is not followed.
 const TRACKS_MAX: usize = 512;
 
@@ -36,19 +54,22 @@ pub struct Track {
     pub hits: u32,
     /// Its speed to the right and down, in widths and heights a second; `None` before it was seen twice.
     pub speed: Option<(f32, f32)>,
-    /// In how many pictures it was as wide as a vehicle.
-    wide: u32,
-    /// When its middle crossed the line, and the direction.
-    pub crossed: Option<(f64, Direction)>,
+    /// Votes for a vehicle, less those for a person.
+    votes: f32,
+    look: Option<Look>,
+    /// Where its middle has crossed lines; the directions of one line alternate.
+    pub crossings: Vec<Crossing>,
 }
 
-/// Which way something crossed the line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// From above to below.
-    Down,
-    /// From below to above.
-    Up,
+/// An object's way over a line.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Crossing {
+    /// The number of the line.
+    pub line: usize,
+    /// When, in seconds of the stream.
+    pub at: f64,
+    /// Whether it went forward.
+    pub forward: bool,
 }
 
 impl Track {
@@ -61,7 +82,7 @@ impl Track {
 
     /// Whether it is a vehicle, by most of the pictures so far.
     pub fn is_vehicle(&self) -> bool {
-        self.wide * 2 > self.hits
+        self.votes > 0.0
     }
 }
 
@@ -78,15 +99,17 @@ pub struct Step {
 #[derive(Clone, Debug)]
 pub struct Tracker {
     tracks: Vec<Track>,
-    line: f32,
+    lines: Vec<Line>,
     next: u64,
     last: Option<f64>,
+    aspect: f32,
+    sizes: Sizes,
 }
 
 impl Tracker {
-    /// Follows from now on; crossings of a line at this fraction of the height are noted.
-    pub fn new(line: f32) -> Tracker {
-        Tracker { tracks: Vec::new(), line, next: 1, last: None }
+    /// Follows from now on; crossings of these lines are noted.
+    pub fn new(lines: Vec<Line>) -> Tracker {
+        Tracker { tracks: Vec::new(), lines, next: 1, last: None, aspect: ASPECT, sizes: Sizes::default() }
     }
 
     /// The objects that are followed now.
@@ -104,16 +127,25 @@ impl Tracker {
         self.next - 1
     }
 
-    /// Takes in the boxes of a picture. Times must not go back.
-    pub fn step(&mut self, seconds: f64, boxes: &[Rect]) -> Step {
+    /// Takes in the boxes of a picture, and the picture for the colours in them. Times must not go back.
+    pub fn step(&mut self, seconds: f64, boxes: &[Rect], frame: Option<&Frame>) -> Step {
         let pause = self.last.map_or(0.0, |last| seconds - last);
         self.last = Some(seconds);
+        if let Some(frame) = frame {
+            self.aspect = frame.width() as f32 / frame.height() as f32;
+        }
         let expected: Vec<Rect> = self.tracks.iter().map(|t| t.expected(seconds)).collect();
+        let sure = self.tracks.iter().zip(&expected).filter(|(t, _)| t.hits >= SURE).map(|(_, e)| *e);
+        let pieces = split(boxes, &sure.collect::<Vec<_>>(), &self.sizes);
+        let boxes: Vec<Found> = pieces
+            .into_iter()
+            .map(|(place, split)| Found { place, split, look: frame.map(|frame| Look::of(frame, &place)) })
+            .collect();
         let cost: Vec<Vec<f64>> = self
             .tracks
             .iter()
             .zip(&expected)
-            .map(|(track, expected)| boxes.iter().map(|b| cost(track, expected, b, seconds)).collect())
+            .map(|(track, expected)| boxes.iter().map(|b| cost(track, expected, b, (seconds, self.aspect))).collect())
             .collect();
         let given = assign(&cost);
         let mut taken = vec![false; boxes.len()];
@@ -121,15 +153,21 @@ impl Tracker {
         for (track, column) in self.tracks.iter_mut().zip(&given) {
             let Some(column) = column else { continue };
             taken[*column] = true;
-            follow(track, seconds, boxes[*column], self.line);
+            let found = &boxes[*column];
+            follow(track, seconds, found, &self.lines);
+            track.votes += vote(&found.place, self.aspect, &self.sizes);
+            if track.hits >= SURE && !found.split && !track.is_vehicle() && is_whole(&found.place) {
+                self.sizes.learn(&found.place);
+            }
             step.found.push(track.id);
         }
         let patience = HIDDEN.max(pause * 1.5);
         step.ended = self.tracks.extract_if(.., |t| seconds - t.seen > patience || gone(t, seconds)).collect();
-        for place in boxes.iter().zip(&taken).filter(|(_, taken)| !**taken).map(|(b, _)| *b) {
+        for found in boxes.into_iter().zip(&taken).filter(|(_, taken)| !**taken).map(|(b, _)| b) {
             if self.tracks.len() < TRACKS_MAX {
                 step.found.push(self.next);
-                self.tracks.push(new_track(self.next, seconds, place));
+                let votes = vote(&found.place, self.aspect, &self.sizes);
+                self.tracks.push(new_track(self.next, seconds, found, votes));
                 self.next += 1;
             }
         }
@@ -142,28 +180,57 @@ fn gone(track: &Track, seconds: f64) -> bool {
     track.seen < seconds && track.expected(seconds).clipped().is_none()
 }
 
-fn new_track(id: u64, seconds: f64, place: Rect) -> Track {
-    let wide = u32::from(place.w >= VEHICLE_WIDTH);
-    Track { id, place, seen: seconds, since: seconds, hits: 1, speed: None, wide, crossed: None }
+/// A box, and how it looks.
+#[derive(Clone, Debug)]
+struct Found {
+    place: Rect,
+    /// Whether it is a part of a larger one.
+    split: bool,
+    look: Option<Look>,
+}
+
+/// Whether all sides are inside the picture.
+fn is_whole(place: &Rect) -> bool {
+    place.x > EDGE && place.y > EDGE && place.x + place.w < 1.0 - EDGE && place.y + place.h < 1.0 - EDGE
+}
+
+/// For a vehicle above 0, for a person below, by size, shape, and how tall people are there.
+fn vote(place: &Rect, aspect: f32, sizes: &Sizes) -> f32 {
+    let wide = place.w * aspect / place.h >= VEHICLE_SHAPE;
+    let vehicle = place.w >= VEHICLE_WIDTH.0
+        && match sizes.at(place) {
+            Some((_, tall)) => wide || place.h > tall * VEHICLE_TALL,
+            None => wide || place.w >= VEHICLE_WIDTH.1,
+        };
+    let weight = if is_whole(place) { 1.0 } else { EDGE_VOTE };
+    if vehicle { weight } else { -weight }
+}
+
+fn new_track(id: u64, seconds: f64, found: Found, votes: f32) -> Track {
+    let Found { place, look, .. } = found;
+    Track { id, place, seen: seconds, since: seconds, hits: 1, speed: None, votes, look, crossings: Vec::new() }
 }
 
 /// What it costs to take `found` for the track: infinite if it cannot be.
-fn cost(track: &Track, expected: &Rect, found: &Rect, seconds: f64) -> f64 {
+fn cost(track: &Track, expected: &Rect, given: &Found, (seconds, aspect): (f64, f32)) -> f64 {
+    let found = &given.place;
     let (ex, ey) = expected.centre();
     let (fx, fy) = found.centre();
-    let distance = ((ex - fx) * ASPECT).hypot(ey - fy);
+    let distance = ((ex - fx) * aspect).hypot(ey - fy);
     let after = (seconds - track.seen) as f32;
     let reach =
-        0.5 * (expected.h.max(expected.w * ASPECT)) + after * if track.speed.is_some() { DOUBT } else { FASTEST };
+        0.5 * (expected.h.max(expected.w * aspect)) + after * if track.speed.is_some() { DOUBT } else { FASTEST };
     let size = (found.w / expected.w).ln().abs();
     if distance > reach || size > 1.1 {
         return f64::INFINITY;
     }
     let overlap = expected.iou(found);
-    f64::from(1.0 - 0.6 * overlap + 0.6 * distance / reach + 0.4 * size)
+    let look = track.look.as_ref().zip(given.look.as_ref()).map_or(0.0, |(a, b)| a.distance(b));
+    f64::from(1.0 - 0.6 * overlap + 0.6 * distance / reach + 0.4 * size + LOOK_WEIGHT * look)
 }
 
-fn follow(track: &mut Track, seconds: f64, found: Rect, line: f32) {
+fn follow(track: &mut Track, seconds: f64, given: &Found, lines: &[Line]) {
+    let found = given.place;
     let after = (seconds - track.seen) as f32;
     let before = track.place;
     if after > 0.0 {
@@ -176,16 +243,25 @@ fn follow(track: &mut Track, seconds: f64, found: Rect, line: f32) {
             _ => now,
         });
     }
-    let (from, to) = (before.centre().1, found.centre().1);
-    if track.crossed.is_none() && (from < line) != (to < line) {
-        let part = f64::from((line - from) / (to - from));
-        let direction = if to > from { Direction::Down } else { Direction::Up };
-        track.crossed = Some((track.seen + part * (seconds - track.seen), direction));
+    for (number, line) in lines.iter().enumerate() {
+        let Some((part, forward)) = line.crossed(before.centre(), found.centre()) else { continue };
+        let at = track.seen + f64::from(part) * (seconds - track.seen);
+        // One that comes back counts again; one that stands on the line does not.
+        let last = track.crossings.iter().rev().find(|c| c.line == number);
+        let again = last.is_none_or(|last| last.forward != forward && at - last.at >= AGAIN);
+        if again && track.crossings.len() < CROSSINGS_MAX {
+            track.crossings.push(Crossing { line: number, at, forward });
+        }
     }
     track.place = found;
     track.seen = seconds;
     track.hits += 1;
-    track.wide += u32::from(found.w >= VEHICLE_WIDTH);
+    // What is hidden in part looks like what hides it.
+    match (&mut track.look, &given.look) {
+        (Some(look), Some(newer)) if !given.split => look.follow(newer, LOOK_RATE),
+        (look @ None, Some(newer)) => *look = Some(newer.clone()),
+        _ => {}
+    }
 }
 
 /// How far something moved, by sides that are inside the picture: one that enters or leaves grows or shrinks too.

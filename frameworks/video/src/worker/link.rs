@@ -6,6 +6,8 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use serde::{Deserialize, Serialize};
 
 use super::{Exchange, Shared, WorkerError, WorkerOptions, clock};
@@ -42,6 +44,9 @@ pub(crate) enum Said {
         report: Report,
         /// What it found since the last.
         findings: Vec<Finding>,
+        /// A PNG file in base64, if one was asked for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        picture: Option<String>,
     },
 }
 
@@ -53,6 +58,8 @@ pub(crate) enum Told {
     Start(Box<Start>),
     /// What it may use.
     Orders(Orders),
+    /// The same, and a picture of what it sees is wanted.
+    Draw(Orders),
     /// Its query has ended, or another worker has taken over.
     Over,
     /// Nobody knows it.
@@ -81,7 +88,7 @@ impl Link {
                 Ok(Told::Start(start)) => return Ok(Some(*start)),
                 Ok(Told::Over) => return Ok(None),
                 Ok(Told::Unknown) => return Err(WorkerError::Unwanted(self.options.task.clone())),
-                Ok(Told::Orders(_)) => "the answer to hello was none".to_owned(),
+                Ok(Told::Orders(_) | Told::Draw(_)) => "the answer to hello was none".to_owned(),
                 Err(error) => error.to_string(),
             };
             let seconds = clock() - since;
@@ -130,10 +137,15 @@ impl Link {
     pub(super) fn talk(&mut self, shared: &Shared, start: &Start) -> Result<(), WorkerError> {
         loop {
             let (report, findings, last) = take(shared);
-            let said = Said::Report { report, findings };
-            match self.ask(&said) {
-                Ok(Told::Orders(orders)) => {
-                    shared.lock().orders = orders;
+            let picture = shared.lock().picture.take().map(|bytes| BASE64_STANDARD.encode(bytes));
+            let said = Said::Report { report, findings, picture };
+            let told = self.ask(&said);
+            match told {
+                Ok(Told::Orders(orders) | Told::Draw(orders)) => {
+                    let mut state = shared.lock();
+                    state.orders = orders;
+                    state.wanted |= matches!(told, Ok(Told::Draw(_)));
+                    drop(state);
                     shared.changed.notify_all();
                     if last {
                         return Ok(());
@@ -153,7 +165,7 @@ impl Link {
                     continue;
                 }
             }
-            let ended = |e: &Exchange| e.report.done || e.report.failure.is_some();
+            let ended = |e: &Exchange| e.report.done || e.report.failure.is_some() || e.picture.is_some();
             let until = clock() + REPORT_EVERY;
             while clock() < until && !ended(&shared.lock()) {
                 shared.wait(until - clock());

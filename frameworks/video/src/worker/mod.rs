@@ -4,16 +4,19 @@
 //! It decides nothing: configuration and cores are orders, and a video that cannot be read is a message.
 
 mod link;
+mod live;
 mod pace;
 mod stream;
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use nix::time::{ClockId, clock_gettime};
-
+use crate::clock::monotonic as clock;
 use crate::core::{Orders, Report, Start};
-use crate::pipeline::Finding;
+use crate::frame::Frame;
+use crate::output::{annotate, draw_scope, png};
+use crate::pipeline::{Finding, Scope};
+use crate::vision::{Track, shrink};
 
 pub use link::REPORT_EVERY;
 pub(crate) use link::{LINE_MAX, Said, Told};
@@ -21,6 +24,8 @@ pub use pace::Pace;
 
 /// Limit of findings that wait to be reported; the worker waits when there are more.
 const FINDINGS_MAX: usize = 20_000;
+/// About how wide a picture is that is sent, in pixels.
+const PICTURE_WIDTH: usize = 480;
 
 /// The address of a worker's scheduler, and the worker's identity.
 #[derive(Clone, Debug)]
@@ -68,6 +73,9 @@ struct Exchange {
     orders: Orders,
     report: Report,
     findings: Vec<Finding>,
+    /// Whether a picture is wanted, and the picture: a PNG file.
+    wanted: bool,
+    picture: Option<Vec<u8>>,
     /// The work is not needed any more.
     stop: bool,
 }
@@ -75,13 +83,33 @@ struct Exchange {
 impl Shared {
     fn new(start: &Start) -> Arc<Shared> {
         let report = Report { position: start.position, ..Default::default() };
-        let state = Mutex::new(Exchange { orders: start.orders, report, findings: Vec::new(), stop: false });
+        let state = Mutex::new(Exchange {
+            orders: start.orders,
+            report,
+            findings: Vec::new(),
+            wanted: false,
+            picture: None,
+            stop: false,
+        });
         Arc::new(Shared { began: clock() - start.age, state, changed: Condvar::new() })
     }
 
     /// How far behind its stream a worker at this position is, in seconds.
     fn lag(&self, position: f64) -> f64 {
         (clock() - self.began - position).max(0.0)
+    }
+
+    /// Draws what is seen, if a picture was asked for.
+    fn draw(&self, frame: &Frame, tracks: &[Track], seconds: f64, scope: &Scope) {
+        if !std::mem::take(&mut self.lock().wanted) {
+            return;
+        }
+        let mut frame = shrink(frame, (frame.width() / PICTURE_WIDTH).max(1) as u32).into_owned();
+        annotate(&mut frame, tracks, seconds, |_| None, &format!("{seconds:.1} s"));
+        draw_scope(&mut frame, scope);
+        let picture = png(&frame).ok();
+        self.lock().picture = picture;
+        self.changed.notify_all();
     }
 
     /// A panic while the lock is held leaves nothing half done.
@@ -149,11 +177,6 @@ pub(crate) fn wait_for(worker: &HandWorker, is: &dyn Fn(&Report) -> bool) {
         assert!(clock() < until, "{:?}", worker.report());
         worker.shared.wait(0.01);
     }
-}
-
-/// Seconds of this machine's monotonic clock: machines need not have the same time.
-fn clock() -> f64 {
-    clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0.0, |t| Duration::from(t).as_secs_f64())
 }
 
 /// Works until the stream ends, the video cannot be read, or the query has ended or moved.

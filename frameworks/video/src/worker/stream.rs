@@ -1,13 +1,13 @@
 //! Working on a stream: its frames come at its rate, and are looked at as cores allow.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::pace::Pace;
-use super::{FINDINGS_MAX, Shared, clock};
+use super::{FINDINGS_MAX, Shared, clock, live};
 use crate::core::Start;
 use crate::frame::Frame;
-use crate::media::{MediaError, Video};
-use crate::pipeline::{Pipeline, learn_still};
+use crate::media::{MediaError, Source, Video};
+use crate::pipeline::{Pipeline, learn_still, notice};
 use crate::profile::core_seconds;
 use crate::spec::QuerySpec;
 
@@ -18,7 +18,11 @@ const LEAD_IN: f64 = 2.0;
 
 /// Works until the stream ends, fails, or is not needed any more; its state is in `shared`.
 pub(super) fn work(start: &Start, shared: &Shared) {
-    let failure = match watch(start, shared) {
+    let done = match &start.spec.video {
+        Source::File(path) => watch(start, path, shared),
+        Source::Camera(camera) => live::watch(start, camera, shared),
+    };
+    let failure = match done {
         Ok(()) => None,
         Err(error) => Some(error.to_string()),
     };
@@ -32,12 +36,12 @@ pub(super) fn work(start: &Start, shared: &Shared) {
     shared.changed.notify_all();
 }
 
-fn watch(start: &Start, shared: &Shared) -> Result<(), MediaError> {
+fn watch(start: &Start, path: &Path, shared: &Shared) -> Result<(), MediaError> {
     let spec = &start.spec;
-    let mut frames = Frames::open(spec)?;
+    let mut frames = Frames::open(spec, path)?;
     let fps = frames.video.info().fps;
     let still = learn_still(&mut frames.video)?;
-    let mut pipeline = Pipeline::new(spec.kind, start.orders.config, still);
+    let mut pipeline = Pipeline::new(spec.kind, start.orders.config, still).within(&spec.scope);
     let mut next = lead_in(start, &mut frames, &mut pipeline, shared)?;
     // Getting ready is not paid from the allotment: at a fiftieth of a core, a fifth of a second of it would be ten
     // seconds of lag. It happens once for each start, within what the task holds.
@@ -80,10 +84,14 @@ fn watch(start: &Start, shared: &Shared) -> Result<(), MediaError> {
             return Ok(());
         };
         let findings = pipeline.process(seconds, &frame);
+        shared.draw(&frame, pipeline.tracks(), seconds, &spec.scope);
         next = number + 1;
         let mut state = shared.lock();
         state.findings.extend(findings);
         let report = &mut state.report;
+        for happened in pipeline.notices() {
+            notice(&mut report.notices, happened.at, &happened.text);
+        }
         // Frames that are not looked at are behind it, too.
         report.position = report.position.max((number + every) as f64 / fps);
         report.config = Some(orders.config);
@@ -122,10 +130,10 @@ struct Frames {
 }
 
 impl Frames {
-    fn open(spec: &QuerySpec) -> Result<Frames, MediaError> {
-        let video = Video::open(&spec.video)?;
+    fn open(spec: &QuerySpec, path: &Path) -> Result<Frames, MediaError> {
+        let video = Video::open(path)?;
         let known = video.info().frames;
-        Ok(Frames { video, path: spec.video.clone(), looped: spec.looped, known })
+        Ok(Frames { video, path: path.to_owned(), looped: spec.looped, known })
     }
 
     /// Core-seconds of this thread, and of others that decode for it.
@@ -159,13 +167,13 @@ impl Frames {
 
 /// Cores in use, averaged.
 #[derive(Default)]
-struct Meter {
+pub(super) struct Meter {
     since: Option<(f64, f64)>,
     cores: f64,
 }
 
 impl Meter {
-    fn cores(&mut self, now: f64, used: f64) -> f64 {
+    pub(super) fn cores(&mut self, now: f64, used: f64) -> f64 {
         let (at, before) = *self.since.get_or_insert((now, used));
         if now - at >= USED_OVER {
             self.cores = (used - before) / (now - at);

@@ -104,7 +104,8 @@ fn profiled(queries: &[QuerySpec], directory: &Path) -> Result<f64> {
     let clip = ClipOptions { seconds: PROFILED, ..Default::default() };
     let mut cores = 0.0;
     for query in queries {
-        let made = Profile::kept(directory, &query.video, query.kind, &Knobs::default(), clip.clone());
+        let path = query.video.file().with_context(|| format!("the query {} has no file", query.name))?;
+        let made = Profile::kept(directory, path, query.kind, &Knobs::default(), clip.clone());
         let (profile, _) = made.with_context(|| format!("the query {}", query.name))?;
         cores += profile.frontier.last().map_or(0.0, |best| best.cores);
     }

@@ -1,6 +1,7 @@
 //! `tepui framework video`: queries on videos that share cores by quality and lag. Also its tools, which need no
 //! cluster: making traffic scenes, profiling, and running one query here; and what a worker task runs.
 
+mod frame;
 mod tools;
 mod view;
 
@@ -13,7 +14,7 @@ use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use video::core::{State, Status};
 use video::schedule::{Objective, Policy};
-use video::service::{Options, Service};
+use video::service::{Hook, HookCall, Options, Service};
 use video::spec::{QuerySpec, parse};
 use video::worker::{self, WorkerOptions};
 
@@ -39,8 +40,10 @@ enum Command {
     Generate(tools::GenerateArgs),
     /// Find out what a query costs in which configuration, and how good it is then
     Profile(tools::ProfileArgs),
-    /// Run one query over a file, here and now, without a cluster
+    /// Run one query over a file or a camera, here and now, without a cluster
     Run(tools::RunArgs),
+    /// Draw a frame of a video or a camera with a grid and a query's lines, to choose coordinates
+    Frame(frame::FrameArgs),
     /// Work on a query: what the framework's tasks run
     #[command(hide = true)]
     Worker(WorkerArgs),
@@ -86,6 +89,15 @@ struct VideoArgs {
     /// Where to write what queries find, a file of JSON lines for each
     #[arg(long, value_name = "DIR")]
     results: Option<PathBuf>,
+    /// Run this program when a query finds something, with the finding as a line of JSON on its standard input
+    #[arg(long, value_name = "PROGRAM", conflicts_with = "alert_post")]
+    alert_program: Option<String>,
+    /// Send the finding to this address when a query finds something
+    #[arg(long, value_name = "URL")]
+    alert_post: Option<String>,
+    /// Shortest time between two alerts; those between are counted in the next one
+    #[arg(long, default_value = "1secs", value_name = "DURATION", value_parser = base::parse_duration)]
+    alert_every: Duration,
     /// Directory for profiles [default: profiles in --state-dir, or tepui-profiles in the directory for temporary
     /// files]
     #[arg(long, value_name = "DIR")]
@@ -120,6 +132,7 @@ pub(super) fn run(args: Args) -> Result<ExitCode> {
         Some(Command::Generate(args)) => tools::generate(&args),
         Some(Command::Profile(args)) => tools::profile(&args),
         Some(Command::Run(args)) => tools::run(&args),
+        Some(Command::Frame(args)) => frame::frame(&args),
         Some(Command::Worker(WorkerArgs { driver, task, token })) => {
             worker::run(&WorkerOptions { driver, task, token })?;
             Ok(ExitCode::SUCCESS)
@@ -128,7 +141,7 @@ pub(super) fn run(args: Args) -> Result<ExitCode> {
     }
 }
 
-fn read_queries(path: Option<&Path>) -> Result<Vec<QuerySpec>> {
+pub(super) fn read_queries(path: Option<&Path>) -> Result<Vec<QuerySpec>> {
     let Some(path) = path else { return Ok(Vec::new()) };
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     let full = std::path::absolute(path).with_context(|| format!("cannot find {}", path.display()))?;
@@ -148,6 +161,12 @@ fn options(framework: &FrameworkArgs, args: &VideoArgs) -> Result<Options> {
     options.control = SocketAddr::new(args.live.address(framework), 0);
     options.state_dir.clone_from(&framework.state_dir);
     options.results.clone_from(&args.results);
+    let call = match (&args.alert_program, &args.alert_post) {
+        (Some(program), _) => Some(HookCall::Program(program.clone())),
+        (None, Some(url)) => Some(HookCall::post(url).context("--alert-post")?),
+        (None, None) => None,
+    };
+    options.hook = call.map(|call| Hook { call, every: args.alert_every });
     let beside_state = framework.state_dir.as_ref().map(|directory| directory.join("profiles"));
     if let Some(directory) = args.profiles.clone().or(beside_state) {
         options.profiles = directory;

@@ -1,15 +1,17 @@
 //! What the video framework offers without a cluster: scenes, profiles, and one query over one file.
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use video::local::{LocalOptions, run as run_local};
-use video::media::Video;
-use video::pipeline::{Config, Knobs, QueryKind};
-use video::profile::{ClipOptions, Profile};
+use video::media::Source;
+use video::pipeline::{Config, Finding, Knobs, QueryKind};
+use video::profile::{ClipOptions, EVENTS_FEW, Profile};
 use video::scene::{SceneOptions, generate as generate_scene};
+use video::scope::Scope;
 use video::vision::Detector;
 
 use crate::read::table::table;
@@ -47,12 +49,15 @@ pub(super) struct GenerateArgs {
 /// Flags of `tepui framework video profile`.
 #[derive(Debug, clap::Args)]
 pub(super) struct ProfileArgs {
-    /// The video
-    #[arg(value_name = "FILE")]
-    video: PathBuf,
+    /// A video file, or a camera, of which the seconds are recorded
+    #[arg(value_name = "SOURCE")]
+    video: Source,
     /// What the query counts: cars, people, plates, kinds or tracks
     #[arg(long, default_value = "cars")]
     kind: QueryKind,
+    /// The best detector that is tried
+    #[arg(long, default_value = "colour")]
+    detector: DetectorName,
     /// Number of seconds of the video that are tried
     #[arg(long, default_value_t = 12.0)]
     seconds: f64,
@@ -69,17 +74,38 @@ enum DetectorName {
     Gaussian,
     /// That, and a difference in colour
     Colour,
+    /// Several values of brightness and colour for each place, without shadows
+    Mixture,
+}
+
+impl DetectorName {
+    fn detector(self) -> Detector {
+        match self {
+            DetectorName::Difference => Detector::Difference,
+            DetectorName::Gaussian => Detector::Gaussian,
+            DetectorName::Colour => Detector::Colour,
+            DetectorName::Mixture => Detector::Mixture,
+        }
+    }
 }
 
 /// Flags of `tepui framework video run`.
 #[derive(Debug, clap::Args)]
 pub(super) struct RunArgs {
-    /// The video
-    #[arg(value_name = "FILE")]
-    video: PathBuf,
+    /// A video file, or a camera: rtsp://, http://, https://, /dev/videoN or pipe:PATH
+    #[arg(value_name = "SOURCE")]
+    video: Source,
+    /// Look at a camera for so many seconds [default: until it ends]
+    #[arg(long)]
+    seconds: Option<f64>,
+    /// Connect a lost camera again for so many seconds; 0: its end is the end
+    #[arg(long, default_value_t = 10.0, value_name = "SECONDS")]
+    reconnect: f64,
     /// What to look for: cars, people, plates, kinds or tracks
     #[arg(long, default_value = "cars")]
     kind: QueryKind,
+    #[command(flatten)]
+    scope: ScopeArgs,
     /// Look at every so many frames
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     every: u32,
@@ -109,6 +135,28 @@ pub(super) struct RunArgs {
     json: bool,
 }
 
+/// Flags that select where a query counts.
+#[derive(Debug, clap::Args)]
+pub(super) struct ScopeArgs {
+    /// A file of queries, as TOML, whose lines and region are taken
+    #[arg(long, value_name = "FILE")]
+    queries: Option<PathBuf>,
+    /// Which query of the file [default: the first one]
+    #[arg(long, value_name = "NAME", requires = "queries")]
+    query: Option<String>,
+}
+
+impl ScopeArgs {
+    /// The query's lines and region; the line across the middle without a file.
+    pub(super) fn read(&self) -> Result<Scope> {
+        let Some(path) = &self.queries else { return Ok(Scope::default()) };
+        let specs = super::read_queries(Some(path))?;
+        let found = specs.iter().find(|spec| self.query.as_ref().is_none_or(|name| spec.name == *name));
+        let name = self.query.as_deref().unwrap_or_default();
+        Ok(found.with_context(|| format!("{}: there is no query '{name}'", path.display()))?.scope.clone())
+    }
+}
+
 pub(super) fn generate(args: &GenerateArgs) -> Result<ExitCode> {
     let options = SceneOptions {
         width: args.width,
@@ -130,63 +178,84 @@ pub(super) fn generate(args: &GenerateArgs) -> Result<ExitCode> {
 
 pub(super) fn profile(args: &ProfileArgs) -> Result<ExitCode> {
     let clip = ClipOptions { seconds: args.seconds, ..Default::default() };
-    let profile = Profile::make(&args.video, args.kind, &Knobs::default(), clip)?;
+    let knobs = Knobs::default().with_detector(args.detector.detector());
+    let profile = match &args.video {
+        Source::File(path) => Profile::make(path, args.kind, &knobs, clip)?,
+        Source::Camera(camera) => Profile::of_camera(&std::env::temp_dir(), camera, args.kind, &knobs, clip)?,
+    };
     let mut rows = table(&["QUALITY", "CORES", "CONFIGURATION"]);
     for point in &profile.frontier {
         let config = point.config.describe(profile.video.fps, profile.video.width);
         rows.add_row([format!("{:.3}", point.quality), format!("{:.4}", point.cores), config]);
     }
     say!("{}", rows.trim_fmt());
-    say!(
-        "{} of {} configurations tried in {:.2} core-seconds",
-        profile.tried,
-        Knobs::default().all().len(),
-        profile.core_seconds
-    );
+    say!("{} of {} configurations tried in {:.2} core-seconds", profile.tried, knobs.all().len(), profile.core_seconds);
+    say!("quality is against {} things that the best configuration found in {:.1} s", profile.events, profile.seconds);
+    if profile.events < EVENTS_FEW {
+        stdio::err!("fewer than {EVENTS_FEW}: quality is rough; take more --seconds, or a video on which more happens");
+    }
     if let Some(path) = &args.output {
         profile.write(path)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
+/// Prints a finding as soon as it is there.
+fn tell(finding: &Finding, json: bool) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    if json {
+        writeln!(out, "{}", serde_json::to_string(finding)?)?;
+    } else {
+        let where_to = format!("{} {}", finding.line, finding.direction);
+        let line = format!("{:8.2} s  {:<10} {}", finding.at, finding.label, where_to.trim());
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    Ok(out.flush()?)
+}
+
 pub(super) fn run(args: &RunArgs) -> Result<ExitCode> {
-    let detector = match args.detector {
-        DetectorName::Difference => Detector::Difference,
-        DetectorName::Gaussian => Detector::Gaussian,
-        DetectorName::Colour => Detector::Colour,
-    };
+    let detector = args.detector.detector();
     let config = Config { every: args.every, shrink: args.shrink, window: args.window, detector };
-    let report = run_local(&LocalOptions {
+    if args.seconds.is_some_and(|s| !(s > 0.0 && s <= 1e9)) || !(0.0..=1e9).contains(&args.reconnect) {
+        bail!("--seconds and --reconnect: seconds, up to 1e9");
+    }
+    let options = LocalOptions {
         video: args.video.clone(),
+        seconds: args.seconds,
+        reconnect: args.reconnect,
+        scope: args.scope.read()?,
         kind: args.kind,
         config,
         results: args.results.clone(),
         annotated: args.annotated.clone(),
         sheet: args.sheet.clone(),
         truth: args.truth.clone(),
-    })?;
-    let mut out = String::new();
-    for finding in &report.findings {
-        if args.json {
-            out.push_str(&serde_json::to_string(finding)?);
-        } else {
-            out.push_str(&format!("{:8.2} s  {:<10} {}", finding.at, finding.label, finding.direction));
+    };
+    let mut told = Ok(());
+    let report = run_local(&options, &mut |finding| {
+        if told.is_ok() {
+            told = tell(finding, args.json);
         }
-        out.push('\n');
-    }
-    crate::read::print(out.trim_end())?;
-    let info = Video::open(&args.video)?.info();
+    })?;
+    told?;
     stdio::err!(
         "{} found in {:.1} s of video; {} objects followed; {}: {:.3} cores to keep up",
         report.findings.len(),
         report.seconds,
         report.distinct,
-        config.describe(info.fps, info.width),
+        config.describe(report.format.1, report.format.0),
         report.core_seconds / report.seconds.max(1e-9),
     );
     if let Some(score) = report.score {
         let (right, wrong, missed) = (score.right, score.wrong, score.missed);
         stdio::err!("against the truth: {right} right, {wrong} wrong, {missed} missed (F1 {:.3})", score.f1());
+    }
+    if let Some(source) = &report.source {
+        let (received, dropped, times) = (source.received, source.dropped, source.connections);
+        stdio::err!("{}: {received} pictures received, {dropped} dropped, connected {times} times", args.video);
+    }
+    for notice in &report.notices {
+        stdio::err!("{:8.2} s  {}", notice.at, notice.text);
     }
     match report.cut {
         Some(why) => Err(anyhow::Error::new(why).context("the video could not be read to its end")),

@@ -201,7 +201,11 @@ impl Template {
         QuerySpec {
             name: format!("{}-{first}", self.name),
             kind,
-            video: PathBuf::from("stream"),
+            video: PathBuf::from("stream").into(),
+            reconnect: 0.0,
+            scope: ::video::pipeline::Scope::default(),
+            detector: ::video::vision::Detector::Colour,
+            alert: false,
             looped: true,
             seconds: None,
             truth: None,

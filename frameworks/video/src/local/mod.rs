@@ -1,14 +1,17 @@
-//! One query over one file, here and now, as fast as it goes: no cluster, no clock.
+//! One query over one file, here and now, as fast as it goes, or over a camera as its pictures come: no cluster.
+
+mod live;
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use crate::media::camera::FeedStatus;
 use crate::media::write::WriteError;
-use crate::media::{MediaError, Mp4Writer, Video};
-use crate::output::{Sheet, SheetError, annotate};
-use crate::pipeline::{Config, Finding, Pipeline, QueryKind, Score, learn_still, score, true_findings};
+use crate::media::{MediaError, Mp4Writer, Source, Video};
+use crate::output::{Sheet, SheetError, annotate, draw_scope};
+use crate::pipeline::{Config, Finding, Notice, Pipeline, QueryKind, Scope, Score, learn_still, score, true_findings};
 use crate::profile::core_seconds;
 use crate::scene::{GenerateError, read_truth};
 
@@ -18,10 +21,16 @@ const SHEET_EVERY: f64 = 2.0;
 /// What to run.
 #[derive(Clone, Debug)]
 pub struct LocalOptions {
-    /// The video.
-    pub video: PathBuf,
+    /// The video or the camera.
+    pub video: Source,
+    /// A camera is looked at for so many seconds; `None` until its end.
+    pub seconds: Option<f64>,
+    /// For how many seconds a lost camera is connected again.
+    pub reconnect: f64,
     /// What to look for.
     pub kind: QueryKind,
+    /// Where it counts.
+    pub scope: Scope,
     /// How.
     pub config: Config,
     /// Where findings go, as JSON lines.
@@ -49,6 +58,12 @@ pub struct LocalReport {
     pub core_seconds: f64,
     /// Against the truth, if it is known.
     pub score: Option<Score>,
+    /// How the camera stood at the end.
+    pub source: Option<FeedStatus>,
+    /// What happened to the source and its view.
+    pub notices: Vec<Notice>,
+    /// Pixels in a row, and frames a second.
+    pub format: (usize, f64),
     /// Why the video ended before its end, if it did. What was found before is above.
     pub cut: Option<MediaError>,
 }
@@ -78,16 +93,24 @@ pub enum LocalError {
     },
 }
 
-/// Runs a query over a whole file. A file that is cut short, or has a frame that cannot be decoded, is run up to there.
+/// Runs a query over a whole file or a camera, and gives findings to `each` as they come. A file that is cut short, or
+/// has a frame that cannot be decoded, is run up to there.
 ///
 /// # Errors
 /// Nothing of the video can be decoded, or something cannot be written.
-pub fn run(options: &LocalOptions) -> Result<LocalReport, LocalError> {
-    let mut video = Video::open(&options.video)?;
+pub fn run(options: &LocalOptions, each: &mut dyn FnMut(&Finding)) -> Result<LocalReport, LocalError> {
+    match &options.video {
+        Source::File(path) => run_file(options, path, each),
+        Source::Camera(camera) => live::run(options, camera, each),
+    }
+}
+
+fn run_file(options: &LocalOptions, path: &Path, each: &mut dyn FnMut(&Finding)) -> Result<LocalReport, LocalError> {
+    let mut video = Video::open(path)?;
     let still = learn_still(&mut video)?;
     let info = video.info();
     let every = options.config.every.max(1);
-    let mut pipeline = Pipeline::new(options.kind, options.config, still);
+    let mut pipeline = Pipeline::new(options.kind, options.config, still).within(&options.scope);
     let mut drawn = Drawn::new(options, info.width, info.height, info.fps / f64::from(every))?;
     let (mut findings, mut frames, mut used, mut cut) = (Vec::new(), 0, 0.0, None);
     let mut seconds = 0.0;
@@ -106,26 +129,45 @@ pub fn run(options: &LocalOptions) -> Result<LocalReport, LocalError> {
         used += core_seconds() - before;
         frames += 1;
         drawn.frame(frame, &pipeline, seconds, &found)?;
+        found.iter().for_each(&mut *each);
         findings.extend(found);
     }
-    findings.extend(pipeline.finish());
+    let rest = pipeline.finish();
+    rest.iter().for_each(each);
+    findings.extend(rest);
     findings.sort_by(|a: &Finding, b| a.at.total_cmp(&b.at));
     drawn.finish()?;
-    if let Some(path) = &options.results {
-        let write = |findings: &[Finding]| -> std::io::Result<()> {
-            let mut out = BufWriter::new(File::create(path)?);
-            for finding in findings {
-                serde_json::to_writer(&mut out, finding)?;
-                out.write_all(b"\n")?;
-            }
-            out.flush()
-        };
-        write(&findings).map_err(|source| LocalError::Results { path: path.clone(), source })?;
-    }
+    write_results(options, &findings)?;
     let seconds = seconds + f64::from(every) / info.fps;
     let truth = options.truth.as_ref().map(|path| read_truth(path)).transpose()?;
     let score = truth.map(|truth| score(options.kind, &findings, &true_findings(&truth, options.kind, 0.0, seconds)));
-    Ok(LocalReport { findings, distinct: pipeline.distinct(), frames, seconds, core_seconds: used, score, cut })
+    let format = (info.width, info.fps);
+    let distinct = pipeline.distinct();
+    Ok(LocalReport {
+        findings,
+        distinct,
+        frames,
+        seconds,
+        core_seconds: used,
+        score,
+        source: None,
+        notices: pipeline.notices(),
+        format,
+        cut,
+    })
+}
+
+fn write_results(options: &LocalOptions, findings: &[Finding]) -> Result<(), LocalError> {
+    let Some(path) = &options.results else { return Ok(()) };
+    let write = || -> std::io::Result<()> {
+        let mut out = BufWriter::new(File::create(path)?);
+        for finding in findings {
+            serde_json::to_writer(&mut out, finding)?;
+            out.write_all(b"\n")?;
+        }
+        out.flush()
+    };
+    write().map_err(|source| LocalError::Results { path: path.clone(), source })
 }
 
 /// The annotated video and the sheet, as requested.
@@ -169,6 +211,7 @@ impl<'a> Drawn<'a> {
         }
         let below = format!("{seconds:.2} s  {}: {}", self.options.kind.name(), self.found);
         annotate(&mut frame, pipeline.tracks(), seconds, |id| self.names.get(&id).cloned(), &below);
+        draw_scope(&mut frame, &self.options.scope);
         if picture && self.options.sheet.is_some() {
             self.sheet.push(&frame);
             self.next_picture = seconds + SHEET_EVERY;

@@ -1,0 +1,141 @@
+//! How well things are found and followed: F1 of boxes at an overlap of one half, switches of identity, F1 of crossings
+//! of an upright line in the middle, and classes.
+//!
+//! Without arguments on the made square; `-- --truth DIR` on a video (`*.avi`, `*.mp4`, `*.mkv`) with its truth
+//! (`gt.txt`, in the format of the MOT challenge) in that directory.
+
+#![allow(clippy::print_stdout, reason = "a benchmark prints what it has measured")]
+
+use std::path::{Path, PathBuf};
+
+use video::frame::Frame;
+use video::media::Video;
+use video::pipeline::{Config, Pipeline, QueryKind, learn_still};
+use video::profile::core_seconds;
+use video::scene::{SQUARE_FPS, Square};
+use video::scope::{Line, Scope};
+use video::truth::{Figures, Labelled, Measure, Seen, read_mot};
+use video::vision::{Detector, still_of};
+
+/// Seconds of the made square.
+const SECONDS: f64 = 90.0;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    let directory = arguments.iter().position(|a| a == "--truth").and_then(|at| arguments.get(at + 1));
+    match directory {
+        Some(directory) => recorded(Path::new(directory)),
+        None => made(),
+    }
+}
+
+/// A picture with its time and its truth.
+type Picture = (f64, Frame, Vec<Labelled>);
+
+fn made() {
+    println!("the made square, {SECONDS} s for each of 6 seeds:");
+    let scenes: Vec<Vec<Picture>> = [1, 2, 3, 4, 5, 6].map(|seed| square(seed, SECONDS)).into();
+    for detector in Detector::ALL {
+        let (mut all, mut cost) = (Vec::new(), 0.0);
+        for scene in &scenes {
+            let frames: Vec<Frame> = scene.iter().step_by(75).map(|(_, frame, _)| frame.clone()).collect();
+            let still = still_of(&frames).expect("pictures of one size");
+            let (figures, seconds) = measured(detector, still, scene.iter().cloned());
+            all.push(figures);
+            cost += seconds / scene.len() as f64 / scenes.len() as f64;
+        }
+        tell(detector, &sum(&all), cost);
+    }
+}
+
+fn square(seed: u64, seconds: f64) -> Vec<Picture> {
+    let square = Square::new(seed, seconds);
+    let label = |number: u64| {
+        let boxes = square.boxes(number as f64 / SQUARE_FPS);
+        let label = |b: video::scene::Box| Labelled {
+            frame: number,
+            id: u64::from(b.id),
+            vehicle: Some(b.vehicle),
+            place: b.place,
+            visible: b.visible,
+        };
+        boxes.into_iter().map(label).collect()
+    };
+    let numbers = 0..(seconds * SQUARE_FPS) as u64;
+    numbers.map(|n| (n as f64 / SQUARE_FPS, square.frame(n), label(n))).collect()
+}
+
+fn recorded(directory: &Path) {
+    let ends = |path: &PathBuf| path.extension().is_some_and(|e| ["avi", "mp4", "mkv"].iter().any(|v| e == *v));
+    let mut files: Vec<PathBuf> =
+        std::fs::read_dir(directory).expect("the directory").flatten().map(|e| e.path()).filter(ends).collect();
+    files.sort();
+    let path = files.first().expect("a video in the directory");
+    println!("{}:", path.display());
+    for detector in Detector::ALL {
+        let mut video = Video::open(path).expect("opens");
+        let info = video.info();
+        let labels = read_mot(&directory.join("gt.txt"), (info.width, info.height)).expect("gt.txt");
+        let still = learn_still(&mut video).expect("a still picture");
+        let pictures = (0..).map_while(|number| {
+            let frame = video.frame(number).expect("decodes")?;
+            let from = labels.partition_point(|l| l.frame < number);
+            let here = labels[from..].iter().take_while(|l| l.frame == number).copied().collect();
+            Some((number as f64 / info.fps, frame, here))
+        });
+        let mut count = 0;
+        let (figures, seconds) = measured(detector, still, pictures.inspect(|_| count += 1));
+        tell(detector, &figures, seconds / f64::from(count.max(1)));
+    }
+}
+
+/// Figures, and core-seconds of looking.
+fn measured(detector: Detector, still: Frame, pictures: impl Iterator<Item = Picture>) -> (Figures, f64) {
+    let line = Line { name: "middle".to_owned(), from: [0.5, 0.0], to: [0.5, 1.0], ..Line::middle() };
+    let scope = Scope { lines: vec![line.clone()], region: Vec::new() };
+    let config = Config { detector, ..Config::GOLDEN };
+    let mut pipeline = Pipeline::new(QueryKind::Kinds, config, still).within(&scope);
+    let (mut measure, mut seconds) = (Measure::new(line), 0.0);
+    for (at, frame, truth) in pictures {
+        let before = core_seconds();
+        for finding in pipeline.process(at, &frame) {
+            measure.crossing(finding.at, &finding.place, finding.direction == "down");
+        }
+        seconds += core_seconds() - before;
+        let now = pipeline.tracks().iter().filter(|t| t.hits >= config.window && at - t.seen < 0.3);
+        let seen: Vec<Seen> = now
+            .filter_map(|t| Some(Seen { track: t.id, vehicle: t.is_vehicle(), place: t.expected(at).clipped()? }))
+            .collect();
+        measure.picture(at, &truth, &seen);
+    }
+    (measure.figures(), seconds)
+}
+
+fn sum(all: &[Figures]) -> Figures {
+    let add = |a: (u64, u64, u64), b: (u64, u64, u64)| (a.0 + b.0, a.1 + b.1, a.2 + b.2);
+    all.iter().fold(Figures::default(), |sum, f| Figures {
+        boxes: add(sum.boxes, f.boxes),
+        switches: sum.switches + f.switches,
+        objects: sum.objects + f.objects,
+        crossings: add(sum.crossings, f.crossings),
+        classes: (sum.classes.0 + f.classes.0, sum.classes.1 + f.classes.1),
+    })
+}
+
+fn tell(detector: Detector, figures: &Figures, seconds: f64) {
+    println!(
+        "  {:<11} boxes F1 {:.3} (precision {:.3}, recall {:.3}), {:>3} switches of {} objects, crossings F1 {:.3} ({} right, {} wrong, {} missed), classes {:.1} %, {:.2} ms a picture",
+        detector.name(),
+        figures.boxes_f1(),
+        figures.boxes.0 as f64 / (figures.boxes.0 + figures.boxes.1).max(1) as f64,
+        figures.boxes.0 as f64 / (figures.boxes.0 + figures.boxes.2).max(1) as f64,
+        figures.switches,
+        figures.objects,
+        figures.crossings_f1(),
+        figures.crossings.0,
+        figures.crossings.1,
+        figures.crossings.2,
+        figures.classes_right() * 100.0,
+        seconds * 1000.0
+    );
+}

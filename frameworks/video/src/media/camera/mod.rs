@@ -1,0 +1,317 @@
+//! Live sources: pictures as they arrive, with capture times; connected again when they are lost.
+//!
+//! One thread reads the source all the time, since a camera does not wait. What is not taken from the feed in time is
+//! dropped, the oldest first, and counted.
+
+mod messages;
+mod process;
+mod record;
+mod retry;
+mod stamps;
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+pub use record::{Recording, record};
+pub use retry::Retry;
+pub use stamps::Stamps;
+
+use super::source::{Camera, CameraKind};
+use crate::clock;
+use crate::frame::Frame;
+use process::{Gap, Process};
+
+/// Frames a second are measured over the last so many pictures.
+const RATE_OVER: usize = 64;
+
+/// Limits of a feed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FeedOptions {
+    /// How long the first picture of a connection may take, in seconds.
+    pub answer: f64,
+    /// How long the next one may take, in seconds.
+    pub stall: f64,
+    /// For how long a lost source is connected again, in seconds; 0: its end is the end of the feed.
+    pub reconnect: f64,
+    /// Bytes of pictures that wait at most.
+    pub bytes: usize,
+}
+
+impl Default for FeedOptions {
+    fn default() -> FeedOptions {
+        FeedOptions { answer: 15.0, stall: 10.0, reconnect: 3600.0, bytes: 48 << 20 }
+    }
+}
+
+/// Where a feed stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FeedState {
+    /// No picture has arrived on this connection.
+    #[default]
+    Connecting,
+    /// Pictures arrive.
+    Live,
+    /// The source is lost, and will be connected again.
+    Lost,
+    /// The source has ended, or was given up.
+    Ended,
+}
+
+/// What is to be told of a feed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FeedStatus {
+    /// Where it stands.
+    pub state: FeedState,
+    /// Why it is lost or has ended, without credentials.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// Connections that brought a picture.
+    pub connections: u32,
+    /// Pictures that arrived.
+    pub received: u64,
+    /// Pictures that were to be looked at and were dropped, since too many waited.
+    pub dropped: u64,
+    /// Frames a second, measured; 0 before there are two.
+    pub fps: f64,
+}
+
+/// A picture of a live source.
+#[derive(Debug)]
+pub struct Picture {
+    /// Capture time, in seconds of this machine's monotonic clock.
+    pub captured: f64,
+    /// Its number since the feed began.
+    pub number: u64,
+    /// The picture.
+    pub frame: Frame,
+}
+
+/// What a feed has.
+#[derive(Debug)]
+pub enum Next {
+    /// The next picture.
+    Picture(Box<Picture>),
+    /// Nothing yet.
+    Nothing,
+    /// There will be no more.
+    Over,
+}
+
+/// A live source that is being read.
+#[derive(Debug)]
+pub struct Feed {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    camera: Camera,
+    options: FeedOptions,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    status: FeedStatus,
+    waiting: VecDeque<Picture>,
+    bytes: usize,
+    every: u64,
+    /// It ended with an error.
+    failed: bool,
+    stop: bool,
+    /// Core-seconds of programs that have ended, and of the one that runs.
+    used: (f64, f64),
+    arrivals: VecDeque<f64>,
+}
+
+impl Feed {
+    /// Begins to read a source. An address that cannot be reached is a state of the feed.
+    pub fn open(camera: &Camera, options: FeedOptions) -> Feed {
+        let state = Mutex::new(State { every: 1, ..Default::default() });
+        let shared = Arc::new(Shared { camera: camera.clone(), options, state, changed: Condvar::new() });
+        let theirs = shared.clone();
+        Feed { shared, thread: Some(std::thread::spawn(move || theirs.read())) }
+    }
+
+    /// The next picture; waits for one so long.
+    pub fn next(&self, wait: Duration) -> Next {
+        let mut state = self.shared.lock();
+        if state.waiting.is_empty() && state.status.state != FeedState::Ended {
+            let waited = self
+                .shared
+                .changed
+                .wait_timeout_while(state, wait, |s| s.waiting.is_empty() && s.status.state != FeedState::Ended);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        match state.waiting.pop_front() {
+            Some(picture) => {
+                state.bytes -= picture.frame.bytes();
+                Next::Picture(Box::new(picture))
+            }
+            None if state.status.state == FeedState::Ended => Next::Over,
+            None => Next::Nothing,
+        }
+    }
+
+    /// Only every so many pictures are of interest from now on.
+    pub fn every(&self, every: u32) {
+        self.shared.lock().every = u64::from(every.max(1));
+    }
+
+    /// How it stands.
+    pub fn status(&self) -> FeedStatus {
+        self.shared.lock().status.clone()
+    }
+
+    /// Whether it ended otherwise than by the source's end.
+    pub fn failed(&self) -> bool {
+        self.shared.lock().failed
+    }
+
+    /// Core-seconds that `ffmpeg` has used for it.
+    pub fn used(&self) -> f64 {
+        let (before, now) = self.shared.lock().used;
+        before + now
+    }
+}
+
+impl Drop for Feed {
+    fn drop(&mut self) {
+        self.shared.lock().stop = true;
+        self.shared.changed.notify_all();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    /// A panic while the lock is held leaves nothing half done.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn read(&self) {
+        let mut retry = Retry::new(self.options.reconnect);
+        let mut stamps = Stamps::default();
+        loop {
+            let gap = self.connection(&mut stamps, &mut retry);
+            stamps.restart();
+            let (mut why, failed) = match gap {
+                Gap::Stopped => return,
+                Gap::Ended(None) => ("the source has ended".to_owned(), false),
+                Gap::Ended(Some(error)) => (self.camera.hide(&error), true),
+                Gap::Silent => (self.silence(), true),
+                Gap::Unreadable(what) => return self.end(self.camera.hide(&what), true),
+            };
+            let ends = !failed && (self.camera.kind() == CameraKind::Pipe || self.options.reconnect <= 0.0);
+            let Some(pause) = retry.lost(clock::monotonic()).filter(|_| !ends) else {
+                if failed && self.options.reconnect > 0.0 {
+                    why = format!("{why}; given up after {} attempts", retry.attempts());
+                }
+                return self.end(why, failed);
+            };
+            let mut state = self.lock();
+            state.status.state = FeedState::Lost;
+            state.status.message = format!("{why}; attempt {} in {pause:.1} s", retry.attempts());
+            self.changed.notify_all();
+            let until = Duration::from_secs_f64(pause);
+            drop(self.changed.wait_timeout_while(state, until, |s| !s.stop));
+        }
+    }
+
+    fn silence(&self) -> String {
+        match self.lock().status.state {
+            FeedState::Live => format!("no picture for {:.0} s", self.options.stall),
+            _ => format!("no answer within {:.0} s", self.options.answer),
+        }
+    }
+
+    fn end(&self, message: String, failed: bool) {
+        let mut state = self.lock();
+        state.status.state = FeedState::Ended;
+        state.status.message = message;
+        state.failed = failed;
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// Reads one connection to its end; why it ended.
+    fn connection(&self, stamps: &mut Stamps, retry: &mut Retry) -> Gap {
+        {
+            let mut state = self.lock();
+            if state.stop {
+                return Gap::Stopped;
+            }
+            state.status.state = FeedState::Connecting;
+        }
+        let stop = || self.lock().stop;
+        let deadline = clock::monotonic() + self.options.answer;
+        let mut process = match Process::start(&self.camera, deadline, &stop) {
+            Ok(process) => process,
+            Err(gap) => return gap,
+        };
+        let mut deadline = deadline;
+        let gap = loop {
+            let arrival = match process.next(deadline, &stop) {
+                Ok(arrival) => arrival,
+                Err(gap) => break gap,
+            };
+            let stamped = process.format.as_deref().is_none_or(messages::has_stamps);
+            let captured = stamps.capture(arrival.stamp.filter(|_| stamped), arrival.at);
+            retry.reached();
+            deadline = arrival.at + self.options.stall;
+            self.arrived(captured, arrival.frame, process.used());
+        };
+        let mut state = self.lock();
+        state.used = (state.used.0 + state.used.1, 0.0);
+        gap
+    }
+
+    fn arrived(&self, captured: f64, frame: Frame, used: f64) {
+        let mut state = self.lock();
+        let state = &mut *state;
+        let status = &mut state.status;
+        if status.state != FeedState::Live {
+            status.state = FeedState::Live;
+            status.connections += 1;
+            status.message.clear();
+            state.arrivals.clear();
+        }
+        let number = status.received;
+        status.received += 1;
+        state.used.1 = used;
+        state.arrivals.push_back(captured);
+        if state.arrivals.len() > RATE_OVER {
+            state.arrivals.pop_front();
+        }
+        if let (Some(first), Some(last)) = (state.arrivals.front(), state.arrivals.back())
+            && last > first
+        {
+            status.fps = (state.arrivals.len() - 1) as f64 / (last - first);
+        }
+        if number.is_multiple_of(state.every) {
+            state.bytes += frame.bytes();
+            state.waiting.push_back(Picture { captured, number, frame });
+        }
+        // The newest one always stays.
+        while state.bytes > self.options.bytes && state.waiting.len() > 1 {
+            let Some(gone) = state.waiting.pop_front() else { break };
+            state.bytes -= gone.frame.bytes();
+            status.dropped += 1;
+        }
+        self.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod rtsp_tests;
+#[cfg(test)]
+mod tests;

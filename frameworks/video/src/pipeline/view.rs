@@ -1,0 +1,59 @@
+//! Whether the camera still shows the same view: a cut, a moved camera or a switched light changes most of the picture
+//! at once, and for longer than anything that passes. Pure.
+
+/// How much of a picture must have changed.
+const CHANGED: f32 = 0.5;
+/// For how long, in seconds; and in how many pictures.
+const LASTING: f64 = 1.0;
+const PICTURES: u32 = 2;
+
+/// Watches how much has changed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct View {
+    since: Option<f64>,
+    pictures: u32,
+}
+
+/// What a picture says of the view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Seen {
+    /// The same view.
+    Same,
+    /// Most of it has changed, perhaps for a moment.
+    Covered,
+    /// Another view, for good.
+    Changed,
+}
+
+impl View {
+    /// Takes in how much of a picture has changed, 0 to 1.
+    pub(super) fn look(&mut self, seconds: f64, changed: f32) -> Seen {
+        if changed < CHANGED {
+            *self = View::default();
+            return Seen::Same;
+        }
+        let since = *self.since.get_or_insert(seconds);
+        self.pictures += 1;
+        if seconds - since >= LASTING && self.pictures >= PICTURES {
+            *self = View::default();
+            return Seen::Changed;
+        }
+        Seen::Covered
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flash_is_no_other_view_and_a_cut_is() {
+        let mut view = View::default();
+        let mut at = |seconds: f64, changed: f32| view.look(seconds, changed);
+        assert_eq!((at(0.0, 0.1), at(0.1, 0.9), at(0.2, 0.1)), (Seen::Same, Seen::Covered, Seen::Same));
+        assert_eq!((at(1.0, 0.9), at(1.5, 0.9), at(2.0, 0.9)), (Seen::Covered, Seen::Covered, Seen::Changed));
+        assert_eq!(at(2.1, 0.2), Seen::Same);
+        // One picture in many seconds may be a bus in front of the camera; the second one decides.
+        assert_eq!((at(10.0, 0.9), at(15.0, 0.9)), (Seen::Covered, Seen::Changed));
+    }
+}

@@ -1,0 +1,246 @@
+//! Where a query counts: lines that objects cross, and a region outside of which nothing is followed. Pure.
+//!
+//! Coordinates are fractions of the picture from its upper left corner, so that they mean the same at every resolution.
+
+use serde::{Deserialize, Serialize};
+
+use crate::frame::Rect;
+
+/// Lines and corners of a query at most.
+pub const LINES_MAX: usize = 16;
+/// See [`LINES_MAX`].
+pub const CORNERS_MAX: usize = 64;
+/// The longest name of a line or a direction, in bytes.
+const NAME_MAX: usize = 32;
+
+/// A point: from the left and from the top, each 0 to 1.
+pub type Point = [f32; 2];
+
+/// Which crossings of a line count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Count {
+    /// Both directions.
+    #[default]
+    Both,
+    /// Only to the right-hand side, seen from the first point to the second.
+    Forward,
+    /// Only to the left-hand side.
+    Backward,
+}
+
+/// A line that is counted at. An object counts where the middle of its box crosses it, and again when it comes back.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Line {
+    /// Its name in findings.
+    pub name: String,
+    /// The first point.
+    pub from: Point,
+    /// The second point.
+    pub to: Point,
+    /// The name of the direction to the right-hand side, seen from the first point to the second.
+    #[serde(default = "forward")]
+    pub forward: String,
+    /// The name of the other direction.
+    #[serde(default = "backward")]
+    pub backward: String,
+    /// Which of them count.
+    #[serde(default)]
+    pub count: Count,
+}
+
+fn forward() -> String {
+    "forward".to_owned()
+}
+
+fn backward() -> String {
+    "backward".to_owned()
+}
+
+/// Lines and region of a query.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Scope {
+    /// The lines; none stands for one across the middle of the picture, with the directions `down` and `up`.
+    pub lines: Vec<Line>,
+    /// Corners of the region in which objects are followed; none stands for the whole picture.
+    pub region: Vec<Point>,
+}
+
+impl Line {
+    /// The line across the middle.
+    pub fn middle() -> Line {
+        Line {
+            name: String::new(),
+            from: [0.0, 0.5],
+            to: [1.0, 0.5],
+            forward: "down".to_owned(),
+            backward: "up".to_owned(),
+            count: Count::Both,
+        }
+    }
+
+    /// How far a point is to the right of the line, as twice the area between them.
+    fn side(&self, (x, y): (f32, f32)) -> f32 {
+        (self.to[0] - self.from[0]) * (y - self.from[1]) - (self.to[1] - self.from[1]) * (x - self.from[0])
+    }
+
+    /// Whether a straight way crosses the line in a direction that counts: where on the way (0 to 1), and whether it
+    /// goes forward.
+    pub fn crossed(&self, before: (f32, f32), now: (f32, f32)) -> Option<(f32, bool)> {
+        let (a, b) = (self.side(before), self.side(now));
+        if (a < 0.0) == (b < 0.0) {
+            return None;
+        }
+        let part = (a / (a - b)).clamp(0.0, 1.0);
+        let (x, y) = (before.0 + (now.0 - before.0) * part, before.1 + (now.1 - before.1) * part);
+        let (dx, dy) = (self.to[0] - self.from[0], self.to[1] - self.from[1]);
+        let along = ((x - self.from[0]) * dx + (y - self.from[1]) * dy) / (dx * dx + dy * dy);
+        let forward = b >= 0.0;
+        let counts = match self.count {
+            Count::Both => true,
+            Count::Forward => forward,
+            Count::Backward => !forward,
+        };
+        (counts && (0.0..=1.0).contains(&along)).then_some((part, forward))
+    }
+
+    /// The name of a direction.
+    pub fn direction(&self, forward: bool) -> &str {
+        if forward { &self.forward } else { &self.backward }
+    }
+}
+
+impl Scope {
+    /// The lines, or the one across the middle.
+    pub fn all_lines(&self) -> Vec<Line> {
+        if self.lines.is_empty() { vec![Line::middle()] } else { self.lines.clone() }
+    }
+
+    /// Whether the middle of a box is in the region.
+    pub fn contains(&self, place: &Rect) -> bool {
+        let (x, y) = place.centre();
+        let corners = &self.region;
+        let mut inside = corners.is_empty();
+        for (a, b) in corners.iter().zip(corners.iter().cycle().skip(1)) {
+            let between = (a[1] > y) != (b[1] > y);
+            if between && x < (b[0] - a[0]) * (y - a[1]) / (b[1] - a[1]) + a[0] {
+                inside = !inside;
+            }
+        }
+        inside
+    }
+
+    /// Whether the scope makes sense.
+    ///
+    /// # Errors
+    /// The rule that it breaks.
+    pub fn check(&self) -> Result<(), String> {
+        if self.lines.len() > LINES_MAX {
+            return Err(format!("line: at most {LINES_MAX} lines"));
+        }
+        let inside = |p: &Point| p.iter().all(|c| (0.0..=1.0).contains(c));
+        for (number, line) in self.lines.iter().enumerate() {
+            let name = &line.name;
+            for text in [name, &line.forward, &line.backward] {
+                if text.is_empty() || text.len() > NAME_MAX || text.chars().any(char::is_control) {
+                    return Err(format!("line {name:?}: names and directions have 1 to {NAME_MAX} bytes"));
+                }
+            }
+            if self.lines[..number].iter().any(|other| other.name == *name) {
+                return Err(format!("line {name:?}: there is a line with this name already"));
+            }
+            if !inside(&line.from) || !inside(&line.to) {
+                return Err(format!("line {name:?}: coordinates are fractions of the picture, 0 to 1"));
+            }
+            if (line.from[0] - line.to[0]).hypot(line.from[1] - line.to[1]) < 0.01 {
+                return Err(format!("line {name:?}: its points are closer than a hundredth of the picture"));
+            }
+            if line.forward == line.backward {
+                return Err(format!("line {name:?}: forward and backward have the same name"));
+            }
+        }
+        match self.region.len() {
+            0 => Ok(()),
+            3..=CORNERS_MAX if self.region.iter().all(inside) => Ok(()),
+            3..=CORNERS_MAX => Err("region: coordinates are fractions of the picture, 0 to 1".to_owned()),
+            _ => Err(format!("region: 3 to {CORNERS_MAX} corners")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn line(from: Point, to: Point) -> Line {
+        Line { name: "door".to_owned(), from, to, ..Line::middle() }
+    }
+
+    #[test]
+    fn only_what_crosses_between_the_points_counts() {
+        let door = line([0.4, 0.5], [0.6, 0.5]);
+        let (part, forward) = door.crossed((0.5, 0.4), (0.5, 0.6)).expect("crosses");
+        assert!(forward && (part - 0.5).abs() < 1e-5);
+        assert!(!door.crossed((0.5, 0.6), (0.5, 0.4)).expect("crosses back").1);
+        assert_eq!(door.crossed((0.7, 0.4), (0.7, 0.6)), None);
+        assert_eq!(door.crossed((0.5, 0.1), (0.5, 0.4)), None);
+        let one_way = Line { count: Count::Backward, ..door };
+        assert_eq!(one_way.crossed((0.5, 0.4), (0.5, 0.6)), None);
+        assert!(one_way.crossed((0.5, 0.6), (0.5, 0.4)).is_some());
+        // Upright, from the top to the bottom: the right-hand side is on the left of the picture.
+        let upright = line([0.5, 0.0], [0.5, 1.0]);
+        assert!(upright.crossed((0.6, 0.5), (0.4, 0.5)).expect("crosses").1);
+    }
+
+    #[test]
+    fn a_region_is_a_polygon() {
+        let region = vec![[0.0, 0.0], [0.5, 0.0], [0.5, 1.0], [0.0, 1.0]];
+        let scope = Scope { region, ..Default::default() };
+        let at = |x: f32| Rect { x, y: 0.4, w: 0.1, h: 0.1 };
+        assert!(scope.contains(&at(0.2)) && !scope.contains(&at(0.7)));
+        assert!(Scope::default().contains(&at(0.7)));
+    }
+
+    #[test]
+    fn rules_are_named() {
+        let named = |line: Line| Scope { lines: vec![line], ..Default::default() }.check();
+        assert_eq!(named(line([0.1, 0.1], [0.9, 0.9])), Ok(()));
+        for (bad, says) in [
+            (line([0.1, 0.1], [1.9, 0.9]), "fractions"),
+            (line([0.1, f32::NAN], [0.9, 0.9]), "fractions"),
+            (line([0.1, 0.1], [0.1, 0.1]), "closer"),
+            (Line { name: String::new(), ..line([0.1, 0.1], [0.9, 0.9]) }, "1 to 32"),
+            (Line { forward: "up".to_owned(), ..line([0.1, 0.1], [0.9, 0.9]) }, "same name"),
+        ] {
+            assert!(named(bad).expect_err(says).contains(says));
+        }
+        let two = Scope { region: vec![[0.0, 0.0], [1.0, 1.0]], ..Default::default() };
+        assert!(two.check().expect_err("two corners").contains("3 to"));
+    }
+
+    proptest! {
+        // A way crosses a line in one direction, the way back in the other, at the same place.
+        #[test]
+        fn the_way_back_is_the_other_direction(p in proptest::array::uniform8(0.0_f32..1.0)) {
+            let line = line([p[0], p[1]], [p[2], p[3]]);
+            prop_assume!((p[0] - p[2]).hypot(p[1] - p[3]) > 0.05);
+            let (a, b) = ((p[4], p[5]), (p[6], p[7]));
+            prop_assume!(line.side(a).abs() > 1e-3 && line.side(b).abs() > 1e-3);
+            match (line.crossed(a, b), line.crossed(b, a)) {
+                (Some((there, forward)), Some((back, again))) => {
+                    prop_assert!(forward != again && (there + back - 1.0).abs() < 1e-2);
+                }
+                (None, None) => {}
+                // Only where the crossing is at an end of the line may rounding decide.
+                (one, other) => {
+                    let part = one.or(other).expect("one of them").0;
+                    prop_assert!(part.is_finite());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! The alert hook: a program that is run, or an HTTP POST, when a query finds something, at a bounded rate.
+//!
+//! Hooks are set by who runs the framework, not by queries: a query that comes by the API cannot run a program.
+
+use std::io::{Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::clock;
+use crate::pipeline::Finding;
+
+/// Alerts that wait at most.
+const WAITING_MAX: usize = 16;
+/// How long a program or a request may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How often a program is looked at.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// What is called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// A program, with the alert as a line of JSON on its standard input.
+    Program(String),
+    /// An address to which the alert is posted: host and port, and the path.
+    Post {
+        /// `host:port`.
+        host: String,
+        /// The path, with its query.
+        path: String,
+    },
+}
+
+/// The hook, and how often it is called at most.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hook {
+    /// What is called.
+    pub call: Call,
+    /// Time between two calls, at least.
+    pub every: Duration,
+}
+
+/// An address that cannot be posted to.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("alerts are posted to http://host[:port]/path; for other protocols use a program")]
+pub struct HookError;
+
+impl Call {
+    /// A POST to this address.
+    ///
+    /// # Errors
+    /// It is no `http://` address, or has credentials.
+    pub fn post(address: &str) -> Result<Call, HookError> {
+        let rest = address.strip_prefix("http://").ok_or(HookError)?;
+        let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        let bad = |c: char| c.is_whitespace() || c.is_control();
+        if host.is_empty() || host.contains('@') || rest.contains(bad) {
+            return Err(HookError);
+        }
+        let port = host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+        let host = if port { host.to_owned() } else { format!("{host}:80") };
+        let path = if path.is_empty() { "/".to_owned() } else { path.to_owned() };
+        Ok(Call::Post { host, path })
+    }
+}
+
+/// An alert, as hooks get it.
+#[derive(Debug, Serialize)]
+struct Alert {
+    query: String,
+    finding: Finding,
+    /// Findings before it of which no alert told, since the last one that did.
+    missed: u64,
+}
+
+/// The hook at work.
+#[derive(Debug)]
+pub(super) struct Alerts {
+    sender: SyncSender<Alert>,
+    every: f64,
+    last: Mutex<Option<f64>>,
+    missed: Arc<AtomicU64>,
+}
+
+impl Alerts {
+    pub(super) fn start(hook: Hook) -> Alerts {
+        let (sender, receiver) = sync_channel(WAITING_MAX);
+        let every = hook.every.as_secs_f64();
+        std::thread::spawn(move || work(&hook.call, &receiver));
+        Alerts { sender, every, last: Mutex::new(None), missed: Arc::default() }
+    }
+
+    /// Tells of a finding, or counts it if the last alert was a short time ago or too many wait.
+    pub(super) fn raise(&self, query: &str, finding: &Finding) {
+        let now = clock::monotonic();
+        let mut last = self.last.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let missed = self.missed.load(Ordering::Relaxed);
+        let soon = last.is_some_and(|last| now - last < self.every);
+        let alert = Alert { query: query.to_owned(), finding: finding.clone(), missed };
+        if soon || self.sender.try_send(alert).is_err() {
+            self.missed.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        self.missed.store(0, Ordering::Relaxed);
+        *last = Some(now);
+    }
+}
+
+fn work(call: &Call, receiver: &Receiver<Alert>) {
+    while let Ok(alert) = receiver.recv() {
+        let Ok(mut line) = serde_json::to_vec(&alert) else { continue };
+        line.push(b'\n');
+        let done = match call {
+            Call::Program(program) => run(program, &line),
+            Call::Post { host, path } => post(host, path, &line),
+        };
+        if let Err(error) = done {
+            tracing::warn!(query = %alert.query, %error, "an alert failed");
+        }
+    }
+}
+
+fn run(program: &str, line: &[u8]) -> std::io::Result<()> {
+    let mut child = Command::new(program).stdin(Stdio::piped()).stdout(Stdio::null()).spawn()?;
+    if let Some(mut input) = child.stdin.take() {
+        // A program that does not read ends all the same.
+        let _ = input.write_all(line);
+    }
+    ended(&mut child)
+}
+
+/// Waits for a program, and ends one that takes too long.
+fn ended(child: &mut Child) -> std::io::Result<()> {
+    let until = clock::monotonic() + PATIENCE.as_secs_f64();
+    while clock::monotonic() < until {
+        match child.try_wait()? {
+            Some(status) if status.success() => return Ok(()),
+            Some(status) => return Err(std::io::Error::other(format!("the program failed: {status}"))),
+            None => std::thread::park_timeout(LOOK),
+        }
+    }
+    child.kill()?;
+    child.wait()?;
+    Err(std::io::Error::other("the program took longer than 10 s and was ended"))
+}
+
+fn post(host: &str, path: &str, body: &[u8]) -> std::io::Result<()> {
+    let address = host.to_socket_addrs()?.next().ok_or_else(|| std::io::Error::other("the name has no address"))?;
+    let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let length = body.len();
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\
+         Connection: close\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes())?;
+    stream.write_all(body)?;
+    let mut answer = [0; 12];
+    stream.read_exact(&mut answer)?;
+    if answer.starts_with(b"HTTP/1.") && answer[9] == b'2' {
+        return Ok(());
+    }
+    Err(std::io::Error::other(format!("the answer is {}", String::from_utf8_lossy(&answer))))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader};
+    use std::net::TcpListener;
+
+    use super::*;
+
+    fn finding(at: f64) -> Finding {
+        let place = crate::frame::Rect::default();
+        let (line, direction) = ("door".to_owned(), "in".to_owned());
+        Finding { at, label: "person".to_owned(), track: 1, line, direction, place }
+    }
+
+    #[test]
+    fn alerts_are_posted_at_a_bounded_rate_and_the_rest_is_counted() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let call = Call::post(&format!("http://{address}/hook?a=b")).unwrap();
+        let alerts = Alerts::start(Hook { call, every: Duration::from_secs(3600) });
+        for at in 0..5 {
+            alerts.raise("gate", &finding(f64::from(at)));
+        }
+        assert_eq!(alerts.missed.load(Ordering::Relaxed), 4);
+        *alerts.last.lock().unwrap() = None;
+        alerts.raise("gate", &finding(9.0));
+        let mut bodies = Vec::new();
+        for _ in 0..2 {
+            let (stream, _) = listener.accept().unwrap();
+            let mut stream = BufReader::new(stream);
+            let mut line = String::new();
+            stream.read_line(&mut line).unwrap();
+            assert!(line.starts_with("POST /hook?a=b HTTP/1.1"), "{line}");
+            while line != "\r\n" {
+                line.clear();
+                stream.read_line(&mut line).unwrap();
+            }
+            line.clear();
+            stream.read_line(&mut line).unwrap();
+            stream.get_mut().write_all(b"HTTP/1.1 204 No Content\r\n\r\n").unwrap();
+            bodies.push(serde_json::from_str::<serde_json::Value>(&line).unwrap());
+        }
+        assert_eq!((&bodies[0]["missed"], &bodies[1]["missed"]), (&0.into(), &4.into()));
+        assert_eq!((&bodies[1]["query"], &bodies[1]["finding"]["line"]), (&"gate".into(), &"door".into()));
+    }
+
+    #[test]
+    fn a_program_gets_the_alert_and_one_that_fails_is_told() {
+        assert!(run("true", b"{}\n").is_ok());
+        assert!(run("false", b"{}\n").unwrap_err().to_string().contains("failed"));
+        assert!(run("/nonexistent/program", b"").is_err());
+    }
+
+    #[test]
+    fn addresses_that_cannot_be_posted_to() {
+        for bad in ["https://host/", "http://", "http://u:p@host/", "ftp://x", "http://a b/"] {
+            assert_eq!(Call::post(bad), Err(HookError), "{bad}");
+        }
+        let call = Call::post("http://host").unwrap();
+        assert_eq!(call, Call::Post { host: "host:80".to_owned(), path: "/".to_owned() });
+    }
+}

@@ -1,0 +1,195 @@
+//! Measures against true boxes: F1 at an overlap of one half, switches of identity, crossings and classes. Pure.
+
+use std::collections::BTreeMap;
+
+use super::mot::Labelled;
+use crate::frame::Rect;
+use crate::scope::Line;
+use crate::vision::assign;
+
+/// Overlap at which boxes are the same.
+const OVERLAP: f32 = 0.5;
+/// True boxes of which less can be seen need not be found, and may be.
+const VISIBLE: f32 = 0.4;
+/// A crossing is found if it is told at most so many seconds off, and so far off along each side of the picture.
+const APART: (f64, f32) = (1.0, 0.08);
+
+/// A box that was found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Seen {
+    /// Its track.
+    pub track: u64,
+    /// Whether it is taken for a vehicle.
+    pub vehicle: bool,
+    /// Where it is.
+    pub place: Rect,
+}
+
+/// The measures.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Figures {
+    /// Boxes found and right, found and wrong, and missed.
+    pub boxes: (u64, u64, u64),
+    /// How often a true object is found under another track than before.
+    pub switches: u64,
+    /// True objects that should have been found.
+    pub objects: u64,
+    /// Crossings of the line: found and right, found and wrong, missed.
+    pub crossings: (u64, u64, u64),
+    /// True objects with a class that were found, and those whose last class was right.
+    pub classes: (u64, u64),
+}
+
+fn f1((right, wrong, missed): (u64, u64, u64)) -> f64 {
+    let all = 2 * right + wrong + missed;
+    if all == 0 { 1.0 } else { 2.0 * right as f64 / all as f64 }
+}
+
+impl Figures {
+    /// F1 of boxes.
+    pub fn boxes_f1(&self) -> f64 {
+        f1(self.boxes)
+    }
+
+    /// F1 of crossings.
+    pub fn crossings_f1(&self) -> f64 {
+        f1(self.crossings)
+    }
+
+    /// Part of the classes that are right.
+    pub fn classes_right(&self) -> f64 {
+        if self.classes.0 == 0 { 1.0 } else { self.classes.1 as f64 / self.classes.0 as f64 }
+    }
+}
+
+/// A crossing: when, where, and whether forward.
+type Crossing = (f64, (f32, f32), bool);
+
+/// Takes in what was found, picture by picture.
+#[derive(Debug)]
+pub struct Measure {
+    line: Line,
+    figures: Figures,
+    /// The track under which a true object was found last, and whether its class was right.
+    last: BTreeMap<u64, (u64, Option<bool>)>,
+    wanted: BTreeMap<u64, ((f32, f32), bool)>,
+    true_crossings: Vec<Crossing>,
+    found_crossings: Vec<Crossing>,
+}
+
+impl Measure {
+    /// Measures with crossings of this line.
+    pub fn new(line: Line) -> Measure {
+        Measure {
+            line,
+            figures: Figures::default(),
+            last: BTreeMap::new(),
+            wanted: BTreeMap::new(),
+            true_crossings: Vec::new(),
+            found_crossings: Vec::new(),
+        }
+    }
+
+    /// Takes in a picture.
+    pub fn picture(&mut self, seconds: f64, truth: &[Labelled], seen: &[Seen]) {
+        let cost: Vec<Vec<f64>> = truth
+            .iter()
+            .map(|label| {
+                let overlap = |s: &Seen| label.place.iou(&s.place);
+                let cost = |o: f32| if o >= OVERLAP { f64::from(1.0 - o) } else { f64::INFINITY };
+                seen.iter().map(|s| cost(overlap(s))).collect()
+            })
+            .collect();
+        let given = assign(&cost);
+        let (mut right, mut excused) = (0, 0);
+        for (label, given) in truth.iter().zip(&given) {
+            let counts = label.visible >= VISIBLE;
+            match given {
+                Some(number) => {
+                    let s = &seen[*number];
+                    right += u64::from(counts);
+                    excused += u64::from(!counts);
+                    let class = label.vehicle.map(|vehicle| vehicle == s.vehicle);
+                    if let Some((before, _)) = self.last.insert(label.id, (s.track, class)) {
+                        self.figures.switches += u64::from(before != s.track);
+                    }
+                }
+                None => self.figures.boxes.2 += u64::from(counts),
+            }
+            self.cross(seconds, label);
+        }
+        self.figures.boxes.0 += right;
+        self.figures.boxes.1 += seen.len() as u64 - right - excused;
+    }
+
+    fn cross(&mut self, seconds: f64, label: &Labelled) {
+        let now = label.place.centre();
+        let entry = self.wanted.entry(label.id).or_insert((now, false));
+        let crossed = self.line.crossed(entry.0, now);
+        entry.0 = now;
+        if let Some((_, forward)) = crossed.filter(|_| !entry.1) {
+            entry.1 = true;
+            self.true_crossings.push((seconds, now, forward));
+        }
+    }
+
+    /// Takes in a crossing that was told.
+    pub fn crossing(&mut self, seconds: f64, place: &Rect, forward: bool) {
+        self.found_crossings.push((seconds, place.centre(), forward));
+    }
+
+    /// The measures so far.
+    pub fn figures(&self) -> Figures {
+        let near = |a: &Crossing, b: &Crossing| {
+            let (x, y) = ((a.1.0 - b.1.0).abs(), (a.1.1 - b.1.1).abs());
+            a.2 == b.2 && (a.0 - b.0).abs() <= APART.0 && x.max(y) <= APART.1
+        };
+        let cost = |a: &Crossing, b: &Crossing| if near(a, b) { (a.0 - b.0).abs() } else { f64::INFINITY };
+        let table: Vec<Vec<f64>> =
+            self.true_crossings.iter().map(|a| self.found_crossings.iter().map(|b| cost(a, b)).collect()).collect();
+        let right = assign(&table).iter().flatten().count() as u64;
+        let crossings = (right, self.found_crossings.len() as u64 - right, self.true_crossings.len() as u64 - right);
+        let classes: Vec<bool> = self.last.values().filter_map(|(_, class)| *class).collect();
+        let classes = (classes.len() as u64, classes.iter().filter(|right| **right).count() as u64);
+        Figures { crossings, classes, objects: self.wanted.len() as u64, ..self.figures }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn label(frame: u64, id: u64, y: f32) -> Labelled {
+        let place = Rect { x: 0.4, y, w: 0.1, h: 0.2 };
+        Labelled { frame, id, vehicle: Some(false), place, visible: 1.0 }
+    }
+
+    #[test]
+    fn what_is_right_wrong_missed_and_switched() {
+        let mut measure = Measure::new(Line::middle());
+        for (number, y) in [0.2_f32, 0.35, 0.45, 0.6].into_iter().enumerate() {
+            let truth = label(number as u64, 1, y);
+            let track = if number < 2 { 7 } else { 8 };
+            let mut seen = vec![Seen { track, vehicle: number == 3, place: truth.place }];
+            if number == 1 {
+                seen[0].place = seen[0].place.moved(0.3, 0.0);
+            }
+            measure.picture(number as f64, &[truth], &seen);
+        }
+        measure.crossing(2.3, &Rect { x: 0.41, y: 0.4, w: 0.1, h: 0.2 }, true);
+        measure.crossing(2.3, &Rect { x: 0.41, y: 0.4, w: 0.1, h: 0.2 }, false);
+        let figures = measure.figures();
+        assert_eq!((figures.boxes, figures.switches, figures.objects), ((3, 1, 1), 1, 1));
+        assert_eq!((figures.crossings, figures.classes), ((1, 1, 0), (1, 0)));
+        assert!((figures.boxes_f1() - 0.75).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_is_hidden_need_not_be_found_and_may_be() {
+        let hidden = Labelled { visible: 0.1, ..label(0, 1, 0.3) };
+        let mut measure = Measure::new(Line::middle());
+        measure.picture(0.0, &[hidden], &[]);
+        measure.picture(1.0, &[hidden], &[Seen { track: 1, vehicle: false, place: hidden.place }]);
+        assert_eq!(measure.figures().boxes, (0, 0, 0));
+    }
+}

@@ -1,0 +1,107 @@
+//! Truth in the format of the MOT challenge: a line `frame,id,left,top,width,height,confidence,class,visibility` for
+//! each box, in pixels, frames from 1. The last three may be missing.
+
+use std::path::{Path, PathBuf};
+
+use crate::frame::Rect;
+
+/// Boxes of a file at most.
+const BOXES_MAX: usize = 2_000_000;
+/// Larger files are not read, in bytes.
+const BYTES_MAX: u64 = 256 << 20;
+/// Classes of the format: what walks, and what drives.
+const PEOPLE: [u32; 2] = [1, 7];
+const VEHICLES: [u32; 3] = [3, 4, 5];
+
+/// A file that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {what}", path.display())]
+pub struct MotError {
+    /// Which file.
+    path: PathBuf,
+    /// What is wrong.
+    what: String,
+}
+
+/// A true box.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Labelled {
+    /// The number of the frame, from 0.
+    pub frame: u64,
+    /// The object.
+    pub id: u64,
+    /// Whether it is a vehicle; `None` if the file does not tell.
+    pub vehicle: Option<bool>,
+    /// Where it is, in fractions of the picture.
+    pub place: Rect,
+    /// How much of it can be seen, 0 to 1.
+    pub visible: f32,
+}
+
+/// Reads a file about pictures of this width and height, by frame. Boxes that are marked as not counting (confidence 0)
+/// and of classes that neither walk nor drive are left out.
+///
+/// # Errors
+/// The file cannot be read, or a line breaks the format.
+pub fn read(path: &Path, size: (usize, usize)) -> Result<Vec<Labelled>, MotError> {
+    let bad = |what: String| MotError { path: path.to_owned(), what };
+    let bytes = std::fs::metadata(path).map_err(|e| bad(e.to_string()))?.len();
+    if bytes > BYTES_MAX {
+        return Err(bad(format!("{bytes} bytes, and {BYTES_MAX} is the limit")));
+    }
+    let text = std::fs::read_to_string(path).map_err(|e| bad(e.to_string()))?;
+    parse(&text, size).map_err(bad)
+}
+
+fn parse(text: &str, (width, height): (usize, usize)) -> Result<Vec<Labelled>, String> {
+    let mut out = Vec::new();
+    for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {
+        let values: Result<Vec<f64>, _> = line.split(',').map(|word| word.trim().parse::<f64>()).collect();
+        let values = values.map_err(|_| format!("line {number}: a field is no number"))?;
+        let [frame, id, x, y, w, h] = values.get(..6).and_then(|v| v.try_into().ok()).ok_or_else(|| {
+            format!("line {number}: {} fields, and at least 6 are needed: frame,id,left,top,width,height", values.len())
+        })?;
+        let sane = frame >= 1.0 && id.is_finite() && w > 0.0 && h > 0.0 && x.is_finite() && y.is_finite();
+        if !sane {
+            return Err(format!("line {number}: frames count from 1, and a box has a width and a height"));
+        }
+        let class = values.get(7).map(|class| *class as u32);
+        let vehicle = match class {
+            Some(class) if PEOPLE.contains(&class) => Some(false),
+            Some(class) if VEHICLES.contains(&class) => Some(true),
+            Some(_) => continue,
+            None => None,
+        };
+        if values.get(6).is_some_and(|confidence| *confidence == 0.0) {
+            continue;
+        }
+        let (sx, sy) = (width.max(1) as f64, height.max(1) as f64);
+        let place = Rect { x: (x / sx) as f32, y: (y / sy) as f32, w: (w / sx) as f32, h: (h / sy) as f32 };
+        let Some(place) = place.clipped() else { continue };
+        let visible = values.get(8).map_or(1.0, |v| v.clamp(0.0, 1.0) as f32);
+        out.push(Labelled { frame: frame as u64 - 1, id: id.max(0.0) as u64, vehicle, place, visible });
+        if out.len() > BOXES_MAX {
+            return Err(format!("more than {BOXES_MAX} boxes"));
+        }
+    }
+    out.sort_by_key(|label| (label.frame, label.id));
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_both_lengths() {
+        let text = "2,5,10,20,30,40,1,1,0.5\n1,4,0,0,10,10\n1,9,0,0,10,10,0,1,1\n1,8,0,0,9,9,1,9,1\n";
+        let read = parse(text, (100, 200)).expect("good");
+        assert_eq!(read.len(), 2);
+        assert_eq!((read[0].frame, read[0].id, read[0].vehicle), (0, 4, None));
+        let place = read[1].place;
+        assert!((place.x - 0.1).abs() < 1e-5 && (place.h - 0.2).abs() < 1e-5 && read[1].visible == 0.5);
+        for (text, says) in [("1,2,3\n", "at least 6"), ("a,1,1,1,1,1\n", "no number"), ("0,1,1,1,1,1\n", "from 1")] {
+            assert!(parse(text, (10, 10)).expect_err(text).contains(says));
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Working on a live source: pictures are looked at as they arrive, and lag is measured against their capture times.
+//!
+//! The position of such a stream is the time since the query began, so a picture that was never sent is not behind it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::pace::Pace;
+use super::stream::Meter;
+use super::{FINDINGS_MAX, Shared, clock};
+use crate::core::{Orders, Start};
+use crate::media::camera::{Feed, FeedOptions, FeedState, FeedStatus, Next, Picture};
+use crate::media::{Camera, MediaError};
+use crate::pipeline::{Learner, Pipeline, notice};
+use crate::profile::core_seconds;
+
+/// What a worker may always use for looking at pictures, in cores: decoding goes on whatever it may use.
+const LOOKING_MIN: f64 = 0.01;
+
+/// Works until the query ends, the source ends or is given up, or the work is not needed any more.
+pub(super) fn watch(start: &Start, camera: &Camera, shared: &Shared) -> Result<(), MediaError> {
+    let options = FeedOptions { reconnect: start.spec.reconnect, ..Default::default() };
+    let feed = Feed::open(camera, options);
+    let mut eye = Eye::new(start, shared);
+    let ready = core_seconds();
+    let (mut pace, mut meter) = (Pace::default(), Meter::default());
+    loop {
+        let (orders, full) = {
+            let state = shared.lock();
+            if state.stop {
+                return Ok(());
+            }
+            (state.orders, state.findings.len() >= FINDINGS_MAX)
+        };
+        let now = clock() - shared.began;
+        if start.spec.seconds.is_some_and(|end| now >= end) {
+            eye.finish(now);
+            return Ok(());
+        }
+        feed.every(orders.config.every);
+        let own = core_seconds() - ready;
+        let used = meter.cores(clock(), own + feed.used());
+        let decoding = feed.used() / now.max(1.0);
+        let wait = pace.wait(clock(), own, (orders.cores - decoding).max(LOOKING_MIN));
+        eye.report(&feed.status(), own + feed.used(), used);
+        if wait > 0.0 || full {
+            shared.wait(wait.max(0.02));
+            continue;
+        }
+        match feed.next(Duration::from_millis(100)) {
+            Next::Picture(picture) => eye.look(*picture, orders),
+            // Nothing waits, so nothing is behind.
+            Next::Nothing => eye.caught_up(now),
+            Next::Over => {
+                let status = feed.status();
+                eye.report(&status, own + feed.used(), used);
+                eye.finish(now);
+                let what = status.message;
+                let failed = feed.failed();
+                return if failed {
+                    Err(MediaError::Malformed { path: PathBuf::from(camera.to_string()), what })
+                } else {
+                    Ok(())
+                };
+            }
+        }
+    }
+}
+
+/// What looks at the pictures: first at the still background, then for what moves.
+struct Eye<'a> {
+    start: &'a Start,
+    shared: &'a Shared,
+    learner: Learner,
+    pipeline: Option<Pipeline>,
+    size: Option<(usize, usize)>,
+    told: Option<FeedState>,
+}
+
+impl<'a> Eye<'a> {
+    fn new(start: &'a Start, shared: &'a Shared) -> Eye<'a> {
+        Eye { start, shared, learner: Learner::default(), pipeline: None, size: None, told: None }
+    }
+
+    fn look(&mut self, picture: Picture, orders: Orders) {
+        let seconds = (picture.captured - self.shared.began).max(0.0);
+        let size = (picture.frame.width(), picture.frame.height());
+        if let Some(before) = self.size.replace(size).filter(|before| *before != size) {
+            let (a, b, c, d) = (before.0, before.1, size.0, size.1);
+            self.learn_again(
+                seconds,
+                &format!("pictures changed from {a}x{b} to {c}x{d}: the background is learnt again"),
+            );
+        }
+        let Some(pipeline) = &mut self.pipeline else {
+            if let Some(still) = self.learner.push(seconds, &picture.frame) {
+                self.pipeline =
+                    Some(Pipeline::new(self.start.spec.kind, orders.config, still).within(&self.start.spec.scope));
+            }
+            return self.looked(seconds, orders);
+        };
+        if orders.config != pipeline.config() {
+            pipeline.configure(orders.config);
+        }
+        let findings = pipeline.process(seconds, &picture.frame);
+        let notices = pipeline.notices();
+        self.shared.draw(&picture.frame, pipeline.tracks(), seconds, &self.start.spec.scope);
+        // Another worker may have been told to begin before this one had ended.
+        let new = findings.into_iter().filter(|finding| finding.at >= self.start.position);
+        let mut state = self.shared.lock();
+        state.findings.extend(new);
+        notices.iter().for_each(|n| notice(&mut state.report.notices, n.at, &n.text));
+        drop(state);
+        self.looked(seconds, orders);
+    }
+
+    fn looked(&self, seconds: f64, orders: Orders) {
+        let mut state = self.shared.lock();
+        let report = &mut state.report;
+        report.position = report.position.max(seconds);
+        report.config = Some(orders.config);
+        report.frames += 1;
+    }
+
+    fn learn_again(&mut self, seconds: f64, why: &str) {
+        self.finish_objects();
+        self.pipeline = None;
+        self.learner = Learner::default();
+        notice(&mut self.shared.lock().report.notices, seconds, why);
+    }
+
+    fn finish_objects(&mut self) {
+        if let Some(pipeline) = &mut self.pipeline {
+            let rest = pipeline.finish();
+            self.shared.lock().findings.extend(rest.into_iter().filter(|f| f.at >= self.start.position));
+        }
+    }
+
+    fn caught_up(&self, now: f64) {
+        let mut state = self.shared.lock();
+        state.report.position = state.report.position.max(now);
+    }
+
+    fn finish(&mut self, now: f64) {
+        self.finish_objects();
+        self.caught_up(now);
+    }
+
+    fn report(&mut self, feed: &FeedStatus, core_seconds: f64, used: f64) {
+        let at = clock() - self.shared.began;
+        let mut state = self.shared.lock();
+        let report = &mut state.report;
+        if self.told.replace(feed.state) != Some(feed.state) {
+            let text = match feed.state {
+                FeedState::Connecting => None,
+                FeedState::Live if feed.connections > 1 => Some("the source is connected again".to_owned()),
+                FeedState::Live => Some("the source is connected".to_owned()),
+                FeedState::Lost | FeedState::Ended => Some(feed.message.clone()),
+            };
+            if let Some(text) = text {
+                notice(&mut report.notices, at, &text);
+            }
+        }
+        report.source = Some(feed.clone());
+        report.core_seconds = core_seconds;
+        report.used = used;
+    }
+}
