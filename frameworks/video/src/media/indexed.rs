@@ -274,8 +274,8 @@ impl Indexed {
         Ok(())
     }
 
-    /// Whether the loaded packet is a picture that no other one is decoded from: all of its slices have the `nal_ref_idc` 0
-    /// (ITU-T H.264, 7.4.1).
+    /// Whether the loaded packet is a picture that no other one is decoded from: all of its slices have the
+    /// `nal_ref_idc` 0 (ITU-T H.264, 7.4.1).
     fn is_unreferenced(&self) -> bool {
         let Coding::H264 { length_bytes, .. } = self.index.coding else { return false };
         let (mut rest, mut slices) = (self.buffer.as_slice(), 0);
