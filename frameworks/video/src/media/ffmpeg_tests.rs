@@ -114,8 +114,8 @@ fn a_loop_goes_round_in_every_configuration() {
     assert_eq!(worker.report().failure, None);
 }
 
-/// With an ordinary encoding (x264 with three B pictures in a row, key frames 250 apart) looking at fewer frames decodes
-/// fewer, and they are the same.
+/// With an ordinary encoding (x264 with three B pictures in a row, key frames 250 apart) looking at fewer frames
+/// decodes fewer, and they are the same.
 #[test]
 fn pictures_that_nothing_needs_are_not_decoded() {
     let directory = Directory::new("ffmpeg-skip");
