@@ -11,6 +11,8 @@ use crate::media::{MediaError, Y4mWriter};
 
 /// Bytes of pictures that a recording keeps at most: half a minute of 640x360 at 25 frames a second.
 const BYTES_MAX: u64 = 300 << 20;
+/// What arrives in the first so many seconds was waiting somewhere, and comes faster than it was taken.
+const WARM_UP: f64 = 1.0;
 /// The most pictures of a recording.
 const PICTURES_MAX: usize = 3000;
 
@@ -39,7 +41,7 @@ pub fn record(camera: &Camera, options: FeedOptions, seconds: f64, path: &Path) 
     let mut held: Vec<(f64, Frame)> = Vec::new();
     let mut writer: Option<Y4mWriter> = None;
     let (mut frames, mut bytes, mut fps, mut last) = (0, 0, 0.0, None);
-    let mut first = None;
+    let (mut first, mut warm) = (None, None);
     let until = clock::monotonic() + options.answer + seconds + options.stall;
     let written = |error: WriteError| bad(format!("its recording cannot be written: {}", base::error_chain(&error)));
     while clock::monotonic() < until && bytes < BYTES_MAX && frames < PICTURES_MAX {
@@ -48,6 +50,9 @@ pub fn record(camera: &Camera, options: FeedOptions, seconds: f64, path: &Path) 
             Next::Nothing => continue,
             Next::Over => break,
         };
+        if picture.captured - *warm.get_or_insert(picture.captured) < WARM_UP {
+            continue;
+        }
         let begun = *first.get_or_insert(picture.captured);
         let size = held.first().map(|(_, f)| (f.width(), f.height())).or(last);
         if size.is_some_and(|size| size != (picture.frame.width(), picture.frame.height())) {
