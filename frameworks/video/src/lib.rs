@@ -3,11 +3,12 @@
 //!
 //! From the bottom up:
 //!
-//! - [`frame`] is a picture, [`media`] reads and writes video files and reads cameras, [`scene`] makes traffic whose truth
-//!   is known;
-//! - [`scope`] is where a query counts, [`vision`] sees, [`pipeline`] makes a query of it, in one of many configurations;
-//! - [`truth`] measures it against true boxes, [`profile`] tries configurations, [`schedule`] shares cores, all without a
-//!   clock;
+//! - [`frame`] is a picture, [`media`] reads and writes video files and reads cameras, [`scene`] makes traffic whose
+//!   truth is known;
+//! - [`scope`] is where a query counts, [`vision`] sees, [`pipeline`] makes a query of it, in one of many
+//!   configurations;
+//! - [`truth`] measures it against true boxes, [`profile`] tries configurations, [`schedule`] shares cores, all without
+//!   a clock;
 //! - [`core`] is the framework's scheduler without I/O, [`service`] runs it, [`worker`] is the process beside a task,
 //!   [`modelled`] what stands for such processes in laboratories;
 //! - [`local`] runs one query here, [`output`] draws what it found, [`spec`] reads what users ask for.
