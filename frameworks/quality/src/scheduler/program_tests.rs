@@ -147,7 +147,7 @@ fn an_elastic_program_ends_only_when_others_have_left_it_room() {
     }
     assert_eq!(freed.len(), 2);
     freed.iter().for_each(|task| world.update(task, TaskState::TaskFinished));
-    assert_eq!(epochs(&mut world, number..number + 1, ELASTIC, &own), [own.clone()]);
+    assert_eq!(epochs(&mut world, number..number + 1, ELASTIC, &own), std::slice::from_ref(&own));
     world.update(&own, TaskState::TaskFinished);
     world.pass(Duration::from_millis(1001));
     world.offer(3);
