@@ -87,7 +87,7 @@ fn own_trainers_and_a_built_in_job_share_a_cluster_and_one_that_is_killed_contin
         let (trainer, common) = (own_trainer(), "checkpoint_seconds = 0.1, mem = 64");
         format!(
             "[[job]]\nname = \"{name}\"\nalgorithm = {{ kind = \"program\", command = [\"python3\", \"{trainer}\", \
-             \"--rows\", \"8000\", \"--iterations\", \"1000000\"{more}], {common} }}\niterations = 120\n\
+             \"--rows\", \"8000\", \"--iterations\", \"1000000\"{more}], {common} }}\niterations = 200\n\
              tolerance = 0\nmax_cores = 4\n"
         )
     };

@@ -209,14 +209,16 @@ impl Entry {
     }
 
     /// Whether its program is to end, so that its successor has other cores; or because it has to wait, if it can
-    /// continue later. Cores that differ by less than a quarter are not worth a new start.
-    pub(super) fn is_to_restart(&self, held: u32) -> bool {
+    /// continue later. Cores that differ by less than a quarter are not worth a new start. There is room for `most`
+    /// places on one agent, its own counted: others must have left before it can have more.
+    pub(super) fn is_to_restart(&self, held: u32, most: u32) -> bool {
         let manner = self.manner.unwrap_or_default();
         if self.target == 0 {
             return manner.checkpoints;
         }
-        let differs = self.target.saturating_mul(4) <= held.saturating_mul(3)
-            || self.target.saturating_mul(4) >= held.saturating_mul(5);
+        let target = self.target.min(most);
+        let differs =
+            target.saturating_mul(4) <= held.saturating_mul(3) || target.saturating_mul(4) >= held.saturating_mul(5);
         manner.elastic && !self.rests() && differs
     }
 

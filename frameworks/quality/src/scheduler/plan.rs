@@ -1,19 +1,19 @@
 //! The plan of an epoch: the number of workers of each job, and the workers to release.
 
 use std::cmp::Ordering;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use sdk::Calls;
 use sdk::base::Time;
 
-use super::Quality;
 use super::entry::{Entry, Hand};
 use super::question::{
     Answer, Directive, Earlier, Iteration, JobRefused, Outcome, Progress, Question, Restored, Submission,
 };
 use super::status::{Point, State};
 use super::workers::FAILURES_MAX;
+use super::{Quality, Room};
 use crate::allocate::decide;
 use crate::job::JOBS_MAX;
 
@@ -62,7 +62,10 @@ impl Quality {
         for (name, share) in names.iter().zip(shares) {
             if let Some(entry) = self.jobs.get_mut(name) {
                 entry.target = share;
-                fit(entry, now);
+                match entry.is_program() {
+                    true => fit_program(entry, &self.room, now),
+                    false => fit(entry, now),
+                }
             }
         }
         self.want_offers(&names, now, calls);
@@ -256,13 +259,6 @@ fn go_on(entry: &mut Entry, earlier: &Earlier) {
 /// Releases the newest superfluous workers, first those that do not run yet; or keeps some, first the oldest running
 /// ones. None of them has been told yet: a worker is told to leave at the end of an iteration.
 fn fit(entry: &mut Entry, now: Time) {
-    if entry.is_program() {
-        let staying = entry.workers.values().find(|h| h.leaving.is_none()).map(|h| h.places);
-        if staying.is_some_and(|places| entry.is_to_restart(places)) {
-            entry.workers.values_mut().for_each(|hand| hand.leaving = hand.leaving.or(Some(now)));
-        }
-        return;
-    }
     let (target, staying) = (entry.target as usize, entry.staying() as usize);
     let leave = match target.cmp(&staying) {
         Ordering::Equal => return,
@@ -281,6 +277,17 @@ fn fit(entry: &mut Entry, now: Time) {
         if let Some(hand) = entry.workers.get_mut(&id) {
             hand.leaving = leave.then_some(now);
         }
+    }
+}
+
+/// Lets a program end, if its successor is to have other cores and there is room for them on one agent.
+fn fit_program(entry: &mut Entry, room: &BTreeMap<String, Room>, now: Time) {
+    let Some(hand) = entry.workers.values().find(|h| h.leaving.is_none()) else { return };
+    let own = |agent: &str| if agent == hand.agent.value.as_str() { hand.places } else { 0 };
+    let others = room.iter().map(|(agent, room)| room.places.saturating_add(own(agent)));
+    let most = others.fold(hand.places, u32::max);
+    if entry.is_to_restart(hand.places, most) {
+        entry.workers.values_mut().for_each(|hand| hand.leaving = hand.leaving.or(Some(now)));
     }
 }
 

@@ -127,3 +127,30 @@ fn a_program_without_checkpoints_is_not_made_to_wait() {
     }
     assert_eq!(world.job("own").cores, 1);
 }
+
+#[test]
+fn an_elastic_program_ends_only_when_others_have_left_it_room() {
+    let mut world = world(PROGRAM);
+    world.submit("a");
+    let workers = world.hire(6);
+    let own = workers.iter().find(|task| world.job("own").tasks.contains(task)).unwrap().clone();
+    let others: Vec<String> = workers.into_iter().filter(|task| *task != own).collect();
+    assert_eq!(others.len(), 5);
+    // Its share is three, and all cores are taken: the other job is told to release some.
+    let (mut freed, mut number) = (Vec::new(), 0);
+    while freed.is_empty() {
+        world.pass(Duration::from_millis(1001));
+        assert_eq!(iterate(&mut world, number, ELASTIC, &own).leave, Vec::<String>::new(), "there is no room yet");
+        freed = world.free("a", number, 1.0, &others).leave;
+        number += 1;
+        assert!(number < 20, "nothing is released");
+    }
+    assert_eq!(freed.len(), 2);
+    freed.iter().for_each(|task| world.update(task, TaskState::TaskFinished));
+    assert_eq!(epochs(&mut world, number..number + 1, ELASTIC, &own), std::slice::from_ref(&own));
+    world.update(&own, TaskState::TaskFinished);
+    world.pass(Duration::from_millis(1001));
+    world.offer(3);
+    let launched = world.look().0;
+    assert_eq!(launched.iter().map(|task| cores(task).0).collect::<Vec<_>>(), ["3"]);
+}

@@ -93,10 +93,12 @@ impl Quality {
             for name in &order {
                 let Some(entry) = self.jobs.get(name).filter(|e| e.lacks(now) > 0) else { continue };
                 let id = format!("worker.{}.{}", self.run, self.serial);
-                // A program has one worker of many places, or of as many as there are on one agent.
+                // A program has one worker of many places, or of as many as there are on one agent: it waits for the
+                // offer of the agent that has most.
                 let most = if entry.is_program() { entry.lacks(now) } else { 1 };
+                let room = self.room.values().map(|room| room.places).fold(1, u32::max);
                 let worker = &self.settings.worker;
-                let placed = (1..=most)
+                let placed = (most.min(room)..=most)
                     .rev()
                     .find_map(|places| packer.place(worker.task(&id, entry, places)).ok().map(|agent| (agent, places)));
                 let Some((agent, places)) = placed else {
