@@ -102,7 +102,7 @@ fn profile(directory: &Path, executor: &Path) -> Result<PathBuf> {
         steps::run(lab.env("LLVM_PROFILE_FILE", into("laboratory")))?;
     }
     let mut demo = Command::new(&program);
-    demo.args(["demo", "--report"]).arg(directory.join("demo.html"));
+    demo.args(["demo", "--policy=quality", "--report"]).arg(directory.join("demo.html"));
     steps::run(demo.env("LLVM_PROFILE_FILE", into("demo")))?;
     for benchmark in BENCHMARKS {
         let mut run = cargo(&["bench", "--package", "tepui", "--bench", benchmark[0], "--"]);

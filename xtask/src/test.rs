@@ -32,7 +32,7 @@ pub(crate) fn run(install: bool) -> Result<()> {
     });
     steps.run("demo", || {
         let report = target().join("demo.html");
-        steps::run(Command::new(binary()).args(["demo", "--policy=both", "--report"]).arg(report))
+        steps::run(Command::new(binary()).args(["demo", "--report"]).arg(report))
     });
     steps.run("tests", || tests(python.as_deref()));
     steps.finish()

@@ -6,7 +6,7 @@ const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;mar
 h1{font-size:1.6rem}h2{font-size:1.2rem;margin-top:2rem;border-bottom:1px solid #d5dde5}\
 .wide{overflow-x:auto;margin:1rem 0}table{border-collapse:collapse;font-variant-numeric:tabular-nums}td{white-space:nowrap}\
 th,td{padding:.25rem .7rem;border-bottom:1px solid #e3e9ef;text-align:right}th{background:#f3f6f9}\
-th:first-child,td:first-child{text-align:left}svg{max-width:100%;height:auto}pre{background:#f3f6f9;padding:.8rem;overflow:auto}\
+th:first-child,td:first-child{text-align:left}svg,img{max-width:100%;height:auto}pre{background:#f3f6f9;padding:.8rem;overflow:auto}\
 .empty{color:#7a8794}";
 
 /// A page that grows from top to bottom.
@@ -53,6 +53,11 @@ impl Page {
     pub fn picture(&mut self, svg: &str) {
         self.body.push_str(svg);
         self.body.push('\n');
+    }
+
+    /// A picture of pixels, as base64 of a PNG, and what it shows.
+    pub fn png(&mut self, base64: &str, shows: &str) {
+        let _ = writeln!(self.body, "<img src=\"data:image/png;base64,{base64}\" alt=\"{}\">", escape(shows));
     }
 
     /// The whole page.

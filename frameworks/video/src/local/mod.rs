@@ -1,6 +1,7 @@
 //! One query over one file, here and now, as fast as it goes, or over a camera as its pictures come: no cluster.
 
 mod live;
+mod still;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -14,6 +15,8 @@ use crate::output::{Sheet, SheetError, annotate, draw_scope};
 use crate::pipeline::{Config, Finding, Notice, Pipeline, QueryKind, Scope, Score, learn_still, score, true_findings};
 use crate::profile::core_seconds;
 use crate::scene::{GenerateError, read_truth};
+
+pub use still::still;
 
 /// Pictures for the contact sheet are taken this often, in seconds, and when something is found.
 const SHEET_EVERY: f64 = 2.0;

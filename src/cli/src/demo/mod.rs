@@ -30,9 +30,9 @@ const LONGEST: Duration = Duration::from_secs(1800);
 /// Flags of `tepui demo`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// How training jobs and video queries share what their framework has: by the quality that it brings (quality),
-    /// evenly (fair), or first one and then the other, to compare (both)
-    #[arg(long, default_value = "quality", value_name = "POLICY")]
+    /// How training jobs and video queries share what their framework has: first by the quality that it brings and then
+    /// evenly, to compare (both), or only one of these (quality, fair)
+    #[arg(long, default_value = "both", value_name = "POLICY")]
     policy: Policy,
     /// Use a running cluster instead of starting one
     #[arg(long, short, value_name = "MASTER")]
@@ -110,7 +110,8 @@ async fn on(master: &str, directory: &Path, agents: usize, args: &Args) -> Resul
             break;
         }
     }
-    std::fs::write(&args.report, report::page(&runs))
+    let picture = work::picture(directory)?;
+    std::fs::write(&args.report, report::page(&runs, picture.as_deref()))
         .with_context(|| format!("cannot write {}", args.report.display()))?;
     crate::read::print(&report::summary(&runs))?;
     crate::read::print(&format!("The report is {}", args.report.display()))?;

@@ -113,17 +113,23 @@ fn video_rows(last: &Frame) -> Vec<Vec<String>> {
     last.video.queries.iter().map(row).collect()
 }
 
-/// The page.
-pub(super) fn page(runs: &[(Sharing, Story)]) -> String {
+/// What a page says before its tables.
+const INTRODUCTION: &str = "Three frameworks share a cluster: a batch of commands that is packed onto few agents, training jobs, \
+    and video queries. The commands read files of this machine. The data of the training jobs and the two streets that \
+    the queries look at are made by the demo. Training may use four cores, and video half of what all its queries could \
+    use at their best: so the jobs and the queries compete for cores on every machine.";
+
+/// The page. `street` is a picture that the queries look at, as base64 of a PNG.
+pub(super) fn page(runs: &[(Sharing, Story)], street: Option<&str>) -> String {
     let mut page = Page::new("tepui demo");
-    page.text(
-        "Three frameworks shared a cluster: a packed batch of commands, training jobs, and video queries. Training jobs \
-         and video queries compete for the cores that their framework has.",
-    );
+    page.text(INTRODUCTION);
     let names: Vec<&str> = runs.iter().map(|(sharing, _)| sharing.words()).collect();
     page.table(&std::iter::once("cores shared").chain(names).collect::<Vec<_>>(), &score_rows(runs));
-    if let [(sharing, _)] = runs {
-        page.text(&format!("Cores were shared {}. With --policy=both it is done both ways.", sharing.words()));
+    match runs {
+        [(sharing, _)] => {
+            page.text(&format!("Cores were shared {}. With --policy=both it is done both ways.", sharing.words()));
+        }
+        _ => page.text(&cost(runs)),
     }
     let shown: Vec<(String, &Story, &Frame)> = runs
         .iter()
@@ -133,18 +139,55 @@ pub(super) fn page(runs: &[(Sharing, Story)]) -> String {
         })
         .collect();
     page.heading("Training");
+    page.text(
+        "Below, a loss of 1 is that of the first iteration and 0 the lowest that the job has reached. Sharing by quality \
+         gives a core to the job whose loss it lowers most: new jobs get many, and jobs that have learnt most keep one.",
+    );
     for (how, story, last) in &shown {
         training(&mut page, how, story, last);
     }
     page.heading("Video");
+    if let Some(street) = street {
+        page.text(
+            "One picture of a street, with what the query counting follows in it and the line at which it counts.",
+        );
+        page.png(street, "a made street with a box around each vehicle");
+    }
+    page.text(
+        "A query can look at fewer frames, or at smaller ones: its quality is that of its configuration against the best \
+         one. Its lag is how far it is behind its camera; each has a goal for both.",
+    );
     for (how, story, last) in &shown {
         video(&mut page, how, story, last);
     }
     page.heading("How the cluster was shared");
+    page.text(
+        "The dominant share of a framework is the largest part of any resource that it has. Its fair share is what dominant \
+         resource fairness gives it at that moment, by what it asks for: a framework that has less than that is offered \
+         resources first. Jain's index is 1 if all have the same part of their fair shares.",
+    );
     for (how, story, last) in &shown {
         cluster(&mut page, how, story, last);
     }
     page.html()
+}
+
+/// What sharing by quality brought and cost in these runs, against even shares.
+fn cost(runs: &[(Sharing, Story)]) -> String {
+    let of = |wanted: Sharing| runs.iter().find(|(sharing, _)| *sharing == wanted).map(|(_, story)| story);
+    let (Some(quality), Some(fair)) = (of(Sharing::Quality), of(Sharing::Fair)) else { return String::new() };
+    let change = |name: &str, of: fn(&Story) -> f64| {
+        let (quality, fair) = (of(quality), of(fair));
+        let word = if quality <= fair { "sooner" } else { "later" };
+        format!("{name} {:.1} s {word} ({quality:.1} s against {fair:.1} s)", (quality - fair).abs())
+    };
+    format!(
+        "In these runs, with cores shared by quality instead of evenly, {}, and {}. Sharing by quality takes cores from \
+         jobs that have nearly learnt, so their last iterations come later: use it where models are used or judged while \
+         they train. One run of each says little; the README of the training framework has ten.",
+        change("nine tenths were learnt", score::mean_learnt),
+        change("trainings ended", score::mean_completion),
+    )
 }
 
 fn cluster(page: &mut Page, how: &str, story: &Story, last: &Frame) {
@@ -154,12 +197,15 @@ fn cluster(page: &mut Page, how: &str, story: &Story, last: &Frame) {
         lines.push(Line { colour: Some(n), ..line(story, name, &|frame| frame.shares[n].share) });
         lines.push(Line { colour: Some(n), dashed: true, ..line(story, "", &|frame| frame.shares[n].fair) });
     }
+    page.text("What each framework has, and its fair share, dashed. The caps keep training and video below theirs when the batch is done.");
     page.picture(&picture(&format!("Dominant shares (dashed: fair shares){how}"), "share", lines));
+    page.text("How evenly fair shares are reached. It falls when a framework begins or ends much work at once.");
     page.picture(&picture(&format!("Jain's index of fairness{how}"), "index", vec![line(story, "", &|f| f.jain)]));
     page.table(&["batch job", "tasks", "finished", "state"], &batch_rows(last));
     let jobs = last.batch.jobs.iter().enumerate().map(|(n, job)| {
         line(story, &job.name, &|frame| frame.batch.jobs.get(n).map_or(0.0, |job| f64::from(job.tasks.finished)))
     });
+    page.text("How the batch gets on: a job is done where its line is level.");
     page.picture(&picture(&format!("Finished tasks of the batch{how}"), "tasks", jobs.collect()));
 }
 
@@ -169,26 +215,33 @@ fn training(page: &mut Page, how: &str, story: &Story, last: &Frame) {
         &training_rows(last),
     );
     let losses = last.training.jobs.iter().map(|job| Line::new(job.name.clone(), score::left(job)));
+    page.text("What each job has still to learn: the sooner a line is low, the better is a model that is used before its end.");
     page.picture(&picture(&format!("Normalised loss: what is not learnt yet{how}"), "part", losses.collect()));
     let cores = last.training.jobs.iter().enumerate().map(|(n, job)| {
         stairs(line(story, &job.name, &|frame| frame.training.jobs.get(n).map_or(0.0, |job| f64::from(job.cores))))
     });
+    page.text("Which job had how many of the four cores.");
     page.picture(&picture(&format!("Cores of training jobs{how}"), "cores", cores.collect()));
 }
 
 fn video(page: &mut Page, how: &str, story: &Story, last: &Frame) {
     page.table(&["query", "about", "quality", "lag over goal s", "found", "state"], &video_rows(last));
-    for (title, unit, of) in [
-        ("Quality of queries", "quality", (|query| query.quality) as fn(&video::core::QueryStatus) -> f64),
-        ("Lag of queries", "seconds", |query| query.lag),
-        ("Cores of queries", "cores", |query| query.cores),
-    ] {
+    type Of = fn(&video::core::QueryStatus) -> f64;
+    let plots: [(&str, &str, &str, Of); 3] = [
+        ("Quality of queries", "quality", "The quality of the configuration that each query runs in.", |q| q.quality),
+        ("Lag of queries", "seconds", "How far each query is behind its camera.", |query| query.lag),
+        ("Cores of queries", "cores", "What each query was given: more to those that lag or gain by it.", |query| {
+            query.cores
+        }),
+    ];
+    for (title, unit, says, of) in plots {
         let queries = last
             .video
             .queries
             .iter()
             .enumerate()
             .map(|(n, query)| line(story, &query.name, &|frame| frame.video.queries.get(n).map_or(0.0, of)));
+        page.text(says);
         page.picture(&picture(&format!("{title}{how}"), unit, queries.collect()));
     }
 }

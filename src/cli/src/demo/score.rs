@@ -37,11 +37,22 @@ fn mean_left(job: &JobStatus, seconds: f64) -> f64 {
     (sum + before * (seconds - at).max(0.0)) / (seconds - began).max(1e-9)
 }
 
+/// Mean seconds from submission until nine tenths are learnt.
+pub(super) fn mean_learnt(story: &Story) -> f64 {
+    let jobs = story.last().map_or(&[][..], |last| &last.training.jobs);
+    mean(&jobs.iter().filter_map(mostly_learnt).collect::<Vec<_>>())
+}
+
+/// Mean seconds from submission to the end of a training.
+pub(super) fn mean_completion(story: &Story) -> f64 {
+    let jobs = story.last().map_or(&[][..], |last| &last.training.jobs);
+    mean(&jobs.iter().map(|job| job.seconds).collect::<Vec<_>>())
+}
+
 /// What is measured, and its value for a run, of which the first so many seconds count.
 pub(super) fn rows(story: &Story, seconds: f64) -> Vec<(&'static str, String)> {
     let Some(last) = story.last() else { return Vec::new() };
     let jobs = &last.training.jobs;
-    let learnt: Vec<f64> = jobs.iter().filter_map(mostly_learnt).collect();
     let queries = &last.video.queries;
     let weights: f64 = queries.iter().map(|query| query.goals.quality_weight).sum();
     let quality =
@@ -51,7 +62,8 @@ pub(super) fn rows(story: &Story, seconds: f64) -> Vec<(&'static str, String)> {
             "training: not learnt yet, mean over jobs and time",
             format!("{:.1} %", 100.0 * mean(&jobs.iter().map(|job| mean_left(job, seconds)).collect::<Vec<_>>())),
         ),
-        ("training: seconds until nine tenths are learnt, mean", format!("{:.1}", mean(&learnt))),
+        ("training: seconds until nine tenths are learnt, mean", format!("{:.1}", mean_learnt(story))),
+        ("training: seconds from submission to the end, mean", format!("{:.1}", mean_completion(story))),
         ("video: quality, mean by weight", format!("{quality:.2}")),
         (
             "video: seconds of lag over the goal, mean",

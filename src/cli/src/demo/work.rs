@@ -4,11 +4,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use quality::allocate;
 use sdk::driver::Options;
 use sdk::v1::FrameworkInfo;
 use serde_json::Value;
-use video::pipeline::Knobs;
+use video::pipeline::{Knobs, QueryKind, Scope};
 use video::profile::{ClipOptions, Profile};
 use video::scene::{self, SceneOptions};
 use video::schedule;
@@ -110,6 +112,14 @@ fn profiled(queries: &[QuerySpec], directory: &Path) -> Result<f64> {
         cores += profile.frontier.last().map_or(0.0, |best| best.cores);
     }
     Ok(cores)
+}
+
+/// A picture of the first street with what the query `counting` sees in it, as base64 of a PNG.
+pub(super) fn picture(directory: &Path) -> Result<Option<String>> {
+    let street = directory.join("street.mp4");
+    let frame = video::local::still(&street, QueryKind::Cars, &Scope::default(), PROFILED).context("the street")?;
+    let png = frame.map(|frame| video::output::png(&frame)).transpose()?;
+    Ok(png.map(|png| BASE64.encode(png)))
 }
 
 impl Frameworks {
