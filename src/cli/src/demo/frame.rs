@@ -45,7 +45,7 @@ pub(super) struct Story {
 }
 
 /// How much work there is.
-pub(super) const BATCH_TASKS: usize = 48;
+pub(super) const BATCH_TASKS: usize = 144;
 pub(super) const TRAININGS: usize = 4;
 pub(super) const QUERIES: usize = 6;
 /// More looks than this are thinned out.
