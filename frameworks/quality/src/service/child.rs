@@ -39,13 +39,13 @@ impl Program {
         let stream = stream.try_clone().map_err(|error| failed("no connection for the lines of", error))?;
         let mut program = Program { child: child.clone(), input };
         std::thread::spawn(move || pass_on(output, &stream, &child));
-        program.say(line);
+        program.send(line);
         Ok(program)
     }
 
     /// Writes a line to its standard input. A program that does not read it has most likely ended, and that is reported
     /// on its own.
-    pub(super) fn say(&mut self, line: &str) {
+    pub(super) fn send(&mut self, line: &str) {
         if let Err(error) = self.input.write_all(format!("{line}\n").as_bytes()).and_then(|()| self.input.flush()) {
             tracing::debug!(%error, "the program does not read its standard input");
         }

@@ -60,7 +60,7 @@ struct Current {
     /// The iteration that must come next.
     next: u64,
     /// When the last line came, and when the last iteration ended.
-    heard: Instant,
+    line_at: Instant,
     iterated: Instant,
     asked: Instant,
     /// Whether the program runs, as far as is known.
@@ -143,7 +143,7 @@ impl ProgramDrive {
         }
         let tasks = self.current.iter().map(|c| c.task.clone()).collect();
         let told = tell_end(&self.common, &self.job.name, outcome, tasks).await;
-        self.let_go();
+        self.release();
         if told.is_some()
             && let Some(path) = self.checkpoint_path()
             && let Err(error) = std::fs::remove_file(&path)
@@ -198,7 +198,7 @@ impl ProgramDrive {
             }
             Event::Gone { connection } if self.is_current(connection) => self.current = None,
             Event::Failed { connection, why } if self.is_current(connection) => {
-                // The worker itself may still be there: it is let go at the end.
+                // The worker itself may still be there: it is released at the end.
                 let task = self.current.as_ref().map_or_else(String::new, |c| c.task.clone());
                 return Some(Outcome::Failed(format!("worker {task}: {why}")));
             }
@@ -212,9 +212,9 @@ impl ProgramDrive {
         self.current.as_ref().is_some_and(|c| c.connection == connection)
     }
 
-    /// Takes a worker, and starts the program in it. An older one is let go: there is one program at a time.
+    /// Takes a worker, and starts the program in it. An older one is released: there is one program at a time.
     fn join(&mut self, connection: u64, task: String, cores: u32, frames: mpsc::Sender<Arc<Vec<u8>>>) {
-        self.let_go();
+        self.release();
         let setup = ToWorker::Setup { job: self.kept.job.clone(), shape: Shape::default() };
         let at = now();
         let current = Current {
@@ -224,7 +224,7 @@ impl ProgramDrive {
             frames,
             manner: None,
             next: self.kept.next,
-            heard: at,
+            line_at: at,
             iterated: at,
             asked: at,
             running: false,
@@ -239,12 +239,12 @@ impl ProgramDrive {
     fn start_program(&mut self) {
         let Some(current) = &mut self.current else { return };
         let line = trainer::start(&self.job.name, current.cores, self.kept.next, self.kept.state.as_deref());
-        (current.heard, current.iterated, current.asked) = (now(), now(), now());
+        (current.line_at, current.iterated, current.asked) = (now(), now(), now());
         (current.next, current.manner, current.running) = (self.kept.next, None, true);
         post(current, &ToWorker::Run { line });
     }
 
-    fn let_go(&mut self) {
+    fn release(&mut self) {
         if let Some(current) = self.current.take() {
             post(&current, &ToWorker::Leave);
         }
@@ -253,12 +253,12 @@ impl ProgramDrive {
     async fn on_line(&mut self, number: u64, text: &str) -> Result<Option<Outcome>, LineError> {
         let line = trainer::parse(number, text)?;
         let Some(current) = &mut self.current else { return Ok(None) };
-        current.heard = now();
+        current.line_at = now();
         match line {
             Line::Hello(manner) => {
                 current.manner = Some(manner);
                 let directive = self.report(Progress { manner: Some(manner), ..Progress::default() }).await;
-                self.obey(&directive);
+                self.follow(&directive);
             }
             Line::Iteration(report) => {
                 let want = current.next;
@@ -287,7 +287,7 @@ impl ProgramDrive {
         let workers = f64::from(current.cores) / f64::from(self.common.cores.max(1));
         if manner.checkpoints && current.asked.elapsed().as_secs_f64() >= self.options.checkpoint_seconds {
             current.asked = now();
-            say(current, trainer::CHECKPOINT);
+            send(current, trainer::CHECKPOINT);
         }
         // One that was done before, and is repeated after a loss, counts once.
         if report.iteration < self.iterations {
@@ -315,7 +315,7 @@ impl ProgramDrive {
         }
         let (free, manner) = (vec![connection_task], Some(manner));
         let directive = self.report(Progress { iteration: Some(iteration), free, manner, ..Progress::default() }).await;
-        self.obey(&directive);
+        self.follow(&directive);
         self.stopping.reason(&self.job, &iteration, self.iterations).map(Outcome::Finished)
     }
 
@@ -323,7 +323,7 @@ impl ProgramDrive {
         let current = self.current.as_mut()?;
         current.running = false;
         if current.leaving.is_some() {
-            self.let_go();
+            self.release();
             return None;
         }
         let (done, task) = (self.iterations, &current.task);
@@ -354,8 +354,8 @@ impl ProgramDrive {
         if let Some(current) = &self.current {
             if current.leaving.is_some_and(|since| since.elapsed() >= GRACE) {
                 tracing::warn!(job = self.job.name, task = current.task, "the program does not end; it is killed");
-                self.let_go();
-            } else if current.heard.elapsed().as_secs_f64() >= self.options.silence {
+                self.release();
+            } else if current.line_at.elapsed().as_secs_f64() >= self.options.silence {
                 let (done, silence) = (self.iterations, self.options.silence);
                 let why = format!("its program has written no line for {silence} s after {done} iterations: it hangs");
                 return Some(Outcome::Failed(why));
@@ -364,18 +364,18 @@ impl ProgramDrive {
         let free = self.current.iter().map(|c| c.task.clone()).collect();
         let manner = self.current.as_ref().and_then(|c| c.manner);
         let directive = self.report(Progress { free, manner, ..Progress::default() }).await;
-        self.obey(&directive);
+        self.follow(&directive);
         directive.give_up.map(Outcome::Failed)
     }
 
     /// Asks the program to end, if its worker has to leave.
-    fn obey(&mut self, directive: &Directive) {
+    fn follow(&mut self, directive: &Directive) {
         let Some(current) = &mut self.current else { return };
         if !directive.leave.contains(&current.task) || current.leaving.is_some() {
             return;
         }
         current.leaving = Some(now());
-        say(current, trainer::STOP);
+        send(current, trainer::STOP);
     }
 
     /// At the end of the job: asks a program that can for its last checkpoint.
@@ -386,7 +386,7 @@ impl ProgramDrive {
             return;
         }
         let began = *current.leaving.get_or_insert_with(now);
-        say(current, trainer::STOP);
+        send(current, trainer::STOP);
         while let Some(left) = GRACE.checked_sub(began.elapsed())
             && let Ok(Some(event)) = tokio::time::timeout(left, self.events.recv()).await
         {
@@ -438,7 +438,7 @@ impl ProgramDrive {
     }
 }
 
-fn say(current: &Current, line: &str) {
+fn send(current: &Current, line: &str) {
     post(current, &ToWorker::Say { line: line.to_owned() });
 }
 

@@ -23,7 +23,7 @@ fn job(script: &str, options: &str) -> Job {
     parse("j", &text).unwrap().remove(0)
 }
 
-/// What a scheduler has heard of a training.
+/// What a scheduler was sent of a training.
 #[derive(Debug)]
 struct Trained {
     outcome: Outcome,
@@ -52,14 +52,14 @@ fn train(job: &Job, leave: Option<u64>) -> Trained {
         let nudge = requester.nudge();
         let common = Common { requester, started: now(), cores: 1, checkpoints: None, models: None, record: None };
         let desks = Desks::default();
-        let (events, heard) = mpsc::channel(EVENTS_MAX);
+        let (events, received) = mpsc::channel(EVENTS_MAX);
         listener::lock(&desks).insert("a".into(), Desk { token: "t".into(), events });
         let (_ready, is_ready) = watch::channel(true);
         let listener = Listener::start(SocketAddr::from(([127, 0, 0, 1], 0)), desks, is_ready).await.unwrap();
         let address = listener.address();
         let mut workers = vec![std::thread::spawn(move || run(&worker(address, 0, 1), |_| {}))];
         let options = job.program().unwrap().clone();
-        let drive = tokio::spawn(ProgramDrive::new(common, job.clone(), options, heard, 0.0).run(None));
+        let drive = tokio::spawn(ProgramDrive::new(common, job.clone(), options, received, 0.0).run(None));
         let (mut iterations, mut manner) = (Vec::new(), None);
         let outcome = 'ended: loop {
             for request in &mut requests {

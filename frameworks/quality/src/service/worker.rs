@@ -157,7 +157,7 @@ fn serve(
             }
             ToWorker::Say { line } => {
                 if let Some((_, Some(program))) = &mut program {
-                    program.say(&line);
+                    program.send(&line);
                 }
             }
             ToWorker::Setup { job, shape } => {

@@ -153,8 +153,8 @@ pub struct Analyst {
 #[derive(Debug, Default)]
 struct Readings {
     texts: Vec<(String, f32)>,
-    /// How many of its crossings were told.
-    told: usize,
+    /// Number of its crossings that were reported.
+    reported: usize,
 }
 
 impl Analyst {
@@ -257,8 +257,8 @@ impl Analyst {
             _ => vote(&readings.texts),
         };
         let Some(label) = label else { return };
-        let told = std::mem::replace(&mut readings.told, track.crossings.len());
-        for crossing in track.crossings.iter().skip(told) {
+        let reported = std::mem::replace(&mut readings.reported, track.crossings.len());
+        for crossing in track.crossings.iter().skip(reported) {
             let Some(line) = self.lines.get(crossing.line) else { continue };
             out.push(Finding {
                 at: crossing.at,

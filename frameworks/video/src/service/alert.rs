@@ -1,6 +1,6 @@
 //! The alert hook: a program that is run, or an HTTP POST, when a query finds something, at a bounded rate.
 //!
-//! Hooks are set by who runs the framework, not by queries: a query that comes by the API cannot run a program.
+//! Hooks are flags of the framework, not settings of queries: a query that comes by the API cannot run a program.
 
 use std::io::{Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -74,7 +74,7 @@ impl Call {
 struct Alert {
     query: String,
     finding: Finding,
-    /// Findings before it of which no alert told, since the last one that did.
+    /// Findings since the last alert for which none was sent.
     missed: u64,
 }
 

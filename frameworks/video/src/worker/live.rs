@@ -21,7 +21,7 @@ const LOOKING_MIN: f64 = 0.01;
 pub(super) fn watch(start: &Start, camera: &Camera, shared: &Shared) -> Result<(), MediaError> {
     let options = FeedOptions { reconnect: start.spec.reconnect, ..Default::default() };
     let feed = Feed::open(camera, options);
-    let mut eye = Eye::new(start, shared);
+    let mut watcher = Watcher::new(start, shared);
     let ready = core_seconds();
     let (mut pace, mut meter) = (Pace::default(), Meter::default());
     loop {
@@ -34,7 +34,7 @@ pub(super) fn watch(start: &Start, camera: &Camera, shared: &Shared) -> Result<(
         };
         let now = clock() - shared.began;
         if start.spec.seconds.is_some_and(|end| now >= end) {
-            eye.finish(now);
+            watcher.finish(now);
             return Ok(());
         }
         feed.every(orders.config.every);
@@ -42,19 +42,19 @@ pub(super) fn watch(start: &Start, camera: &Camera, shared: &Shared) -> Result<(
         let used = meter.cores(clock(), own + feed.used());
         let decoding = feed.used() / now.max(1.0);
         let wait = pace.wait(clock(), own, (orders.cores - decoding).max(LOOKING_MIN));
-        eye.report(&feed.status(), own + feed.used(), used);
+        watcher.report(&feed.status(), own + feed.used(), used);
         if wait > 0.0 || full {
             shared.wait(wait.max(0.02));
             continue;
         }
         match feed.next(Duration::from_millis(100)) {
-            Next::Picture(picture) => eye.look(*picture, orders),
+            Next::Picture(picture) => watcher.look(*picture, orders),
             // Nothing waits, so nothing is behind.
-            Next::Nothing => eye.caught_up(now),
+            Next::Nothing => watcher.caught_up(now),
             Next::Over => {
                 let status = feed.status();
-                eye.report(&status, own + feed.used(), used);
-                eye.finish(now);
+                watcher.report(&status, own + feed.used(), used);
+                watcher.finish(now);
                 let what = status.message;
                 let failed = feed.failed();
                 return if failed {
@@ -68,18 +68,18 @@ pub(super) fn watch(start: &Start, camera: &Camera, shared: &Shared) -> Result<(
 }
 
 /// What looks at the pictures: first at the still background, then for what moves.
-struct Eye<'a> {
+struct Watcher<'a> {
     start: &'a Start,
     shared: &'a Shared,
     learner: Learner,
     pipeline: Option<Pipeline>,
     size: Option<(usize, usize)>,
-    told: Option<FeedState>,
+    reported: Option<FeedState>,
 }
 
-impl<'a> Eye<'a> {
-    fn new(start: &'a Start, shared: &'a Shared) -> Eye<'a> {
-        Eye { start, shared, learner: Learner::default(), pipeline: None, size: None, told: None }
+impl<'a> Watcher<'a> {
+    fn new(start: &'a Start, shared: &'a Shared) -> Watcher<'a> {
+        Watcher { start, shared, learner: Learner::default(), pipeline: None, size: None, reported: None }
     }
 
     fn look(&mut self, picture: Picture, orders: Orders) {
@@ -105,7 +105,7 @@ impl<'a> Eye<'a> {
         let findings = pipeline.process(seconds, &picture.frame);
         let notices = pipeline.notices();
         self.shared.draw(&picture.frame, pipeline.tracks(), seconds, &self.start.spec.scope);
-        // Another worker may have been told to begin before this one had ended.
+        // Another worker may have been asked to begin before this one had ended.
         let new = findings.into_iter().filter(|finding| finding.at >= self.start.position);
         let mut state = self.shared.lock();
         state.findings.extend(new);
@@ -150,7 +150,7 @@ impl<'a> Eye<'a> {
         let at = clock() - self.shared.began;
         let mut state = self.shared.lock();
         let report = &mut state.report;
-        if self.told.replace(feed.state) != Some(feed.state) {
+        if self.reported.replace(feed.state) != Some(feed.state) {
             let text = match feed.state {
                 FeedState::Connecting => None,
                 FeedState::Live if feed.connections > 1 => Some("the source is connected again".to_owned()),

@@ -62,7 +62,7 @@ pub enum FeedState {
     Ended,
 }
 
-/// What is to be told of a feed.
+/// What is to be reported of a feed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FeedStatus {
     /// Where it stands.

@@ -74,7 +74,7 @@ impl Process {
             .args(["-hide_banner", "-nostdin", "-nostats", "-loglevel", "level+info", "-threads", "1"])
             .args(["-analyzeduration", "2000000"])
             .args(camera.input())
-            // Sizes that change are told, not hidden by scaling.
+            // Changed sizes are reported, not hidden by scaling.
             .args(["-map", "0:v:0", "-autoscale", "0", "-fps_mode", "passthrough", "-vf", "showinfo=checksum=0"])
             .args(["-pix_fmt", "yuv420p", "-f", "rawvideo", "pipe:1"])
             .stdin(input)

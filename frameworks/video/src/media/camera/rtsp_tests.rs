@@ -97,7 +97,7 @@ fn a_camera_over_rtsp_that_asks_for_a_password() {
     assert!(got.iter().all(|p| p.frame.width() == 320) && got.is_sorted_by(|a, b| a.captured < b.captured));
     drop(feed);
     assert!(server.join().unwrap(), "the client logged in");
-    // With a wrong password it is refused, and neither is told.
+    // With a wrong password it is refused, and the message has neither.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let server = std::thread::spawn(move || serve(listener.accept().unwrap().0));
