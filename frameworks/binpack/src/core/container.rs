@@ -17,7 +17,8 @@ pub(super) fn container(job: &Job, place: &Place) -> Option<ContainerInfo> {
     }
 }
 
-/// The port inside of the container for each of the task's ports.
+/// The port inside of the container for each of the task's ports; in the host's network, where no ports are mapped, the
+/// same.
 pub(super) fn inner_ports(container: &Container, place: &Place) -> Vec<u64> {
     let inner = container.ports.iter().copied().map(u64::from).chain(std::iter::repeat(0));
     place.ports.iter().zip(inner).map(|(host, inner)| if inner == 0 { *host } else { inner }).collect()

@@ -12,7 +12,7 @@ use super::record::{Live, Phase, Place, Record, Stage};
 use super::round::{Placed, Plan, untouched};
 use super::{Core, container};
 use crate::constraint::{self, HOSTNAME};
-use crate::job::{Health, Job, Kind, Network, Probe, Run};
+use crate::job::{Health, Job, Kind, Probe, Run};
 
 /// Where each rank of a gang is: host and ports, in their order.
 type Ranks = Vec<(String, Vec<u64>)>;
@@ -104,7 +104,10 @@ fn task_info(record: &Record, number: u32, job: &Job, place: &Place, gang: Optio
         agent_id: v1::AgentId { value: (&place.agent_id).into() },
         command: Some(command(job, environment(record, number, job, place, gang))),
         container: container::container(job, place).map(Box::new),
-        health_check: job.health.as_ref().map(|health| Box::new(health_check(health, &inner_ports(job, place)))),
+        health_check: job
+            .health
+            .as_ref()
+            .map(|health| Box::new(health_check(health, &container::inner_ports(&job.container, place)))),
         kill_policy: job.kill_grace.map(|grace| v1::KillPolicy { grace_period: Some(duration(grace)) }),
         labels: labels(job),
         max_completion_time: job.time_limit.map(duration),
@@ -169,14 +172,6 @@ fn command(job: &Job, environment: v1::Environment) -> CommandInfo {
         value,
         arguments,
         user: job.user.clone(),
-    }
-}
-
-/// A task's ports as it sees them.
-fn inner_ports(job: &Job, place: &Place) -> Vec<u64> {
-    match job.container.network {
-        Network::Host => place.ports.clone(),
-        _ => container::inner_ports(&job.container, place),
     }
 }
 

@@ -136,7 +136,7 @@ fn an_elastic_program_ends_only_when_others_have_left_it_room() {
     let own = workers.iter().find(|task| world.job("own").tasks.contains(task)).unwrap().clone();
     let others: Vec<String> = workers.into_iter().filter(|task| *task != own).collect();
     assert_eq!(others.len(), 5);
-    // Its share is three, and all cores are taken: the other job is told to release some.
+    // Its share is three, and all cores are taken: the other job is directed to release some.
     let (mut freed, mut number) = (Vec::new(), 0);
     while freed.is_empty() {
         world.pass(Duration::from_millis(1001));

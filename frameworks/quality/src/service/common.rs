@@ -28,6 +28,23 @@ pub(super) struct Common {
     pub(super) record: Option<Arc<Mutex<Record>>>,
 }
 
+impl Common {
+    /// Where the checkpoint of a job is kept, if checkpoints are.
+    pub(super) fn checkpoint_path(&self, job: &str) -> Option<PathBuf> {
+        self.checkpoints.as_ref().map(|directory| directory.join(format!("{job}.checkpoint")))
+    }
+
+    /// Removes the checkpoint of a job that is over. One that stays is harmless: it is of this job only.
+    pub(super) fn remove_checkpoint(&self, job: &str) {
+        if let Some(path) = self.checkpoint_path(job)
+            && let Err(error) = std::fs::remove_file(&path)
+            && error.kind() != std::io::ErrorKind::NotFound
+        {
+            tracing::warn!(path = %path.display(), %error, "a checkpoint that is not needed any more stays");
+        }
+    }
+}
+
 /// What a job's data looks like.
 #[derive(Debug, Default)]
 pub(super) struct Looked {

@@ -3,7 +3,6 @@
 //!
 //! The scheduler decides the number of workers; the driver works with those that are connected.
 
-use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -96,7 +95,7 @@ impl Drive {
         events: mpsc::Receiver<Event>,
         age: f64,
     ) -> Result<Drive, LearnError> {
-        let path = common.checkpoints.as_ref().map(|directory| directory.join(format!("{}.checkpoint", job.name)));
+        let path = common.checkpoint_path(&job.name);
         let text = serde_json::to_string(&job).unwrap_or_default();
         let mut drive = Drive {
             learner: Some(Learner::new(&job.algorithm, looked.shape)?),
@@ -146,12 +145,8 @@ impl Drive {
             self.pool.dismiss(directive);
         }
         self.pool.dismiss_all();
-        if told.is_some()
-            && let Some(path) = self.checkpoint_path()
-            && let Err(error) = std::fs::remove_file(&path)
-            && error.kind() != std::io::ErrorKind::NotFound
-        {
-            tracing::warn!(path = %path.display(), %error, "a checkpoint that is not needed any more stays");
+        if told.is_some() {
+            self.common.remove_checkpoint(&self.job.name);
         }
     }
 
@@ -345,13 +340,11 @@ impl Drive {
         }
     }
 
-    fn checkpoint_path(&self) -> Option<PathBuf> {
-        self.common.checkpoints.as_ref().map(|directory| directory.join(format!("{}.checkpoint", self.job.name)))
-    }
-
     async fn write_checkpoint(&mut self) {
         self.written = now();
-        let (Some(path), Some(learner)) = (self.checkpoint_path(), self.learner.clone()) else { return };
+        let (Some(path), Some(learner)) = (self.common.checkpoint_path(&self.job.name), self.learner.clone()) else {
+            return;
+        };
         let checkpoint = Checkpoint {
             losses: self.losses[self.losses.len().saturating_sub(LOSSES_KEPT)..].to_vec(),
             last: self.last,

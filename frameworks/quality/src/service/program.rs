@@ -4,7 +4,6 @@
 //! The scheduler decides about the number of cores. Every worker of such a job is a new task; one that is to have other
 //! cores is asked to end, and its successor continues.
 
-use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -99,7 +98,7 @@ impl ProgramDrive {
         age: f64,
     ) -> ProgramDrive {
         let text = serde_json::to_string(&job).unwrap_or_default();
-        let path = common.checkpoints.as_ref().map(|directory| directory.join(format!("{}.checkpoint", job.name)));
+        let path = common.checkpoint_path(&job.name);
         let read = path.and_then(|path| std::fs::read(path).ok()).and_then(|bytes| postcard::from_bytes(&bytes).ok());
         let kept = read.filter(|kept: &Kept| kept.version == VERSION && kept.job == text);
         let kept = kept.unwrap_or(Kept { version: VERSION, job: text, ..Kept::default() });
@@ -144,12 +143,8 @@ impl ProgramDrive {
         let tasks = self.current.iter().map(|c| c.task.clone()).collect();
         let told = tell_end(&self.common, &self.job.name, outcome, tasks).await;
         self.release();
-        if told.is_some()
-            && let Some(path) = self.checkpoint_path()
-            && let Err(error) = std::fs::remove_file(&path)
-            && error.kind() != std::io::ErrorKind::NotFound
-        {
-            tracing::warn!(path = %path.display(), %error, "a checkpoint that is not needed any more stays");
+        if told.is_some() {
+            self.common.remove_checkpoint(&self.job.name);
         }
     }
 
@@ -410,7 +405,7 @@ impl ProgramDrive {
         let (last, stopping) = (self.last, self.stopping.clone());
         let (version, job) = (VERSION, std::mem::take(&mut self.kept.job));
         self.kept = Kept { version, job, next, state: Some(state), losses, last, stopping };
-        let Some(path) = self.checkpoint_path() else { return };
+        let Some(path) = self.common.checkpoint_path(&self.job.name) else { return };
         let bytes = postcard::to_stdvec(&self.kept).unwrap_or_default();
         if let Err(error) = files::replace(&path, &bytes) {
             tracing::warn!(job = self.job.name, error = %base::error_chain(&error), "no checkpoint");
@@ -431,10 +426,6 @@ impl ProgramDrive {
             Ok(Answer::Directive(directive)) => directive,
             _ => Directive::default(),
         }
-    }
-
-    fn checkpoint_path(&self) -> Option<PathBuf> {
-        self.common.checkpoints.as_ref().map(|directory| directory.join(format!("{}.checkpoint", self.job.name)))
     }
 }
 

@@ -126,7 +126,7 @@ echo '{"iteration": 1, "loss": 0.5, "validation": {"loss": 0.625}, "samples": 10
 
 #[test]
 fn a_program_ends_with_its_job_and_leaves_its_last_checkpoint() {
-    // It would go on for ever, but for the target and the request.
+    // Without the target and the request it does not end.
     let script = r#"echo '{"hello": {"checkpoints": true}}'
 for i in 0 1 2; do echo "{\"iteration\": $i, \"loss\": 0.$((9 - i))}"; done
 read -r request
