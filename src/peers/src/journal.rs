@@ -256,6 +256,11 @@ mod tests {
         bytes[20] ^= 1;
         let error = read(Path::new("/w/journal"), &bytes).unwrap_err().to_string();
         assert!(error.starts_with("'/w/journal' is damaged at byte 8: the checksum of a record is wrong"), "{error}");
+        // Also where there is no other record.
+        let mut bytes = Stored::new(5).file();
+        *bytes.last_mut().unwrap() ^= 1;
+        let error = read(Path::new("/w/journal"), &bytes).unwrap_err().to_string();
+        assert!(error.starts_with("'/w/journal' is damaged at byte 8: the checksum of a record is wrong"), "{error}");
         let error = read(Path::new("/w/journal"), b"tepui-p\x02").unwrap_err().to_string();
         assert_eq!(error, "'/w/journal' is no journal of a group of this version of tepui");
     }

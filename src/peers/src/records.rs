@@ -90,7 +90,8 @@ impl Stored {
             let Some(body) = rest.get(..u32::from_le_bytes(*length) as usize) else { break };
             let end = offset + HEAD + body.len();
             if checksum(*length, body) != *sum {
-                if end == bytes.len() {
+                // A crash may leave the end of an append half written, but never the first record.
+                if end == bytes.len() && stored.is_some() {
                     break;
                 }
                 return Err(damaged(offset, "the checksum of a record is wrong"));
