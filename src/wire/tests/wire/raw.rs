@@ -121,9 +121,9 @@ impl Raw {
         response
     }
 
-    /// Writes a request and reads its response.
+    /// Writes a request and reads its response, which may come, and the connection end, before all is written.
     pub(crate) async fn ask(&mut self, request: impl AsRef<[u8]>) -> RawResponse {
-        self.write(request).await;
+        let _ = self.stream.write_all(request.as_ref()).await;
         self.response().await
     }
 
