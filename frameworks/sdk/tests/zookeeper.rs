@@ -76,7 +76,7 @@ async fn a_program_with_a_question_asks_who_leads() {
     drop(server);
     let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let gone = within(&format!("zk://{gone}/mesos"), Duration::from_millis(50)).await;
-    assert!(gone.unwrap_err().contains("does not say who leads"));
+    assert!(gone.unwrap_err().contains("names no leading master"));
 }
 
 #[test]

@@ -23,7 +23,7 @@ impl Agent {
         }
     }
 
-    /// The volumes that a container is to see, with what is done to them first: a volume belongs to the user who uses
+    /// The volumes that a container is to see, with what is done to them first: a volume belongs to the user that uses
     /// it, but one that others use too is left as it is.
     pub(crate) fn volume_links(&self, container: &ContainerName, resources: &[pb::Resource]) -> Vec<VolumeLink> {
         let of = |(mut link, shared): (VolumeLink, bool)| {

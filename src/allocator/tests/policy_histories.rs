@@ -1,6 +1,6 @@
 //! Random histories under random policies, sorters and quotas.
 //!
-//! The rules of who is offered what are held against the naive allocator in `histories.rs`, without policies. Here,
+//! `histories.rs` compares the rules of offers with the naive allocator, without policies. Here,
 //! after every run:
 //! * nothing is lost or made: what is free, offered and used on an agent is what it has;
 //! * no framework holds more offers than its cap allows, unless it is a single one;

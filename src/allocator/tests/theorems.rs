@@ -38,7 +38,7 @@ fn agent(at: usize) -> AgentId {
     AgentId::new(&format!("s{at}")).unwrap()
 }
 
-/// How many tasks each user runs in the end, and who got them in which order.
+/// How many tasks each user runs in the end, and in which order users got them.
 fn fill(capacity: Demand, demands: &[Demand]) -> (Vec<i64>, Vec<usize>) {
     let mut allocator = Allocator::new(Config { min_allocatable: Vec::new(), ..Config::default() });
     allocator.add_agent(&agent(0), AgentOptions::default(), &set(capacity), &[]);

@@ -66,7 +66,7 @@ impl Watcher {
         loop {
             let (error, words) = match self.session(&mut backoff).await {
                 Ok(error) => {
-                    let words = format!("ZooKeeper at {servers} does not say who leads: {error}; it is asked anew");
+                    let words = format!("ZooKeeper at {servers} names no leading master: {error}; trying again");
                     (error, words)
                 }
                 Err(DetectError::Refused(why)) => return tell(&self.sender, Known::Refused(why)),

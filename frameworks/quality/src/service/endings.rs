@@ -68,7 +68,7 @@ fn driven(
         tokio::pin!(others);
         tokio::select! {
             outcome = scheduler => outcome,
-            _ = &mut others => panic!("the driver tells nobody"),
+            _ = &mut others => panic!("the driver reports nothing"),
         }
     });
     (outcome, iterations)

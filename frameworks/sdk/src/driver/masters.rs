@@ -44,7 +44,7 @@ pub enum AddressError {
     #[error(transparent)]
     NoLeader(#[from] NoLeader),
     /// ZooKeeper does not answer, or its answer is invalid.
-    #[error("ZooKeeper at {servers} does not say who leads")]
+    #[error("ZooKeeper at {servers} names no leading master")]
     ZooKeeper {
         /// Which servers were asked.
         servers: String,

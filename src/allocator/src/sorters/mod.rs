@@ -1,6 +1,6 @@
-//! Sorters: who comes first among the children of one node of the role tree, and on which agent.
+//! Sorters: the order of the children of one node of the role tree, and of agents.
 //!
-//! | name | who comes first | source |
+//! | name | first child | source |
 //! |---|---|---|
 //! | `drf` | the least dominant share of the cluster | Ghodsi et al., NSDI 2011; Mesos's default |
 //! | `random` | drawn by lot, with chances by weight | Mesos 1.11's random sorter |

@@ -1,4 +1,4 @@
-//! A naive allocator, written from the rules alone: no indexes, no memory of who said no, everything worked out anew.
+//! A naive allocator, written from the rules alone: no indexes, no caches, everything computed anew.
 //!
 //! It is told what the real one is told. It does not choose the order in which agents are visited (a shuffle may be
 //! anything), but says what must be offered on a given agent.
@@ -285,7 +285,7 @@ impl Oracle {
         *self.offered_shared.entry(agent.clone()).or_default() += &resources.shared();
     }
 
-    /// What a visit to an agent comes to: who is offered what. `asked_again` says whether refusals that have ended
+    /// The offers that a visit to an agent makes. `asked_again` says whether refusals that have ended
     /// since the last interval run still count as refusals.
     pub fn visit(&self, id: &AgentId, asked_again: bool, part: Part) -> Offers {
         let agent = &self.agents[id];
