@@ -54,7 +54,12 @@ impl World {
 
     /// Starts the framework and waits for its API's address.
     fn framework(&self, queries: &str) -> Framework {
+        self.framework_with(queries, &[])
+    }
+
+    fn framework_with(&self, queries: &str, more: &[&str]) -> Framework {
         let mut command = self.video(&["--master", &self.cluster.master, "--queries", queries]);
+        command.args(more);
         command.args(["--state-dir", &self.path("state"), "--results", &self.path("results")]);
         let mut process = Process::start(&mut command);
         let line = process.line(Stream::Stderr, &["http://"]);
@@ -209,6 +214,40 @@ fn a_query_without_enough_moves_to_the_agent_where_there_is_more() {
         seen.push(key);
     }
     assert!(!seen.is_empty());
+}
+
+#[test]
+fn a_profile_that_samples_of_the_stream_disprove_is_made_again() {
+    let world = World::start("drift", 1.0);
+    world.generate("street.mp4", &["--width=320", "--height=180", "--seconds=20"]);
+    let video = world.path("street.mp4");
+    let made =
+        world.video(&["profile", &video, "--kind=cars", "--seconds=12", "--output", &world.path("p.json")]).run();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    // The stored profile promises everything from the cheapest configuration.
+    let mut profile: Value = serde_json::from_slice(&std::fs::read(world.path("p.json")).unwrap()).unwrap();
+    let mut cheapest = profile["frontier"][0].clone();
+    assert!(cheapest["quality"].as_f64() < Some(0.8), "{cheapest}");
+    cheapest["quality"] = 1.0.into();
+    profile["frontier"] = vec![cheapest].into();
+    let profiles = world.path("profiles");
+    std::fs::create_dir(&profiles).unwrap();
+    let bytes = std::fs::metadata(&video).unwrap().len();
+    std::fs::write(format!("{profiles}/street-cars-{bytes}.json"), profile.to_string()).unwrap();
+    let queries = world.path("queries.toml");
+    let query = "[[query]]\nname = \"gate\"\nkind = \"cars\"\nvideo = \"street.mp4\"\nloop = true\nmax_lag = 60\n";
+    std::fs::write(&queries, query).unwrap();
+    let mut framework = world.framework_with(&queries, &["--profiles", &profiles, "--sample-every=1secs"]);
+    framework.until("it is sampled", |api| {
+        api.query("gate").is_some_and(|q| {
+            q["sampled"]["promised"] == 1.0 && q["sampled"]["quality"].as_f64().is_some_and(|quality| quality < 0.9)
+        })
+    });
+    framework.until("it has another profile", |api| api.is("gate", "profiled_again", 1));
+    framework.until("it runs better", |api| {
+        let query = api.query("gate").unwrap_or_default();
+        query["config"]["every"].as_u64().is_some_and(|every| every < 25) && query["quality"].as_f64() > Some(0.8)
+    });
 }
 
 #[test]

@@ -77,7 +77,15 @@ fn query(video: &Path, kind: QueryKind, (max_lag, window): (f64, (f64, f64)), po
         goals,
     };
     let orders = Orders { config: points[0].config, cores: 0.001 };
-    let worker = HandWorker::start(Start { spec, age: 0.0, position: 0.0, orders, patience: 1.0 });
+    let worker = HandWorker::start(Start {
+        spec,
+        age: 0.0,
+        position: 0.0,
+        orders,
+        golden: video::pipeline::Config::GOLDEN,
+        sample_every: 0.0,
+        patience: 1.0,
+    });
     let share = Share { point: 0, cores: 0.001 };
     Query { points: points.to_vec(), goals, worker, share, position: 0.0, window, correction: Correction::new(1.0) }
 }

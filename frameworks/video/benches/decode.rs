@@ -22,7 +22,7 @@ fn main() {
         (QueryKind::Plates, Detector::Colour),
     ] {
         let mut video = Video::open(&path).expect("opens");
-        let still = learn_still(&mut video).expect("a still picture");
+        let still = learn_still(&mut video, 0).expect("a still picture");
         let mut pipeline = Pipeline::new(kind, Config { detector, ..Config::GOLDEN }, still);
         let (mut decode, mut look, mut frames) = (0.0, 0.0, 0);
         for number in 0.. {

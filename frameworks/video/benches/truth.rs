@@ -76,7 +76,7 @@ fn recorded(directory: &Path) {
         let mut video = Video::open(path).expect("opens");
         let info = video.info();
         let labels = read_mot(&directory.join("gt.txt"), (info.width, info.height)).expect("gt.txt");
-        let still = learn_still(&mut video).expect("a still picture");
+        let still = learn_still(&mut video, 0).expect("a still picture");
         let pictures = (0..).map_while(|number| {
             let frame = video.frame(number).expect("decodes")?;
             let from = labels.partition_point(|l| l.frame < number);

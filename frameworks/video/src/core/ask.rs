@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::status::Status;
 use crate::media::camera::FeedStatus;
-use crate::pipeline::{Config, Notice};
+use crate::pipeline::{Config, Notice, Score};
 use crate::profile::Point;
 use crate::spec::QuerySpec;
 
@@ -15,6 +15,13 @@ pub struct Submission {
     pub spec: QuerySpec,
     /// Its configurations worth having, from cheap to dear.
     pub points: Vec<Point>,
+    /// What quality is measured against.
+    #[serde(default = "golden")]
+    pub golden: Config,
+}
+
+fn golden() -> Config {
+    Config::GOLDEN
 }
 
 /// A question.
@@ -22,6 +29,13 @@ pub struct Submission {
 pub enum Question {
     /// Takes queries in: all or none.
     Submit(Vec<Submission>),
+    /// Replaces a query's profile: what it was made on has changed.
+    Profile {
+        /// The query.
+        query: String,
+        /// Its configurations worth having, from cheap to dear.
+        points: Vec<Point>,
+    },
     /// Ends a query and forgets it.
     Remove(String),
     /// How things are.
@@ -77,6 +91,12 @@ pub struct Start {
     pub position: f64,
     /// What it may use.
     pub orders: Orders,
+    /// What samples of the stream are compared with.
+    #[serde(default = "golden")]
+    pub golden: Config,
+    /// Seconds from one sample to the next; 0 for no samples.
+    #[serde(default)]
+    pub sample_every: f64,
     /// How long it continues without a scheduler, in seconds.
     pub patience: f64,
 }
@@ -88,6 +108,20 @@ pub struct Orders {
     pub config: Config,
     /// Its cores.
     pub cores: f64,
+}
+
+/// A configuration compared with the golden one on a sample of the stream.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QualitySample {
+    /// Its number, from 1 with each start of a worker.
+    pub number: u32,
+    /// When it ended, in seconds of the stream.
+    pub at: f64,
+    /// The configuration.
+    pub config: Config,
+    /// What it found, against what the golden one found.
+    pub score: Score,
 }
 
 /// A worker's report.
@@ -109,6 +143,9 @@ pub struct Report {
     pub frames: u64,
     /// Things found since the last report.
     pub found: u64,
+    /// The last sample of quality.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sample: Option<QualitySample>,
     /// How its live source stands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<FeedStatus>,

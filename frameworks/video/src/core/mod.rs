@@ -15,7 +15,7 @@ mod room;
 mod scheduler;
 mod status;
 
-pub use ask::{Answer, Orders, Question, Report, Start, Submission};
+pub use ask::{Answer, Orders, QualitySample, Question, Report, Start, Submission};
 pub use launch::WorkerCommand;
 pub use query::State;
 pub use scheduler::{Options, VideoScheduler};

@@ -7,7 +7,8 @@ use super::ask::{Orders, Report, Submission};
 use super::moves::Move;
 use super::status::{QueryStatus, Sample};
 use crate::pipeline::Config;
-use crate::schedule::{Correction, Demand, Horizon, Share};
+use crate::profile::Point;
+use crate::schedule::{Correction, Demand, Horizon, SampledQuality, Share};
 
 /// Samples of history; when there are more, every second one goes.
 const HISTORY_MAX: usize = 240;
@@ -54,6 +55,11 @@ pub(super) struct Query {
     pub began: Option<f64>,
     pub share: Share,
     correction: Correction,
+    sampled: SampledQuality,
+    /// How often its profile was replaced.
+    profiled_again: u32,
+    /// The number of the last sample of its worker.
+    samples_seen: u32,
     pub last: Report,
     pub used: f64,
     pub found: u64,
@@ -81,6 +87,10 @@ pub(super) struct Kept {
     pub correction: f64,
     pub found: u64,
     pub quality_seconds: f64,
+    #[serde(default)]
+    pub sampled: SampledQuality,
+    #[serde(default)]
+    pub profiled_again: u32,
 }
 
 impl Query {
@@ -104,6 +114,9 @@ impl Query {
             began: None,
             share: Share { point: 0, cores: 0.0 },
             correction: Correction::new(1.0),
+            sampled: SampledQuality::default(),
+            profiled_again: 0,
+            samples_seen: 0,
             last: Report::default(),
             used: 0.0,
             found: 0,
@@ -130,6 +143,8 @@ impl Query {
             correction: self.correction.factor(),
             found: self.found,
             quality_seconds: self.quality_seconds,
+            sampled: self.sampled.clone(),
+            profiled_again: self.profiled_again,
         }
     }
 
@@ -147,6 +162,8 @@ impl Query {
         query.correction = Correction::new(kept.correction);
         query.found = kept.found;
         query.quality_seconds = kept.quality_seconds;
+        query.sampled = kept.sampled;
+        query.profiled_again = kept.profiled_again;
         query
     }
 
@@ -205,10 +222,17 @@ impl Query {
     pub fn report(&mut self, report: Report) {
         let moved = (report.position - self.last.position).max(0.0);
         let points = &self.submission.points;
-        let point = report.config.and_then(|c| points.iter().find(|p| p.config == c));
+        let point_of = |config| points.iter().find(|p| p.config == config);
+        let point = report.config.and_then(point_of);
         if let Some(point) = point {
             self.quality_seconds += moved * point.quality;
             self.correction.look(point, report.position, report.core_seconds);
+        }
+        if let Some(sample) = report.sample.filter(|sample| sample.number > self.samples_seen) {
+            self.samples_seen = sample.number;
+            if let Some(point) = point_of(sample.config) {
+                self.sampled.add(sample.score, point.quality);
+            }
         }
         self.found += report.found;
         self.last = report;
@@ -217,7 +241,17 @@ impl Query {
     /// A worker starts again: its counters start from zero.
     pub fn worker_changed(&mut self) {
         self.correction.restart();
+        self.samples_seen = 0;
         self.last.core_seconds = 0.0;
+    }
+
+    /// Takes another profile. The demand that was measured with the former one says nothing about it.
+    pub fn profile(&mut self, points: Vec<Point>) {
+        self.share.point = self.share.point.min(points.len().saturating_sub(1));
+        self.submission.points = points;
+        self.correction = Correction::new(1.0);
+        self.sampled.clear();
+        self.profiled_again += 1;
     }
 
     pub fn sample(&mut self, now: Time) {
@@ -255,6 +289,8 @@ impl Query {
             quality: if running { self.quality() } else { 0.0 },
             mean_quality: if self.last.position > 0.0 { self.quality_seconds / self.last.position } else { 0.0 },
             measured_quality: None,
+            sampled: self.sampled.status(),
+            profiled_again: self.profiled_again,
             lag: self.lag(now),
             mean_lag_over: self.lag_over_sum / self.samples.max(1) as f64,
             correction: self.correction.factor(),

@@ -13,6 +13,7 @@ use super::moves::{somebody_wants_to_move, watch_goals, watch_moves};
 use super::query::{Kept, Query, State};
 use super::room::Room;
 use super::status::Status;
+use crate::profile::Point;
 use crate::schedule::{AgentView, Horizon, Objective, Policy, QueryView, decide};
 use crate::spec::QUERIES_MAX;
 
@@ -48,6 +49,8 @@ pub struct Options {
     pub memory: u32,
     /// How long workers continue without this process, in seconds.
     pub patience: f64,
+    /// From one sample of a query's quality to the next; zero for no samples.
+    pub sample_every: Duration,
     /// How agents start a worker.
     pub worker: WorkerCommand,
 }
@@ -64,6 +67,7 @@ impl Options {
             cores_min: 0.02,
             memory: 128,
             patience: 60.0,
+            sample_every: Duration::ZERO,
             worker,
         }
     }
@@ -259,6 +263,7 @@ impl VideoScheduler {
                 }
                 None => Answer::Refused(format!("there is no query {name:?}")),
             },
+            Question::Profile { query, points } => self.profile(&query, points, now, calls),
             Question::Status => Answer::Status(Box::new(self.status(now))),
             Question::Hello { task, position } => self.hello(&task, position, now, calls),
             Question::Report { task, report } => self.report(&task, report, now, calls),
@@ -273,9 +278,22 @@ impl VideoScheduler {
         }
     }
 
+    fn profile(&mut self, name: &str, points: Vec<Point>, now: Time, calls: &mut Calls) -> Answer {
+        let Some(query) = self.queries.get_mut(name) else {
+            return Answer::Refused(format!("there is no query {name:?}"));
+        };
+        if points.is_empty() {
+            return Answer::Refused(format!("query {name:?}: its profile has no points"));
+        }
+        query.profile(points);
+        self.decide(now);
+        self.keep(name, calls);
+        Answer::Done
+    }
+
     fn submit(&mut self, submissions: Vec<Submission>, now: Time, calls: &mut Calls) -> Answer {
         let mut names = BTreeSet::new();
-        for Submission { spec, points } in &submissions {
+        for Submission { spec, points, .. } in &submissions {
             if let Err((_, rule)) = spec.check() {
                 return Answer::Refused(rule);
             }
@@ -300,7 +318,7 @@ impl VideoScheduler {
     }
 
     fn hello(&mut self, task: &str, position: Option<f64>, now: Time, calls: &mut Calls) -> Answer {
-        let patience = self.options.patience;
+        let (patience, sample_every) = (self.options.patience, self.options.sample_every.as_secs_f64());
         self.heard.insert(task.to_owned(), now);
         if let Some((_, query)) = self.by_move(task)
             && let Some(before) = query.change_over(State::Starting)
@@ -331,6 +349,8 @@ impl VideoScheduler {
             age: (now.as_secs_f64() - began).max(0.0),
             position: query.last.position,
             orders: query.orders(),
+            golden: query.submission.golden,
+            sample_every,
             patience,
         }))
     }

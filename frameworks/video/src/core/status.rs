@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::query::State;
 use crate::media::camera::FeedStatus;
 use crate::pipeline::{Config, Notice, QueryKind};
-use crate::schedule::{Goals, Objective, Policy};
+use crate::schedule::{Goals, Objective, Policy, SampledStatus};
 
 /// The framework.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -67,6 +67,12 @@ pub struct QueryStatus {
     /// The quality measured against the truth, if the truth is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured_quality: Option<f64>,
+    /// The quality against the golden configuration on samples of its stream, once there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampled: Option<SampledStatus>,
+    /// How often its profile was made again, since samples did not agree with it.
+    #[serde(default)]
+    pub profiled_again: u32,
     /// Its lag in seconds.
     pub lag: f64,
     /// Mean of its lag over the goal, in seconds.

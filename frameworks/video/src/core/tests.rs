@@ -10,7 +10,7 @@ use sdk::v1::{AgentId, FrameworkId, FrameworkInfo, Offer, OfferId, TaskId, TaskS
 use sdk::{Input, Output, Session, Settings};
 
 use super::*;
-use crate::pipeline::{Config, QueryKind};
+use crate::pipeline::{Config, QueryKind, Score};
 use crate::profile::Point;
 use crate::schedule::Goals;
 use crate::spec::QuerySpec;
@@ -35,7 +35,7 @@ fn submission(name: &str, max_lag: f64) -> Submission {
         Point { config: cheap, quality: 0.6, cores: 0.1 },
         Point { config: Config::GOLDEN, quality: 1.0, cores: 0.8 },
     ];
-    Submission { spec, points }
+    Submission { spec, points, golden: Config::GOLDEN }
 }
 
 /// A session with a scheduler in it; what it saves, and the tasks that it launched.
@@ -233,6 +233,39 @@ fn a_query_becomes_a_task_works_and_ends() {
     let status = rig.status();
     assert_eq!((status.queries[0].state, status.queries[0].found), (State::Done, 3));
     assert_eq!(rig.sent(), []);
+}
+
+/// A report of a worker whose last sample is this.
+fn sampled(rig: &mut Rig, number: u32, config: Config, right: u64, missed: u64) {
+    let score = Score { right, wrong: 0, missed };
+    let sample = Some(QualitySample { number, at: 1.0, config, score });
+    let report = Report { position: f64::from(number), config: Some(config), sample, ..Default::default() };
+    rig.ask(Question::Report { task: "video-gate-1.1".into(), report });
+}
+
+#[test]
+fn samples_are_counted_once_and_a_new_profile_starts_over() {
+    let mut rig = Rig::new(BTreeMap::new(), Time::from_secs(1000));
+    started(&mut rig, &["gate"]);
+    let cheap = submission("gate", 2.0).points[0];
+    // The report is repeated every second until the next sample.
+    for number in [1, 1, 1, 2, 2] {
+        sampled(&mut rig, number, cheap.config, 6, 6);
+    }
+    let status = rig.status().queries[0].sampled.expect("there are samples");
+    assert_eq!((status.samples, status.events, status.promised), (2, 24, cheap.quality));
+    assert!((status.quality.unwrap() - 2.0 / 3.0).abs() < 1e-9);
+    let points = vec![Point { quality: 0.66, ..cheap }];
+    let nobody = rig.ask(Question::Profile { query: "other".into(), points: points.clone() });
+    assert!(matches!(nobody, Answer::Refused(why) if why == "there is no query \"other\""));
+    let empty = rig.ask(Question::Profile { query: "gate".into(), points: Vec::new() });
+    assert!(matches!(empty, Answer::Refused(why) if why == "query \"gate\": its profile has no points"));
+    assert!(matches!(rig.ask(Question::Profile { query: "gate".into(), points }), Answer::Done));
+    let query = &rig.status().queries[0];
+    assert_eq!((query.sampled, query.quality, query.profiled_again), (None, 0.66, 1));
+    // A configuration that is not in the profile promises nothing.
+    sampled(&mut rig, 3, Config { every: 7, ..Config::GOLDEN }, 6, 6);
+    assert_eq!(rig.status().queries[0].sampled, None);
 }
 
 #[test]

@@ -110,7 +110,7 @@ pub fn run(options: &LocalOptions, each: &mut dyn FnMut(&Finding)) -> Result<Loc
 
 fn run_file(options: &LocalOptions, path: &Path, each: &mut dyn FnMut(&Finding)) -> Result<LocalReport, LocalError> {
     let mut video = Video::open(path)?;
-    let still = learn_still(&mut video)?;
+    let still = learn_still(&mut video, 0)?;
     let info = video.info();
     let every = options.config.every.max(1);
     let mut pipeline = Pipeline::new(options.kind, options.config, still).within(&options.scope);

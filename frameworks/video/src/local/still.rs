@@ -16,7 +16,7 @@ use crate::pipeline::{Knobs, Pipeline, QueryKind, Scope, learn_still};
 /// Nothing of the file can be decoded.
 pub fn still(path: &Path, kind: QueryKind, scope: &Scope, seconds: f64) -> Result<Option<Frame>, LocalError> {
     let mut video = Video::open(path)?;
-    let still = learn_still(&mut video)?;
+    let still = learn_still(&mut video, 0)?;
     let (fps, config) = (video.info().fps, Knobs::default().golden());
     let mut pipeline = Pipeline::new(kind, config, still).within(scope);
     let (mut best, mut most, mut found) = (None, 0, 0);

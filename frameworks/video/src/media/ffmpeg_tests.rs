@@ -104,7 +104,15 @@ fn a_loop_goes_round_in_every_configuration() {
     let config = |every| Config { every, ..Config::GOLDEN };
     let orders = Orders { config: config(4), cores: 1.0 };
     // All of the stream is there already, so that nothing waits for it.
-    let worker = HandWorker::start(Start { spec, age: 100.0, position: 0.0, orders, patience: 1.0 });
+    let worker = HandWorker::start(Start {
+        spec,
+        age: 100.0,
+        position: 0.0,
+        orders,
+        golden: Config::GOLDEN,
+        sample_every: 0.0,
+        patience: 1.0,
+    });
     let until = |done: &dyn Fn(&crate::core::Report) -> bool| {
         crate::worker::wait_for(&worker, done);
     };

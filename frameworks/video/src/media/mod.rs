@@ -192,19 +192,19 @@ impl Video {
         if keys.first() == Some(&0) { keys } else { std::iter::once(0).chain(keys).collect() }
     }
 
-    /// Up to `count` frame numbers spread over the first `within` frames that are cheap to decode on their own: key
-    /// frames where there are enough, others otherwise. In growing order.
-    pub fn cheap_frames(&self, count: usize, within: u64) -> Vec<u64> {
-        let end = self.info.frames.unwrap_or(within).min(within).max(1);
+    /// Up to `count` frame numbers spread over `within` frames at `from` that are cheap to decode on their own: key frames
+    /// where there are enough, others otherwise. In growing order.
+    pub fn cheap_frames(&self, count: usize, from: u64, within: u64) -> Vec<u64> {
+        let end = self.info.frames.unwrap_or(u64::MAX).min(from + within).max(from + 1);
         let keys = match &self.reader {
-            Reader::Indexed(indexed) => indexed.key_frames(end),
+            Reader::Indexed(indexed) => indexed.key_frames(end).into_iter().filter(|key| *key >= from).collect(),
             Reader::Piped(_) => Vec::new(),
         };
         let pick = |all: &[u64]| -> Vec<u64> {
             let count = count.min(all.len());
             (0..count).map(|i| all[i * all.len() / count]).collect()
         };
-        if keys.len() * 2 >= count { pick(&keys) } else { pick(&(0..end).collect::<Vec<_>>()) }
+        if keys.len() * 2 >= count { pick(&keys) } else { pick(&(from..end).collect::<Vec<_>>()) }
     }
 }
 

@@ -39,7 +39,7 @@ fn watching(config: Config, cores: f64) -> Modelled {
         Point { config: cheap, quality: 0.6, cores: 0.1 },
         Point { config: Config::GOLDEN, quality: 1.0, cores: 0.8 },
     ];
-    modelled.submit(Submission { spec, points });
+    modelled.submit(Submission { spec, points, golden: crate::pipeline::Config::GOLDEN });
     let worker = Worker { query: "q".to_owned(), orders: None, at: at(0.0), core_seconds: 0.0, used: 0.0, done: false };
     modelled.workers.insert("t".to_owned(), worker);
     modelled.start("t", Orders { config, cores }, at(0.0));

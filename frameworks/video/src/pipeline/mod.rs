@@ -8,6 +8,7 @@ mod learn;
 mod notice;
 mod query;
 mod run;
+mod sample;
 mod score;
 mod view;
 
@@ -18,6 +19,7 @@ pub use learn::Learner;
 pub use notice::{NOTICES_MAX, Notice, notice};
 pub use query::{QueryKind, UnknownKind};
 pub use run::{Analyst, Pipeline, STILL_FRAMES, STILL_WITHIN_SECONDS, learn_still};
+pub use sample::{SAMPLE_SECONDS, Sample, Sampled};
 pub use score::{Score, score};
 
 #[cfg(test)]

@@ -22,15 +22,15 @@ const PLATE_INSIDE: f32 = 0.985;
 /// Readings of one object that are kept for the vote.
 const READINGS_MAX: usize = 32;
 
-/// Learns the background without moving objects, from frames that are cheap to decode.
+/// Learns the background without moving objects, from frames at `from` and later that are cheap to decode.
 ///
 /// # Errors
 /// None of the frames can be decoded.
-pub fn learn_still(video: &mut Video) -> Result<Frame, MediaError> {
+pub fn learn_still(video: &mut Video, from: u64) -> Result<Frame, MediaError> {
     let within = (video.info().fps * STILL_WITHIN_SECONDS).ceil() as u64;
     let mut frames = Vec::new();
     let mut first_error = None;
-    for number in video.cheap_frames(STILL_FRAMES, within) {
+    for number in video.cheap_frames(STILL_FRAMES, from, within) {
         match video.frame(number) {
             Ok(Some(frame)) => frames.push(frame),
             Ok(None) => break,

@@ -21,7 +21,7 @@ fn scene(name: &str, options: &SceneOptions) -> (File, Truth) {
 
 fn run(file: &File, kind: QueryKind, config: Config) -> Vec<Finding> {
     let mut video = Video::open(&file.0).expect("opens");
-    let still = learn_still(&mut video).expect("a still picture");
+    let still = learn_still(&mut video, 0).expect("a still picture");
     let mut pipeline = Pipeline::new(kind, config, still);
     let fps = video.info().fps;
     let mut found = Vec::new();
@@ -53,4 +53,53 @@ fn the_golden_configuration_finds_the_truth() {
         }
         assert!(score.f1() >= 0.9, "{}: {score:?}", kind.name());
     }
+}
+
+/// The samples of a video: of this configuration, one after another.
+fn samples(file: &File, config: Config) -> Vec<Sampled> {
+    let mut video = Video::open(&file.0).expect("opens");
+    let fps = video.info().fps;
+    let sample = || Sample::new(QueryKind::Cars, &Scope::default(), Config::GOLDEN, config);
+    let (mut out, mut current) = (Vec::new(), sample());
+    for number in 0.. {
+        let Some(frame) = video.frame(number).expect("decodes") else { break };
+        match current.push(number, number as f64 / fps, &frame) {
+            Sampled::More => {}
+            done => {
+                out.push(done);
+                current = sample();
+            }
+        }
+    }
+    out
+}
+
+#[test]
+fn samples_tell_a_good_configuration_from_a_poor_one() {
+    let options = SceneOptions { seed: 6, seconds: 54.0, ..Default::default() };
+    let (file, _) = scene("samples", &options);
+    let scores = |config| -> Vec<Score> {
+        let done = |s| match s {
+            Sampled::Done(score) => score,
+            other => panic!("{other:?}"),
+        };
+        samples(&file, config).into_iter().map(done).collect()
+    };
+    let golden = scores(Config::GOLDEN);
+    assert!(golden.len() == 2 && golden.iter().all(|s| s.right >= 3 && s.f1() == 1.0), "{golden:?}");
+    let poor = scores(Config { every: 25, shrink: 8, window: 3, ..Config::GOLDEN });
+    assert!(poor.len() == 2 && poor.iter().all(|s| s.f1() < 0.9), "{poor:?}");
+    // What the golden configuration finds is the same, whatever it is compared with.
+    let there = |scores: &[Score]| scores.iter().map(|s| s.right + s.missed).collect::<Vec<_>>();
+    assert_eq!(there(&golden), there(&poor));
+}
+
+#[test]
+fn a_sample_without_a_picture_is_void() {
+    let frame = crate::frame::Frame::filled(32, 32, crate::frame::Colour::grey(90));
+    let mut sample = Sample::new(QueryKind::Cars, &Scope::default(), Config::GOLDEN, Config::GOLDEN);
+    // While the background is learnt, pictures may be missing.
+    let numbers = (0..60).step_by(2).chain(60..200);
+    assert!(numbers.into_iter().all(|n| sample.push(n, n as f64 * 0.04, &frame) == Sampled::More));
+    assert_eq!(sample.push(201, 8.04, &frame), Sampled::Void);
 }

@@ -18,7 +18,10 @@ use crate::vision::{Background, Detector, blobs, shrink};
 /// What is tried, and with how much memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClipOptions {
-    /// Seconds of video from its start.
+    /// Where in the video it begins, in seconds of the video over and over. Near the end it begins earlier, so that it
+    /// has its length.
+    pub from: f64,
+    /// Seconds of video.
     pub seconds: f64,
     /// Whether what steps gave is kept from one configuration to the next.
     pub keep: bool,
@@ -33,7 +36,7 @@ pub struct ClipOptions {
 
 impl Default for ClipOptions {
     fn default() -> ClipOptions {
-        ClipOptions { seconds: 20.0, keep: true, bytes: 512 << 20, decode: 0.0, scope: Scope::default() }
+        ClipOptions { from: 0.0, seconds: 20.0, keep: true, bytes: 512 << 20, decode: 0.0, scope: Scope::default() }
     }
 }
 
@@ -55,6 +58,8 @@ pub struct Clip {
     video: Video,
     options: ClipOptions,
     fps: f64,
+    /// Its first frame in the video, and how many it has.
+    first: u64,
     frames: u64,
     still: Frame,
     keys: Vec<u64>,
@@ -71,19 +76,26 @@ impl Clip {
     /// # Errors
     /// None of its frames can be decoded.
     pub fn new(mut video: Video, kind: QueryKind, golden: Config, options: ClipOptions) -> Result<Clip, MediaError> {
-        let still = learn_still(&mut video)?;
         let fps = video.info().fps;
-        // Half as much again for the smaller pictures.
-        let fits = options.bytes / (still.bytes() * 3 / 2);
+        let (width, height) = (video.info().width, video.info().height);
+        // A picture has one and a half bytes a pixel; half as much again for the smaller ones.
+        let fits = options.bytes / (width * height * 9 / 4).max(1);
         let length = ((options.seconds * fps).round() as u64).min(fits as u64).max(1);
         let frames = video.info().frames.map_or(length, |n| n.min(length));
-        let keys = video.keys(frames);
+        let begin = (options.from.max(0.0) * fps).round() as u64;
+        let first = video.info().frames.map_or(begin, |n| (begin % n.max(1)).min(n - frames));
+        let still = learn_still(&mut video, first)?;
+        let mut keys = video.keys(first + frames);
+        // What comes before the clip is not decoded for it but for the way to it.
+        keys.retain(|key| *key > first);
+        keys.insert(0, first);
         Ok(Clip {
             kind,
             golden,
             video,
             options,
             fps,
+            first,
             frames,
             still,
             keys,
@@ -135,7 +147,8 @@ impl Clip {
         let decoded = self.video.decoded();
         let Some(frame) = self.video.frame(number)? else {
             // Only now it is known how long it is.
-            self.frames = self.video.info().frames.map_or(self.frames, |n| n.min(self.frames));
+            let after = self.video.info().frames.map(|n| n.saturating_sub(self.first));
+            self.frames = after.map_or(self.frames, |n| n.min(self.frames));
             return Ok(None);
         };
         let cost = core_seconds() + self.video.elsewhere() - before;
@@ -150,10 +163,16 @@ impl Clip {
     /// Number of frames to decode for every `every`-th: all from a key frame to the last one needed before the next key
     /// frame.
     fn needed(&self, every: u32) -> u64 {
-        let ends = self.keys.iter().skip(1).copied().chain([self.frames]);
+        let (first, step) = (self.first, u64::from(every.max(1)));
+        let ends = self.keys.iter().skip(1).copied().chain([first + self.frames]);
         let spans = self.keys.iter().copied().zip(ends);
-        let step = u64::from(every.max(1));
-        spans.map(|(key, end)| ((end - 1) / step * step + 1).saturating_sub(key)).sum()
+        let last_needed = |end: u64| (end - 1).saturating_sub(first) / step * step + first;
+        spans.map(|(key, end)| (last_needed(end) + 1).saturating_sub(key)).sum()
+    }
+
+    /// The frames that a configuration looks at.
+    fn numbers(&self, config: &Config) -> impl Iterator<Item = u64> + use<> {
+        (self.first..self.first + self.frames).step_by(config.every.max(1) as usize)
     }
 
     fn small(&mut self, number: u64, by: u32) -> Result<Option<Costed<Arc<Frame>>>, MediaError> {
@@ -180,7 +199,7 @@ impl Clip {
         let mut background = Background::new(&self.still, config.shrink, config.detector);
         let (mut all, mut cost) = (Vec::new(), 0.0);
         let pause = f64::from(config.every) / self.fps;
-        for number in (0..self.frames).step_by(config.every.max(1) as usize) {
+        for number in self.numbers(config) {
             let Some((small, _)) = self.small(number, config.shrink)? else { break };
             let before = core_seconds();
             all.push(blobs(&background.detect(&small, pause as f32)));
@@ -200,7 +219,7 @@ impl Clip {
         let mut analyst = Analyst::new(self.kind, config.window).within(&self.options.scope);
         let mut found = Vec::new();
         let (mut decode, mut looked) = (0.0, 0);
-        for (number, boxes) in (0..self.frames).step_by(config.every.max(1) as usize).zip(boxes.iter()) {
+        for (number, boxes) in self.numbers(config).zip(boxes.iter()) {
             let Some((_, decoding)) = self.frame(number)? else { break };
             let Some((small, shrinking)) = self.small(number, config.shrink)? else { break };
             let before = core_seconds();

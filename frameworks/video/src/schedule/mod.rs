@@ -8,12 +8,14 @@ mod correct;
 mod decide;
 mod goals;
 mod place;
+mod sampled;
 
 pub use allocate::{Demand, Horizon, Objective, Policy, Share, allocate};
 pub use correct::Correction;
 pub use decide::{AgentView, Decision, QueryView, decide};
 pub use goals::Goals;
 pub use place::{Load, Placing, better_place, place_score};
+pub use sampled::{SampledQuality, SampledStatus};
 
 #[cfg(test)]
 mod tests;

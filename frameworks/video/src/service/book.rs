@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::alert::Alerts;
 use super::{Error, io};
-use crate::pipeline::{Finding, QueryKind, score, true_findings};
+use crate::pipeline::{Finding, score, true_findings};
 use crate::scene::{Truth, read_truth};
 use crate::spec::QuerySpec;
 
@@ -31,14 +31,12 @@ pub(crate) struct Book {
 
 #[derive(Debug)]
 struct Page {
-    kind: QueryKind,
+    spec: QuerySpec,
     file: Option<File>,
     recent: VecDeque<Finding>,
     truth: Option<Truth>,
     /// From when on findings are complete.
     from: f64,
-    /// Whether its findings go to the alert hook.
-    alert: bool,
     /// Whether a picture was asked for, and the last one: a PNG file.
     asked: bool,
     picture: Option<Vec<u8>>,
@@ -81,7 +79,7 @@ impl Book {
         };
         let truth = spec.truth.as_ref().and_then(|path| read_truth(path).ok());
         let from = recent.front().map_or(0.0, |f: &Finding| f.at);
-        let page = Page { kind: spec.kind, file, recent, truth, from, alert: spec.alert, asked: false, picture: None };
+        let page = Page { spec: spec.clone(), file, recent, truth, from, asked: false, picture: None };
         pages.insert(spec.name.clone(), page);
         Ok(())
     }
@@ -124,7 +122,7 @@ impl Book {
             if page.recent.contains(&finding) {
                 continue;
             }
-            if let Some(alerts) = self.alerts.as_ref().filter(|_| page.alert) {
+            if let Some(alerts) = self.alerts.as_ref().filter(|_| page.spec.alert) {
                 alerts.raise(query, &finding);
             }
             if page.file.is_some() && serde_json::to_writer(&mut lines, &finding).is_ok() {
@@ -170,6 +168,11 @@ impl Book {
         self.lock().get(query).and_then(|page| page.picture.clone())
     }
 
+    /// The query of an open page.
+    pub(super) fn spec(&self, query: &str) -> Option<QuerySpec> {
+        self.lock().get(query).map(|page| page.spec.clone())
+    }
+
     pub(super) fn recent(&self, query: &str) -> Vec<Finding> {
         self.lock().get(query).map(|p| p.recent.iter().cloned().collect()).unwrap_or_default()
     }
@@ -186,6 +189,7 @@ impl Book {
         }
         let within = |f: &&Finding| f.at >= from && f.at < to;
         let found: Vec<Finding> = page.recent.iter().filter(within).cloned().collect();
-        Some(score(page.kind, &found, &true_findings(truth, page.kind, from, to)).f1())
+        let kind = page.spec.kind;
+        Some(score(kind, &found, &true_findings(truth, kind, from, to)).f1())
     }
 }

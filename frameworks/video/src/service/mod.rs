@@ -8,10 +8,11 @@ mod api;
 mod book;
 mod control;
 mod identity;
+mod profiles;
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,12 +21,10 @@ use sdk::{AskError, Ending, Requester};
 use tokio::task::JoinHandle;
 
 use crate::core::{Answer, Question, Status, Submission, VideoScheduler, WorkerCommand};
-use crate::media::Source;
-use crate::pipeline::{Finding, Knobs, QueryKind, Scope};
-use crate::profile::{ClipOptions, EVENTS_FEW, Profile, ProfileError};
+use crate::pipeline::{Finding, Knobs};
+use crate::profile::ProfileError;
 use crate::schedule::{Horizon, Objective, Policy};
 use crate::spec::{QuerySpec, SpecError};
-use crate::vision::Detector;
 use alert::Alerts;
 pub use alert::{Call as HookCall, Hook, HookError};
 use book::Book;
@@ -55,6 +54,8 @@ pub struct Options {
     pub profiles: PathBuf,
     /// What the profiler chooses from.
     pub knobs: Knobs,
+    /// From one sample of a query's quality to the next; zero for no samples.
+    pub sample_every: Duration,
     /// How long the clip is that is profiled, in seconds.
     pub profile_seconds: f64,
     /// Who decides.
@@ -89,6 +90,7 @@ impl Options {
             hook: None,
             profiles: std::env::temp_dir().join("tepui-profiles"),
             knobs: Knobs::default(),
+            sample_every: Duration::from_secs(300),
             profile_seconds: 12.0,
             policy: Policy::Videostorm,
             objective: Objective::MaxSum,
@@ -144,6 +146,7 @@ pub struct Service {
     serving: Serving,
     control: control::Control,
     driver: JoinHandle<Finished<VideoScheduler>>,
+    watcher: JoinHandle<()>,
 }
 
 /// What the service and its API share.
@@ -189,7 +192,8 @@ impl Service {
         driver.nudge = Some(requester.nudge());
         driver.settings.framework.webui_url.get_or_insert_with(|| serving.url());
         let driver = tokio::spawn(sdk::driver::run(VideoScheduler::new(core, requests), driver));
-        let service = Service { shared, serving, control, driver };
+        let watcher = tokio::spawn(profiles::watch(shared.clone()));
+        let service = Service { shared, serving, control, driver, watcher };
         let begun = if kept { service.shared.begin(later).await } else { service.shared.put(prepared).await };
         if let Err(error) = begun {
             service.stop(false).await;
@@ -251,6 +255,7 @@ impl Service {
     /// Ends the framework with all of its tasks if `teardown`, otherwise only this process; tasks keep running for the
     /// failover timeout.
     pub async fn stop(self, teardown: bool) {
+        self.watcher.abort();
         let _ = self.shared.requester.ask(Question::Stop { teardown }).await;
         if !self.driver.is_finished() {
             let _ = tokio::time::timeout(Duration::from_secs(15), self.driver).await;
@@ -282,6 +287,7 @@ fn core_options(options: &Options, identity: &Identity, driver: SocketAddr) -> R
         horizon: Horizon { seconds: options.horizon.max(0.5) },
         epoch: options.epoch.max(Duration::from_millis(100)),
         cores_max: options.cores_max,
+        sample_every: options.sample_every,
         ..crate::core::Options::new(worker)
     })
 }
@@ -296,51 +302,6 @@ impl Inner {
                 Ok(*status)
             }
             _ => Err(Error::Ask(AskError::Gone)),
-        }
-    }
-
-    /// Finds or makes the profile of each query; one for all queries of a kind on a video.
-    async fn prepare(&self, queries: Vec<QuerySpec>) -> Result<Vec<Submission>, Error> {
-        let mut done: Vec<((Source, QueryKind, Scope, Detector), Profile)> = Vec::new();
-        let mut out = Vec::new();
-        for spec in queries {
-            let bad = |(_, rule)| Error::Refused(format!("query {:?}: {rule}", spec.name));
-            spec.check().map_err(bad)?;
-            let key = (spec.video.clone(), spec.kind, spec.scope.clone(), spec.detector);
-            let known = done.iter().find(|(other, _)| *other == key).map(|(_, profile)| profile);
-            let profile = match (&spec.profile, known) {
-                (None, Some(profile)) => profile.clone(),
-                (given, _) => self.profile(&spec, given.as_deref()).await?,
-            };
-            if profile.events < EVENTS_FEW {
-                let (query, events, seconds) = (&spec.name, profile.events, profile.seconds);
-                tracing::warn!(%query, events, seconds, "The golden configuration found little: quality is rough");
-            }
-            let points = profile.frontier.clone();
-            if spec.profile.is_none() {
-                done.push((key, profile));
-            }
-            out.push(Submission { spec, points });
-        }
-        Ok(out)
-    }
-
-    async fn profile(&self, spec: &QuerySpec, given: Option<&Path>) -> Result<Profile, Error> {
-        let (video, kind, name) = (spec.video.clone(), spec.kind, spec.name.clone());
-        let given = given.map(Path::to_owned);
-        let directory = self.profiles.clone();
-        let knobs = self.knobs.clone().with_detector(spec.detector);
-        let clip = ClipOptions { seconds: self.profile_seconds, scope: spec.scope.clone(), ..Default::default() };
-        let work = tokio::task::spawn_blocking(move || match given {
-            Some(path) => Profile::read(&path),
-            None => match &video {
-                Source::File(path) => Profile::kept(&directory, path, kind, &knobs, clip).map(|(profile, _)| profile),
-                Source::Camera(camera) => Profile::of_camera(&directory, camera, kind, &knobs, clip),
-            },
-        });
-        match work.await {
-            Ok(made) => made.map_err(|source| Error::Profile { query: name, source }),
-            Err(panic) => Err(Error::Refused(format!("query {name:?}: the profiler broke down: {panic}"))),
         }
     }
 

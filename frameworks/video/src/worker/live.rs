@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::pace::Pace;
+use super::sampler::Sampler;
 use super::stream::Meter;
 use super::{FINDINGS_MAX, Shared, clock};
 use crate::core::{Orders, Start};
@@ -37,12 +38,14 @@ pub(super) fn watch(start: &Start, camera: &Camera, shared: &Shared) -> Result<(
             watcher.finish(now);
             return Ok(());
         }
-        feed.every(orders.config.every);
+        let all = watcher.sampler.needs_all(clock(), watcher.lag(), orders.config);
+        feed.every(if all { 1 } else { orders.config.every });
         let own = core_seconds() - ready;
+        let paid = own - watcher.sampler.spent();
         let used = meter.cores(clock(), own + feed.used());
         let decoding = feed.used() / now.max(1.0);
-        let wait = pace.wait(clock(), own, (orders.cores - decoding).max(LOOKING_MIN));
-        watcher.report(&feed.status(), own + feed.used(), used);
+        let wait = pace.wait(clock(), paid, (orders.cores - decoding).max(LOOKING_MIN));
+        watcher.report(&feed.status(), paid + feed.used(), used);
         if wait > 0.0 || full {
             shared.wait(wait.max(0.02));
             continue;
@@ -53,7 +56,7 @@ pub(super) fn watch(start: &Start, camera: &Camera, shared: &Shared) -> Result<(
             Next::Nothing => watcher.caught_up(now),
             Next::Over => {
                 let status = feed.status();
-                watcher.report(&status, own + feed.used(), used);
+                watcher.report(&status, paid + feed.used(), used);
                 watcher.finish(now);
                 let what = status.message;
                 let failed = feed.failed();
@@ -75,15 +78,25 @@ struct Watcher<'a> {
     pipeline: Option<Pipeline>,
     size: Option<(usize, usize)>,
     reported: Option<FeedState>,
+    sampler: Sampler<'a>,
 }
 
 impl<'a> Watcher<'a> {
     fn new(start: &'a Start, shared: &'a Shared) -> Watcher<'a> {
-        Watcher { start, shared, learner: Learner::default(), pipeline: None, size: None, reported: None }
+        let sampler = Sampler::new(start, clock());
+        Watcher { start, shared, learner: Learner::default(), pipeline: None, size: None, reported: None, sampler }
+    }
+
+    /// The lag of the last picture.
+    fn lag(&self) -> f64 {
+        self.shared.lag(self.shared.lock().report.position)
     }
 
     fn look(&mut self, picture: Picture, orders: Orders) {
         let seconds = (picture.captured - self.shared.began).max(0.0);
+        if let Some(sample) = self.sampler.push(picture.number, seconds, &picture.frame) {
+            self.shared.lock().report.sample = Some(sample);
+        }
         let size = (picture.frame.width(), picture.frame.height());
         if let Some(before) = self.size.replace(size).filter(|before| *before != size) {
             let (a, b, c, d) = (before.0, before.1, size.0, size.1);
@@ -101,6 +114,9 @@ impl<'a> Watcher<'a> {
         };
         if orders.config != pipeline.config() {
             pipeline.configure(orders.config);
+        }
+        if !picture.number.is_multiple_of(u64::from(orders.config.every.max(1))) {
+            return;
         }
         let findings = pipeline.process(seconds, &picture.frame);
         let notices = pipeline.notices();

@@ -6,6 +6,7 @@
 mod link;
 mod live;
 mod pace;
+mod sampler;
 mod stream;
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

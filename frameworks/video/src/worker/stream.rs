@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::pace::Pace;
+use super::sampler::Sampler;
 use super::{FINDINGS_MAX, Shared, clock, live};
 use crate::core::Start;
 use crate::frame::Frame;
@@ -40,7 +41,7 @@ fn watch(start: &Start, path: &Path, shared: &Shared) -> Result<(), MediaError> 
     let spec = &start.spec;
     let mut frames = Frames::open(spec, path)?;
     let fps = frames.video.info().fps;
-    let still = learn_still(&mut frames.video)?;
+    let still = learn_still(&mut frames.video, 0)?;
     let mut pipeline = Pipeline::new(spec.kind, start.orders.config, still).within(&spec.scope);
     let mut next = lead_in(start, &mut frames, &mut pipeline, shared)?;
     // Getting ready is not paid from the allotment: at a fiftieth of a core, a fifth of a second of it would be ten
@@ -48,6 +49,7 @@ fn watch(start: &Start, path: &Path, shared: &Shared) -> Result<(), MediaError> 
     let ready = frames.core_seconds();
     let mut pace = Pace::default();
     let mut meter = Meter::default();
+    let mut sampler = Sampler::new(start, clock());
     loop {
         let orders = {
             let state = shared.lock();
@@ -64,17 +66,21 @@ fn watch(start: &Start, path: &Path, shared: &Shared) -> Result<(), MediaError> 
         if orders.config != pipeline.config() {
             pipeline.configure(orders.config);
         }
+        let lag = shared.lag(next as f64 / fps);
+        let all = sampler.needs_all(clock(), lag, orders.config);
         let every = u64::from(orders.config.every.max(1));
-        let number = next.next_multiple_of(every);
+        let number = if all { next } else { next.next_multiple_of(every) };
         let seconds = number as f64 / fps;
         let over = spec.seconds.is_some_and(|end| seconds >= end) || frames.are_over(number);
         let early = seconds - (clock() - shared.began);
-        let wait = if early > 0.0 { early } else { pace.wait(clock(), frames.core_seconds() - ready, orders.cores) };
+        let paid = frames.core_seconds() - ready - sampler.spent();
+        let wait = if early > 0.0 { early } else { pace.wait(clock(), paid, orders.cores) };
         if wait > 0.0 && !over {
-            pace.wait(clock(), frames.core_seconds() - ready, orders.cores);
+            pace.wait(clock(), paid, orders.cores);
             shared.wait(wait);
             continue;
         }
+        let before = frames.core_seconds();
         let frame = if over { None } else { frames.get(number)? };
         let Some(frame) = frame else {
             let rest = pipeline.finish();
@@ -83,9 +89,14 @@ fn watch(start: &Start, path: &Path, shared: &Shared) -> Result<(), MediaError> 
             state.report.position = spec.seconds.unwrap_or(seconds);
             return Ok(());
         };
-        let findings = pipeline.process(seconds, &frame);
-        shared.draw(&frame, pipeline.tracks(), seconds, &spec.scope);
         next = number + 1;
+        let looked_at = number.is_multiple_of(every);
+        if !looked_at {
+            sampler.spend(frames.core_seconds() - before);
+        }
+        let sample = sampler.push(number, seconds, &frame);
+        let findings = if looked_at { pipeline.process(seconds, &frame) } else { Vec::new() };
+        shared.draw(&frame, pipeline.tracks(), seconds, &spec.scope);
         let mut state = shared.lock();
         state.findings.extend(findings);
         let report = &mut state.report;
@@ -93,11 +104,13 @@ fn watch(start: &Start, path: &Path, shared: &Shared) -> Result<(), MediaError> 
             notice(&mut report.notices, happened.at, &happened.text);
         }
         // Frames that are not looked at are behind it, too.
-        report.position = report.position.max((number + every) as f64 / fps);
+        report.sample = sample.or(report.sample);
+        report.position = report.position.max((number + if all { 1 } else { every }) as f64 / fps);
         report.config = Some(orders.config);
-        report.core_seconds = frames.core_seconds() - ready;
-        report.used = meter.cores(clock(), report.core_seconds);
-        report.frames += 1;
+        let used = frames.core_seconds() - ready;
+        report.core_seconds = used - sampler.spent();
+        report.used = meter.cores(clock(), used);
+        report.frames += u64::from(looked_at);
     }
 }
 

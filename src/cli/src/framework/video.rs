@@ -83,6 +83,9 @@ struct VideoArgs {
     /// For how long a decision holds
     #[arg(long, default_value = "1secs", value_name = "DURATION", value_parser = base::parse_duration)]
     epoch: Duration,
+    /// From one comparison of a query with the best configuration on 20 s of its stream to the next; 0secs for none
+    #[arg(long, default_value = "5mins", value_name = "DURATION", value_parser = base::parse_duration)]
+    sample_every: Duration,
     /// The most cores that tasks hold together [default: all that are offered]
     #[arg(long, value_name = "NUMBER")]
     cores: Option<f64>,
@@ -182,6 +185,7 @@ fn options(framework: &FrameworkArgs, args: &VideoArgs) -> Result<Options> {
     };
     options.horizon = args.horizon.as_secs_f64();
     options.epoch = args.epoch;
+    options.sample_every = args.sample_every;
     options.cores_max = args.cores;
     options.worker_program.clone_from(&args.live.worker_program);
     options.worker_uri.clone_from(&args.worker_uri);

@@ -39,8 +39,21 @@ fn state(state: State) -> &'static str {
 }
 
 fn text(status: &Status) -> String {
-    let heads =
-        ["QUERY", "KIND", "STATE", "CONFIGURATION", "CORES", "USED", "QUALITY", "GOAL", "LAG", "GOAL", "FOUND", "AT"];
+    let heads = [
+        "QUERY",
+        "KIND",
+        "STATE",
+        "CONFIGURATION",
+        "CORES",
+        "USED",
+        "QUALITY",
+        "SAMPLED",
+        "GOAL",
+        "LAG",
+        "GOAL",
+        "FOUND",
+        "AT",
+    ];
     let mut table = table(&heads);
     for query in &status.queries {
         table.add_row(row(query));
@@ -66,10 +79,18 @@ fn row(query: &QueryStatus) -> Vec<String> {
         number(query.cores, 3),
         number(query.used, 3),
         format!("{quality:.2}"),
+        sampled(query),
         format!("{:.2}", query.goals.min_quality),
         format!("{:.1} s", query.lag),
         format!("{:.0} s", query.goals.max_lag),
         query.found.to_string(),
         format!("{:.0} s", query.position),
     ]
+}
+
+/// The quality on samples of the stream: with `!` where it disagrees with the profile, `-` where there are too few.
+fn sampled(query: &QueryStatus) -> String {
+    let Some(sampled) = query.sampled else { return "-".to_owned() };
+    let mark = if sampled.drifted { "!" } else { "" };
+    sampled.quality.map_or("-".to_owned(), |quality| format!("{quality:.2}{mark}"))
 }

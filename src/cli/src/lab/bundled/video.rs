@@ -227,7 +227,11 @@ impl Template {
             lag_weight: self.own.weight,
         };
         let seconds = self.jobs.time.as_ref().and(job.spans.first()).map(Duration::as_secs_f64);
-        Submission { spec: QuerySpec { seconds, ..self.spec(job.first, *kind, goals) }, points: points.clone() }
+        Submission {
+            spec: QuerySpec { seconds, ..self.spec(job.first, *kind, goals) },
+            points: points.clone(),
+            golden: ::video::pipeline::Config::GOLDEN,
+        }
     }
 }
 

@@ -1,0 +1,106 @@
+//! Quality on a sample of a stream: a configuration against the golden one on the same pictures, both from an empty
+//! scene. It does not decide when a sample is taken. Pure.
+
+use super::config::Config;
+use super::events::Finding;
+use super::learn::Learner;
+use super::query::QueryKind;
+use super::run::Pipeline;
+use super::score::{Score, score};
+use crate::frame::Frame;
+use crate::scope::Scope;
+
+/// Length of a sample, in seconds, without the time in which its background is learnt.
+pub const SAMPLE_SECONDS: f64 = 20.0;
+
+/// A sample that is being taken.
+#[derive(Debug)]
+pub struct Sample {
+    kind: QueryKind,
+    scope: Scope,
+    golden: Config,
+    config: Config,
+    learner: Learner,
+    runs: Option<Runs>,
+    expected: Option<u64>,
+}
+
+/// Both configurations at work.
+#[derive(Debug)]
+struct Runs {
+    began: f64,
+    first: u64,
+    golden: Run,
+    config: Run,
+}
+
+#[derive(Debug)]
+struct Run {
+    pipeline: Pipeline,
+    found: Vec<Finding>,
+}
+
+/// How a sample goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sampled {
+    /// It needs more pictures.
+    More,
+    /// It is complete: the configuration's findings against the golden one's.
+    Done(Score),
+    /// It says nothing: pictures are missing, or the view changed.
+    Void,
+}
+
+impl Sample {
+    /// Begins a sample of a configuration. `golden` is what it is compared with.
+    pub fn new(kind: QueryKind, scope: &Scope, golden: Config, config: Config) -> Sample {
+        let (scope, learner) = (scope.clone(), Learner::default());
+        Sample { kind, scope, golden, config, learner, runs: None, expected: None }
+    }
+
+    /// The configuration that is compared.
+    pub fn config(&self) -> Config {
+        self.config
+    }
+
+    /// Takes the next picture of the stream: every one, with its number and its time in seconds.
+    pub fn push(&mut self, number: u64, seconds: f64, frame: &Frame) -> Sampled {
+        let missing = self.expected.replace(number + 1).is_some_and(|expected| expected != number);
+        let Some(runs) = &mut self.runs else {
+            if let Some(still) = self.learner.push(seconds, frame) {
+                let run = |config| Run {
+                    pipeline: Pipeline::new(self.kind, config, still.clone()).within(&self.scope),
+                    found: Vec::new(),
+                };
+                let (golden, config) = (run(self.golden), run(self.config));
+                self.runs = Some(Runs { began: seconds, first: number + 1, golden, config });
+            }
+            return Sampled::More;
+        };
+        if missing {
+            return Sampled::Void;
+        }
+        let since = number.saturating_sub(runs.first);
+        if seconds - runs.began >= SAMPLE_SECONDS {
+            runs.golden.finish();
+            runs.config.finish();
+            return Sampled::Done(score(self.kind, &runs.config.found, &runs.golden.found));
+        }
+        let same = runs.golden.look(since, seconds, frame) && runs.config.look(since, seconds, frame);
+        if same { Sampled::More } else { Sampled::Void }
+    }
+}
+
+impl Run {
+    /// Processes a picture, unless the configuration skips it; false if the view has changed.
+    fn look(&mut self, since: u64, seconds: f64, frame: &Frame) -> bool {
+        if since.is_multiple_of(u64::from(self.pipeline.config().every.max(1))) {
+            self.found.extend(self.pipeline.process(seconds, frame));
+        }
+        self.pipeline.notices().is_empty()
+    }
+
+    fn finish(&mut self) {
+        self.found.extend(self.pipeline.finish());
+    }
+}
