@@ -43,7 +43,7 @@ impl Framework {
         self.call("GET", path)
     }
 
-    fn call(&self, method: &str, path: &str) -> Value {
+    pub fn call(&self, method: &str, path: &str) -> Value {
         support::call(&self.api, method, path).unwrap_or_else(|| panic!("no answer to {method} {path}"))
     }
 

@@ -65,7 +65,16 @@ pub(super) struct Hand {
     pub(super) running: bool,
     /// Since when it is to leave.
     pub(super) leaving: Option<Time>,
+    /// Whether it leaves for a program that needs its place on this agent: its job has other workers elsewhere.
+    pub(super) makes_room: bool,
     pub(super) killed: bool,
+}
+
+impl Hand {
+    /// A worker that is on its way.
+    pub(super) fn new(agent: AgentId, places: u32, hired: Time) -> Hand {
+        Hand { agent, places, hired, running: false, leaving: None, makes_room: false, killed: false }
+    }
 }
 
 impl Entry {
@@ -208,18 +217,23 @@ impl Entry {
         !self.workers.is_empty() && (self.served < RESIZE_EPOCHS || self.done < RESIZE_ITERATIONS)
     }
 
+    /// Whether its program is to have more places beside its own on the same agent.
+    pub(super) fn is_to_grow(&self) -> bool {
+        let elastic = self.manner.is_some_and(|manner| manner.elastic);
+        let held = self.workers.values().map(|hand| hand.places).next();
+        let more = |held: u32| self.target > held && differs(self.target, held);
+        self.is_active() && self.is_program() && elastic && held.is_some_and(more)
+    }
+
     /// Whether its program is to end, so that its successor has other cores; or because it has to wait, if it can
-    /// continue later. Cores that differ by less than a quarter are not worth a new start. There is room for `most`
+    /// continue later. There is room for `most`
     /// places on one agent, its own counted: others must have left before it can have more.
     pub(super) fn is_to_restart(&self, held: u32, most: u32) -> bool {
         let manner = self.manner.unwrap_or_default();
         if self.target == 0 {
             return manner.checkpoints;
         }
-        let target = self.target.min(most);
-        let differs =
-            target.saturating_mul(4) <= held.saturating_mul(3) || target.saturating_mul(4) >= held.saturating_mul(5);
-        manner.elastic && !self.rests() && differs
+        manner.elastic && !self.rests() && differs(self.target.min(most), held)
     }
 
     /// One worker; or as many as are needed to reach a loss by a deadline, if so many are enough.
@@ -251,4 +265,10 @@ impl Entry {
         };
         Some(iterations * time.seconds(1))
     }
+}
+
+/// Whether a program is to start again with so many places instead of those that it has: a difference of less than a
+/// quarter is not worth it.
+fn differs(target: u32, held: u32) -> bool {
+    target.saturating_mul(4) <= held.saturating_mul(3) || target.saturating_mul(4) >= held.saturating_mul(5)
 }

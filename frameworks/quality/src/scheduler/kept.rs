@@ -82,7 +82,7 @@ impl Quality {
                 Some(entry) => {
                     let running = task.state == sdk::v1::TaskState::TaskRunning;
                     let places = text(&format!("{PLACES}{id}")).and_then(|t| t.parse().ok()).unwrap_or(1);
-                    let hand = Hand { agent: task.agent_id, places, hired: now, running, leaving: None, killed: false };
+                    let hand = Hand { running, ..Hand::new(task.agent_id, places, now) };
                     self.hired.insert(id.clone(), entry.job.name.clone());
                     entry.workers.insert(id, hand);
                     entry.target = entry.staying();

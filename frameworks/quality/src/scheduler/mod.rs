@@ -6,6 +6,7 @@
 //! at the end of its iteration, and to which job. So a worker may serve several jobs.
 
 mod entry;
+mod growth;
 mod kept;
 mod plan;
 #[cfg(test)]
@@ -72,6 +73,8 @@ pub struct Quality {
     hired: BTreeMap<String, String>,
     /// Free places for workers, by agent, as far as they were seen lately.
     room: BTreeMap<String, Room>,
+    /// Places that are kept for programs, by agent.
+    wanted: growth::Wanted,
     /// When the framework started first: restarts do not change it.
     started: Option<Time>,
     next_epoch: Time,
@@ -105,6 +108,7 @@ impl Quality {
             jobs: BTreeMap::new(),
             hired: BTreeMap::new(),
             room: BTreeMap::new(),
+            wanted: growth::Wanted::new(),
             started: None,
             next_epoch: Time::EPOCH,
             planned: Time::EPOCH,

@@ -8,13 +8,14 @@ use sdk::Calls;
 use sdk::base::Time;
 
 use super::entry::{Entry, Hand};
+use super::growth::Wanted;
 use super::question::{
     Answer, Directive, Earlier, Iteration, JobRefused, Outcome, Progress, Question, Restored, Submission,
 };
 use super::status::{Point, State};
 use super::workers::FAILURES_MAX;
 use super::{Quality, Room};
-use crate::allocate::decide;
+use crate::allocate::{Bid, decide};
 use crate::job::JOBS_MAX;
 
 /// How long free places that have not been offered since are assumed to exist.
@@ -57,17 +58,30 @@ impl Quality {
             }
         }
         let cores = self.settings.worker.cores;
-        let bids: Vec<_> = names.iter().filter_map(|n| self.jobs.get(n)).map(|e| e.bid(now, cores)).collect();
+        // A program has its places on one agent.
+        let largest = self.agent_places().into_values().max().unwrap_or(0).max(1);
+        let bid = |entry: &Entry| {
+            let bid = entry.bid(now, cores);
+            let most = if entry.is_program() { largest.max(bid.floor) } else { u32::MAX };
+            Bid { ceiling: bid.ceiling.min(most), ..bid }
+        };
+        let bids: Vec<_> = names.iter().filter_map(|n| self.jobs.get(n)).map(bid).collect();
         let shares = decide(self.settings.policy, &bids, self.capacity(), self.settings.epoch.as_secs_f64());
         for (name, share) in names.iter().zip(shares) {
             if let Some(entry) = self.jobs.get_mut(name) {
                 entry.target = share;
-                match entry.is_program() {
-                    true => fit_program(entry, &self.room, now),
-                    false => fit(entry, now),
+                if entry.is_program() {
+                    fit_program(entry, &self.room, now);
                 }
             }
         }
+        self.wanted = self.wanted_places();
+        for name in &names {
+            if let Some(entry) = self.jobs.get_mut(name).filter(|entry| !entry.is_program()) {
+                fit(entry, &self.wanted, now);
+            }
+        }
+        self.make_room(now);
         self.want_offers(&names, now, calls);
     }
 
@@ -256,24 +270,28 @@ fn go_on(entry: &mut Entry, earlier: &Earlier) {
     }
 }
 
-/// Releases the newest superfluous workers, first those that do not run yet; or keeps some, first the oldest running
-/// ones. None of them has been told yet: a worker is told to leave at the end of an iteration.
-fn fit(entry: &mut Entry, now: Time) {
+/// Releases the newest superfluous workers, first those on agents on which programs are to grow, then those that do not
+/// run yet; or keeps some, first the oldest running ones. None of them has been told yet: a worker is told to leave at
+/// the end of an iteration.
+fn fit(entry: &mut Entry, wanted: &Wanted, now: Time) {
     let (target, staying) = (entry.target as usize, entry.staying() as usize);
     let leave = match target.cmp(&staying) {
         Ordering::Equal => return,
         Ordering::Less => true,
         Ordering::Greater => false,
     };
-    let wanted = |hand: &Hand| !hand.killed && hand.leaving.is_none() == leave;
-    let mut workers: Vec<(bool, String)> =
-        entry.workers.iter().filter(|(_, h)| wanted(h)).map(|(id, h)| (h.running, id.clone())).collect();
-    // Those that run come first, and the oldest of them at the very beginning.
-    workers.sort_by(|a, b| b.0.cmp(&a.0).then(serial(&a.1).cmp(&serial(&b.1))));
+    let eligible = |hand: &Hand| !hand.killed && !hand.makes_room && hand.leaving.is_none() == leave;
+    let mut workers: Vec<String> =
+        entry.workers.iter().filter(|(_, h)| eligible(h)).map(|(id, _)| id.clone()).collect();
+    // The oldest of those that run come first.
+    newest_last(&mut workers);
+    workers.sort_by_key(|id| entry.workers.get(id).is_none_or(|hand| !hand.running));
     if leave {
         workers.reverse();
+        let elsewhere = |hand: &Hand| !wanted.contains_key(hand.agent.value.as_str());
+        workers.sort_by_key(|id| entry.workers.get(id).is_none_or(elsewhere));
     }
-    for (_, id) in workers.into_iter().take(target.abs_diff(staying)) {
+    for id in workers.into_iter().take(target.abs_diff(staying)) {
         if let Some(hand) = entry.workers.get_mut(&id) {
             hand.leaving = leave.then_some(now);
         }
@@ -289,6 +307,11 @@ fn fit_program(entry: &mut Entry, room: &BTreeMap<String, Room>, now: Time) {
     if entry.is_to_restart(hand.places, most) {
         entry.workers.values_mut().for_each(|hand| hand.leaving = hand.leaving.or(Some(now)));
     }
+}
+
+/// Sorts tasks by their ages, the oldest first.
+pub(super) fn newest_last(tasks: &mut [String]) {
+    tasks.sort_by_key(|id| serial(id));
 }
 
 /// The run and the serial number in a task's id.

@@ -154,3 +154,75 @@ fn an_elastic_program_ends_only_when_others_have_left_it_room() {
     let launched = world.look().0;
     assert_eq!(launched.iter().map(|task| cores(task).0).collect::<Vec<_>>(), ["3"]);
 }
+
+/// The agent of each launched task.
+fn agents(launched: &[sdk::v1::TaskInfo]) -> BTreeMap<String, String> {
+    launched.iter().map(|t| (t.task_id.value.to_string(), t.agent_id.value.to_string())).collect()
+}
+
+#[test]
+fn workers_leave_the_agent_of_a_program_that_is_to_grow_first() {
+    let mut world = world(PROGRAM);
+    world.submit("a");
+    world.offer_all(&[("one", 3), ("two", 3)]);
+    let agents = agents(&world.look().0);
+    agents.keys().for_each(|task| world.update(task, TaskState::TaskRunning));
+    let own = world.job("own").tasks[0].clone();
+    let others = world.job("a").tasks.clone();
+    assert_eq!((agents[&own].as_str(), others.len()), ("one", 5));
+    // The newest ones are on the other agent.
+    let mut freed = Vec::new();
+    for number in 0..20 {
+        world.pass(Duration::from_millis(1001));
+        iterate(&mut world, number, ELASTIC, &own);
+        freed = world.free("a", number, 1.0, &others).leave;
+        if !freed.is_empty() {
+            break;
+        }
+    }
+    assert_eq!(freed.iter().map(|task| agents[task].as_str()).collect::<Vec<_>>(), ["one", "one"]);
+}
+
+#[test]
+fn a_worker_makes_room_for_a_program_when_there_is_room_for_it_elsewhere() {
+    let mut world = world(PROGRAM);
+    world.submit("a");
+    world.offer_all(&[("one", 3)]);
+    let first = agents(&world.look().0);
+    first.keys().for_each(|task| world.update(task, TaskState::TaskRunning));
+    let own = world.job("own").tasks[0].clone();
+    let others = world.job("a").tasks.clone();
+    assert_eq!(others.len(), 2);
+    // Both may have three of the six places now, but those are not where the program is.
+    let mut number = 0;
+    let mut step = |world: &mut World| {
+        world.pass(Duration::from_millis(1001));
+        let own_leaves = iterate(world, number, ELASTIC, &own).leave;
+        let left = world.free("a", number, 1.0, &others);
+        number += 1;
+        assert!(number < 30 && left.moves.is_empty());
+        (own_leaves, left.leave)
+    };
+    let mut displaced = Vec::new();
+    while displaced.len() < 2 {
+        let here = world.job("a").tasks.iter().filter(|task| !first.contains_key(*task)).count();
+        world.offer_all(&[("two", 3_u32.saturating_sub(here as u32))]);
+        let new: Vec<String> = agents(&world.look().0).into_keys().collect();
+        new.iter().for_each(|task| world.update(task, TaskState::TaskRunning));
+        let (own_leaves, left) = step(&mut world);
+        assert_eq!(own_leaves, Vec::<String>::new(), "there is no room yet");
+        left.iter().for_each(|task| world.update(task, TaskState::TaskFinished));
+        displaced.extend(left);
+    }
+    assert!(displaced.iter().all(|task| first[task] == "one"));
+    let (own_leaves, _) = step(&mut world);
+    assert_eq!(own_leaves, std::slice::from_ref(&own));
+    // The places of its agent are kept for it.
+    world.offer_all(&[("one", 2), ("two", 2)]);
+    assert!(agents(&world.look().0).values().all(|agent| agent == "two"));
+    world.update(&own, TaskState::TaskFinished);
+    world.pass(Duration::from_millis(1001));
+    world.offer_all(&[("one", 3)]);
+    let launched = world.look().0;
+    assert_eq!(launched.iter().map(|task| cores(task).0).collect::<Vec<_>>(), ["3"]);
+}

@@ -130,21 +130,30 @@ impl World {
     }
 
     pub(super) fn offer(&mut self, cpus: u32) {
+        self.offer_all(&[("s", cpus)]);
+    }
+
+    /// Offers of agents, at once.
+    pub(super) fn offer_all(&mut self, agents: &[(&str, u32)]) {
+        let offers = agents.iter().map(|(agent, cpus)| self.offer_of(agent, *cpus)).collect();
+        self.event(sdk::v1::scheduler::Event {
+            r#type: Some(sdk::v1::scheduler::event::Type::Offers as i32),
+            offers: Some(sdk::v1::scheduler::event::Offers { offers }),
+            ..Default::default()
+        });
+    }
+
+    fn offer_of(&mut self, agent: &str, cpus: u32) -> Offer {
         self.offers += 1;
         let text = format!("cpus:{cpus};mem:1000");
         let resources = resources::parse_text(&text, &resources::Role::star()).unwrap();
-        let offer = Offer {
+        Offer {
             id: OfferId { value: format!("o{}", self.offers).into() },
-            agent_id: AgentId { value: "s".into() },
+            agent_id: AgentId { value: agent.into() },
             hostname: "h".into(),
             resources: sdk::task::to_v1(&resources),
             ..Default::default()
-        };
-        self.event(sdk::v1::scheduler::Event {
-            r#type: Some(sdk::v1::scheduler::event::Type::Offers as i32),
-            offers: Some(sdk::v1::scheduler::event::Offers { offers: vec![offer] }),
-            ..Default::default()
-        });
+        }
     }
 
     pub(super) fn update(&mut self, task: &str, state: TaskState) {

@@ -1,12 +1,13 @@
 //! Worker tasks: their creation and placement, and the meaning of their updates.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use resources::{Resources, Role, parse_text};
 use sdk::base::Time;
 use sdk::v1::{TaskInfo, TaskState, TaskStatus};
-use sdk::{Calls, Packer, is_terminal};
+use sdk::{Bin, Calls, Packer, is_terminal};
 
 use super::entry::{Entry, Hand};
 use super::{Directive, Move, Quality, Room, Worker};
@@ -98,17 +99,21 @@ impl Quality {
                 let most = if entry.is_program() { entry.lacks(now) } else { 1 };
                 let room = self.room.values().map(|room| room.places).fold(1, u32::max);
                 let worker = &self.settings.worker;
-                let placed = (most.min(room)..=most)
-                    .rev()
-                    .find_map(|places| packer.place(worker.task(&id, entry, places)).ok().map(|agent| (agent, places)));
+                let kept = if entry.is_program() { &BTreeMap::new() } else { &self.wanted };
+                let score = |bin: &Bin| match kept.get(bin.agent_id().value.as_str()) {
+                    // What programs need there is theirs; what is beyond it comes last.
+                    Some(kept) => (worker.fit(bin.left()) > *kept).then_some(0.0),
+                    None => Some(1.0),
+                };
+                let put = |places| packer.place_by(worker.task(&id, entry, places), score).map(|agent| (agent, places));
+                let placed = (most.min(room)..=most).rev().map(put).find_map(Result::ok);
                 let Some((agent, places)) = placed else {
                     // A worker that is not a program may still fit.
                     if entry.is_program() { continue } else { return }
                 };
                 self.serial += 1;
                 any = true;
-                let hand = Hand { agent, places, hired: now, running: false, leaving: None, killed: false };
-                self.hire(id, name, hand, now, calls);
+                self.hire(id, name, Hand::new(agent, places, now), now, calls);
             }
             if !any {
                 return;
@@ -150,7 +155,8 @@ impl Quality {
             }
             // A program's task has the program's memory and cores: it ends with the program.
             let is_program = self.jobs.get(&owner).is_some_and(Entry::is_program);
-            let next = if stays { Some(owner.clone()) } else { self.neediest(now).filter(|_| !is_program) };
+            let ends = is_program || hand.makes_room;
+            let next = if stays { Some(owner.clone()) } else { self.neediest(now).filter(|_| !ends) };
             let Some(next) = next.and_then(|next| self.jobs.get(&next)) else {
                 directive.leave.push(id.clone());
                 continue;

@@ -1,0 +1,79 @@
+//! Room for programs that are to have more cores: these need places on one agent, so workers of other jobs leave that
+//! agent first.
+//!
+//! How many workers a job should have is decided elsewhere.
+
+use std::collections::BTreeMap;
+
+use sdk::base::Time;
+
+use super::Quality;
+use super::entry::Entry;
+use super::plan::newest_last;
+
+/// Number of places that programs need beside their own, by agent.
+pub(super) type Wanted = BTreeMap<String, u32>;
+
+impl Quality {
+    /// How many places each agent has, as far as is known: free ones and those of workers.
+    pub(super) fn agent_places(&self) -> BTreeMap<String, u32> {
+        let mut places: BTreeMap<String, u32> =
+            self.room.iter().map(|(agent, room)| (agent.clone(), room.places)).collect();
+        for hand in self.jobs.values().flat_map(|j| j.workers.values()) {
+            let of_agent = places.entry(hand.agent.value.to_string()).or_default();
+            *of_agent = of_agent.saturating_add(hand.places);
+        }
+        places
+    }
+
+    /// The places that elastic programs need beside their own on their agents, by what they should have.
+    pub(super) fn wanted_places(&self) -> Wanted {
+        let mut wanted = Wanted::new();
+        for entry in self.jobs.values().filter(|e| e.is_to_grow()) {
+            let Some(hand) = entry.workers.values().next() else { continue };
+            let more = wanted.entry(hand.agent.value.to_string()).or_insert(0_u32);
+            *more = more.saturating_add(entry.target.saturating_sub(hand.places));
+        }
+        wanted
+    }
+
+    /// Lets workers of other jobs leave the agents of programs that are to grow, as far as there is room for their
+    /// successors on other agents, or will be.
+    pub(super) fn make_room(&mut self, now: Time) {
+        let wanted = &self.wanted;
+        let leaving = |agent: &str, here: bool| -> u32 {
+            let hands = self.jobs.values().flat_map(|j| j.workers.values()).filter(|h| h.leaving.is_some());
+            hands.filter(|h| (h.agent.value.as_str() == agent) == here).map(|h| h.places).sum()
+        };
+        let lacking: u32 = self.jobs.values().filter(|e| !e.is_program()).map(|e| e.lacks(now)).sum();
+        let mut displaced: Vec<(String, u32)> = Vec::new();
+        for (agent, places) in wanted {
+            let room = |here: bool| -> u32 {
+                let rooms = self.room.iter().filter(|(name, _)| (*name == agent) == here);
+                rooms.map(|(_, room)| room.places).fold(0, u32::saturating_add)
+            };
+            let missing = places.saturating_sub(room(true).saturating_add(leaving(agent, true)));
+            let elsewhere = room(false).saturating_add(leaving(agent, false)).saturating_sub(lacking);
+            displaced.push((agent.clone(), missing.min(elsewhere)));
+        }
+        for (agent, places) in displaced.into_iter().filter(|(_, places)| *places > 0) {
+            self.displace(&agent, places, now);
+        }
+    }
+
+    /// Lets so many workers leave an agent, the newest first. Their jobs get others elsewhere.
+    fn displace(&mut self, agent: &str, places: u32, now: Time) {
+        let here = |e: &Entry| -> Vec<String> {
+            let stays = e.workers.iter().filter(|(_, h)| h.leaving.is_none() && h.agent.value.as_str() == agent);
+            stays.map(|(id, _)| id.clone()).collect()
+        };
+        let mut workers: Vec<String> = self.jobs.values().filter(|e| !e.is_program()).flat_map(here).collect();
+        newest_last(&mut workers);
+        for id in workers.into_iter().rev().take(places as usize) {
+            let entry = self.hired.get(&id).and_then(|job| self.jobs.get_mut(job));
+            if let Some(hand) = entry.and_then(|entry| entry.workers.get_mut(&id)) {
+                (hand.leaving, hand.makes_room) = (Some(now), true);
+            }
+        }
+    }
+}
