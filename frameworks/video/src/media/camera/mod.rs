@@ -312,6 +312,8 @@ impl Shared {
 }
 
 #[cfg(test)]
+mod hls_tests;
+#[cfg(test)]
 mod rtsp_tests;
 #[cfg(test)]
 mod tests;
