@@ -1,0 +1,1 @@
+//! Classes of priority without evictions: dropped tasks, sprints, and a model of response times. It launches nothing.
