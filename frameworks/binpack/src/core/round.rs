@@ -9,12 +9,12 @@ use sdk::Calls;
 use sdk::v1::Offer;
 
 use super::Core;
-use super::offers::{Offers, Room, Site, Taken};
 use super::queue::JobKey;
 use crate::Need;
 use crate::constraint::Checker;
 use crate::job::{Containerizer, Job, Kind};
 use crate::place::{Placer, Policy, Rules};
+use jobs::offers::{Offers, Room, Site, Taken};
 
 /// Work that is due within this time does not cause a suppress.
 const SOON: Duration = Duration::from_secs(2);
@@ -187,7 +187,7 @@ impl Core {
         let mut surplus = Vec::new();
         for offer in offers {
             let id = offer.id.clone();
-            match self.offers.add(offer, now, &self.knobs) {
+            match self.offers.add(offer, now, &self.knobs.holding()) {
                 Some(room) => {
                     let room = &self.offers.rooms[room];
                     self.seen.offered(room, room.free(), now);

@@ -12,14 +12,14 @@ type Task = (u64, u32);
 
 /// By task, and by the instant from which its agent was silent.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Silent {
+pub struct Silent {
     since: BTreeMap<Task, Time>,
     order: BTreeSet<(Time, Task)>,
 }
 
 impl Silent {
     /// The agent of a task is silent; if it was so before, that counts.
-    pub(super) fn add(&mut self, task: Task, now: Time) {
+    pub fn add(&mut self, task: Task, now: Time) {
         if let std::collections::btree_map::Entry::Vacant(free) = self.since.entry(task) {
             free.insert(now);
             self.order.insert((now, task));
@@ -27,19 +27,19 @@ impl Silent {
     }
 
     /// The agent answers again, or the task is gone.
-    pub(super) fn remove(&mut self, task: Task) {
+    pub fn remove(&mut self, task: Task) {
         if let Some(since) = self.since.remove(&task) {
             self.order.remove(&(since, task));
         }
     }
 
     /// The tasks whose agents were silent for so long, those first that were so first.
-    pub(super) fn overdue(&self, longest: Duration, now: Time) -> Vec<Task> {
+    pub fn overdue(&self, longest: Duration, now: Time) -> Vec<Task> {
         self.order.iter().take_while(|(since, _)| *since + longest <= now).map(|(_, task)| *task).collect()
     }
 
     /// Since when the first is.
-    pub(super) fn first(&self) -> Option<Time> {
+    pub fn first(&self) -> Option<Time> {
         self.order.first().map(|(since, _)| *since)
     }
 }

@@ -11,35 +11,46 @@ use toml::de::{DeTable, DeValue};
 
 /// A value and the byte of the file where it starts.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Node {
-    pub(super) at: usize,
-    pub(super) value: Value,
+pub struct Node {
+    /// Where it starts, in bytes.
+    pub at: usize,
+    /// What it is.
+    pub value: Value,
 }
 
 /// What both syntaxes can say. A date is the text that it was written as.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Value {
+pub enum Value {
+    /// `null`.
     Nothing,
+    /// `true` or `false`.
     Flag(bool),
+    /// A whole number.
     Whole(i64),
+    /// Another number.
     Real(f64),
+    /// A text.
     Text(String),
+    /// A list.
     List(Vec<Node>),
+    /// A table.
     Table(Vec<Field>),
 }
 
 /// A named value of a table.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Field {
-    pub(super) name: String,
+pub struct Field {
+    /// Its name.
+    pub name: String,
     /// Where the name starts.
-    pub(super) at: usize,
-    pub(super) node: Node,
+    pub at: usize,
+    /// Its value.
+    pub node: Node,
 }
 
 impl Value {
     /// What it is, in words.
-    pub(super) fn what(&self) -> &'static str {
+    pub fn what(&self) -> &'static str {
         match self {
             Value::Nothing => "null",
             Value::Flag(_) => "true or false",
@@ -52,10 +63,10 @@ impl Value {
 }
 
 /// Why a document cannot be read, and where.
-pub(super) type Broken = (usize, String);
+pub type Broken = (usize, String);
 
 /// Reads TOML.
-pub(super) fn from_toml(text: &str) -> Result<Node, Broken> {
+pub fn from_toml(text: &str) -> Result<Node, Broken> {
     let table = DeTable::parse(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
         (at, format!("this is not TOML: {}", error.message().replace('\n', ", ")))
@@ -111,7 +122,7 @@ const STRICT: ParseOptions = ParseOptions {
 };
 
 /// Reads JSON.
-pub(super) fn from_json(text: &str) -> Result<Node, Broken> {
+pub fn from_json(text: &str) -> Result<Node, Broken> {
     let parsed = parse_to_ast(text, &CollectOptions::default(), &STRICT)
         .map_err(|error| (error.range().start, format!("this is not JSON: {}", error.kind())))?;
     match parsed.value {

@@ -10,12 +10,13 @@ use super::seconds;
 use super::tree::{Field, Node, Value};
 
 /// The fields of one table.
-pub(super) struct Fields<'a, 'f> {
+pub struct Fields<'a, 'f> {
     at: usize,
     fields: &'a [Field],
     /// Every name that was asked for.
     known: Vec<&'static str>,
-    pub(super) faults: &'f mut Collector<'a>,
+    /// Where faults are noted.
+    pub faults: &'f mut Collector<'a>,
 }
 
 /// How alike two names must be for one to be proposed for the other.
@@ -23,12 +24,12 @@ const ALIKE: f64 = 0.75;
 
 impl<'a, 'f> Fields<'a, 'f> {
     /// Of a table that starts at `at`.
-    pub(super) fn new(at: usize, fields: &'a [Field], faults: &'f mut Collector<'a>) -> Fields<'a, 'f> {
+    pub fn new(at: usize, fields: &'a [Field], faults: &'f mut Collector<'a>) -> Fields<'a, 'f> {
         Fields { at, fields, known: Vec::new(), faults }
     }
 
     /// Of a node that must be a table.
-    pub(super) fn of(what: &str, node: &'a Node, faults: &'f mut Collector<'a>) -> Option<Fields<'a, 'f>> {
+    pub fn of(what: &str, node: &'a Node, faults: &'f mut Collector<'a>) -> Option<Fields<'a, 'f>> {
         match &node.value {
             Value::Table(fields) => Some(Fields::new(node.at, fields, faults)),
             other => {
@@ -39,12 +40,12 @@ impl<'a, 'f> Fields<'a, 'f> {
     }
 
     /// Where the table starts.
-    pub(super) fn at(&self) -> usize {
+    pub fn at(&self) -> usize {
         self.at
     }
 
     /// A field's value, if it is there. `null` counts as not there.
-    pub(super) fn take(&mut self, name: &'static str) -> Option<&'a Node> {
+    pub fn take(&mut self, name: &'static str) -> Option<&'a Node> {
         self.known.push(name);
         let field = self.fields.iter().find(|f| f.name == name)?;
         (field.node.value != Value::Nothing).then_some(&field.node)
@@ -54,7 +55,8 @@ impl<'a, 'f> Fields<'a, 'f> {
         self.faults.add(node.at, format!("{name} must be {wanted}, and this is {}", node.value.what()));
     }
 
-    pub(super) fn text(&mut self, name: &'static str) -> Option<(&'a str, usize)> {
+    /// A text that is not empty.
+    pub fn text(&mut self, name: &'static str) -> Option<(&'a str, usize)> {
         let node = self.take(name)?;
         match &node.value {
             Value::Text(text) if text.contains('\0') => {
@@ -73,7 +75,8 @@ impl<'a, 'f> Fields<'a, 'f> {
         }
     }
 
-    pub(super) fn flag(&mut self, name: &'static str) -> Option<bool> {
+    /// `true` or `false`.
+    pub fn flag(&mut self, name: &'static str) -> Option<bool> {
         let node = self.take(name)?;
         if let Value::Flag(flag) = node.value {
             return Some(flag);
@@ -83,12 +86,12 @@ impl<'a, 'f> Fields<'a, 'f> {
     }
 
     /// Whether there is a whole number above a bound.
-    pub(super) fn is_above(&mut self, name: &'static str, bound: i64) -> bool {
+    pub fn is_above(&mut self, name: &'static str, bound: i64) -> bool {
         matches!(self.take(name).map(|node| &node.value), Some(Value::Whole(number)) if *number > bound)
     }
 
     /// A whole number within bounds.
-    pub(super) fn whole(&mut self, name: &'static str, least: i64, most: i64) -> Option<i64> {
+    pub fn whole(&mut self, name: &'static str, least: i64, most: i64) -> Option<i64> {
         let node = self.take(name)?;
         match node.value {
             Value::Whole(number) if (least..=most).contains(&number) => return Some(number),
@@ -104,7 +107,7 @@ impl<'a, 'f> Fields<'a, 'f> {
     }
 
     /// A number that is one: neither NaN nor infinite.
-    pub(super) fn number(&mut self, name: &'static str) -> Option<(f64, usize)> {
+    pub fn number(&mut self, name: &'static str) -> Option<(f64, usize)> {
         let node = self.take(name)?;
         match node.value {
             Value::Whole(number) => return Some((number as f64, node.at)),
@@ -116,7 +119,7 @@ impl<'a, 'f> Fields<'a, 'f> {
     }
 
     /// A number within bounds.
-    pub(super) fn number_within(&mut self, name: &'static str, least: f64, most: f64) -> Option<f64> {
+    pub fn number_within(&mut self, name: &'static str, least: f64, most: f64) -> Option<f64> {
         let (number, at) = self.number(name)?;
         if (least..=most).contains(&number) {
             return Some(number);
@@ -126,7 +129,7 @@ impl<'a, 'f> Fields<'a, 'f> {
     }
 
     /// A length of time: seconds, or a text with a unit.
-    pub(super) fn time(&mut self, name: &'static str) -> Option<Duration> {
+    pub fn time(&mut self, name: &'static str) -> Option<Duration> {
         let node = self.take(name)?;
         let time = match &node.value {
             Value::Text(text) => seconds::parse(text),
@@ -144,7 +147,7 @@ impl<'a, 'f> Fields<'a, 'f> {
     }
 
     /// A list, or an empty one.
-    pub(super) fn list(&mut self, name: &'static str) -> &'a [Node] {
+    pub fn list(&mut self, name: &'static str) -> &'a [Node] {
         let Some(node) = self.take(name) else { return &[] };
         if let Value::List(list) = &node.value {
             return list;
@@ -154,7 +157,7 @@ impl<'a, 'f> Fields<'a, 'f> {
     }
 
     /// A list of texts, with the place of each.
-    pub(super) fn texts(&mut self, name: &'static str) -> Vec<(&'a str, usize)> {
+    pub fn texts(&mut self, name: &'static str) -> Vec<(&'a str, usize)> {
         let mut texts = Vec::new();
         for node in self.list(name) {
             match &node.value {
@@ -168,11 +171,7 @@ impl<'a, 'f> Fields<'a, 'f> {
     }
 
     /// A table of texts; numbers and booleans are converted. `rule` returns what is wrong with a name.
-    pub(super) fn map(
-        &mut self,
-        name: &'static str,
-        rule: impl Fn(&str) -> Option<&'static str>,
-    ) -> BTreeMap<String, String> {
+    pub fn map(&mut self, name: &'static str, rule: impl Fn(&str) -> Option<&'static str>) -> BTreeMap<String, String> {
         let mut map = BTreeMap::new();
         let Some(node) = self.take(name) else { return map };
         let Value::Table(fields) = &node.value else {
@@ -201,7 +200,7 @@ impl<'a, 'f> Fields<'a, 'f> {
     }
 
     /// Reports the fields that were not read. `hint` explains names of other systems.
-    pub(super) fn finish(self, hint: impl Fn(&str) -> Option<String>) {
+    pub fn finish(self, hint: impl Fn(&str) -> Option<String>) {
         for field in self.fields.iter().filter(|f| !self.known.contains(&f.name.as_str())) {
             // Searching the nearest name takes time, and further faults are not reported.
             if self.faults.is_full() {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer, Serializer};
 
 /// The longest time that a job file can name: a year.
-pub(super) const LONGEST: Duration = Duration::from_secs(365 * 86_400);
+pub const LONGEST: Duration = Duration::from_secs(365 * 86_400);
 
 /// Reads a length of time, with the units that people write (`s`, `ms`, `m`, `min`, `h`, `d`) and Mesos's (`secs`).
 pub fn parse(text: &str) -> Option<Duration> {
@@ -22,26 +22,36 @@ pub fn parse(text: &str) -> Option<Duration> {
     base::parse_duration(&format!("{number}{unit}")).ok().filter(|d| *d <= LONGEST)
 }
 
-pub(crate) fn serialize<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+/// As seconds.
+pub fn serialize<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64(duration.as_secs_f64())
 }
 
-pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+/// From seconds.
+///
+/// # Errors
+/// It is no number of seconds.
+pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     let seconds = f64::deserialize(deserializer)?;
     Duration::try_from_secs_f64(seconds).map_err(serde::de::Error::custom)
 }
 
 /// The same for a time that may be missing.
-pub(crate) mod optional {
+pub mod optional {
     use std::time::Duration;
 
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    pub(crate) fn serialize<S: Serializer>(value: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+    /// As seconds, or null.
+    pub fn serialize<S: Serializer>(value: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
         value.map(|d| d.as_secs_f64()).serialize(serializer)
     }
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+    /// From seconds, or null.
+    ///
+    /// # Errors
+    /// It is no number of seconds.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
         let seconds = Option::<f64>::deserialize(deserializer)?;
         seconds.map(Duration::try_from_secs_f64).transpose().map_err(serde::de::Error::custom)
     }

@@ -40,7 +40,7 @@ impl fmt::Display for Faults {
 
 /// Collects faults of one file while it is read.
 #[derive(Debug)]
-pub(super) struct Collector<'a> {
+pub struct Collector<'a> {
     file: &'a str,
     text: &'a str,
     faults: Vec<(usize, String)>,
@@ -50,29 +50,30 @@ pub(super) struct Collector<'a> {
 const FAULTS_MAX: usize = 50;
 
 impl<'a> Collector<'a> {
-    pub(super) fn new(file: &'a str, text: &'a str) -> Collector<'a> {
+    /// For this file, with this text.
+    pub fn new(file: &'a str, text: &'a str) -> Collector<'a> {
         Collector { file, text, faults: Vec::new() }
     }
 
     /// Notes that the rule is broken at this byte of the file.
-    pub(super) fn add(&mut self, at: usize, rule: impl Into<String>) {
+    pub fn add(&mut self, at: usize, rule: impl Into<String>) {
         if self.faults.len() < FAULTS_MAX {
             self.faults.push((at, rule.into()));
         }
     }
 
     /// Whether no more are noted.
-    pub(super) fn is_full(&self) -> bool {
+    pub fn is_full(&self) -> bool {
         self.faults.len() >= FAULTS_MAX
     }
 
     /// How many there are so far.
-    pub(super) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.faults.len()
     }
 
     /// The faults in the order of the file, if there are any.
-    pub(super) fn finish(mut self) -> Result<(), Faults> {
+    pub fn finish(mut self) -> Result<(), Faults> {
         if self.faults.is_empty() {
             return Ok(());
         }

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use base::Time;
 
-use super::offers::{Room, Site};
 use crate::Need;
 use crate::constraint::Place;
+use crate::offers::{Room, Site};
 
 /// Maximum number of agents that are remembered.
 const AGENTS_MAX: usize = 50_000;
@@ -17,13 +17,15 @@ const FRESH: Duration = Duration::from_secs(15 * 60);
 
 /// What is known of one agent from its offers.
 #[derive(Clone, Debug)]
-pub(super) struct Agent {
-    pub(super) site: Arc<Site>,
+pub struct Agent {
+    /// The agent.
+    pub site: Arc<Site>,
     /// What was left of its last offer after this framework's tasks were placed.
-    pub(super) left: Need,
+    pub left: Need,
     /// The most that it offered at once.
-    pub(super) most: Need,
-    pub(super) when: Time,
+    pub most: Need,
+    /// When it has offered something last.
+    pub when: Time,
 }
 
 impl Place for Agent {
@@ -34,13 +36,13 @@ impl Place for Agent {
 
 /// All agents that offered something, by their id.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Seen {
+pub struct Seen {
     agents: BTreeMap<String, Agent>,
 }
 
 impl Seen {
     /// An agent offers this much in all.
-    pub(super) fn offered(&mut self, room: &Room, free: Need, now: Time) {
+    pub fn offered(&mut self, room: &Room, free: Need, now: Time) {
         if !self.agents.contains_key(&room.site.agent_id) && self.agents.len() >= AGENTS_MAX {
             return;
         }
@@ -56,23 +58,24 @@ impl Seen {
     }
 
     /// So much was left after tasks were placed.
-    pub(super) fn left(&mut self, agent_id: &str, left: Need) {
+    pub fn left(&mut self, agent_id: &str, left: Need) {
         if let Some(agent) = self.agents.get_mut(agent_id) {
             agent.left = left;
         }
     }
 
-    pub(super) fn lost(&mut self, agent_id: &str) {
+    /// The agent is gone.
+    pub fn lost(&mut self, agent_id: &str) {
         self.agents.remove(agent_id);
     }
 
     /// All that is known, also of agents that are silent.
-    pub(super) fn agents(&self) -> impl Iterator<Item = &Agent> {
+    pub fn agents(&self) -> impl Iterator<Item = &Agent> {
         self.agents.values()
     }
 
     /// The agents that have offered something lately. One that is gone does not keep tasks off the others for ever.
-    pub(super) fn fresh(&self, now: Time) -> impl Iterator<Item = &Agent> {
+    pub fn fresh(&self, now: Time) -> impl Iterator<Item = &Agent> {
         self.agents.values().filter(move |agent| now < agent.when + FRESH)
     }
 }

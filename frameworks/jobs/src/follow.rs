@@ -7,13 +7,8 @@ use tokio::sync::broadcast::{
     error::{RecvError, TryRecvError},
 };
 
-use crate::core::Happening;
-
 /// Maximum number of events that wait for the slowest follower.
 const WAITING_MAX: usize = 4_096;
-
-/// An event, shared by all followers.
-pub type Event = Arc<Happening>;
 
 /// Something was missed: so many events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -21,33 +16,41 @@ pub type Event = Arc<Happening>;
 pub struct Lagged(pub u64);
 
 /// Where events come from.
-#[derive(Clone, Debug)]
-pub(super) struct Followers(broadcast::Sender<Event>);
+#[derive(Debug)]
+pub struct Followers<E>(broadcast::Sender<Arc<E>>);
 
-impl Default for Followers {
-    fn default() -> Followers {
+impl<E> Clone for Followers<E> {
+    fn clone(&self) -> Followers<E> {
+        Followers(self.0.clone())
+    }
+}
+
+impl<E: Clone> Default for Followers<E> {
+    fn default() -> Followers<E> {
         Followers(broadcast::Sender::new(WAITING_MAX))
     }
 }
 
-impl Followers {
-    pub(super) fn tell(&self, happening: Happening) {
+impl<E: Clone> Followers<E> {
+    /// Tells all followers.
+    pub fn tell(&self, happening: E) {
         // Nobody may follow.
         let _ = self.0.send(Arc::new(happening));
     }
 
-    pub(super) fn follow(&self) -> Follower {
+    /// A follower of what happens from now on.
+    pub fn follow(&self) -> Follower<E> {
         Follower(self.0.subscribe())
     }
 }
 
 /// Hears what happens.
 #[derive(Debug)]
-pub struct Follower(broadcast::Receiver<Event>);
+pub struct Follower<E>(broadcast::Receiver<Arc<E>>);
 
-impl Follower {
+impl<E: Clone> Follower<E> {
     /// The next event that is there already, if there is one. What was missed is passed over.
-    pub fn waiting(&mut self) -> Option<Event> {
+    pub fn waiting(&mut self) -> Option<Arc<E>> {
         loop {
             match self.0.try_recv() {
                 Ok(event) => return Some(event),
@@ -61,7 +64,7 @@ impl Follower {
     ///
     /// # Errors
     /// Events were missed because they were not taken in time; those after them can be.
-    pub async fn next(&mut self) -> Result<Option<Event>, Lagged> {
+    pub async fn next(&mut self) -> Result<Option<Arc<E>>, Lagged> {
         match self.0.recv().await {
             Ok(event) => Ok(Some(event)),
             Err(RecvError::Closed) => Ok(None),

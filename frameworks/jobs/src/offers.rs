@@ -12,39 +12,43 @@ use resources::{Amount, Name, Ranges, Reservation, Resource, Resources, Role};
 use sdk::task::{from_v1, to_v1};
 use sdk::v1::{self, Address, Offer, OfferId};
 
+use crate::Need;
 use crate::constraint::{HOSTNAME, Place};
 use crate::need::KINDS;
-use crate::{Knobs, Need};
 
 /// The most offers that are kept; more are given back at once.
-pub(super) const OFFERS_MAX: usize = 100_000;
+pub const OFFERS_MAX: usize = 100_000;
 
 /// An agent, as constraints see it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Site {
-    pub(super) agent_id: String,
-    pub(super) host: String,
+pub struct Site {
+    /// The agent's id.
+    pub agent_id: String,
+    /// The agent's host.
+    pub host: String,
     /// The agent's API as `host:port`; empty if its offers do not say.
-    pub(super) agent: String,
+    pub agent: String,
     attributes: BTreeMap<String, String>,
 }
 
 /// The offers of one agent for one role.
 #[derive(Clone, Debug)]
-pub(super) struct Room {
-    pub(super) site: Arc<Site>,
+pub struct Room {
+    /// The agent.
+    pub site: Arc<Site>,
     role: Option<Role>,
-    pub(super) offers: Vec<OfferId>,
+    /// The offers that it is made of.
+    pub offers: Vec<OfferId>,
     left: Resources,
     /// When it is given back if nothing was placed on it.
-    pub(super) until: Time,
+    pub until: Time,
     /// Until when a gang keeps it, as the last round found.
-    pub(super) kept: Option<Time>,
+    pub kept: Option<Time>,
 }
 
 impl Site {
     /// An agent that has offered nothing: how it is reached is not known.
-    pub(super) fn new(agent_id: String, host: String, attributes: BTreeMap<String, String>) -> Site {
+    pub fn new(agent_id: String, host: String, attributes: BTreeMap<String, String>) -> Site {
         Site { agent_id, host, agent: String::new(), attributes }
     }
 }
@@ -63,9 +67,10 @@ fn address_text(address: &Address) -> String {
 
 /// What was taken out of a room for one task.
 #[derive(Clone, Debug)]
-pub(super) struct Taken {
+pub struct Taken {
     resources: Resources,
-    pub(super) ports: Vec<u64>,
+    /// The ports among it.
+    pub ports: Vec<u64>,
 }
 
 impl Room {
@@ -88,7 +93,7 @@ impl Room {
     }
 
     /// How much room there is.
-    pub(super) fn free(&self) -> Need {
+    pub fn free(&self) -> Need {
         room_in(&self.left)
     }
 
@@ -97,7 +102,7 @@ impl Room {
     }
 
     /// Takes what a task needs, reserved resources first and the lowest ports; none if it is not all there.
-    pub(super) fn take(&mut self, need: &Need) -> Option<Taken> {
+    pub fn take(&mut self, need: &Need) -> Option<Taken> {
         let mut wanted = Resources::new();
         for (name, thousandths) in Name::COMMON.iter().zip(need.0) {
             if thousandths > 0 {
@@ -125,12 +130,12 @@ impl Room {
     }
 
     /// Puts back what was taken.
-    pub(super) fn put_back(&mut self, taken: Taken) {
+    pub fn put_back(&mut self, taken: Taken) {
         self.left += taken.resources;
     }
 
     /// What was taken, as the master offered it: allocated to the same role.
-    pub(super) fn messages(&self, taken: &Taken) -> Vec<v1::Resource> {
+    pub fn messages(&self, taken: &Taken) -> Vec<v1::Resource> {
         match &self.role {
             Some(role) => to_v1(&taken.resources.allocated(role)),
             None => to_v1(&taken.resources),
@@ -139,7 +144,7 @@ impl Room {
 }
 
 /// How much room there is in resources. Volumes, disks with a path and revocable resources are no room.
-pub(super) fn room_in(resources: &Resources) -> Need {
+pub fn room_in(resources: &Resources) -> Need {
     let mut free = [0; KINDS];
     for resource in resources.iter().filter(|r| r.disk().is_none() && !r.is_revocable() && !r.is_shared()) {
         if let (Some(place), Some(amount)) = (resource.name().common_index(), resource.amount()) {
@@ -152,7 +157,7 @@ pub(super) fn room_in(resources: &Resources) -> Need {
 }
 
 /// An attribute's value as constraints see it.
-pub(super) fn attribute_text(attribute: &v1::Attribute) -> String {
+pub fn attribute_text(attribute: &v1::Attribute) -> String {
     if let Some(text) = &attribute.text {
         text.value.clone()
     } else if let Some(scalar) = &attribute.scalar {
@@ -165,10 +170,22 @@ pub(super) fn attribute_text(attribute: &v1::Attribute) -> String {
     }
 }
 
+/// How long an offer that nothing was placed on is kept.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Hold {
+    /// At least this long.
+    pub least: Duration,
+    /// Up to so much longer, differently for each offer.
+    pub jitter: Duration,
+    /// Decides which offer gets how much of it.
+    pub seed: u64,
+}
+
 /// All offers at hand, in the order in which their agents came.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Offers {
-    pub(super) rooms: Vec<Room>,
+pub struct Offers {
+    /// One for each agent and role.
+    pub rooms: Vec<Room>,
     /// Where the room of an agent and role is.
     places: BTreeMap<(String, Option<Role>), usize>,
     /// Which room an offer is of.
@@ -185,14 +202,14 @@ pub(super) struct Offers {
 
 impl Offers {
     /// Adds an offer, and returns its room; `None` if there are too many, or it is invalid.
-    pub(super) fn add(&mut self, offer: Offer, now: Time, knobs: &Knobs) -> Option<usize> {
+    pub fn add(&mut self, offer: Offer, now: Time, hold: &Hold) -> Option<usize> {
         if self.rooms.len() >= OFFERS_MAX {
             return None;
         }
         let resources = from_v1(&offer.resources).ok()?;
         let fresh = Room::new(&offer);
         self.seen += 1;
-        let until = now + knobs.hold + jitter(knobs.hold_jitter, knobs.seed, self.seen);
+        let until = now + hold.least + jitter(hold.jitter, hold.seed, self.seen);
         let key = (fresh.site.agent_id.clone(), fresh.role.clone());
         let place = *self.places.entry(key).or_insert(self.rooms.len());
         if place == self.rooms.len() {
@@ -209,7 +226,7 @@ impl Offers {
     }
 
     /// An offer is void: its room goes, with whatever else the agent offered, which is given back.
-    pub(super) fn rescind(&mut self, offer_id: &OfferId) -> Vec<OfferId> {
+    pub fn rescind(&mut self, offer_id: &OfferId) -> Vec<OfferId> {
         let Some(room) = self.of.get(offer_id.value.as_str()).and_then(|place| self.rooms.get_mut(*place)) else {
             return Vec::new();
         };
@@ -229,7 +246,7 @@ impl Offers {
     }
 
     /// Keeps these rooms and no others, and of these none that is void.
-    pub(super) fn set(&mut self, mut rooms: Vec<Room>) {
+    pub fn set(&mut self, mut rooms: Vec<Room>) {
         rooms.retain(|room| !room.offers.is_empty());
         self.places = rooms.iter().map(|r| (r.site.agent_id.clone(), r.role.clone())).zip(0..).collect();
         self.of = (0..).zip(&rooms).flat_map(|(n, r)| r.offers.iter().map(move |o| (o.value.to_string(), n))).collect();
@@ -238,18 +255,23 @@ impl Offers {
         self.rooms = rooms;
     }
 
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// How many agents' offers there are.
-    pub(super) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.rooms.len() - self.void
     }
 
     /// When they are to be looked at, because the first may have to be given back.
-    pub(super) fn next(&self) -> Option<Time> {
+    pub fn next(&self) -> Option<Time> {
         self.due
     }
 
     /// Whether offers came since this was asked last.
-    pub(super) fn take_changed(&mut self) -> bool {
+    pub fn take_changed(&mut self) -> bool {
         std::mem::take(&mut self.changed)
     }
 }
@@ -278,10 +300,10 @@ mod tests {
 
     #[test]
     fn offers_of_one_agent_are_one_room() {
-        let (mut offers, knobs, now) = (Offers::default(), Knobs::default(), Time::from_secs(1));
-        assert!(offers.add(offer("o1", "a", "cpus:1;mem:64"), now, &knobs).is_some());
-        assert!(offers.add(offer("o2", "b", "cpus:2;mem:64"), now, &knobs).is_some());
-        assert!(offers.add(offer("o3", "a", "cpus:1;ports:[10-12,20-20]"), now, &knobs).is_some());
+        let (mut offers, hold, now) = (Offers::default(), Hold::default(), Time::from_secs(1));
+        assert!(offers.add(offer("o1", "a", "cpus:1;mem:64"), now, &hold).is_some());
+        assert!(offers.add(offer("o2", "b", "cpus:2;mem:64"), now, &hold).is_some());
+        assert!(offers.add(offer("o3", "a", "cpus:1;ports:[10-12,20-20]"), now, &hold).is_some());
         assert_eq!(offers.rooms.len(), 2);
         let room = &mut offers.rooms[0];
         assert_eq!(room.free(), Need([2_000, 64_000, 0, 0, 4_000]));
@@ -296,7 +318,7 @@ mod tests {
         assert_eq!(offers.len(), 1);
         assert!(offers.rescind(&OfferId { value: "o1".into() }).is_empty());
         // Anew, it is another room.
-        assert_eq!(offers.add(offer("o4", "a", "cpus:1;mem:64"), now, &knobs), Some(2));
+        assert_eq!(offers.add(offer("o4", "a", "cpus:1;mem:64"), now, &hold), Some(2));
         assert_eq!(offers.rooms[2].free(), Need([1_000, 64_000, 0, 0, 0]));
         assert!(offers.rescind(&OfferId { value: "o2".into() }).is_empty());
         assert_eq!((offers.len(), offers.rooms.len()), (1, 1), "most were void");
@@ -310,7 +332,7 @@ mod tests {
         offered.resources = to_v1(&parse_text("cpus(r):1;cpus:2;mem(r):64", &Role::star()).unwrap().allocated(&role));
         offered.allocation_info = Some(v1::resource::AllocationInfo { role: Some("r".into()) });
         let mut offers = Offers::default();
-        let place = offers.add(offered, Time::EPOCH, &Knobs::default()).unwrap();
+        let place = offers.add(offered, Time::EPOCH, &Hold::default()).unwrap();
         let room = &mut offers.rooms[place];
         assert_eq!(room.free(), Need([3_000, 64_000, 0, 0, 0]));
         let taken = room.take(&Need::of(1.5, 32.0)).unwrap();
@@ -324,7 +346,7 @@ mod tests {
     #[test]
     fn what_is_no_room_is_not_counted() {
         let mut offers = Offers::default();
-        let place = offers.add(offer("o", "a", "cpus:1;disk:100"), Time::EPOCH, &Knobs::default()).unwrap();
+        let place = offers.add(offer("o", "a", "cpus:1;disk:100"), Time::EPOCH, &Hold::default()).unwrap();
         let room = &mut offers.rooms[place];
         room.left += Resources::from(Resource::scalar("cpus", Amount::from_units(7)).with_revocable(true));
         assert_eq!(room.free().amount(0), Amount::from_units(1));
