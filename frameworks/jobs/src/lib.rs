@@ -2,7 +2,7 @@
 //!
 //! - [`file`] reads job files: TOML or JSON, every fault with its line and its rule.
 //! - [`Need`], [`constraint`] and [`place`] say what a task needs, where it may run and where it goes.
-//! - [`offers`] holds the offers at hand, [`seen`] what agents have offered so far, [`silent`] the tasks whose agents do
+//! - [`offers`] holds the offers at hand, [`attention`] says whether any are wanted, [`seen`] what agents have offered so far, [`silent`] the tasks whose agents do
 //!   not answer.
 //! - [`launch`] makes the messages of a launch, [`ends`] says what the end of a task means.
 //! - `follow` (feature `service`) distributes events.
@@ -10,6 +10,7 @@
 //! What a job is, and what happens to it, is decided by each framework.
 #![forbid(unsafe_code)]
 
+pub mod attention;
 pub mod constraint;
 pub mod ends;
 pub mod file;

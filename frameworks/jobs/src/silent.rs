@@ -7,17 +7,20 @@ use std::time::Duration;
 
 use base::Time;
 
-/// A task: its job's serial, and its number.
-type Task = (u64, u32);
-
 /// By task, and by the instant from which its agent was silent.
-#[derive(Clone, Debug, Default)]
-pub struct Silent {
+#[derive(Clone, Debug)]
+pub struct Silent<Task> {
     since: BTreeMap<Task, Time>,
     order: BTreeSet<(Time, Task)>,
 }
 
-impl Silent {
+impl<Task> Default for Silent<Task> {
+    fn default() -> Silent<Task> {
+        Silent { since: BTreeMap::new(), order: BTreeSet::new() }
+    }
+}
+
+impl<Task: Copy + Ord> Silent<Task> {
     /// The agent of a task is silent; if it was so before, that counts.
     pub fn add(&mut self, task: Task, now: Time) {
         if let std::collections::btree_map::Entry::Vacant(free) = self.since.entry(task) {

@@ -29,6 +29,7 @@ use sdk::{Calls, Event, Scheduler};
 use crate::job::Kind;
 use crate::{Knobs, Need};
 use capacity::Capacity;
+use jobs::attention::Attention;
 use jobs::offers::Offers;
 use jobs::seen::Seen;
 use jobs::silent::Silent;
@@ -79,7 +80,7 @@ pub struct Core {
     /// What this framework's tasks use of each agent.
     usage: BTreeMap<String, Need>,
     /// Tasks on agents that do not answer.
-    unreachable: Silent,
+    unreachable: Silent<(u64, u32)>,
     /// The gang that holds offers.
     gathering: Option<u64>,
     capacity: Capacity,
@@ -101,16 +102,6 @@ pub struct Core {
 struct Pacing {
     left: u32,
     until: Option<Time>,
-}
-
-/// The state of offers at the master: suppressed or revived.
-#[derive(Clone, Copy, Debug, Default)]
-struct Attention {
-    subscribed: bool,
-    suppressed: bool,
-    /// Something was refused since the last revive, so that a filter may stand between a task and its room.
-    refused: bool,
-    revived: Option<Time>,
 }
 
 /// What must be saved.
@@ -398,7 +389,7 @@ impl Scheduler for Core {
                 self.offers = Offers::default();
                 // Removals of agents meanwhile were not reported.
                 self.seen = Seen::default();
-                self.attention = Attention { subscribed: true, ..Attention::default() };
+                self.attention = Attention::subscribed();
             }
             Event::Disconnected { .. } => {
                 self.offers = Offers::default();

@@ -261,7 +261,7 @@ fn size(fields: &mut Fields<'_, '_>, default: Size, bytes: bool) -> Size {
         Value::Whole(number) => u64::try_from(*number).ok().filter(|n| *n > 0).map(Size::Fixed),
         Value::Text(text) if text == "auto" => Some(Size::Auto),
         Value::Text(text) => {
-            let amount = base::parse_bytes(text).ok().filter(|b| bytes && *b > 0).map(Size::Fixed);
+            let amount = base::parse_bytes(text).filter(|b| bytes && *b > 0).map(Size::Fixed);
             let time = seconds::parse(text).filter(|t| !t.is_zero() && text.parse::<f64>().is_err());
             amount.or(time.map(Size::Target))
         }

@@ -47,11 +47,16 @@ pub struct Pieces {
 pub struct Part(
     /// The first.
     pub u64,
-    /// How many, and how many units these have.
+    /// How many.
     pub u64,
-    /// How many units.
+    /// How many units these have.
+    pub u64,
+    /// How many units were asked for; 0 if what was found says nothing of that size.
     pub u64,
 );
+
+/// The most bytes that the paths of one task's files have: they are passed in its environment.
+const PATHS_MAX: usize = 64 << 10;
 
 /// A file of a task's part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,16 +82,18 @@ impl Pieces {
     pub fn part(&self, first: u64, units: u64, whole_files: bool) -> Option<Part> {
         let start = usize::try_from(first).ok()?;
         let head = self.pieces.get(start)?;
-        let (mut count, mut sum) = (0, 0);
+        let (mut count, mut sum, mut paths) = (0, 0, 0);
         for piece in &self.pieces[start..] {
             let other = !whole_files && piece.0 != head.0;
-            if other || (count > 0 && sum >= units) {
+            paths += self.files.get(piece.0 as usize).filter(|_| whole_files).map_or(0, |file| file.path.len() + 64);
+            if other || (count > 0 && (sum >= units || paths > PATHS_MAX)) {
                 break;
             }
             count += 1;
             sum += piece.3;
         }
-        Some(Part(first, count, sum))
+        // A part that is far smaller, as at the end of a file, is no task of the size that was asked for.
+        Some(Part(first, count, sum, if sum >= units / 2 { units } else { 0 }))
     }
 
     /// The files of a part, each once.

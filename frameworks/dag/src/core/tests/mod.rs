@@ -1,0 +1,1 @@
+//! The scheduler against a small cluster without I/O.
