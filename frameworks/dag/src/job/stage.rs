@@ -6,6 +6,7 @@ use jobs::Run;
 use jobs::file::Fields;
 use jobs::file::common::{env_name, name, need, restart, run, time_limit, uris};
 
+use super::template::PARTITION;
 use super::{Input, Stage, approximate, input};
 
 /// The most tasks of one stage.
@@ -16,8 +17,6 @@ const NAME_MAX: usize = 64;
 const OUTPUTS_MAX: usize = 1_000;
 /// The most partitions of an output.
 const PARTITIONS_MAX: i64 = 10_000;
-/// What stands in an output's name for the number of its partition.
-pub const PARTITION: &str = "{partition}";
 
 /// A stage as the file has it: others are named, with the place of each name.
 pub(super) struct Draft<'a> {

@@ -4,6 +4,8 @@
 
 use jobs::Run;
 
+/// What stands in an output's name for the number of its partition.
+pub const PARTITION: &str = "{partition}";
 /// What can stand in braces.
 pub const NAMES: [&str; 8] = ["input", "inputs", "offset", "length", "index", "count", "output", "partition"];
 

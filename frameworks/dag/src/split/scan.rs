@@ -61,7 +61,7 @@ pub fn expand(patterns: &[String]) -> Result<Vec<File>, ScanError> {
         for path in glob::glob(pattern).map_err(|error| ScanError::Pattern(pattern.clone(), error))? {
             let path = path.map_err(|error| {
                 let path = error.path().display().to_string();
-                ScanError::Read(path, error.into_error())
+                ScanError::Read(path, error.into())
             })?;
             let text = path.display().to_string();
             let meta = fs::metadata(&path).map_err(|error| ScanError::Read(text.clone(), error))?;
