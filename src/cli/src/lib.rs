@@ -10,6 +10,7 @@ mod absent;
 pub mod command;
 mod complete;
 mod connect;
+mod dag;
 mod daemons;
 #[cfg(feature = "video")]
 mod demo;
@@ -26,6 +27,7 @@ mod read;
 mod registry;
 mod sandbox;
 mod say;
+mod service;
 mod task;
 mod tls;
 mod top;
