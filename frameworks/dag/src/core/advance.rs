@@ -50,6 +50,9 @@ impl Core {
         run.head.phase = StagePhase::Open;
         run.head.drop = drop;
         self.changed.heads.insert(serial);
+        if run.sizing.is_some() {
+            self.changed.sizings.insert((serial, stage));
+        }
         (self.fresh, self.dirty) = (true, true);
         let name = record.name().to_owned();
         let stage = record.stage(stage).name.clone();

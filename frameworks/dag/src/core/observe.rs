@@ -39,12 +39,34 @@ fn amounts(need: &Need) -> Amounts {
     Amounts { cpus: of(0), mem: of(1), gpus: of(3) }
 }
 
+/// How many tasks with this need fit into a room.
+fn fits(need: &Need, room: &Need) -> u32 {
+    let per = (0..need.0.len()).filter(|&kind| need.0[kind] > 0).map(|kind| room.0[kind] / need.0[kind]).min();
+    u32::try_from(per.unwrap_or(1)).unwrap_or(0)
+}
+
 impl Core {
+    /// The least of each amount that a task needs that may be launched now.
+    fn least_need(&self) -> Option<Need> {
+        let records = self.active.iter().filter_map(|serial| self.records.get(serial));
+        let needs = records.flat_map(|record| {
+            let waits = |stage: &usize| {
+                let run = &record.stages[*stage];
+                (!run.ready.is_empty() || run.fresh() > 0) && record.is_runnable(*stage)
+            };
+            (0..record.stages.len()).filter(waits).map(|stage| record.stage(stage).need)
+        });
+        needs.reduce(|a, b| Need(std::array::from_fn(|kind| a.0[kind].min(b.0[kind]))))
+    }
+
     /// What the order sees when these amounts are free, each on an agent.
     pub(super) fn observe(&self, free: &[Need], now: Time) -> Observation {
         let running: u32 = self.active.iter().filter_map(|s| self.records.get(s)).map(Record::live).sum();
+        // An executor is room for a task: as many are free as fit of the smallest that may run.
+        let least = self.least_need();
+        let slots = free.iter().map(|room| least.map_or(1, |least| fits(&least, room))).fold(0, u32::saturating_add);
+        let all = slots.saturating_add(running);
         let free: Vec<Free> = free.iter().map(|need| Free { count: 1, amounts: amounts(need) }).collect();
-        let all = u32::try_from(free.len()).unwrap_or(u32::MAX).saturating_add(running);
         let jobs = self.active.iter().filter_map(|serial| self.records.get(serial));
         Observation {
             now: millis(now),
@@ -100,11 +122,7 @@ impl Core {
     pub(super) fn slots(&self, serial: u64, stage: usize) -> u32 {
         let Some(record) = self.records.get(&serial) else { return 1 };
         let need = record.stage(stage).need;
-        let fits = |most: &Need| {
-            let per = (0..need.0.len()).filter(|&k| need.0[k] > 0).map(|k| most.0[k] / need.0[k]).min().unwrap_or(1);
-            u32::try_from(per).unwrap_or(0)
-        };
-        self.seen.agents().map(|agent| fits(&agent.most)).fold(0, u32::saturating_add).max(1)
+        self.seen.agents().map(|agent| fits(&need, &agent.most)).fold(0, u32::saturating_add).max(1)
     }
 
     /// The keys of a job's stages, by which they are known again.

@@ -242,7 +242,8 @@ impl StageRun {
     pub(super) fn fresh(&self) -> u32 {
         match (self.head.phase, self.head.total) {
             (StagePhase::Done, _) => 0,
-            (_, Some(total)) => total.saturating_sub(self.next),
+            // Whatever was counted, no input is left over.
+            (_, Some(total)) => total.saturating_sub(self.next).max(u32::from(self.left > 0)),
             (StagePhase::Open, None) => u32::try_from(self.left.div_ceil(self.usual_size())).unwrap_or(u32::MAX),
             _ => 0,
         }

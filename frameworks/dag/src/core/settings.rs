@@ -54,7 +54,7 @@ impl Default for Settings {
     fn default() -> Settings {
         Settings {
             placement: Policy::BestFit,
-            order: Heuristic::Fair,
+            order: Heuristic::ShortestRemaining,
             shared: None,
             runner: "tepui".to_owned(),
             api: String::new(),

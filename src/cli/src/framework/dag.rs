@@ -52,7 +52,7 @@ pub struct Args {
 struct SettingArgs {
     /// Which stage is next, and how many tasks a job may run: fifo, fair, "weighted ALPHA", sjf-cp, remaining, tetris
     /// or graphene
-    #[arg(long, default_value = "fair", value_name = "ORDER")]
+    #[arg(long, default_value = "remaining", value_name = "ORDER")]
     order: Heuristic,
     /// Where tasks go: first-fit, best-fit, worst-fit (spread), dot-product (tetris), least-residual (l2)
     #[arg(long, default_value = "best-fit")]

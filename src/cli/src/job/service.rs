@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 
 use crate::connect::MasterArgs;
-pub(super) use crate::service::{Service, encode, path};
+pub(super) use crate::service::{Service, path};
 
 /// Flags of every command that talks to the bin-packing framework.
 #[derive(Clone, Debug, clap::Args)]

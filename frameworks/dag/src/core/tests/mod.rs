@@ -234,7 +234,7 @@ fn damaged_state_stops_it() {
 
 #[test]
 fn shares_of_jobs_are_kept() {
-    let mut world = World::new(Settings::default(), 1, 4.0);
+    let mut world = World::new(Settings { order: crate::order::Heuristic::Fair, ..Settings::default() }, 1, 4.0);
     let job = |name: &str| format!("name = '{name}'\n[[stage]]\nname = 's'\ntasks = 20\ncpus = 1\ncommand = 'x'\n");
     world.submit(&job("one"));
     world.submit(&job("two"));

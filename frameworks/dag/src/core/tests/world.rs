@@ -267,7 +267,7 @@ impl World {
             self.update(&id, TaskState::TaskLost, "agent lost");
         }
         let failure = event::Failure { agent_id: Some(AgentId { value: format!("S{agent}").into() }), ..Default::default() };
-        self.tell(scheduler::Event { failure: Some(failure), ..of(event::Type::Failure) });
+        self.tell(scheduler::Event { failure: Some(Box::new(failure)), ..of(event::Type::Failure) });
     }
 
     /// Another agent takes its place.
