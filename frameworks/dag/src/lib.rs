@@ -10,3 +10,4 @@
 pub mod order;
 pub mod priority;
 pub mod sizing;
+pub mod study;

@@ -23,30 +23,22 @@ pub(super) fn fifo(observation: &Observation) -> Vec<Action> {
 /// The same number of executors for every job with tasks to start: the public simulator's dynamic partition. An
 /// executor stays with its job as long as that has runnable tasks.
 pub(super) fn fair(observation: &Observation) -> Vec<Action> {
-    let plan = Plan::new(observation);
-    let unfinished = (0..observation.jobs.len()).filter(|job| plan.is_unfinished(*job)).count().max(1);
-    let cap = observation.executors.div_ceil(u32::try_from(unfinished).unwrap_or(u32::MAX));
-    shared(plan, |_| cap)
+    shared(observation, |_| 1.0)
 }
 
 /// Executors in proportion to the power `alpha` of a job's whole work, times its weight: `N T^a / sum T^a`. With 0 these
 /// are equal shares, with a negative one short jobs get more.
 pub(super) fn weighted(observation: &Observation, alpha: f64) -> Vec<Action> {
-    let plan = Plan::new(observation);
-    let share = |job: &usize| {
-        let job = &observation.jobs[*job];
+    shared(observation, |job| {
+        let job = &observation.jobs[job];
         (job.work().max(1) as f64).powf(alpha) * f64::from(job.weight.max(1))
-    };
-    let shares: Vec<f64> =
-        (0..observation.jobs.len()).map(|job| if plan.is_unfinished(job) { share(&job) } else { 0.0 }).collect();
-    let total: f64 = shares.iter().sum::<f64>().max(f64::MIN_POSITIVE);
-    let caps: Vec<u32> =
-        shares.iter().map(|share| (f64::from(observation.executors) * share / total).ceil() as u32).collect();
-    shared(plan, |job| caps[job])
+    })
 }
 
-/// First the job to which the executors belong, then every job up to its cap, in the order of arrival.
-fn shared(mut plan: Plan<'_>, cap: impl Fn(usize) -> u32) -> Vec<Action> {
+/// First the job to which the executors belong, then every job up to its share, in the order of arrival. The shares of
+/// the others grow with each job that has as many executors as tasks.
+fn shared(observation: &Observation, share: impl Fn(usize) -> f64) -> Vec<Action> {
+    let mut plan = Plan::new(observation);
     if let Some(source) = plan.source() {
         while let Some(stage) = plan.first_runnable(source).filter(|_| !plan.is_exhausted()) {
             if plan.give(source, stage, u32::MAX) == 0 {
@@ -54,12 +46,23 @@ fn shared(mut plan: Plan<'_>, cap: impl Fn(usize) -> u32) -> Vec<Action> {
             }
         }
     }
-    for job in 0..plan.observation.jobs.len() {
-        while !plan.is_exhausted() && plan.held(job) < cap(job) {
-            let Some(stage) = plan.first_runnable(job) else { break };
-            let more = cap(job) - plan.held(job);
-            if plan.give(job, stage, more) == 0 {
-                break;
+    let mut shares: Vec<f64> =
+        (0..observation.jobs.len()).map(|job| if plan.is_unfinished(job) { share(job) } else { 0.0 }).collect();
+    let mut total: f64 = shares.iter().sum();
+    // Jobs below this place have all that they can use within their shares.
+    let mut job = 0;
+    while job < shares.len() && !plan.is_exhausted() {
+        // A little less than a whole executor more is none.
+        let cap = (f64::from(observation.executors) * shares[job] / total.max(f64::MIN_POSITIVE) - 1e-9).ceil() as u32;
+        let stage = if plan.held(job) < cap { plan.first_runnable(job) } else { None };
+        let given = stage.map_or(0, |stage| plan.give(job, stage, cap - plan.held(job)));
+        match given {
+            0 => job += 1,
+            _ if plan.is_unfinished(job) => {}
+            _ => {
+                total -= shares[job];
+                shares[job] = 0.0;
+                job = 0;
             }
         }
     }
