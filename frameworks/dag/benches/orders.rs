@@ -47,11 +47,12 @@ fn observation(random: &mut Random) -> Observation {
 }
 
 fn job(id: u64, random: &mut Random) -> Job {
+    let held = random.below(5) as u32;
     let stages = (0..10_u32).map(|at| {
         let parents = (0..at.min(2)).map(|n| at - 1 - n).collect();
         let demand = Amounts { cpus: 1000 + random.below(4) as u64 * 1000, mem: 1_000_000, gpus: 0 };
         let tasks = 1 + random.below(30) as u32;
         Stage { tasks, duration: 500 + random.below(9000) as u64, parents, demand, ..Stage::default() }
     });
-    Job { id, arrival: id, class: 0, weight: 1000, held: random.below(5) as u32, stages: stages.collect() }
+    Job { id, arrival: id, class: 0, weight: 1000, held, stages: stages.collect() }
 }

@@ -247,7 +247,8 @@ impl Tuner {
             self.size = self.size.min(self.largest_seen());
         }
         let (least, most) = ((self.config.least as f64).ln(), (self.config.most as f64).ln());
-        self.size = (self.size + self.adam.step(slope)).clamp(least, most);
+        let step = self.adam.step(slope).clamp(-self.config.step * slope.abs(), self.config.step * slope * slope);
+        self.size = (self.size + step).clamp(least, most);
         self.waves.push_back(Wave {
             number: self.wave,
             size,

@@ -10,9 +10,11 @@
 pub mod cluster;
 mod error;
 pub mod job;
+pub mod libra;
 mod npy;
 mod pickle;
 pub mod random;
+pub mod stats;
 pub mod tpch;
 
 pub use error::StudyError;
