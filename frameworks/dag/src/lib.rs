@@ -8,6 +8,7 @@
 //! - [`sizing`] chooses how much of a stage's input each task gets (Libra).
 //! - [`order`] chooses the stage that runs next, and how many tasks a job may run at once (the heuristics of Decima).
 //! - [`priority`] lets low priority give way by dropped tasks, and high priority sprint (DiAS).
+//! - [`study`] runs the orders in virtual time, for measurements.
 //! - `service` (feature `service`) runs the scheduler on a cluster, and serves its HTTP API.
 //!
 //! Without that feature it opens no socket, reads no clock and draws no random number that is not seeded.
@@ -21,4 +22,5 @@ pub mod priority;
 pub mod service;
 pub mod sizing;
 pub mod split;
+pub mod study;
 pub mod task;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::action::Action;
 use super::observation::Observation;
-use super::{Policy, fair, packing, remaining, shortest};
+use super::{Policy, fair, packing, shortest};
 
 /// A policy without a state.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -21,7 +21,7 @@ pub enum Heuristic {
     Weighted(f64),
     /// The shortest job first, by its work; in a job along the longest path.
     ShortestJob,
-    /// The job with the least left to do first, and shares by the inverse root of what is left for the others.
+    /// The job with the least left to do first, and shares by the power -0.3 of what is left.
     ShortestRemaining,
     /// The stage that goes best with what is free, and short jobs.
     Tetris,
@@ -36,7 +36,7 @@ impl Policy for Heuristic {
             Heuristic::Fair => fair::fair(observation),
             Heuristic::Weighted(alpha) => fair::weighted(observation, alpha),
             Heuristic::ShortestJob => shortest::critical_path(observation),
-            Heuristic::ShortestRemaining => remaining::shortest(observation),
+            Heuristic::ShortestRemaining => fair::remaining(observation),
             Heuristic::Tetris => packing::tetris(observation, 1.0),
             Heuristic::Graphene => packing::graphene(observation),
         }

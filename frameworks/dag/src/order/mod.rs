@@ -32,7 +32,6 @@ mod history;
 mod observation;
 mod packing;
 mod plan;
-mod remaining;
 mod shortest;
 
 #[cfg(test)]

@@ -7,26 +7,19 @@ use super::plan::Plan;
 
 /// The job with the least work first, and in it the stage from which the longest path begins: SJF-CP.
 pub(super) fn critical_path(observation: &Observation) -> Vec<Action> {
-    let plan = Plan::new(observation);
+    let mut plan = Plan::new(observation);
     let mut order: Vec<usize> = (0..observation.jobs.len()).collect();
     order.sort_by_cached_key(|job| (observation.jobs[*job].work(), *job));
-    ranked(plan, &order, |_| u32::MAX)
-}
-
-/// Jobs in this order, each up to its cap; in a job the stage with the longest path first, of those that can run at
-/// once before those that must wait.
-pub(super) fn ranked(mut plan: Plan<'_>, order: &[usize], cap: impl Fn(usize) -> u32) -> Vec<Action> {
     for job in order {
-        if plan.is_exhausted() {
-            break;
-        }
-        along_paths(&mut plan, *job, cap(*job));
+        along_paths(&mut plan, job, u32::MAX);
     }
     plan.into_actions()
 }
 
-/// Gives one job executors up to its cap.
-pub(super) fn along_paths(plan: &mut Plan<'_>, job: usize, cap: u32) {
+/// Gives a job executors up to this number: to the stage with the longest path first, of those that can run at once
+/// before those that must wait. How many it got.
+pub(super) fn along_paths(plan: &mut Plan<'_>, job: usize, cap: u32) -> u32 {
+    let before = plan.held(job);
     let mut lengths = None;
     let mut refused = Vec::new();
     while !plan.is_exhausted() && plan.held(job) < cap {
@@ -42,4 +35,5 @@ pub(super) fn along_paths(plan: &mut Plan<'_>, job: usize, cap: u32) {
             refused.push(best);
         }
     }
+    plan.held(job) - before
 }

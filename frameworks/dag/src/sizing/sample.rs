@@ -48,7 +48,7 @@ impl Default for SizingConfig {
             explore: 0.35,
             beta1: 0.5,
             beta2: 0.9,
-            first_parts: 8,
+            first_parts: 32,
         }
     }
 }

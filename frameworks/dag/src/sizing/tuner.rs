@@ -24,11 +24,14 @@ const LEAST_WAVE: usize = 6;
 /// Waves that are kept for plots: the last ones.
 const WAVES: usize = 1024;
 
-/// The points of a wave count half in the next one, a quarter in the one after, and then no more.
+/// The points of a wave count this part of those of the next one.
+const OLDER: f64 = 0.3;
+
+/// They count in so many waves.
 const AGES: u32 = 3;
 
 /// Points further away from the size than this, as a logarithm, say little of the slope there.
-const NEAR: f64 = 1.5;
+const NEAR: f64 = 0.4;
 
 /// The smallest part of the size that balancing the last wave gives to a task.
 const SMALLEST_PART: f64 = 0.25;
@@ -101,8 +104,9 @@ impl Tuner {
         let index = self.index(machine);
         let settled = self.is_balancing();
         let (wave, explore) = (self.wave, self.config.explore);
+        let base = self.size.min(self.first_part());
         let known = &mut self.machines[index];
-        let mut size = self.size + known.part().ln();
+        let mut size = base + known.part().ln();
         let explores = !settled && index + 1 < MACHINES && !known.is_exploring();
         if explores {
             // Neighbours begin with opposite directions, and each takes turns: a wave has as many of both.
@@ -221,20 +225,26 @@ impl Tuner {
         self.left.is_some_and(|(units, slots)| (units as f64) < self.size.exp() * f64::from(slots))
     }
 
-    /// No more than the slot's part of what is left, of which the first wave takes a small part only.
+    /// The logarithm of the largest size before anything is known: it may be far too large, and all slots would have it.
+    fn first_part(&self) -> f64 {
+        match self.left {
+            Some((left, slots)) if self.waves.is_empty() && self.before.is_none() => {
+                (left as f64 / f64::from(slots) / f64::from(self.config.first_parts)).max(1.0).ln()
+            }
+            _ => f64::INFINITY,
+        }
+    }
+
+    /// No more than the slot's part of what is left, but no small part of the size either.
     fn balanced(&self, units: u64) -> u64 {
         let Some((left, slots)) = self.left else { return units };
-        let unknown = self.waves.is_empty() && self.before.is_none();
-        let parts = if unknown { self.config.first_parts } else { 1 };
-        let part = left.div_ceil(u64::from(slots) * u64::from(parts));
-        // An unknown size may be far too large: nothing is known of its smallest sensible part.
-        let least = if unknown { 1 } else { (units as f64 * SMALLEST_PART) as u64 };
-        let least = least.max(self.config.least);
-        units.min(part.max(least)).min(left.max(1))
+        let least = ((units as f64 * SMALLEST_PART) as u64).max(self.config.least);
+        units.min(left.div_ceil(u64::from(slots)).max(least)).min(left.max(1))
     }
 
     /// Takes one step up the slope.
     fn end_wave(&mut self) {
+        self.size = self.size.min(self.first_part());
         let Some(first) = self.line(false) else { return };
         let contended = self.judge(first);
         let line = self.line(true).unwrap_or(first);
@@ -242,12 +252,11 @@ impl Tuner {
         let now = self.seen.iter().filter(|seen| seen.wave == self.wave);
         let (tasks, explorers) = (now.clone().count() as u32, now.filter(|seen| seen.explores).count() as u32);
         let size = self.size();
-        // Where the first wave could not take the tasks that it should have had, the search goes on from what it took.
-        if self.waves.is_empty() {
-            self.size = self.size.min(self.largest_seen());
-        }
         let (least, most) = ((self.config.least as f64).ln(), (self.config.most as f64).ln());
-        self.size = (self.size + self.adam.step(slope)).clamp(least, most);
+        // Adam's step does not shrink with the slope; where little is to be gained, little is risked.
+        let reach = self.config.step * slope * slope;
+        let step = self.adam.step(slope).clamp(-reach, reach);
+        self.size = (self.size + step).clamp(least, most);
         self.waves.push_back(Wave {
             number: self.wave,
             size,
@@ -269,17 +278,13 @@ impl Tuner {
         self.seen.retain(|seen| wave - seen.wave < AGES);
     }
 
-    fn largest_seen(&self) -> f64 {
-        self.seen.iter().map(|seen| seen.size).fold(0.0, f64::max)
-    }
-
     /// The line through the rates of the last waves around the size, machines' speeds taken out.
     fn line(&self, without_contended: bool) -> Option<Line> {
         let usable = self.seen.iter().filter(|seen| !(without_contended && seen.left_out));
         let points: Vec<Point> = usable
             .map(|seen| {
                 let x = seen.size - self.size;
-                let age = 0.5_f64.powi((self.wave - seen.wave).min(AGES) as i32);
+                let age = OLDER.powi((self.wave - seen.wave).min(AGES) as i32);
                 let far = (x.abs() / NEAR).max(1.0).powi(2);
                 Point { x, y: seen.rate - self.machines[seen.machine as usize].speed(), weight: age / far }
             })
