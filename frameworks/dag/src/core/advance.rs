@@ -6,7 +6,7 @@ use sdk::Calls;
 
 use super::record::{Goal, Outcome, Phase, Record, StagePhase};
 use super::view::Happening;
-use super::{Core, Wish, sizes};
+use super::{Core, Wish, approximate, sizes};
 use crate::job::Input;
 
 impl Core {
@@ -49,6 +49,9 @@ impl Core {
         let run = &mut record.stages[stage];
         run.head.phase = StagePhase::Open;
         run.head.drop = drop;
+        let left_out = approximate::left_out(record, stage);
+        let run = &mut record.stages[stage];
+        run.left_out = left_out;
         self.changed.heads.insert(serial);
         if run.sizing.is_some() {
             self.changed.sizings.insert((serial, stage));

@@ -4,7 +4,7 @@
 //! the tasks that ran is worse than the job accepts, those that were left out run after all. Tasks of jobs of high
 //! priority get a limit of cores above their request, as long as a budget of core-seconds lasts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use base::Time;
 use sdk::v1::value::Scalar;
@@ -13,7 +13,9 @@ use super::record::{Phase, Record, StageRun, Task};
 use super::settings::Sprinting;
 use super::view::EstimateView;
 use super::{Core, Key};
-use crate::job::{Class, Input, Stage, Statistic};
+use crate::job::{Approximate, Class, Input, Statistic};
+use crate::job::Stage;
+use crate::priority::{Contribution, DropRatio, Interval, Sampled, SprintBudget};
 use crate::split::Part;
 
 /// The most cores that a sprint adds to a task, in thousandths.
@@ -22,28 +24,34 @@ const EXTRA_MAX: f64 = 1e6;
 /// The cores above requests that sprinting tasks may use, and what is left of the budget for them.
 #[derive(Clone, Debug)]
 pub(super) struct Sprints {
-    settings: Sprinting,
-    /// Core-seconds that were left at `since`.
-    left: f64,
+    budget: SprintBudget,
     since: Time,
     /// Cores above requests that run now, in thousandths.
     running: u64,
+    /// Thousandths of core-milliseconds that were used and not spent yet.
+    rest: u64,
 }
 
 impl Sprints {
     pub(super) fn new(settings: Sprinting) -> Sprints {
-        Sprints { settings, left: settings.budget, since: Time::EPOCH, running: 0 }
+        let millis = |seconds: f64| (seconds * 1e3).clamp(0.0, 1e15) as u64;
+        let budget = SprintBudget::new(millis(settings.budget), millis(settings.refill));
+        Sprints { budget, since: Time::EPOCH, running: 0, rest: 0 }
     }
 
-    /// Core-seconds that are left. What runs takes from them, and they come back up to the budget.
+    /// Core-seconds that are left.
     pub(super) fn left(&self, now: Time) -> f64 {
-        let seconds = now.since(self.since).as_secs_f64();
-        let change = self.settings.refill - self.running as f64 / 1e3;
-        (self.left + change * seconds).clamp(0.0, self.settings.budget)
+        self.clone().settle(now) as f64 / 1e3
     }
 
-    fn settle(&mut self, now: Time) {
-        (self.left, self.since) = (self.left(now), now);
+    /// Spends what was used since the last time; returns the core-milliseconds that are left.
+    fn settle(&mut self, now: Time) -> u64 {
+        let passed = u64::try_from(now.since(self.since).as_millis()).unwrap_or(u64::MAX);
+        let used = passed.saturating_mul(self.running).saturating_add(self.rest);
+        self.rest = used % 1_000;
+        self.since = now.max(self.since);
+        self.budget.spend(now.since_epoch(), used / 1_000);
+        self.budget.available(now.since_epoch())
     }
 
     fn start(&mut self, extra: u32, now: Time) {
@@ -62,7 +70,7 @@ impl Core {
     pub(super) fn sprint(&mut self, serial: u64, stage: usize, now: Time) -> u32 {
         let boost = self.settings.sprint.boost;
         let Some(record) = self.records.get(&serial) else { return 0 };
-        if boost <= 0.0 || record.job.priority != Class::High || self.sprints.left(now) <= 0.0 {
+        if boost <= 0.0 || record.job.priority != Class::High || self.sprints.settle(now) == 0 {
             return 0;
         }
         let extra = (record.stage(stage).need.0[0] as f64 * boost).clamp(0.0, EXTRA_MAX) as u32;
@@ -113,11 +121,11 @@ impl Core {
         if run.counts.dropped == 0 {
             return false;
         }
-        let good = match (&approximate.value, estimate(run, approximate.estimate, approximate.confidence)) {
+        let good = match (&approximate.value, estimate(run, &approximate)) {
             // Without values only the share counts, and that is within the limit.
             (None, _) => true,
-            (Some(_), Some((value, Some(bound)))) => bound <= approximate.error * value.abs(),
-            (Some(_), _) => false,
+            (Some(_), Some(interval)) => interval.relative() <= approximate.error,
+            (Some(_), None) => false,
         };
         if good {
             return false;
@@ -131,6 +139,7 @@ impl Core {
             run.ready.insert(index);
         }
         run.head.drop = 0.0;
+        run.left_out.clear();
         self.changed.heads.insert(serial);
         (self.fresh, self.dirty) = (true, true);
         true
@@ -140,11 +149,11 @@ impl Core {
         let approximate = record.stage(place).approximate.as_ref()?;
         approximate.value.as_ref()?;
         let run = &record.stages[place];
-        let (value, bound) = estimate(run, approximate.estimate, approximate.confidence)?;
+        let interval = estimate(run, approximate)?;
         Some(EstimateView {
             statistic: format!("{:?}", approximate.estimate).to_lowercase(),
-            value,
-            bound,
+            value: interval.value,
+            bound: Some(interval.half).filter(|half| half.is_finite()),
             confidence: approximate.confidence,
             tasks: u32::try_from(values(run).count()).unwrap_or(u32::MAX),
             of: run.head.total.unwrap_or(run.next),
@@ -152,16 +161,17 @@ impl Core {
     }
 }
 
-/// Passes over tasks that are to be left out, spread evenly over the stage.
-pub(super) fn drop_next(stage: &Stage, run: &mut StageRun) -> Option<u32> {
-    let drop = run.head.drop;
-    // A task of unknown size is not left out: nobody could say what share of the input it is.
-    let countable = run.head.total.is_some() && !matches!(stage.input, Input::Stages(_));
-    if drop <= 0.0 || !countable {
-        return None;
+/// The tasks of a stage that are left out: a random sample, always the same for the same job. Tasks of which the number
+/// is not known are not left out: it could not be said what share of the input they are.
+pub(super) fn left_out(record: &Record, stage: usize) -> BTreeSet<u32> {
+    let run = &record.stages[stage];
+    let (Some(total), true) = (run.head.total, run.head.drop > 0.0) else { return BTreeSet::new() };
+    if matches!(record.stage(stage).input, Input::Stages(_)) {
+        return BTreeSet::new();
     }
-    let index = f64::from(run.next);
-    ((index * drop).floor() < ((index + 1.0) * drop).floor()).then_some(run.next)
+    let seed = base::scramble(record.serial.wrapping_mul(base::GAMMA).wrapping_add(stage as u64));
+    let ratio = DropRatio::new((run.head.drop * 1e3) as u32);
+    ratio.map(|ratio| ratio.dropped(total, seed).into_iter().collect()).unwrap_or_default()
 }
 
 /// A task that is left out.
@@ -182,41 +192,21 @@ fn values(run: &StageRun) -> impl Iterator<Item = f64> + '_ {
     run.tasks().values().filter(|task| matches!(task.phase, Phase::Done { .. })).filter_map(|task| task.value)
 }
 
-/// An estimate for all tasks from the values of those that ran, and half of its interval: simple random sampling
-/// without replacement, with Student's distribution.
-fn estimate(run: &StageRun, statistic: Statistic, confidence: f64) -> Option<(f64, Option<f64>)> {
-    let values: Vec<f64> = values(run).collect();
-    let (ran, all) = (values.len() as f64, f64::from(run.head.total.unwrap_or(run.next)));
-    if values.is_empty() {
-        return None;
+/// An estimate for all tasks from the values of those that ran.
+fn estimate(run: &StageRun, approximate: &Approximate) -> Option<Interval> {
+    let mut sampled = Sampled::new(u64::from(run.head.total.unwrap_or(run.next)));
+    for value in values(run) {
+        // The mean is that over tasks, each of which has one value.
+        sampled.add(match approximate.estimate {
+            Statistic::Count => Contribution { count: value, sum: 0.0 },
+            Statistic::Sum | Statistic::Mean => Contribution { count: 1.0, sum: value },
+        });
     }
-    let mean = values.iter().sum::<f64>() / ran;
-    let bound = if values.len() > 1 {
-        let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (ran - 1.0);
-        let rest = (1.0 - ran / all).max(0.0);
-        Some(student(confidence, ran - 1.0) * (variance / ran * rest).sqrt())
-    } else {
-        (all <= 1.0).then_some(0.0)
-    };
-    Some(match statistic {
-        Statistic::Mean => (mean, bound),
-        Statistic::Sum | Statistic::Count => (mean * all, bound.map(|bound| bound * all)),
-    })
-}
-
-/// The two-sided quantile of Student's distribution (Hill, CACM 396, by the normal quantile).
-fn student(confidence: f64, freedom: f64) -> f64 {
-    let z = normal(0.5 + confidence / 2.0);
-    let g1 = (z.powi(3) + z) / 4.0;
-    let g2 = (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / 96.0;
-    z + g1 / freedom + g2 / freedom.powi(2)
-}
-
-/// The quantile of the normal distribution, within 4.5e-4 (Abramowitz and Stegun, 26.2.23).
-fn normal(p: f64) -> f64 {
-    let t = (-2.0 * (1.0 - p).max(1e-12).ln()).sqrt();
-    t - (2.515_517 + 0.802_853 * t + 0.010_328 * t * t)
-        / (1.0 + 1.432_788 * t + 0.189_269 * t * t + 0.001_308 * t.powi(3))
+    match approximate.estimate {
+        Statistic::Count => sampled.count(approximate.confidence),
+        Statistic::Sum => sampled.sum(approximate.confidence),
+        Statistic::Mean => sampled.mean(approximate.confidence),
+    }
 }
 
 /// The limits of a task that sprints.

@@ -11,7 +11,7 @@ use sdk::Calls;
 use serde::{Deserialize, Serialize};
 
 use super::record::{Head, Machine, Phase, Record, StagePhase, Task};
-use super::{Core, sizes};
+use super::{Core, approximate, sizes};
 use crate::order::History;
 use crate::sizing::{Memory, Sizing};
 use crate::split::Pieces;
@@ -198,6 +198,7 @@ fn settle(record: &mut Record, now: Time) {
         }
         if run.head.phase == StagePhase::Open {
             sizes::settle(record, stage);
+            record.stages[stage].left_out = approximate::left_out(record, stage);
         }
     }
 }

@@ -160,6 +160,8 @@ pub(super) struct StageRun {
     pub(super) sizing: Option<Sizing>,
     /// Sum of the durations of finished tasks, in milliseconds, and how many these are.
     pub(super) took: (u64, u32),
+    /// Numbers of tasks that are left out when their turn comes.
+    pub(super) left_out: BTreeSet<u32>,
     /// By what the stage is known again in a later run.
     pub(super) key: Arc<str>,
     /// Finished tasks whose outputs are gone.
@@ -208,6 +210,7 @@ impl StageRun {
             took: (0, 0),
             key: "".into(),
             gone: BTreeSet::new(),
+            left_out: BTreeSet::new(),
         }
     }
 

@@ -152,19 +152,14 @@ fn next_task(
         }
     }
     while run.fresh() > 0 {
-        let left_out = approximate::drop_next(&job.stages[stage], run);
         let part = sizes::next_part(&job.stages[stage], run, machine, slots);
         let index = run.next;
-        match left_out {
-            Some(index) => {
-                run.insert(index, approximate::dropped(part));
-                skipped.push(index);
-            }
-            None => {
-                run.next += 1;
-                return Some((index, Some(part)));
-            }
+        run.next += 1;
+        if !run.left_out.contains(&index) {
+            return Some((index, Some(part)));
         }
+        run.insert(index, approximate::dropped(part));
+        skipped.push(index);
     }
     None
 }
