@@ -181,6 +181,17 @@ mod tests {
     }
 
     #[test]
+    fn a_directory_that_takes_nothing_is_told() {
+        let full = Path::new("/proc/self/no-room");
+        let error = Place::make(&spec(full, 1, &["out"], None), Path::new("/nowhere")).unwrap_err();
+        assert_eq!(error.fault, Fault::Room);
+        assert!(error.message.contains("/proc/self/no-room/.tepui-3.1"), "{}", error.message);
+        let place = Place { writes: "/nowhere".into(), published: "/nowhere".into() };
+        let error = place.failed(&io::Error::from(io::ErrorKind::StorageFull));
+        assert!(error.message.contains("there is no room left"), "{}", error.message);
+    }
+
+    #[test]
     fn missing_outputs_are_named_and_missing_partitions_are_empty() {
         let directory = std::env::temp_dir().join(format!("tepui-partitions-{}", std::process::id()));
         let spec = spec(&directory, 1, &["p.{partition}"], Some(3));
