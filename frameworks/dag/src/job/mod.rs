@@ -81,6 +81,29 @@ impl Job {
         }
     }
 
+    /// How many tasks each stage has, if all of these are known before anything runs: no stage looks at files or finds
+    /// its sizes on the way.
+    pub fn task_counts(&self) -> Option<Vec<u32>> {
+        let mut counts: Vec<u32> = Vec::with_capacity(self.stages.len());
+        for stage in &self.stages {
+            let source = |input: &StagesInput| input.stages.first().copied();
+            counts.push(match &stage.input {
+                Input::Tasks(count) => *count,
+                Input::Range(RangeInput { from, to, size: Size::Fixed(size) }) => {
+                    u32::try_from((to - from).div_ceil((*size).max(1))).ok()?
+                }
+                Input::Range(_) | Input::Files(_) => return None,
+                Input::Stages(input) => match input.by {
+                    Grouping::All => 1,
+                    // Sources stand before their readers.
+                    Grouping::Task => counts.get(source(input)?)?.div_ceil(input.size.max(1)),
+                    Grouping::Partition => self.stages.get(source(input)?)?.partitions?,
+                },
+            });
+        }
+        Some(counts)
+    }
+
     /// The place of the stage with this name.
     pub fn stage(&self, name: &str) -> Option<usize> {
         self.stages.iter().position(|stage| stage.name == name)

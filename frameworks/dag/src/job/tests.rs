@@ -175,3 +175,16 @@ fn json_is_read_as_well() {
     assert_eq!(jobs[0].stages[0].input, Input::Tasks(3));
     assert_eq!(jobs[0].stages[0].run, Run::Program(vec!["true".into()]));
 }
+
+#[test]
+fn numbers_of_tasks_are_known_where_no_file_is_looked_at() {
+    assert_eq!(read_toml(FULL).unwrap()[0].task_counts(), None);
+    let text = "name = 'j'\n[[stage]]\nname = 'a'\ncommand = 'x'\ninput = { range = [0, 10], size = 3 }\noutputs = ['{partition}']\npartitions = 5\n\
+                [[stage]]\nname = 'b'\ncommand = 'x'\ninput = { stage = 'a', by = 'task', size = 3 }\noutputs = ['o']\n\
+                [[stage]]\nname = 'c'\ncommand = 'x'\ninput = { stage = 'a', by = 'partition' }\n\
+                [[stage]]\nname = 'd'\ncommand = 'x'\ninput = { stage = 'b' }\n[[stage]]\nname = 'e'\ncommand = 'x'\ntasks = 7\n";
+    let job = &read_toml(text).unwrap()[0];
+    let counts = job.task_counts().unwrap();
+    let of = |name: &str| counts[job.stage(name).unwrap()];
+    assert_eq!(["a", "b", "c", "d", "e"].map(of), [4, 2, 5, 1, 7]);
+}
