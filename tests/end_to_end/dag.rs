@@ -117,7 +117,10 @@ fn word_count(world: &World) {
     let expected = shell(&format!(
         "cat {text}/*.txt | tr -cs '[:alpha:]' '\\n' | grep . | LC_ALL=C sort | LC_ALL=C uniq -c | LC_ALL=C sort -k 2"
     ));
-    assert_eq!(shell(&format!("printf '%s' '{}' | LC_ALL=C sort -k 2", world.ok(&["logs", "wordcount", "reduce"]))), expected);
+    assert_eq!(
+        shell(&format!("printf '%s' '{}' | LC_ALL=C sort -k 2", world.ok(&["logs", "wordcount", "reduce"]))),
+        expected
+    );
     let maps = world.tasks("wordcount", "map");
     assert!(maps.len() >= 4, "a file is not put together with another: {}", maps.len());
     let mut agents: Vec<&str> = maps.iter().filter_map(|task| task["place"]["agent_id"].as_str()).collect();
@@ -145,10 +148,8 @@ fn words_are_counted_through_a_shared_directory() {
     word_count(&world);
     let job = world.job("wordcount");
     let directory = job["stages"][0]["directory"].as_str().unwrap();
-    let left: Vec<String> = fs::read_dir(directory)
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
+    let left: Vec<String> =
+        fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     assert!(left.iter().all(|name| name.parse::<u32>().is_ok()), "nothing but published outputs: {left:?}");
     // What a reader misses is made again: an output is removed before a second stage reads it.
     let gate = world.path("gate");
@@ -329,7 +330,8 @@ fn faults_of_files_are_told() {
          input = {{ files = '{small}', by = 'lines', size = 1 }}"
     );
     world.ok(&["submit", &submit("grows", &waits)]);
-    framework.until("its tasks run", || world.tasks("grows", "s").iter().filter(|t| t["state"] == "running").count() == 2);
+    framework
+        .until("its tasks run", || world.tasks("grows", "s").iter().filter(|t| t["state"] == "running").count() == 2);
     fs::write(&small, "one\ntwo\nthree\n").unwrap();
     world.file("gate", "");
     framework.line(Stream::Stdout, &["\"name\":\"grows\"", "ended", "finished"]);

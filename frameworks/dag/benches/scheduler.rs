@@ -36,7 +36,9 @@ fn job(name: &str, stages: usize, tasks: u32) -> String {
     let mut text = format!("[[job]]\nname = '{name}'\n");
     for stage in 0..stages {
         let after = if stage > 0 { format!("after = 's{}'\n", stage - 1) } else { String::new() };
-        text.push_str(&format!("[[job.stage]]\nname = 's{stage}'\ncpus = 1\ntasks = {tasks}\ncommand = 'true'\n{after}"));
+        text.push_str(&format!(
+            "[[job.stage]]\nname = 's{stage}'\ncpus = 1\ntasks = {tasks}\ncommand = 'true'\n{after}"
+        ));
     }
     text
 }
@@ -60,7 +62,11 @@ fn offers(count: usize, number: &mut u64, resources: &str) -> Vec<Offer> {
 fn decisions() {
     let mut core = Core::new(Settings::default());
     let (now, mut calls, mut number) = (Time::from_secs(1), Calls::default(), 0);
-    core.on_event(Event::Subscribed { framework_id: FrameworkId { value: "F".into() }, master: None, again: false }, now, &mut calls);
+    core.on_event(
+        Event::Subscribed { framework_id: FrameworkId { value: "F".into() }, master: None, again: false },
+        now,
+        &mut calls,
+    );
     let text: String = (0..JOBS).map(|n| job(&format!("job{n}"), STAGES, 500)).collect();
     let jobs = read("bench", &text, Syntax::Toml).unwrap_or_default();
     assert!(core.request(Request::Submit(jobs), now, &mut calls).is_ok());
@@ -150,7 +156,8 @@ impl Run {
                 }
                 Output::Send(call) if call.r#type() == call::Type::Accept => {
                     let operations = call.accept.into_iter().flat_map(|accept| accept.operations);
-                    let tasks = operations.filter_map(|operation| operation.launch).flat_map(|launch| launch.task_infos);
+                    let tasks =
+                        operations.filter_map(|operation| operation.launch).flat_map(|launch| launch.task_infos);
                     self.launched.extend(tasks.map(|task| (task.task_id.value.to_string(), task.agent_id)));
                 }
                 _ => {}
@@ -193,7 +200,11 @@ fn large_job() {
     assert!(std::fs::write(&path, text).is_ok());
     drop(lines);
     println!("a job of {TASKS} tasks, all of them finished");
-    println!("  in memory: {:.0} MB more than before; kept: {:.0} MB", mega(resident().saturating_sub(before)), mega(kept as u64));
+    println!(
+        "  in memory: {:.0} MB more than before; kept: {:.0} MB",
+        mega(resident().saturating_sub(before)),
+        mega(kept as u64)
+    );
     drop(run);
     let text = std::fs::read(&path).unwrap_or_default();
     let _ = std::fs::remove_file(&path);

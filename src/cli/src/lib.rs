@@ -10,8 +10,8 @@ mod absent;
 pub mod command;
 mod complete;
 mod connect;
-mod dag;
 mod daemons;
+mod dag;
 #[cfg(feature = "video")]
 mod demo;
 #[cfg(feature = "video")]

@@ -13,8 +13,8 @@ use super::record::{Phase, Record, StageRun, Task};
 use super::settings::Sprinting;
 use super::view::EstimateView;
 use super::{Core, Key};
-use crate::job::{Approximate, Class, Input, Statistic};
 use crate::job::Stage;
+use crate::job::{Approximate, Class, Input, Statistic};
 use crate::priority::{Contribution, DropRatio, Interval, Sampled, SprintBudget};
 use crate::split::Part;
 

@@ -182,7 +182,8 @@ impl Facts {
             Input::Stages(_) => Some(INPUT.to_owned()),
             Input::Tasks(_) | Input::Range(_) => None,
         };
-        let several = (extents.len() > 1).then(|| extents.iter().map(|e| e.path.as_str()).collect::<Vec<_>>().join("\n"));
+        let several =
+            (extents.len() > 1).then(|| extents.iter().map(|e| e.path.as_str()).collect::<Vec<_>>().join("\n"));
         let by_partition = matches!(&stage.input, Input::Stages(input) if input.by == Grouping::Partition);
         Facts {
             inputs: several.or_else(|| input.clone()),
@@ -206,7 +207,10 @@ impl Facts {
             ("partition", &self.partition),
             ("output", &self.output),
         ];
-        known.into_iter().filter_map(|(name, value)| Some((name, value.as_deref()?))).chain([("index", self.index.as_str())])
+        known
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, value.as_deref()?)))
+            .chain([("index", self.index.as_str())])
     }
 
     fn values(&self) -> Values<'_> {
@@ -220,7 +224,9 @@ impl Facts {
             ("TEPUI_STAGE".into(), stage.name.clone()),
             ("TEPUI_ATTEMPT".into(), launch.attempt.to_string()),
         ];
-        all.extend(self.pairs().map(|(name, value)| (format!("TEPUI_{}", name.to_ascii_uppercase()), value.to_owned())));
+        all.extend(
+            self.pairs().map(|(name, value)| (format!("TEPUI_{}", name.to_ascii_uppercase()), value.to_owned())),
+        );
         all.extend(self.inputs.iter().map(|inputs| ("TEPUI_INPUTS".to_owned(), inputs.clone())));
         all.extend(stage.partitions.map(|partitions| ("TEPUI_PARTITIONS".to_owned(), partitions.to_string())));
         // The stage's own variables come last, and override the others.

@@ -28,8 +28,11 @@ impl Core {
                     continue;
                 }
                 let run = &mut record.stages[stage];
-                let there = |task: &super::record::Task| matches!(task.phase, Phase::Done { .. }) && task.machine.id == agent_id;
-                let gone: Vec<u32> = run.tasks().iter().filter(|(_, task)| there(task)).map(|(index, _)| *index).collect();
+                let there = |task: &super::record::Task| {
+                    matches!(task.phase, Phase::Done { .. }) && task.machine.id == agent_id
+                };
+                let gone: Vec<u32> =
+                    run.tasks().iter().filter(|(_, task)| there(task)).map(|(index, _)| *index).collect();
                 any |= !gone.is_empty();
                 run.gone.extend(gone);
             }

@@ -121,7 +121,10 @@ pub struct Core {
 
 impl std::fmt::Debug for Core {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Core").field("jobs", &self.records.len()).field("order", &self.order.name()).finish_non_exhaustive()
+        f.debug_struct("Core")
+            .field("jobs", &self.records.len())
+            .field("order", &self.order.name())
+            .finish_non_exhaustive()
     }
 }
 
@@ -267,8 +270,7 @@ impl Core {
         {
             return known.clone();
         }
-        let machine =
-            Arc::new(Machine { id: id.to_owned(), host: host.to_owned(), address: address.to_owned() });
+        let machine = Arc::new(Machine { id: id.to_owned(), host: host.to_owned(), address: address.to_owned() });
         if self.machines.len() < MACHINES_MAX {
             self.machines.insert(id.to_owned(), machine.clone());
         }

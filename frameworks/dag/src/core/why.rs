@@ -61,7 +61,10 @@ impl Core {
         let fits = self.seen.agents().filter(|agent| need.fits(&agent.left)).count();
         Some(match fits {
             0 => format!("{name}: {waiting} tasks wait for room; no agent has {need} left"),
-            _ => format!("{name}: {waiting} tasks wait for offers, or for other jobs: the order is {}", self.order.name()),
+            _ => format!(
+                "{name}: {waiting} tasks wait for offers, or for other jobs: the order is {}",
+                self.order.name()
+            ),
         })
     }
 }

@@ -172,7 +172,8 @@ fn in_order(stages: Vec<Stage>, at: &[usize], fields: &mut Fields<'_, '_>) -> Ve
         places[stage] = place;
     }
     let moved = |list: &mut Vec<usize>| list.iter_mut().for_each(|stage| *stage = places[*stage]);
-    let mut sorted: Vec<(usize, Stage)> = stages.into_iter().enumerate().map(|(at, stage)| (places[at], stage)).collect();
+    let mut sorted: Vec<(usize, Stage)> =
+        stages.into_iter().enumerate().map(|(at, stage)| (places[at], stage)).collect();
     sorted.sort_by_key(|(place, _)| *place);
     let mut stages: Vec<Stage> = sorted.into_iter().map(|(_, stage)| stage).collect();
     for stage in &mut stages {

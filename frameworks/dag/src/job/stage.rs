@@ -28,7 +28,8 @@ pub(super) struct Draft<'a> {
 
 /// What is wrong with the name of a file in a directory of a task.
 pub(super) fn file_name(name: &str) -> Option<&'static str> {
-    let wrong = name.starts_with('/') || name.split('/').any(|part| matches!(part, "" | "." | "..")) || name.contains('\n');
+    let wrong =
+        name.starts_with('/') || name.split('/').any(|part| matches!(part, "" | "." | "..")) || name.contains('\n');
     if wrong {
         Some("a file's name is relative to the output directory, without '.' and '..' as parts")
     } else if name.starts_with(".tepui") {
@@ -72,7 +73,9 @@ pub(super) fn read<'a>(fields: &mut Fields<'a, '_>) -> Draft<'a> {
         partitions,
         approximate: approximate::read(fields),
     };
-    if stage.image.is_some() && (stage.needs_runner() || !matches!(input, input::Draft::Ready(Input::Tasks(_) | Input::Range(_)))) {
+    if stage.image.is_some()
+        && (stage.needs_runner() || !matches!(input, input::Draft::Ready(Input::Tasks(_) | Input::Range(_))))
+    {
         let rule = "image is for stages without files, outputs and inputs from stages: the runner is not in the image";
         fields.faults.add(at, rule);
     }

@@ -28,7 +28,11 @@ impl Values<'_> {
             let name = inside.split_once('}').map(|(name, _)| name).filter(|name| NAMES.contains(name));
             match name.and_then(|name| Some((name, self.get(name)?))) {
                 Some((name, value)) if !filled.ends_with('$') => {
-                    if shell { filled.push_str(&quoted(value)) } else { filled.push_str(value) }
+                    if shell {
+                        filled.push_str(&quoted(value))
+                    } else {
+                        filled.push_str(value)
+                    }
                     rest = &inside[name.len() + 1..];
                 }
                 _ => {
@@ -77,7 +81,11 @@ fn replace_inputs(command: &str, all: &str) -> String {
 /// A word for `/bin/sh`: as it is if it has nothing special, else in single quotes.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:,=@%".contains(c);
-    if !word.is_empty() && word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
 }
 
 #[cfg(test)]

@@ -79,7 +79,9 @@ fn all_that_a_file_can_say() {
 #[test]
 fn sizes_are_numbers_times_and_bytes() {
     let size = |by: &str, size: &str| {
-        let text = format!("name = 'j'\n[[stage]]\nname = 's'\ncommand = 'x'\ninput = {{ files = '/a', by = '{by}', size = {size} }}\n");
+        let text = format!(
+            "name = 'j'\n[[stage]]\nname = 's'\ncommand = 'x'\ninput = {{ files = '/a', by = '{by}', size = {size} }}\n"
+        );
         read_toml(&text).map(|jobs| match &jobs[0].stages[0].input {
             Input::Files(input) => input.size,
             other => panic!("{other:?}"),
@@ -91,7 +93,10 @@ fn sizes_are_numbers_times_and_bytes() {
     assert_eq!(size("files", "'auto'"), Ok(Size::Auto));
     for wrong in ["0", "-1", "'soon'", "'64MB'", "'7'", "true"] {
         let error = size("lines", wrong).unwrap_err().to_string();
-        assert!(error.starts_with("jobs.toml:5:") && error.contains("size must be a number above 0"), "{wrong}: {error}");
+        assert!(
+            error.starts_with("jobs.toml:5:") && error.contains("size must be a number above 0"),
+            "{wrong}: {error}"
+        );
     }
 }
 
@@ -101,7 +106,10 @@ fn circles_and_unknown_stages_are_named() {
                   [[stage]]\nname = 'c'\nafter = ['b']\ncommand = 'x'\n";
     let said = faults(circle);
     assert_eq!(said.len(), 1);
-    assert!(said[0].contains(": stages wait for each other: ") && said[0].contains("a after c after b after a"), "{said:?}");
+    assert!(
+        said[0].contains(": stages wait for each other: ") && said[0].contains("a after c after b after a"),
+        "{said:?}"
+    );
     let unknown = "name = 'j'\n[[stage]]\nname = 'first'\ncommand = 'x'\n[[stage]]\nname = 'b'\nafter = ['frist', 'x']\ncommand = 'x'\n";
     assert_eq!(
         faults(unknown),
@@ -158,12 +166,18 @@ fn every_fault_has_its_line_and_its_rule() {
 #[test]
 fn readers_must_have_something_to_read() {
     let text = |map: &str, reduce: &str| {
-        format!("name = 'j'\n[[stage]]\nname = 'map'\ncommand = 'x'\n{map}\n[[stage]]\nname = 'reduce'\ncommand = 'x'\ninput = {reduce}\n")
+        format!(
+            "name = 'j'\n[[stage]]\nname = 'map'\ncommand = 'x'\n{map}\n[[stage]]\nname = 'reduce'\ncommand = 'x'\ninput = {reduce}\n"
+        )
     };
     let said = |map: &str, reduce: &str| faults(&text(map, reduce)).join("\n");
     assert!(said("", "{ stage = 'map' }").contains("reads stage 'map', which has no outputs"));
-    assert!(said("outputs = ['a']", "{ stage = 'map', by = 'partition' }").contains("partitions of 'map', which has none"));
-    assert!(said("outputs = ['a']", "{ stage = ['map', 'map'], by = 'task' }").contains("by = \"task\" is for one stage"));
+    assert!(
+        said("outputs = ['a']", "{ stage = 'map', by = 'partition' }").contains("partitions of 'map', which has none")
+    );
+    assert!(
+        said("outputs = ['a']", "{ stage = ['map', 'map'], by = 'task' }").contains("by = \"task\" is for one stage")
+    );
     assert!(said("outputs = ['a']", "{ stage = 'map', size = 3 }").contains("size is for by = \"task\""));
     assert!(read_toml(&text("outputs = ['a']", "{ stage = 'map', by = 'task', size = 3 }")).is_ok());
 }

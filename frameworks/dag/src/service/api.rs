@@ -47,12 +47,10 @@ async fn answer(handle: &Handle, call: Call) -> Response {
             ask(handle, Request::Forget { name: name(job) }).await
         }
         ("DELETE", ["v1", "jobs", job]) => ask(handle, Request::Cancel { name: name(job) }).await,
-        ("GET", ["v1", "jobs", job, "stages", stage, "tasks"]) => {
-            match call.query.get("from").unwrap_or("0").parse() {
-                Ok(from) => ask(handle, Request::Tasks { name: name(job), stage: name(stage), from }).await,
-                Err(_) => api::error(StatusCode::BAD_REQUEST, "'from' must be the number of a task"),
-            }
-        }
+        ("GET", ["v1", "jobs", job, "stages", stage, "tasks"]) => match call.query.get("from").unwrap_or("0").parse() {
+            Ok(from) => ask(handle, Request::Tasks { name: name(job), stage: name(stage), from }).await,
+            Err(_) => api::error(StatusCode::BAD_REQUEST, "'from' must be the number of a task"),
+        },
         ("GET", ["v1", "tasks", task, "sources"]) => ask(handle, Request::Sources { task: name(task) }).await,
         ("POST", ["v1", "tasks", task, "report"]) => match call.json::<Report>() {
             Ok(report) => ask(handle, Request::Report { task: name(task), report }).await,

@@ -98,15 +98,15 @@ impl Pieces {
 
     /// The files of a part, each once.
     pub fn extents(&self, part: Part) -> Vec<Extent> {
-        let range = usize::try_from(part.0).unwrap_or(usize::MAX)..usize::try_from(part.0 + part.1).unwrap_or(usize::MAX);
+        let range =
+            usize::try_from(part.0).unwrap_or(usize::MAX)..usize::try_from(part.0 + part.1).unwrap_or(usize::MAX);
         let mut extents: Vec<(u32, Extent)> = Vec::new();
         for piece in self.pieces.get(range).unwrap_or_default() {
             match extents.last_mut() {
                 Some((file, extent)) if *file == piece.0 => extent.length += piece.2,
                 _ => {
                     let Some(file) = self.files.get(piece.0 as usize) else { continue };
-                    let extent =
-                        Extent { path: file.path.clone(), offset: piece.1, length: piece.2, size: file.size };
+                    let extent = Extent { path: file.path.clone(), offset: piece.1, length: piece.2, size: file.size };
                     extents.push((piece.0, extent));
                 }
             }

@@ -82,7 +82,8 @@ fn local_name(stage: &str, index: u32, name: &str) -> String {
 fn link(source: &SharedSource, index: u32, partition: Option<u32>, input: &Path) -> Result<(), Why> {
     let directory = Path::new(&source.directory).join(index.to_string());
     let gone = |what: &str, error: String| Why::Gone(format!("{}: {what}: {error}", directory.display()));
-    let manifest = fs::read(directory.join(MANIFEST)).map_err(|error| gone("the list of outputs", error.to_string()))?;
+    let manifest =
+        fs::read(directory.join(MANIFEST)).map_err(|error| gone("the list of outputs", error.to_string()))?;
     for published in manifest_of(&manifest).map_err(|error| gone("the list of outputs", error))? {
         if !wanted(&published, partition) {
             continue;

@@ -15,9 +15,8 @@ use crate::split::Extent;
 pub(super) fn check(extents: &[Extent]) -> Result<(), Failed> {
     for extent in extents {
         let path = &extent.path;
-        let found = std::fs::metadata(path).map_err(|error| {
-            Failed::new(Fault::Input, format!("the input file {path} cannot be read: {error}"))
-        })?;
+        let found = std::fs::metadata(path)
+            .map_err(|error| Failed::new(Fault::Input, format!("the input file {path} cannot be read: {error}")))?;
         if found.len() < extent.size {
             let message = format!(
                 "the input file {path} had {} bytes when the stage began, and has {}",

@@ -75,9 +75,7 @@ impl Place {
     fn is_published(&self) -> bool {
         let Ok(bytes) = fs::read(self.published.join(MANIFEST)) else { return false };
         let Ok(list) = serde_json::from_slice::<Vec<Published>>(&bytes) else { return false };
-        list.iter().all(|one| {
-            fs::metadata(self.published.join(&one.name)).is_ok_and(|found| found.len() == one.length)
-        })
+        list.iter().all(|one| fs::metadata(self.published.join(&one.name)).is_ok_and(|found| found.len() == one.length))
     }
 
     /// The outputs that are there, with lengths and checksums.
@@ -201,7 +199,8 @@ mod tests {
         assert!(error.message.contains("'p.{partition}' is missing"), "{}", error.message);
         fs::write(place.writes.join("p.1"), "x").unwrap();
         place.publish(&spec).unwrap();
-        let list: Vec<Published> = serde_json::from_slice(&fs::read(directory.join("3").join(MANIFEST)).unwrap()).unwrap();
+        let list: Vec<Published> =
+            serde_json::from_slice(&fs::read(directory.join("3").join(MANIFEST)).unwrap()).unwrap();
         assert_eq!(list.len(), 1);
         assert_eq!((list[0].partition, list[0].length), (Some(1), 1));
         fs::remove_dir_all(&directory).unwrap();

@@ -155,9 +155,10 @@ fn program(spec: &Spec, input: &Path, output: &PathBuf, pieces: Option<Pieces>) 
             return Ok(ExitStatus::from_raw(code << 8));
         }
     };
-    let feeding = child.stdin.take().zip(pieces).map(|(stdin, pieces)| {
-        std::thread::spawn(move || pieces.copy(io::BufWriter::with_capacity(256 << 10, stdin)))
-    });
+    let feeding =
+        child.stdin.take().zip(pieces).map(|(stdin, pieces)| {
+            std::thread::spawn(move || pieces.copy(io::BufWriter::with_capacity(256 << 10, stdin)))
+        });
     let status = child.wait().map_err(|error| Failed::new(Fault::Room, format!("waiting for the program: {error}")))?;
     if let Some(feeding) = feeding
         && let Ok(Err(error)) = feeding.join()

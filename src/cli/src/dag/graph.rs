@@ -22,9 +22,8 @@ pub struct Args {
 pub(super) async fn run(args: &Args) -> Result<ExitCode> {
     let view = view(&args.service.find().await?, &args.job).await?;
     if args.service.json {
-        let edges: Vec<serde_json::Value> = edges(&view)
-            .map(|(from, to)| serde_json::json!({ "from": from, "to": to }))
-            .collect();
+        let edges: Vec<serde_json::Value> =
+            edges(&view).map(|(from, to)| serde_json::json!({ "from": from, "to": to })).collect();
         let stages: Vec<&str> = view.stages.iter().map(|stage| stage.name.as_str()).collect();
         let graph = serde_json::json!({ "stages": stages, "edges": edges });
         return crate::read::print(&serde_json::to_string_pretty(&graph)?);
@@ -84,10 +83,7 @@ mod tests {
         };
         let stages = vec![stage("a", &[]), stage("b", &["a"]), stage("c", &["a", "b"])];
         let view = View { stages, ..View::default() };
-        assert_eq!(
-            lines(&view),
-            "a (waiting, 0/2)\n   b (waiting, 0/2)  <- a\n      c (waiting, 0/2)  <- a, b"
-        );
+        assert_eq!(lines(&view), "a (waiting, 0/2)\n   b (waiting, 0/2)  <- a\n      c (waiting, 0/2)  <- a, b");
         let dot = dot(&view);
         assert!(dot.contains("\"a\" -> \"c\";") && dot.starts_with("digraph"), "{dot}");
     }

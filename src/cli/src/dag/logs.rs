@@ -53,9 +53,8 @@ pub(super) async fn run(args: &Args) -> Result<ExitCode> {
         if chosen.len() > 1 {
             crate::read::print(&format!("==> {} on {} <==", place.task_id, place.host))?;
         }
-        let printed = async {
-            place_file(&place, &args.service.master, name).await?.copy(&mut std::io::stdout()).await
-        };
+        let printed =
+            async { place_file(&place, &args.service.master, name).await?.copy(&mut std::io::stdout()).await };
         if let Err(error) = printed.await {
             failed = true;
             stdio::err!("task {}: {error:#}", task.number);

@@ -92,7 +92,10 @@ fn time(text: &str) -> Result<Duration, String> {
 }
 
 fn share(text: &str) -> Result<f64, String> {
-    text.parse().ok().filter(|share| (0.0..1.0).contains(share)).ok_or_else(|| "must be 0 or more, and below 1".to_owned())
+    text.parse()
+        .ok()
+        .filter(|share| (0.0..1.0).contains(share))
+        .ok_or_else(|| "must be 0 or more, and below 1".to_owned())
 }
 
 fn part(text: &str) -> Result<f64, String> {
@@ -284,6 +287,7 @@ pub(super) fn task() -> Result<ExitCode> {
         .with_context(|| format!("{VARIABLE} is not set: the framework starts this command on agents"))?;
     let spec: Spec = serde_json::from_str(&text).with_context(|| VARIABLE.to_owned())?;
     let sandbox = std::env::current_dir().context("the sandbox")?;
-    let code = crate::block_on(async { Ok(dag::task::run(&spec, &sandbox, |text| stdio::err!("tepui: {text}")).await) })?;
+    let code =
+        crate::block_on(async { Ok(dag::task::run(&spec, &sandbox, |text| stdio::err!("tepui: {text}")).await) })?;
     Ok(ExitCode::from(code))
 }

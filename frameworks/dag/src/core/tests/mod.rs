@@ -74,7 +74,9 @@ fn killed_at_every_step_nothing_runs_twice() {
 #[test]
 fn failures_are_tried_again_and_then_end_the_job() {
     let mut world = World::new(Settings::default(), 1, 4.0);
-    world.submit("name = 'job'\n[[stage]]\nname = 's'\ntasks = 2\nretries = 1\ncommand = 'x'\nrestart = { first = '2s' }\n");
+    world.submit(
+        "name = 'job'\n[[stage]]\nname = 's'\ntasks = 2\nretries = 1\ncommand = 'x'\nrestart = { first = '2s' }\n",
+    );
     world.soon();
     world.update("job.1.s.0.1", TaskState::TaskFailed, "exited with status 1");
     world.offer();
@@ -183,7 +185,9 @@ fn input_files_are_looked_at_and_shared_out() {
 fn sizes_are_found_and_remembered() {
     let mut world = World::new(Settings::default(), 2, 4.0);
     let job = |name: &str| {
-        format!("name = '{name}'\n[[stage]]\nname = 's'\ncpus = 1\ncommand = 'work'\ninput = {{ range = [0, 100000], size = 'auto' }}\n")
+        format!(
+            "name = '{name}'\n[[stage]]\nname = 's'\ncpus = 1\ncommand = 'work'\ninput = {{ range = [0, 100000], size = 'auto' }}\n"
+        )
     };
     world.submit(&job("one"));
     world.soon();

@@ -40,7 +40,9 @@ fn text(stages: &[(u32, Vec<usize>)]) -> String {
     for (place, (tasks, after)) in stages.iter().enumerate() {
         let after: BTreeSet<usize> = after.iter().map(|before| before % place.max(1)).filter(|_| place > 0).collect();
         let names: Vec<String> = after.iter().map(|before| format!("'s{before}'")).collect();
-        text.push_str(&format!("[[stage]]\nname = 's{place}'\nretries = 1000\ncpus = 1\ncommand = 'x'\noutputs = ['o']\n"));
+        text.push_str(&format!(
+            "[[stage]]\nname = 's{place}'\nretries = 1000\ncpus = 1\ncommand = 'x'\noutputs = ['o']\n"
+        ));
         text.push_str("restart = { first = '1ms', longest = '1ms' }\n");
         match (place % 2, names.is_empty()) {
             (1, false) => text.push_str(&format!("input = {{ stage = [{}] }}\n", names.join(", "))),

@@ -13,7 +13,7 @@ use jobs::Need;
 use resources::{Role, parse_text};
 use sdk::task::{from_v1, to_v1};
 use sdk::v1::scheduler::{self, Call, call, event};
-use sdk::v1::{AgentId, Address, Offer, OfferId, TaskId, TaskInfo, TaskState, TaskStatus, Url};
+use sdk::v1::{Address, AgentId, Offer, OfferId, TaskId, TaskInfo, TaskState, TaskStatus, Url};
 use sdk::{Calls, Ending, Event, Input, Output, Scheduler, Session};
 
 use crate::core::{Answer, Core, Happening, JobView, Reply, Request, Served, Settings, State, Wish};
@@ -182,7 +182,8 @@ impl World {
         for number in 0..self.agents.len() {
             let free = self.free(number);
             let agent = &mut self.agents[number];
-            if self.suppressed || agent.is_lost || agent.offered.is_some() || self.now < agent.refused || free.0[0] <= 0 {
+            if self.suppressed || agent.is_lost || agent.offered.is_some() || self.now < agent.refused || free.0[0] <= 0
+            {
                 continue;
             }
             self.offers += 1;
@@ -266,7 +267,8 @@ impl World {
         for id in ids {
             self.update(&id, TaskState::TaskLost, "agent lost");
         }
-        let failure = event::Failure { agent_id: Some(AgentId { value: format!("S{agent}").into() }), ..Default::default() };
+        let failure =
+            event::Failure { agent_id: Some(AgentId { value: format!("S{agent}").into() }), ..Default::default() };
         self.tell(scheduler::Event { failure: Some(Box::new(failure)), ..of(event::Type::Failure) });
     }
 

@@ -124,7 +124,10 @@ fn of_file(n: usize, kind: &JobKind, part: Part<'_>) -> Result<Vec<Template>, Br
 fn of_job(n: usize, kind: &JobKind, job: Job) -> Result<Template, Broken> {
     let broken = |rule: String| Err(Broken::new(format!("jobs.{n}.options.file"), rule));
     let Some(counts) = job.task_counts() else {
-        return broken(format!("the job '{}' has a stage with files or sizes to be found: a laboratory has no data", job.name));
+        return broken(format!(
+            "the job '{}' has a stage with files or sizes to be found: a laboratory has no data",
+            job.name
+        ));
     };
     let mut stages = Vec::new();
     let mut first = 0_u32;
