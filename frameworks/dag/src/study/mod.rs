@@ -8,10 +8,13 @@
 //! Equal seeds give equal results. No file is opened here: traces come in as bytes.
 
 pub mod cluster;
+pub mod dias;
 mod error;
 pub mod job;
 pub mod libra;
+pub mod made;
 mod npy;
+pub mod orders;
 mod pickle;
 pub mod random;
 pub mod stats;
