@@ -7,11 +7,16 @@
 //!
 //! Equal seeds give equal results. No file is opened here: traces come in as bytes.
 
+pub mod alibaba;
 pub mod cluster;
+pub mod dias;
 mod error;
 pub mod job;
 pub mod libra;
+pub mod made;
 mod npy;
+pub mod orders;
+pub mod packing;
 mod pickle;
 pub mod random;
 pub mod stats;
