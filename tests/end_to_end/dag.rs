@@ -264,10 +264,12 @@ fn what_is_gone_with_an_agent_is_made_again() {
     let mut agents = vec![agent("a"), agent("b")];
     let world = World { master: master.clone(), directory, _cluster: None };
     let mut framework = world.framework(&["--policy=spread"]);
-    let (made, gate) = (world.path("made"), world.path("gate"));
+    let (made, gate, begun) = (world.path("made"), world.path("gate"), world.path("begun"));
+    // All four run at once, so both agents have two of them.
     let job = format!(
         "name = 'job'\n[[stage]]\nname = 'make'\ntasks = 4\ncpus = 1\noutputs = ['n']\n\
-         command = 'echo $TEPUI_INDEX | tee -a {made} > $TEPUI_OUTPUT/n'\n\
+         command = 'echo x >> {begun}; while test $(wc -l < {begun}) -lt 4; do sleep 0.05; done; \
+         echo $TEPUI_INDEX | tee -a {made} > $TEPUI_OUTPUT/n'\n\
          [[stage]]\nname = 'gate'\nafter = 'make'\ncpus = 0.1\ncommand = 'while ! test -e {gate}; do sleep 0.05; done'\n\
          [[stage]]\nname = 'read'\nafter = 'gate'\ninput = {{ stage = 'make' }}\ncommand = 'cat $TEPUI_INPUT/*'\n"
     );
