@@ -19,6 +19,7 @@ mod compose;
 mod connection;
 mod connections;
 mod containers;
+mod dag;
 mod detection;
 mod disk_long_run;
 mod disks;

@@ -82,6 +82,13 @@ impl Default for Knobs {
     }
 }
 
+impl Knobs {
+    /// How long offers are held.
+    pub(crate) fn holding(&self) -> jobs::offers::Hold {
+        jobs::offers::Hold { least: self.hold, jitter: self.hold_jitter, seed: self.seed }
+    }
+}
+
 /// Another framework's way with offers, by its documented timings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -13,17 +13,16 @@
 //! number.
 #![forbid(unsafe_code)]
 
-pub mod constraint;
 pub mod core;
 pub mod job;
 #[cfg(feature = "service")]
 pub mod marathon;
 
 mod knobs;
-mod need;
-pub mod place;
 #[cfg(feature = "service")]
 pub mod service;
 
+pub use jobs::{NAMES, Need, constraint, place};
 pub use knobs::{Behaviour, Knobs, Pace};
-pub use need::{NAMES, Need};
+
+pub(crate) use jobs::need;

@@ -15,7 +15,7 @@ use crate::absent;
 use crate::demo;
 #[cfg(feature = "lab")]
 use crate::lab;
-use crate::{complete, daemons, execute, framework, job, operate, read, registry, task, tls, top};
+use crate::{complete, daemons, dag, execute, framework, job, operate, read, registry, task, tls, top};
 
 /// A two-level, resource-offer cluster manager that speaks every wire of Apache Mesos 1.11.
 #[derive(Debug, Parser)]
@@ -83,6 +83,9 @@ enum Command {
     /// Run one of the frameworks that come with tepui
     #[command(subcommand)]
     Framework(Box<framework::Command>),
+    /// Submit jobs of stages, list and show them, cancel them
+    #[command(subcommand)]
+    Dag(dag::Command),
     /// Submit jobs to the bin-packing framework, list, change and stop them
     #[command(subcommand)]
     Job(job::Command),
@@ -181,6 +184,7 @@ impl Cli {
             Command::Offers(args) => read::offers::run(&args),
             Command::Explain(args) => read::explain::run(&args),
             Command::Framework(command) => command.run(),
+            Command::Dag(command) => command.run(),
             Command::Job(command) => command.run(),
             Command::Registry(command) => command.run(),
             Command::Tls(command) => command.run(),

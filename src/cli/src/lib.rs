@@ -11,6 +11,7 @@ pub mod command;
 mod complete;
 mod connect;
 mod daemons;
+mod dag;
 #[cfg(feature = "video")]
 mod demo;
 #[cfg(feature = "video")]
@@ -26,6 +27,7 @@ mod read;
 mod registry;
 mod sandbox;
 mod say;
+mod service;
 mod task;
 mod tls;
 mod top;

@@ -1,4 +1,4 @@
-//! Files of jobs and queries of the three frameworks.
+//! Files of jobs and queries of the frameworks.
 
 use std::path::Path;
 
@@ -13,6 +13,8 @@ pub fn jobs(data: &[u8]) {
     match kind {
         b"binpack.toml" => binpack(text, binpack::job::Syntax::Toml),
         b"binpack.json" => binpack(text, binpack::job::Syntax::Json),
+        b"dag.toml" => dag(text, dag::job::Syntax::Toml),
+        b"dag.json" => dag(text, dag::job::Syntax::Json),
         b"quality" => quality(text),
         b"video" => video(text),
         _ => {}
@@ -27,6 +29,19 @@ fn binpack(text: &str, syntax: binpack::job::Syntax) {
         let again: binpack::job::Job = serde_json::from_str(&json).expect("what was written is read");
         assert_eq!(again, job, "{json}");
         let _ = [0, 1, u32::MAX].map(|failures| job.restart.wait(failures));
+    }
+}
+
+fn dag(text: &str, syntax: dag::job::Syntax) {
+    let Ok(jobs) = dag::job::read("jobs", text, syntax) else { return };
+    assert!((1..=dag::job::JOBS_MAX).contains(&jobs.len()));
+    for job in jobs {
+        let json = serde_json::to_string(&job).expect("JSON");
+        let again: dag::job::Job = serde_json::from_str(&json).expect("what was written is read");
+        assert_eq!(again, job, "{json}");
+        // Stages stand after those that they wait for.
+        let earlier = |(place, stage): (usize, &dag::job::Stage)| stage.after.iter().all(|before| *before < place);
+        assert!(job.stages.iter().enumerate().all(earlier), "{json}");
     }
 }
 

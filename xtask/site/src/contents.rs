@@ -34,6 +34,8 @@ const PARTS: &[Part] = &[
             ("Training a model of your own", "docs/tutorial-training.md"),
             ("The package for Python", "python/README.md"),
             ("Bin-packing: batch jobs, services, gangs", "frameworks/binpack/README.md"),
+            ("Jobs of stages: pipelines", "frameworks/dag/README.md"),
+            ("Your first pipeline", "docs/tutorial-pipelines.md"),
             ("Quality: training jobs", "frameworks/quality/README.md"),
             ("Video queries", "frameworks/video/README.md"),
             ("Count people at your door", "docs/tutorial-video.md"),

@@ -33,7 +33,9 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("replicated_log", &["protos"]),
     ("plot", &[]),
     ("sdk", &["base", "protos", "resources", "wire", "store", "detector"]),
-    ("binpack", &["base", "protos", "resources", "wire", "sdk"]),
+    ("jobs", &["base", "protos", "resources", "wire", "sdk"]),
+    ("binpack", &["base", "protos", "resources", "wire", "sdk", "jobs"]),
+    ("dag", &["base", "protos", "resources", "wire", "sdk", "jobs"]),
     ("quality", &["base", "protos", "resources", "wire", "sdk", "plot"]),
     ("video", &["base", "protos", "resources", "wire", "sdk", "quality"]),
     (
@@ -87,7 +89,9 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "store",
             "replicated_log",
             "sdk",
+            "jobs",
             "binpack",
+            "dag",
             "quality",
             "video",
             "daemon",
@@ -110,6 +114,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "wire",
             "detector",
             "binpack",
+            "dag",
             "quality",
             "video",
             "daemon",
@@ -132,7 +137,9 @@ const PURE: &[&str] = &[
     "master",
     "agent",
     "sdk",
+    "jobs",
     "binpack",
+    "dag",
     "quality",
 ];
 

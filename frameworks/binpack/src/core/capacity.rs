@@ -12,10 +12,10 @@ use sdk::task::from_v1;
 use sdk::v1::master::response::get_agents::Agent;
 
 use super::Core;
-use super::offers::{Site, attribute_text, room_in};
 use super::round::ranks_on;
 use crate::Need;
 use crate::job::{Containerizer, Job, Kind};
+use jobs::offers::{Site, attribute_text, room_in};
 
 /// One agent and all that it has for this framework's role, in use or not.
 #[derive(Clone, Debug, Default, PartialEq)]

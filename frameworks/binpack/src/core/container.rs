@@ -3,8 +3,8 @@
 use sdk::v1::container_info::{self, DockerInfo, MesosInfo, docker_info};
 use sdk::v1::{ContainerInfo, Image, NetworkInfo, Parameter, image, network_info};
 
-use super::record::Place;
 use crate::job::{Container, Containerizer, Job, Network};
+use jobs::Place;
 
 /// `None` for a task that runs in no image and in its host's network.
 pub(super) fn container(job: &Job, place: &Place) -> Option<ContainerInfo> {

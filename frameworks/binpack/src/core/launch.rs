@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use base::Time;
-use sdk::v1::offer::{Operation, operation};
-use sdk::v1::{self, CommandInfo, TaskId, TaskInfo, command_info};
+use jobs::launch::{command, duration, launch};
+use sdk::v1::{self, CommandInfo, TaskId, TaskInfo};
 use sdk::{Calls, task};
 
-use super::record::{Live, Phase, Place, Record, Stage};
+use super::record::{Live, Phase, Record, Stage};
 use super::round::{Placed, Plan, untouched};
 use super::{Core, container};
 use crate::constraint::{self, HOSTNAME};
-use crate::job::{Health, Job, Kind, Probe, Run};
+use crate::job::{Health, Job, Kind, Probe};
+use jobs::Place;
 
 /// Where each rank of a gang is: host and ports, in their order.
 type Ranks = Vec<(String, Vec<u64>)>;
@@ -89,20 +90,12 @@ impl Core {
     }
 }
 
-fn launch(task_infos: Vec<TaskInfo>) -> Operation {
-    Operation {
-        r#type: Some(operation::Type::Launch as i32),
-        launch: Some(operation::Launch { task_infos }),
-        ..Default::default()
-    }
-}
-
 fn task_info(record: &Record, number: u32, job: &Job, place: &Place, gang: Option<&Ranks>) -> TaskInfo {
     TaskInfo {
         name: if job.count == 1 { job.name.clone() } else { format!("{}.{number}", job.name) },
         task_id: TaskId { value: (&place.task_id).into() },
         agent_id: v1::AgentId { value: (&place.agent_id).into() },
-        command: Some(command(job, environment(record, number, job, place, gang))),
+        command: Some(command(&job.run, &job.uris, job.user.clone(), environment(record, number, job, place, gang))),
         container: container::container(job, place).map(Box::new),
         health_check: job
             .health
@@ -152,29 +145,6 @@ fn list(items: impl Iterator<Item = impl ToString>) -> String {
     items.map(|item| item.to_string()).collect::<Vec<_>>().join(",")
 }
 
-fn command(job: &Job, environment: v1::Environment) -> CommandInfo {
-    let uri = |uri: &crate::job::Uri| command_info::Uri {
-        value: uri.value.clone(),
-        executable: Some(uri.executable),
-        extract: Some(uri.extract),
-        cache: Some(uri.cache),
-        output_file: uri.output.clone(),
-    };
-    let (shell, value, arguments) = match &job.run {
-        Run::Command(command) => (true, Some(command.clone()), Vec::new()),
-        Run::Program(words) => (false, words.first().cloned(), words.clone()),
-        Run::Image => (false, None, Vec::new()),
-    };
-    CommandInfo {
-        uris: job.uris.iter().map(uri).collect(),
-        environment: Some(environment),
-        shell: Some(shell),
-        value,
-        arguments,
-        user: job.user.clone(),
-    }
-}
-
 /// A check runs in the network of the task, where its ports are those inside of the container.
 fn health_check(health: &Health, ports: &[u64]) -> v1::HealthCheck {
     use v1::health_check::{HttpCheckInfo, TcpCheckInfo, Type};
@@ -207,8 +177,4 @@ fn health_check(health: &Health, ports: &[u64]) -> v1::HealthCheck {
 fn labels(job: &Job) -> Option<v1::Labels> {
     let labels = job.labels.iter().map(|(key, value)| (key.as_str(), value.as_str()));
     (!job.labels.is_empty()).then(|| task::labels(labels))
-}
-
-fn duration(duration: Duration) -> v1::DurationInfo {
-    v1::DurationInfo { nanoseconds: i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX) }
 }

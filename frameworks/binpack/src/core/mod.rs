@@ -9,16 +9,12 @@ mod capacity;
 mod container;
 mod gangs;
 mod launch;
-mod offers;
 mod queue;
 mod record;
 mod requests;
 mod round;
-mod seen;
 mod served;
 mod services;
-mod silent;
-mod stamp;
 mod updates;
 mod view;
 mod why;
@@ -33,14 +29,16 @@ use sdk::{Calls, Event, Scheduler};
 use crate::job::Kind;
 use crate::{Knobs, Need};
 use capacity::Capacity;
-use offers::Offers;
+use jobs::attention::Attention;
+use jobs::offers::Offers;
+use jobs::seen::Seen;
+use jobs::silent::Silent;
 use queue::{JobKey, Queue};
 use record::{META, Meta, Phase, Record, head_key, instance_key, instance_value};
-use seen::Seen;
-use silent::Silent;
 
 pub use capacity::{Total, Wants};
-pub use record::{Counts, Damaged, Outcome, Past, Place, Stage};
+pub use jobs::Place;
+pub use record::{Counts, Damaged, Outcome, Past, Stage};
 pub use requests::{Reply, Request, Submitted, Taken, Unwanted};
 pub use served::{Answer, Served};
 pub use view::{Happening, JobSummary, JobView, State, Status, TaskView, Totals, VersionView};
@@ -82,7 +80,7 @@ pub struct Core {
     /// What this framework's tasks use of each agent.
     usage: BTreeMap<String, Need>,
     /// Tasks on agents that do not answer.
-    unreachable: Silent,
+    unreachable: Silent<(u64, u32)>,
     /// The gang that holds offers.
     gathering: Option<u64>,
     capacity: Capacity,
@@ -104,16 +102,6 @@ pub struct Core {
 struct Pacing {
     left: u32,
     until: Option<Time>,
-}
-
-/// The state of offers at the master: suppressed or revived.
-#[derive(Clone, Copy, Debug, Default)]
-struct Attention {
-    subscribed: bool,
-    suppressed: bool,
-    /// Something was refused since the last revive, so that a filter may stand between a task and its room.
-    refused: bool,
-    revived: Option<Time>,
 }
 
 /// What must be saved.
@@ -401,7 +389,7 @@ impl Scheduler for Core {
                 self.offers = Offers::default();
                 // Removals of agents meanwhile were not reported.
                 self.seen = Seen::default();
-                self.attention = Attention { subscribed: true, ..Attention::default() };
+                self.attention = Attention::subscribed();
             }
             Event::Disconnected { .. } => {
                 self.offers = Offers::default();

@@ -13,9 +13,9 @@ use base::Time;
 use serde::{Deserialize, Serialize};
 
 use super::capacity::Possible;
-use super::stamp;
 use crate::Need;
 use crate::job::{Job, Kind};
+use jobs::{Place, stamp};
 
 /// Maximum number of versions of a job that are remembered.
 const VERSIONS_MAX: usize = 10;
@@ -72,22 +72,6 @@ pub(super) struct Live {
     /// The attributes of its agent that the job's constraints use.
     #[serde(default)]
     pub(super) values: BTreeMap<String, String>,
-}
-
-/// Where a task runs or ran.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
-    /// The task's id on the cluster.
-    pub task_id: String,
-    /// The agent's id.
-    pub agent_id: String,
-    /// The agent's host.
-    pub host: String,
-    /// The agent's API as `host:port`; empty if its offers did not say.
-    #[serde(default)]
-    pub agent: String,
-    /// The ports that are the task's.
-    pub ports: Vec<u64>,
 }
 
 /// What a task is doing.

@@ -9,12 +9,12 @@ use sdk::Calls;
 use sdk::v1::Offer;
 
 use super::Core;
-use super::offers::{Offers, Room, Site, Taken};
 use super::queue::JobKey;
 use crate::Need;
 use crate::constraint::Checker;
 use crate::job::{Containerizer, Job, Kind};
 use crate::place::{Placer, Policy, Rules};
+use jobs::offers::{Offers, Room, Site, Taken};
 
 /// Work that is due within this time does not cause a suppress.
 const SOON: Duration = Duration::from_secs(2);
@@ -187,7 +187,7 @@ impl Core {
         let mut surplus = Vec::new();
         for offer in offers {
             let id = offer.id.clone();
-            match self.offers.add(offer, now, &self.knobs) {
+            match self.offers.add(offer, now, &self.knobs.holding()) {
                 Some(room) => {
                     let room = &self.offers.rooms[room];
                     self.seen.offered(room, room.free(), now);
@@ -368,37 +368,20 @@ impl Core {
 
     /// Suppresses or revives offers as needed.
     pub(super) fn pay_attention(&mut self, now: Time, calls: &mut Calls) {
-        let attention = &mut self.attention;
         if self.queue.is_empty() {
             self.queue.take_fresh();
             let soon = self.queue.next().is_some_and(|at| at <= now + SOON);
-            if self.knobs.suppress_idle && !attention.suppressed && !soon {
-                attention.suppressed = true;
-                calls.suppress();
+            if self.knobs.suppress_idle && !soon {
+                self.attention.suppress(calls);
             }
-            return;
-        }
-        let every = match self.knobs.revive_every {
-            Some(every) => every,
-            // A suppressed role must be revived later.
-            None if attention.suppressed => Duration::ZERO,
-            None => return,
-        };
-        let wanted = attention.suppressed || (attention.refused && self.queue.is_fresh());
-        if !wanted {
+        } else if self.attention.want(self.queue.is_fresh(), self.knobs.revive_every, now, calls) {
             self.queue.take_fresh();
-        } else if attention.revived.is_none_or(|last| last + every <= now) {
-            self.queue.take_fresh();
-            (attention.suppressed, attention.refused, attention.revived) = (false, false, Some(now));
-            calls.revive();
         }
     }
 
     /// When the next revive is allowed.
     pub(super) fn next_revive(&self) -> Option<Time> {
-        let attention = &self.attention;
-        let wanted = attention.suppressed || (attention.refused && self.queue.is_fresh());
-        Some(attention.revived? + self.knobs.revive_every?).filter(|_| wanted && attention.subscribed)
+        self.attention.next(self.queue.is_fresh(), self.knobs.revive_every)
     }
 }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use base::Time;
+use jobs::ends::{End, UNREACHABLE_MAX, said, unwanted};
 use sdk::v1::{TaskState, TaskStatus};
 use sdk::{Calls, is_terminal};
 
@@ -10,52 +11,6 @@ use super::Core;
 use super::record::{Goal, Phase, Record, Stage, Stop, owner};
 use super::view::{Happening, State};
 use crate::job::{GangEnd, Kind};
-
-/// After how long on an agent that does not answer a task is given up and replaced.
-const UNREACHABLE_MAX: Duration = Duration::from_secs(60);
-
-/// How a task's life ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
-    Finished,
-    Failed,
-    /// It will fail in the same way again.
-    Hopeless,
-    /// Through no fault of its own.
-    Lost,
-}
-
-impl End {
-    fn of(state: TaskState) -> End {
-        match state {
-            TaskState::TaskFinished => End::Finished,
-            TaskState::TaskError => End::Hopeless,
-            TaskState::TaskFailed | TaskState::TaskKilled => End::Failed,
-            _ => End::Lost,
-        }
-    }
-}
-
-/// Handles an update of a task that was replaced, or whose job is gone, and that has not ended.
-///
-/// A kill of a task on an unreachable agent is answered with the task's state. So only reachable tasks are killed; the
-/// session repeats the kill, and the master does when the agent returns.
-fn unwanted(status: &TaskStatus, now: Time, calls: &mut Calls) {
-    let id = &status.task_id.value;
-    match status.state() {
-        // The master does not know the agent any more: no update will follow.
-        TaskState::TaskUnknown => calls.forget_task(id),
-        TaskState::TaskUnreachable | TaskState::TaskKilling => {}
-        state if is_terminal(state) => {}
-        _ => {
-            let entry = calls.tasks().get(id);
-            let is_back = entry.is_some_and(|entry| entry.changed == now);
-            if is_back || entry.is_none_or(|entry| entry.kill.is_none()) {
-                calls.kill(id, None);
-            }
-        }
-    }
-}
 
 impl Core {
     pub(super) fn update(&mut self, status: &TaskStatus, now: Time, calls: &mut Calls) {
@@ -131,11 +86,7 @@ impl Core {
             End::Failed | End::Hopeless => self.totals.failed += 1,
             End::Lost => self.totals.lost += 1,
         }
-        let said = match status.message.as_deref() {
-            Some(message) if !message.is_empty() => format!("{}: {message}", status.state().as_str_name()),
-            _ => status.state().as_str_name().to_owned(),
-        };
-        record.change(number, |instance| instance.say(&said));
+        record.change(number, |instance| instance.say(&said(status)));
         let stopping = record.get(number).and_then(|i| i.live()).and_then(|live| live.stopping);
         if record.head.goal == Goal::Stop {
             return record.done(number, end == End::Finished, now);

@@ -8,12 +8,13 @@ use base::Time;
 use serde::{Deserialize, Serialize};
 
 use super::Core;
-use super::record::{Counts, Goal, Outcome, Past, Place, Record, Version};
+use super::record::{Counts, Goal, Outcome, Past, Record, Version};
 use super::requests::Taken;
 use super::updates::state_of;
 use crate::job::{Job, Kind};
 use crate::place::Policy;
 use crate::{Knobs, Need};
+use jobs::Place;
 
 /// What a job or a task does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -4,8 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::fields::Fields;
-use super::tree::{Node, Value};
+use jobs::file::Fields;
+use jobs::file::{Node, Value};
 
 /// The network of containers that share their host's.
 const HOST: &str = "host";

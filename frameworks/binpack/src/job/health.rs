@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::fields::Fields;
 use super::seconds;
+use jobs::file::Fields;
 
 /// What is asked of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

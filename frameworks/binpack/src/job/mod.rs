@@ -4,12 +4,8 @@
 //! happens to a job on a cluster is elsewhere.
 
 mod container;
-mod fault;
-mod fields;
 mod health;
 mod read;
-pub(crate) mod seconds;
-mod tree;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,10 +18,13 @@ use crate::constraint::Constraint;
 use crate::place::Policy;
 
 pub use container::{Container, Containerizer, Network};
-pub use fault::{Fault, Faults};
 pub use health::{Health, Probe};
-pub use read::{COUNT_MAX, FILE_BYTES_MAX, JOBS_MAX, Syntax, read};
-pub use seconds::parse as parse_time;
+pub use jobs::file::seconds::parse as parse_time;
+pub use jobs::file::{FILE_BYTES_MAX, Fault, Faults, JOBS_MAX, Syntax};
+pub use jobs::{Restart, Run, Uri};
+pub use read::{COUNT_MAX, read};
+
+pub(crate) use jobs::file::seconds;
 
 /// What kind of work a job is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,70 +56,6 @@ impl Kind {
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
-    }
-}
-
-/// What a task runs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Run {
-    /// A command for `/bin/sh -c`.
-    Command(String),
-    /// A program and its arguments, without a shell. The list is not empty.
-    Program(Vec<String>),
-    /// The image's own setting.
-    Image,
-}
-
-/// A file that is brought into the sandbox before a task starts.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Uri {
-    /// Where it comes from.
-    pub value: String,
-    /// Whether an archive is unpacked.
-    pub extract: bool,
-    /// Whether the file is made executable.
-    pub executable: bool,
-    /// Whether the agent keeps it for the next task.
-    pub cache: bool,
-    /// Its name in the sandbox, if not the last part of `value`.
-    pub output: Option<String>,
-}
-
-/// How a task that failed is started again.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Restart {
-    /// The wait after the first failure.
-    #[serde(with = "seconds")]
-    pub first: Duration,
-    /// By how much each further wait is longer; at least 1.
-    pub factor: f64,
-    /// The longest wait.
-    #[serde(with = "seconds")]
-    pub longest: Duration,
-    /// After a run of this length a task has not failed: the waits start from the first one.
-    #[serde(with = "seconds")]
-    pub steady: Duration,
-}
-
-impl Default for Restart {
-    /// Marathon's: a second, growing by 15 %, 5 min at most.
-    fn default() -> Restart {
-        Restart {
-            first: Duration::from_secs(1),
-            factor: 1.15,
-            longest: Duration::from_secs(300),
-            steady: Duration::from_secs(10),
-        }
-    }
-}
-
-impl Restart {
-    /// How long to wait after so many failures in a row.
-    pub fn wait(&self, failures: u32) -> Duration {
-        let Some(before) = failures.checked_sub(1) else { return Duration::ZERO };
-        let grown = self.first.as_secs_f64() * self.factor.powi(i32::try_from(before).unwrap_or(i32::MAX));
-        Duration::try_from_secs_f64(grown).unwrap_or(self.longest).min(self.longest)
     }
 }
 

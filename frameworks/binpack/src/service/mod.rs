@@ -4,21 +4,26 @@
 
 mod api;
 mod capacity;
-mod follow;
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use jobs::follow::Followers;
 use sdk::driver::{self, api as serving};
 use sdk::{AskError, Ending, Requester};
 use tokio::task::JoinHandle;
 
 use crate::Knobs;
-use crate::core::{Answer, Core, JobView, Reply, Request, Served, Status, Submitted, Unwanted};
+use crate::core::{Answer, Core, Happening, JobView, Reply, Request, Served, Status, Submitted, Unwanted};
 use crate::job::{Job, Kind, TOKEN};
 
-pub use follow::{Event, Follower, Lagged};
+pub use jobs::follow::Lagged;
+
+/// An event, shared by all followers.
+pub type Event = Arc<Happening>;
+/// Hears what happens.
+pub type Follower = jobs::follow::Follower<Happening>;
 
 /// How to run the framework.
 #[derive(Debug)]
@@ -61,7 +66,7 @@ pub struct Service {
 #[derive(Clone, Debug)]
 pub struct Handle {
     requester: Requester<Request, Answer>,
-    followers: follow::Followers,
+    followers: Followers<Happening>,
     metrics: sdk::Metrics,
     capacity: Arc<capacity::Source>,
 }
@@ -73,7 +78,7 @@ impl Service {
     /// The address of the API cannot be used.
     pub async fn start(options: Options) -> Result<Service, Error> {
         let Options { mut driver, listen, knobs } = options;
-        let followers = follow::Followers::default();
+        let followers = Followers::default();
         let teller = followers.clone();
         let (served, requester) = Served::new(Core::new(knobs), move |happening| teller.tell(happening));
         driver.nudge = Some(requester.nudge());

@@ -2,6 +2,7 @@
 
 mod binpack;
 pub(crate) mod common;
+mod dag;
 #[cfg(feature = "quality")]
 mod live;
 mod mpi;
@@ -27,6 +28,11 @@ use crate::absent;
 pub enum Command {
     /// Run jobs: batch tasks, arrays, services and gangs, packed onto the cluster by a policy (see: tepui job)
     Binpack(Box<binpack::Args>),
+    /// Run jobs of stages: map and reduce over files, sweeps, pipelines (see: tepui dag)
+    Dag(Box<dag::Args>),
+    /// What runs a task of a job of stages beside it, on an agent
+    #[command(hide = true)]
+    DagTask,
     /// Train models that share cores by predicted quality (SLAQ)
     #[cfg(feature = "quality")]
     Quality(Box<quality::Args>),
@@ -56,6 +62,8 @@ impl Command {
     pub fn run(self) -> Result<ExitCode> {
         match self {
             Command::Binpack(args) => binpack::run(&args),
+            Command::Dag(args) => dag::run(&args),
+            Command::DagTask => dag::task(),
             #[cfg(feature = "quality")]
             Command::Quality(args) => quality::run(*args),
             #[cfg(not(feature = "quality"))]

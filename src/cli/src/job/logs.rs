@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
+use super::files::place_file;
 use super::model::{Task, View};
 use super::service::{self, Service, ServiceArgs};
-use crate::connect::MasterArgs;
-use crate::read::model::Agents;
 use crate::sandbox::File;
 
 /// Maximum length of a file that is printed as JSON, in bytes.
@@ -46,13 +45,13 @@ pub(super) async fn run(args: &Args) -> Result<ExitCode> {
     let name = args.file.as_deref().unwrap_or(if args.error { "stderr" } else { "stdout" });
     if args.follow {
         let [task] = tasks.as_slice() else { bail!("--follow is for one task: name its number") };
-        let mut log = file(task, &args.service.master, name).await?;
+        let mut log = file(task, args, name).await?;
         return follow(&mut log, &service, &args.job, task.number).await;
     }
     if args.service.json {
         let mut logs = Vec::new();
         for task in &tasks {
-            let data = file(task, &args.service.master, name).await?.rest(JSON_MAX).await?;
+            let data = file(task, args, name).await?.rest(JSON_MAX).await?;
             logs.push(serde_json::json!({ "task": task.number, "place": task.place, "file": name, "data": data }));
         }
         return crate::read::print(&serde_json::to_string_pretty(&logs)?);
@@ -63,13 +62,18 @@ pub(super) async fn run(args: &Args) -> Result<ExitCode> {
             let place = task.place.clone().unwrap_or_default();
             crate::read::print(&format!("==> {} on {} <==", place.task_id, place.host))?;
         }
-        let printed = async { file(task, &args.service.master, name).await?.copy(&mut std::io::stdout()).await };
+        let printed = async { file(task, args, name).await?.copy(&mut std::io::stdout()).await };
         if let Err(error) = printed.await {
             failed = true;
             stdio::err!("task {}: {error:#}", task.number);
         }
     }
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// A file of a task's sandbox.
+async fn file(task: &Task, args: &Args, name: &str) -> Result<File> {
+    place_file(&task.place.clone().unwrap_or_default(), &args.service.master, name).await
 }
 
 async fn look(service: &Service, job: &str) -> Result<View> {
@@ -92,23 +96,6 @@ fn chosen(view: &View, args: &Args) -> Result<Vec<Task>> {
         0 => bail!("no task of '{}' was launched yet; `tepui job show {}` says why", args.job, args.job),
         n if n > TASKS_MAX => bail!("the job has {n} tasks: name those that you want to see"),
         _ => Ok(tasks),
-    }
-}
-
-/// A file of a task's sandbox. The framework knows the agent's address at the launch; the master is asked for the
-/// present one if there is no agent any more.
-async fn file(task: &Task, master: &MasterArgs, name: &str) -> Result<File> {
-    let place = task.place.clone().unwrap_or_default();
-    let of = (None, place.task_id.as_str());
-    if !place.agent.is_empty()
-        && let Ok(file) = File::find(master, &place.agent, of, name).await
-    {
-        return Ok(file);
-    }
-    let agents: Agents = master.read("/slaves").await?;
-    match agents.slaves.iter().find(|agent| agent.id == place.agent_id) {
-        Some(agent) => File::find(master, agent.address(), of, name).await,
-        None => bail!("agent {} is not connected: what the task wrote cannot be read", place.agent_id),
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! It uses the framework's HTTP API (`tepui framework binpack`), and for logs the agents' `/files`.
 
+pub(crate) mod files;
 mod logs;
 pub(crate) mod model;
 mod service;

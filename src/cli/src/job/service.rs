@@ -1,19 +1,11 @@
-//! Finds the framework's API, and sends requests to it.
-//!
-//! The framework registers its address with the master as its `webui_url`.
+//! The flags by which the bin-packing framework is found.
 
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use serde::Deserialize;
-use serde_json::Value;
-use wire::client::{Address, Client};
-use wire::http::Method;
+use anyhow::Result;
 
 use crate::connect::MasterArgs;
-
-const JSON: &str = "application/json";
+pub(super) use crate::service::{Service, path};
 
 /// Flags of every command that talks to the bin-packing framework.
 #[derive(Clone, Debug, clap::Args)]
@@ -31,109 +23,18 @@ pub struct ServiceArgs {
     pub(super) json: bool,
 }
 
-/// What is read of `/frameworks`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Frameworks {
-    frameworks: Vec<Framework>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Framework {
-    name: String,
-    active: bool,
-    webui_url: String,
-}
-
-/// The API of a framework.
-#[derive(Clone, Debug)]
-pub(super) struct Service {
-    address: Address,
-}
-
-/// A text as a part of a URL.
-pub(super) fn encode(text: &str) -> String {
-    utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
-}
-
-/// The path of a job, with what follows it.
-pub(super) fn path(job: &str, rest: &str) -> String {
-    // A name with a slash would be another path; no job has one.
-    format!("/v1/jobs/{}{rest}", encode(job))
-}
-
 impl ServiceArgs {
     /// Finds the framework's API.
     ///
     /// # Errors
     /// An invalid address, a master that does not answer, or a missing framework.
     pub(super) async fn find(&self) -> Result<Service> {
-        if let Some(text) = &self.service {
-            let text = text.trim_start_matches("http://").trim_end_matches('/');
-            let address = text.parse();
-            let address =
-                address.with_context(|| format!("--service={text}: write it as for example 127.0.0.1:8080"))?;
-            return Ok(Service { address });
-        }
-        let all: Frameworks = self.master.read("/frameworks").await?;
-        let wanted = |f: &&Framework| f.name == self.framework && f.active && !f.webui_url.is_empty();
-        let Some(framework) = all.frameworks.iter().rev().find(wanted) else {
-            bail!(
-                "no framework '{}' is running on this cluster; start it with `tepui framework binpack --master={}`",
-                self.framework,
-                self.master.master
-            );
-        };
-        let (address, _) = Address::split_url(&framework.webui_url)
-            .with_context(|| format!("the framework says that it is at '{}'", framework.webui_url))?;
-        Ok(Service { address })
+        let service = self.service.as_deref();
+        Service::find(&self.master, service, &self.framework, "tepui framework binpack").await
     }
 
     /// Tells what was done, unless a program reads.
     pub(super) fn say(&self, text: &str) -> Result<ExitCode> {
-        if self.json { crate::read::print(r#"{"done":true}"#) } else { crate::read::print(text) }
-    }
-}
-
-impl Service {
-    pub(super) async fn get(&self, path: &str) -> Result<Value> {
-        self.ask(Method::GET, path, JSON, Vec::new()).await
-    }
-
-    pub(super) async fn post(&self, path: &str, body: &Value) -> Result<Value> {
-        self.ask(Method::POST, path, JSON, body.to_string().into_bytes()).await
-    }
-
-    pub(super) async fn post_text(&self, path: &str, content_type: &'static str, body: &str) -> Result<Value> {
-        self.ask(Method::POST, path, content_type, body.as_bytes().to_vec()).await
-    }
-
-    pub(super) async fn delete(&self, path: &str) -> Result<Value> {
-        self.ask(Method::DELETE, path, JSON, Vec::new()).await
-    }
-
-    async fn ask(&self, method: Method, path: &str, content_type: &'static str, body: Vec<u8>) -> Result<Value> {
-        let mut client = Client::at(self.address.clone());
-        let headers = [("Content-Type", content_type)];
-        let reply = client.request(method, path, &headers, body.into()).await;
-        let reply = reply.with_context(|| {
-            let hint = if self.address.host().starts_with("127.") {
-                "; from another machine it can be reached when it is started with --listen=0.0.0.0:PORT"
-            } else {
-                ""
-            };
-            format!("the framework at {} gave no answer{hint}", self.address)
-        })?;
-        let body: Value = serde_json::from_slice(&reply.body).with_context(|| {
-            format!("{} answered {path} with something else: is it `tepui framework binpack`?", self.address)
-        })?;
-        if reply.status.is_success() {
-            return Ok(body);
-        }
-        match body["error"].as_str() {
-            Some(error) => bail!("{error}"),
-            None => bail!("{} answered {path} with {}", self.address, reply.status),
-        }
+        crate::service::say(self.json, text)
     }
 }

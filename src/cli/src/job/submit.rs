@@ -2,15 +2,15 @@
 //!
 //! Files are looked at here first, so that of several files none is submitted if one is wrong.
 
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use binpack::job::{self, FILE_BYTES_MAX, Syntax};
+use binpack::job::{self, Syntax};
 use serde_json::{Map, Value, json};
 
+use super::files::{File, read_all, submit};
 use super::model::View;
 use super::service::{self, Service, ServiceArgs};
 use super::show::waiting;
@@ -66,24 +66,15 @@ pub struct Args {
     program: Vec<String>,
 }
 
-/// A job file that was read, and found right.
-struct File {
-    name: String,
-    text: String,
-    syntax: Syntax,
-    jobs: Vec<String>,
-}
-
 pub(super) async fn run(args: &Args) -> Result<ExitCode> {
     let files = match &args.name {
         Some(name) => vec![by_flags(name, args)?],
-        None => read_all(&args.files)?,
+        None => read_all(&args.files, |name, text, syntax| {
+            Ok(job::read(name, text, syntax)?.into_iter().map(|job| job.name).collect())
+        })?,
     };
     let service = args.service.find().await?;
-    let submitted = match files.as_slice() {
-        [file] => submit(&service, file).await?,
-        several => submit(&service, &together(several)?).await?,
-    };
+    let submitted = submit(&service, &files).await?;
     if args.service.json {
         print(&serde_json::to_string_pretty(&submitted)?)?;
     } else {
@@ -96,35 +87,6 @@ pub(super) async fn run(args: &Args) -> Result<ExitCode> {
     }
     let names: Vec<&String> = files.iter().flat_map(|f| &f.jobs).collect();
     wait(&service, &names, &args.service).await
-}
-
-/// Reads files, and reports the faults of all of them together.
-fn read_all(paths: &[PathBuf]) -> Result<Vec<File>> {
-    let (mut files, mut faults) = (Vec::new(), Vec::new());
-    for path in paths {
-        let (name, text) = text(path)?;
-        let syntax = Syntax::of_file(&name);
-        match job::read(&name, &text, syntax) {
-            Ok(jobs) => files.push(File { jobs: jobs.into_iter().map(|j| j.name).collect(), name, text, syntax }),
-            Err(wrong) => faults.push(wrong.to_string()),
-        }
-    }
-    if faults.is_empty() { Ok(files) } else { bail!("nothing was submitted:\n{}", faults.join("\n")) }
-}
-
-fn text(path: &Path) -> Result<(String, String)> {
-    let (name, bytes) = if path == Path::new("-") {
-        let mut bytes = Vec::new();
-        // One byte more than is allowed is enough to refuse it.
-        std::io::stdin().take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).context("standard input")?;
-        ("standard input".to_owned(), bytes)
-    } else {
-        let name = path.display().to_string();
-        let bytes = std::fs::read(path).with_context(|| format!("cannot read '{name}'"))?;
-        (name, bytes)
-    };
-    let text = String::from_utf8(bytes).with_context(|| format!("{name} is not UTF-8"))?;
-    Ok((name, text))
 }
 
 /// The job that flags describe, as a file would.
@@ -159,48 +121,6 @@ fn by_flags(name: &str, args: &Args) -> Result<File> {
         Ok(_) => Ok(File { name: "flags".into(), text, syntax: Syntax::Json, jobs: vec![name.to_owned()] }),
         Err(faults) => bail!("nothing was submitted:\n{}", rules(faults)),
     }
-}
-
-/// Several files as one, so that all of their jobs are taken or none.
-fn together(files: &[File]) -> Result<File> {
-    let (mut all, mut jobs) = (Vec::new(), Vec::new());
-    for file in files {
-        let document: Value = match file.syntax {
-            Syntax::Toml => plain(toml::from_str(&file.text).with_context(|| file.name.clone())?),
-            Syntax::Json => serde_json::from_str(&file.text).with_context(|| file.name.clone())?,
-        };
-        let listed = ["job", "jobs"].into_iter().find_map(|name| document.get(name)).unwrap_or(&document);
-        match listed {
-            Value::Array(list) => all.extend(list.iter().cloned()),
-            one => all.push(one.clone()),
-        }
-        jobs.extend(file.jobs.iter().cloned());
-    }
-    let name = files.iter().map(|file| file.name.as_str()).collect::<Vec<_>>().join("+");
-    Ok(File { name, text: json!({ "job": all }).to_string(), syntax: Syntax::Json, jobs })
-}
-
-/// The same in JSON; a date is the text that it was written as.
-fn plain(value: toml::Value) -> Value {
-    match value {
-        toml::Value::String(text) => json!(text),
-        toml::Value::Integer(number) => json!(number),
-        toml::Value::Float(number) => json!(number),
-        toml::Value::Boolean(flag) => json!(flag),
-        toml::Value::Datetime(date) => json!(date.to_string()),
-        toml::Value::Array(list) => list.into_iter().map(plain).collect(),
-        toml::Value::Table(table) => table.into_iter().map(|(name, value)| (name, plain(value))).collect(),
-    }
-}
-
-async fn submit(service: &Service, file: &File) -> Result<Vec<Value>> {
-    let content_type = match file.syntax {
-        Syntax::Toml => "application/toml",
-        Syntax::Json => "application/json",
-    };
-    let path = format!("/v1/jobs?file={}", service::encode(&file.name));
-    let answer = service.post_text(&path, content_type, &file.text).await?;
-    Ok(answer["submitted"].as_array().cloned().unwrap_or_default())
 }
 
 /// What became of a job, in words.
@@ -250,32 +170,4 @@ async fn wait(service: &Service, names: &[&String], args: &ServiceArgs) -> Resul
         }
     }
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn files_together_are_their_jobs_in_their_order() {
-        let file = |name: &str, text: &str| {
-            let syntax = Syntax::of_file(name);
-            let jobs = job::read(name, text, syntax).unwrap().into_iter().map(|job| job.name).collect();
-            File { name: name.into(), text: text.into(), syntax, jobs }
-        };
-        let toml = file(
-            "a.toml",
-            "[[job]]\nname = 'a'\ncommand = 'x'\nenv = { D = 1979-05-27 }\n[[job]]\nname = 'b'\nimage = 'i'",
-        );
-        let single = file("c.toml", "name = 'c'\ncommand = 'x'\nkill_grace = '1s'");
-        let json = file("d.json", r#"[{"name": "d", "program": ["x"], "cpus": 0.5}]"#);
-        let all = together(&[toml, single, json]).unwrap();
-        assert_eq!(
-            (all.name.as_str(), &all.jobs[..]),
-            ("a.toml+c.toml+d.json", &["a", "b", "c", "d"].map(str::to_owned)[..])
-        );
-        let read = job::read("all", &all.text, Syntax::Json).unwrap();
-        assert_eq!(read.iter().map(|job| job.name.as_str()).collect::<Vec<_>>(), ["a", "b", "c", "d"]);
-        assert_eq!(read[0].env["D"], "1979-05-27");
-    }
 }

@@ -204,7 +204,7 @@ fn of_job(n: usize, kind: &JobKind, job: Job) -> Result<Template, Broken> {
 }
 
 /// Duration of a command, if it states one.
-fn span_of(run: &Run) -> Option<Duration> {
+pub(super) fn span_of(run: &Run) -> Option<Duration> {
     let command = match run {
         Run::Command(text) => v0::CommandInfo { value: Some(text.clone()), ..v0::CommandInfo::default() },
         Run::Program(words) => {

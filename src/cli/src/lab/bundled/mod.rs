@@ -1,9 +1,10 @@
-//! The bundled frameworks in scenarios: `bundled = "binpack"`, `"quality"`, `"video"`.
+//! The bundled frameworks in scenarios: `bundled = "binpack"`, `"dag"`, `"quality"`, `"video"`.
 //!
 //! Each runs its live scheduler. The file of the framework here, and its crate, state what is modelled: the durations
 //! of tasks, and the progress of workers of a training or a query on their cores.
 
 mod binpack;
+mod dag;
 mod quality;
 mod video;
 
@@ -15,7 +16,7 @@ use ::sdk::v1::scheduler::Call;
 use ::sdk::v1::{CommandInfo, TaskInfo};
 
 /// All of them.
-pub(super) const CATALOG: Catalog = Catalog(&[&binpack::Binpack, &quality::Trainings, &video::Queries]);
+pub(super) const CATALOG: Catalog = Catalog(&[&binpack::Binpack, &dag::Dag, &quality::Trainings, &video::Queries]);
 
 /// The tasks that calls launch.
 fn launched(calls: &mut [Call]) -> impl Iterator<Item = &mut TaskInfo> {

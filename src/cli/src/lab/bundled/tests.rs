@@ -40,7 +40,7 @@ fn own(framework: &FrameworkOutcome, name: &str) -> f64 {
 
 #[test]
 fn the_same_seed_gives_the_same_run_and_another_one_does_not() {
-    for name in ["binpack.toml", "quality.toml", "video.toml"] {
+    for name in ["binpack.toml", "dag.toml", "quality.toml", "video.toml"] {
         let text = example(name).replace("10m", "4m").replace("count = 30", "count = 10");
         let [first, again, other] = [1, 1, 2].map(|seed| outcome(&text, seed));
         assert_eq!(first.digest, again.digest, "{name}");
@@ -260,4 +260,19 @@ fn what_makes_no_sense_is_refused_with_its_line() {
         let why = refused(&text.replacen(from, to, 1));
         assert!(why.contains("frameworks.0.jobs.0.options") && why.contains(words), "{to}: {why}");
     }
+}
+
+#[test]
+fn jobs_of_stages_end_in_their_order_and_say_what_they_cannot_have() {
+    let text = example("dag.toml");
+    let whole = outcome(&format!("until_done = true\n{text}"), 1);
+    let stages = &whole.frameworks[0];
+    assert!(whole.done && stages.failed == 0 && stages.left == 0, "{stages:?}");
+    assert!(stages.finished > 0 && stages.finished == stages.submitted, "{stages:?}");
+    let lossy = outcome(&format!("until_done = true\n{text}{LOSSES}"), 1);
+    assert!(lossy.done && lossy.frameworks[0].left == 0, "{:?}", lossy.frameworks[0]);
+    let said = refused(&text.replace("file = \"dag-jobs.toml\"", "priority = 3"));
+    assert!(said.contains("must be the name of a job file with stages"), "{said}");
+    let said = refused(&text.replace("order = \"remaining\"", "order = \"soon\""));
+    assert!(said.contains("is no order"), "{said}");
 }

@@ -1,0 +1,150 @@
+//! Moves a job towards its end: opens stages whose predecessors have finished, closes those whose tasks have, and ends
+//! the job.
+
+use base::Time;
+use sdk::Calls;
+
+use super::record::{Goal, Outcome, Phase, Record, StagePhase};
+use super::view::Happening;
+use super::{Core, Wish, approximate, sizes};
+use crate::job::Input;
+
+impl Core {
+    /// Does what follows for one job.
+    pub(super) fn advance(&mut self, serial: u64, now: Time) {
+        let Some(record) = self.records.get(&serial).filter(|record| !record.is_over()) else { return };
+        if record.goal == Goal::Run {
+            for stage in 0..record.stages.len() {
+                self.advance_stage(serial, stage, now);
+            }
+        }
+        self.end_if_done(serial, now);
+    }
+
+    fn advance_stage(&mut self, serial: u64, stage: usize, now: Time) {
+        let Some(record) = self.records.get_mut(&serial) else { return };
+        match record.stages[stage].head.phase {
+            StagePhase::Blocked if record.is_unblocked(stage) => {
+                if let Input::Files(input) = &record.stage(stage).input {
+                    self.wishes.push(Wish::Scan { serial, stage, input: input.clone() });
+                    record.stages[stage].head.phase = StagePhase::Planning;
+                    self.changed.heads.insert(serial);
+                } else {
+                    self.open_stage(serial, stage);
+                }
+                if let Some(run) = self.records.get_mut(&serial).map(|record| &mut record.stages[stage]) {
+                    run.head.opened.get_or_insert(now);
+                }
+            }
+            StagePhase::Open if record.stages[stage].is_complete() => self.close_stage(serial, stage, now),
+            _ => {}
+        }
+    }
+
+    /// The tasks of a stage may run.
+    pub(super) fn open_stage(&mut self, serial: u64, stage: usize) {
+        let (slots, drop) = (self.slots(serial, stage), self.drop_share(serial, stage));
+        let Some(record) = self.records.get_mut(&serial) else { return };
+        sizes::open(record, stage, slots, &self.memory);
+        let run = &mut record.stages[stage];
+        run.head.phase = StagePhase::Open;
+        run.head.drop = drop;
+        let left_out = approximate::left_out(record, stage);
+        let run = &mut record.stages[stage];
+        run.left_out = left_out;
+        self.changed.heads.insert(serial);
+        if run.sizing.is_some() {
+            self.changed.sizings.insert((serial, stage));
+        }
+        (self.fresh, self.dirty) = (true, true);
+        let name = record.name().to_owned();
+        let stage = record.stage(stage).name.clone();
+        self.tell(Happening::Stage { name, stage, phase: StagePhase::Open });
+    }
+
+    /// All tasks of a stage have ended. Tasks that were left out run after all if the estimate without them is not
+    /// good enough.
+    fn close_stage(&mut self, serial: u64, stage: usize, now: Time) {
+        if self.run_dropped(serial, stage, now) {
+            return;
+        }
+        let Some(record) = self.records.get_mut(&serial) else { return };
+        let first = record.stages[stage].head.ended.is_none();
+        let run = &mut record.stages[stage];
+        run.head.phase = StagePhase::Done;
+        run.head.total = Some(run.next);
+        run.head.ended = Some(now);
+        self.changed.heads.insert(serial);
+        let (name, label) = (record.name().to_owned(), record.stage(stage).name.clone());
+        if first {
+            self.learn(serial, stage);
+        }
+        self.tell(Happening::Stage { name, stage: label, phase: StagePhase::Done });
+        // Those that waited for it stand after it, and are looked at next; those that had begun may go on.
+        (self.fresh, self.dirty) = (true, true);
+    }
+
+    /// Ends what runs of a job, which then ends itself.
+    pub(super) fn end_all(&mut self, serial: u64, goal: Goal, why: String, calls: &mut Calls) {
+        let Some(record) = self.records.get_mut(&serial).filter(|record| record.goal == Goal::Run) else { return };
+        record.goal = goal;
+        record.why = why;
+        self.changed.heads.insert(serial);
+        for stage in 0..record.stages.len() {
+            record.stages[stage].ready.clear();
+            let tasks: Vec<(u32, Phase)> =
+                record.stages[stage].tasks().iter().map(|(index, task)| (*index, task.phase)).collect();
+            for (index, phase) in tasks {
+                match phase {
+                    Phase::Waiting(_) => record.stages[stage].change(index, |task| task.phase = Phase::Failed),
+                    Phase::Live { stopping: false, .. } => record.stages[stage].change(index, |task| {
+                        if let Phase::Live { stopping, .. } = &mut task.phase {
+                            *stopping = true;
+                        }
+                    }),
+                    _ => continue,
+                };
+                if let Phase::Live { .. } = phase {
+                    let attempt = record.stages[stage].tasks().get(&index).map_or(0, |task| task.attempts);
+                    calls.kill(&record.task_id(stage, index, attempt), None);
+                }
+                self.changed.tasks.insert((serial, stage, index));
+            }
+        }
+        self.unsettled.insert(serial);
+    }
+
+    /// Jobs that were found to fail while nothing could be called.
+    pub(super) fn fail_those_found(&mut self, calls: &mut Calls) {
+        for (serial, why) in std::mem::take(&mut self.failing) {
+            self.end_all(serial, Goal::Fail, why, calls);
+        }
+    }
+
+    fn end_if_done(&mut self, serial: u64, now: Time) {
+        let Some(record) = self.records.get_mut(&serial) else { return };
+        let outcome = match record.goal {
+            Goal::Run if record.stages.iter().all(|stage| stage.head.phase == StagePhase::Done) => Outcome::Finished,
+            Goal::Run => return,
+            _ if record.live() > 0 => return,
+            Goal::Cancel => Outcome::Cancelled,
+            Goal::Fail => Outcome::Failed,
+        };
+        record.outcome = Some(outcome);
+        record.ended = Some(now);
+        let (name, why) = (record.name().to_owned(), record.why.clone());
+        self.ended_tasks += record.tasks_known();
+        self.ended.push_back(serial);
+        self.active.remove(&serial);
+        self.changed.heads.insert(serial);
+        self.tell(Happening::Ended { name, outcome, why });
+        self.forget_oldest();
+    }
+}
+
+impl Record {
+    /// Tasks of which something is known, or that will be there.
+    pub(super) fn tasks_known(&self) -> u64 {
+        self.stages.iter().map(|run| u64::from(run.head.total.unwrap_or(0).max(run.next))).sum()
+    }
+}

@@ -1,0 +1,223 @@
+//! What is kept for the time after a restart: a job's head, its input files in pieces, its tasks that were launched, and
+//! what was learned of stages.
+//!
+//! What is kept is read by every later version: a field that comes new has a default.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use base::Time;
+use sdk::Calls;
+use serde::{Deserialize, Serialize};
+
+use super::record::{Head, Machine, Phase, Record, StagePhase, Task};
+use super::{Core, approximate, sizes};
+use crate::order::History;
+use crate::sizing::{Memory, Sizing};
+use crate::split::Pieces;
+
+/// The key of what is kept of the whole scheduler.
+const META: &str = "meta";
+/// The key of the sizes that earlier runs found.
+const SIZES: &str = "learned/sizes";
+/// The key of the durations of earlier runs.
+const DURATIONS: &str = "learned/durations";
+
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct Meta {
+    next_serial: u64,
+}
+
+/// What must be saved.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Changed {
+    pub(super) meta: bool,
+    pub(super) heads: BTreeSet<u64>,
+    /// Inputs that were looked at.
+    pub(super) inputs: BTreeSet<(u64, usize)>,
+    /// Sizes that are being found.
+    pub(super) sizings: BTreeSet<(u64, usize)>,
+    pub(super) tasks: BTreeSet<(u64, usize, u32)>,
+    pub(super) learned: bool,
+    /// Jobs that are forgotten, with the tasks that each stage had.
+    pub(super) gone: Vec<Record>,
+}
+
+/// Why what was kept cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("what was kept under '{key}' cannot be read: {why}")]
+pub struct Damaged {
+    key: String,
+    why: String,
+}
+
+fn head_key(serial: u64) -> String {
+    format!("job/{serial:020}")
+}
+
+fn input_key(serial: u64, stage: usize) -> String {
+    format!("input/{serial:020}/{stage:05}")
+}
+
+fn sizing_key(serial: u64, stage: usize) -> String {
+    format!("sizing/{serial:020}/{stage:05}")
+}
+
+fn task_key(serial: u64, stage: usize, index: u32) -> String {
+    format!("task/{serial:020}/{stage:05}/{index:010}")
+}
+
+/// The numbers of a key behind its first word.
+fn numbers<const N: usize>(key: &str) -> Option<[u64; N]> {
+    let parts: Option<Vec<u64>> = key.split('/').skip(1).map(|part| part.parse().ok()).collect();
+    parts?.try_into().ok()
+}
+
+impl Core {
+    /// Saves what has changed.
+    pub(super) fn save(&mut self, calls: &mut Calls) {
+        let changed = std::mem::take(&mut self.changed);
+        let mut set = |key: String, value: Option<Vec<u8>>| {
+            if let Some(value) = value {
+                calls.save(&key, value);
+            }
+        };
+        if changed.meta {
+            set(META.to_owned(), serde_json::to_vec(&Meta { next_serial: self.next_serial }).ok());
+        }
+        for serial in changed.heads {
+            set(head_key(serial), self.records.get(&serial).and_then(|r| serde_json::to_vec(&r.head()).ok()));
+        }
+        let run = |serial: &u64, stage: usize| self.records.get(serial).and_then(|r| r.stages.get(stage));
+        for (serial, stage) in changed.inputs {
+            let pieces = run(&serial, stage).and_then(|run| serde_json::to_vec(&*run.pieces).ok());
+            set(input_key(serial, stage), pieces);
+        }
+        for (serial, stage) in changed.sizings {
+            let sizing = run(&serial, stage).and_then(|run| run.sizing.as_ref());
+            set(sizing_key(serial, stage), sizing.and_then(|sizing| serde_json::to_vec(sizing).ok()));
+        }
+        for (serial, stage, index) in changed.tasks {
+            let task = run(&serial, stage).and_then(|run| run.tasks().get(&index));
+            set(task_key(serial, stage, index), task.and_then(|task| serde_json::to_vec(task).ok()));
+        }
+        if changed.learned {
+            set(SIZES.to_owned(), serde_json::to_vec(&self.memory).ok());
+            set(DURATIONS.to_owned(), serde_json::to_vec(&self.history).ok());
+        }
+        for record in changed.gone {
+            forget(&record, calls);
+        }
+    }
+}
+
+fn forget(record: &Record, calls: &mut Calls) {
+    calls.forget(&head_key(record.serial));
+    for (stage, run) in record.stages.iter().enumerate() {
+        calls.forget(&input_key(record.serial, stage));
+        calls.forget(&sizing_key(record.serial, stage));
+        for index in run.tasks().keys() {
+            calls.forget(&task_key(record.serial, stage, *index));
+        }
+    }
+}
+
+/// What was kept.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    pub(super) records: BTreeMap<u64, Record>,
+    pub(super) next_serial: u64,
+    pub(super) memory: Memory,
+    pub(super) history: History,
+}
+
+/// Reads what was kept.
+///
+/// # Errors
+/// The first entry that cannot be read.
+pub(super) fn restore(entries: &BTreeMap<String, Vec<u8>>, now: Time) -> Result<Kept, Damaged> {
+    let mut kept = Kept::default();
+    let mut machines: BTreeSet<Arc<Machine>> = BTreeSet::new();
+    // A job's head stands before its input and its tasks: keys are in order.
+    for (key, value) in entries.iter().filter(|(key, _)| key.starts_with("job/")) {
+        let head: Head = read(key, value)?;
+        if head.job.name.is_empty() || head.job.stages.len() != head.stages.len() {
+            return Err(damaged(key, "it has no name, or not as many stages as its job"));
+        }
+        kept.records.insert(head.serial, Record::of(head));
+    }
+    for (key, value) in entries {
+        let kind = key.split('/').next().unwrap_or_default();
+        match kind {
+            META => kept.next_serial = read::<Meta>(key, value)?.next_serial,
+            "learned" if key == SIZES => kept.memory = read(key, value)?,
+            "learned" if key == DURATIONS => kept.history = read(key, value)?,
+            "input" | "sizing" => {
+                let [serial, stage] = numbers(key).ok_or_else(|| damaged(key, "it names no stage"))?;
+                let Some(record) = kept.records.get_mut(&serial) else { continue };
+                let Some(run) = record.stages.get_mut(stage as usize) else { continue };
+                match kind {
+                    "input" => run.pieces = Arc::new(read::<Pieces>(key, value)?),
+                    _ => run.sizing = Some(read::<Sizing>(key, value)?),
+                }
+            }
+            "task" => {
+                let [serial, stage, index] = numbers(key).ok_or_else(|| damaged(key, "it names no task"))?;
+                let mut task: Task = read(key, value)?;
+                task.machine = shared(&mut machines, task.machine);
+                let Some(record) = kept.records.get_mut(&serial) else { continue };
+                let Some(run) = record.stages.get_mut(stage as usize) else { continue };
+                let index = u32::try_from(index).map_err(|_| damaged(key, "it names no task"))?;
+                run.insert(index, task);
+            }
+            _ => {}
+        }
+    }
+    for record in kept.records.values_mut() {
+        settle(record, now);
+    }
+    let next = kept.records.keys().next_back().map_or(1, |last| last + 1);
+    kept.next_serial = kept.next_serial.max(next);
+    Ok(kept)
+}
+
+/// Makes up what is not kept of a job because it follows from the rest.
+fn settle(record: &mut Record, now: Time) {
+    for stage in 0..record.stages.len() {
+        let latest = now + record.stage(stage).restart.longest;
+        let run = &mut record.stages[stage];
+        let waiting: Vec<u32> =
+            run.tasks().iter().filter(|(_, t)| matches!(t.phase, Phase::Waiting(_))).map(|(index, _)| *index).collect();
+        for index in waiting {
+            // The clock may have been set back since: no wait is longer than the rule.
+            run.change(index, |task| {
+                if let Phase::Waiting(at) = &mut task.phase {
+                    *at = latest.min(*at);
+                }
+            });
+        }
+        if run.head.phase == StagePhase::Open {
+            sizes::settle(record, stage);
+            record.stages[stage].left_out = approximate::left_out(record, stage);
+        }
+    }
+}
+
+/// One allocation for each agent.
+fn shared(machines: &mut BTreeSet<Arc<Machine>>, machine: Arc<Machine>) -> Arc<Machine> {
+    match machines.get(&machine) {
+        Some(known) => known.clone(),
+        None => {
+            machines.insert(machine.clone());
+            machine
+        }
+    }
+}
+
+fn read<T: for<'de> Deserialize<'de>>(key: &str, value: &[u8]) -> Result<T, Damaged> {
+    serde_json::from_slice(value).map_err(|error| damaged(key, &error.to_string()))
+}
+
+fn damaged(key: &str, why: &str) -> Damaged {
+    Damaged { key: key.to_owned(), why: why.to_owned() }
+}

@@ -1,0 +1,443 @@
+//! The scheduler: jobs in, calls out. It does no I/O and reads no clock, so it runs on a cluster and in the laboratory.
+//!
+//! An event first changes the state (`updates`, `requests`), then every job that changed moves closer to its end
+//! (`advance`, `lineage`), then tasks are placed on the offers at hand as the order of stages says (`round`), and
+//! finally changes are saved and the next wake-up is set. Input files are looked at by its owner ([`Wish`]).
+
+mod advance;
+mod approximate;
+mod keep;
+mod launch;
+mod lineage;
+mod observe;
+mod record;
+mod requests;
+mod round;
+mod served;
+mod settings;
+mod sizes;
+mod updates;
+mod view;
+mod why;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::Time;
+use jobs::attention::Attention;
+use jobs::offers::Offers;
+use jobs::seen::Seen;
+use jobs::silent::Silent;
+use sdk::{Calls, Event, Scheduler};
+
+use crate::job::FilesInput;
+use crate::order::{History, Policy};
+use crate::sizing::Memory;
+use keep::Changed;
+use record::{Machine, Phase, Record, Step};
+
+pub use keep::Damaged;
+pub use record::{Counts, Outcome, StagePhase};
+pub use requests::{Reply, Request, Submitted, Taken, Unwanted};
+pub use served::{Answer, Served};
+pub use settings::{Settings, Sprinting};
+pub use view::{
+    EstimateView, Happening, JobSummary, JobView, MovingView, SizingView, StageView, State, Status, TaskPage, TaskView,
+    Totals,
+};
+
+/// Maximum number of jobs that have not ended.
+pub const JOBS_MAX: usize = 20_000;
+/// Maximum number of tasks, as far as they are known, of jobs that have not ended.
+pub const TASKS_MAX: u64 = 2_000_000;
+/// How many ended jobs are remembered.
+pub const ENDED_MAX: usize = 1_000;
+/// How many tasks these may have had; the last job that ended is remembered in any case.
+pub const ENDED_TASKS_MAX: u64 = 200_000;
+/// Events that wait to be taken; the oldest are dropped.
+const HAPPENINGS_MAX: usize = 10_000;
+/// Agents that are told apart while tasks remember them; beyond it each task has its own copy.
+const MACHINES_MAX: usize = 100_000;
+
+/// A task: its job's serial, its stage, its number.
+type Key = (u64, usize, u32);
+
+/// Something that the owner of the scheduler does for it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Wish {
+    /// Look at input files, and answer with [`Request::Scanned`].
+    Scan {
+        /// The job's serial.
+        serial: u64,
+        /// The stage.
+        stage: usize,
+        /// What to look at.
+        input: FilesInput,
+    },
+}
+
+/// The scheduler of jobs of stages.
+pub struct Core {
+    settings: Settings,
+    order: Box<dyn Policy + Send>,
+    /// By serial, that is in the order of submission.
+    records: BTreeMap<u64, Record>,
+    /// Jobs that have not ended.
+    active: BTreeSet<u64>,
+    /// The newest job of each name.
+    names: BTreeMap<String, u64>,
+    /// Ended jobs, oldest first.
+    ended: VecDeque<u64>,
+    ended_tasks: u64,
+    next_serial: u64,
+    offers: Offers,
+    seen: Seen,
+    attention: Attention,
+    changed: Changed,
+    /// Tasks that wait for an instant.
+    delayed: BTreeSet<(Time, Key)>,
+    unreachable: Silent<Key>,
+    machines: BTreeMap<String, Arc<Machine>>,
+    /// Jobs that may have to be advanced.
+    unsettled: BTreeSet<u64>,
+    /// Tasks became ready since offers were asked for.
+    fresh: bool,
+    /// A round may place more than the last one did.
+    dirty: bool,
+    memory: Memory,
+    history: History,
+    moving: observe::Moving,
+    sprints: approximate::Sprints,
+    wishes: Vec<Wish>,
+    /// Jobs that fail, and why.
+    failing: Vec<(u64, String)>,
+    happenings: VecDeque<Happening>,
+    totals: Totals,
+    framework_id: Option<String>,
+    /// Why the kept state could not be taken up; then nothing is done.
+    damaged: Option<String>,
+}
+
+impl std::fmt::Debug for Core {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Core")
+            .field("jobs", &self.records.len())
+            .field("order", &self.order.name())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Core {
+    /// A scheduler without jobs.
+    pub fn new(settings: Settings) -> Core {
+        Core::with_order(settings.clone(), Box::new(settings.order))
+    }
+
+    /// A scheduler without jobs, with an order of its own.
+    pub fn with_order(settings: Settings, order: Box<dyn Policy + Send>) -> Core {
+        Core {
+            sprints: approximate::Sprints::new(settings.sprint),
+            settings,
+            order,
+            records: BTreeMap::new(),
+            active: BTreeSet::new(),
+            names: BTreeMap::new(),
+            ended: VecDeque::new(),
+            ended_tasks: 0,
+            next_serial: 1,
+            offers: Offers::default(),
+            seen: Seen::default(),
+            attention: Attention::default(),
+            changed: Changed::default(),
+            delayed: BTreeSet::new(),
+            unreachable: Silent::default(),
+            machines: BTreeMap::new(),
+            unsettled: BTreeSet::new(),
+            fresh: false,
+            dirty: false,
+            memory: Memory::default(),
+            history: History::default(),
+            moving: observe::Moving::default(),
+            wishes: Vec::new(),
+            failing: Vec::new(),
+            happenings: VecDeque::new(),
+            totals: Totals::default(),
+            framework_id: None,
+            damaged: None,
+        }
+    }
+
+    /// How it behaves.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The API's address, for the runners of tasks; known once it is served.
+    pub fn set_api(&mut self, api: String) {
+        self.settings.api = api;
+    }
+
+    /// Whether every job has ended.
+    pub fn is_done(&self) -> bool {
+        self.active.is_empty()
+    }
+
+    /// What has happened since the last time, oldest first.
+    pub fn take_happenings(&mut self) -> Vec<Happening> {
+        self.happenings.drain(..).collect()
+    }
+
+    /// What is to be done for it.
+    pub fn take_wishes(&mut self) -> Vec<Wish> {
+        std::mem::take(&mut self.wishes)
+    }
+
+    /// Answers a request, and does what follows from it.
+    ///
+    /// # Errors
+    /// The request asks for something that there is not, or that may not be. Nothing is changed then.
+    pub fn request(&mut self, request: Request, now: Time, calls: &mut Calls) -> Result<Reply, Unwanted> {
+        let reply = self.answer(request, now, calls)?;
+        if matches!(reply, Reply::Done | Reply::Submitted(_)) {
+            self.settle(now, calls);
+        }
+        Ok(reply)
+    }
+
+    /// Does all that follows from a change.
+    fn settle(&mut self, now: Time, calls: &mut Calls) {
+        self.advance_all(now, calls);
+        self.mature(now);
+        if self.attention.subscribed {
+            self.round(now, calls);
+            // A round may have left out the last tasks of a stage.
+            self.advance_all(now, calls);
+        }
+        let work = self.has_work();
+        if self.attention.subscribed {
+            self.pay_attention(work, now, calls);
+        }
+        self.save(calls);
+        if let Some(at) = self.next_wake(work) {
+            calls.wake_at(at);
+        }
+    }
+
+    fn advance_all(&mut self, now: Time, calls: &mut Calls) {
+        self.fail_those_found(calls);
+        while let Some(serial) = self.unsettled.pop_first() {
+            self.advance(serial, now);
+        }
+    }
+
+    /// Releases the tasks that are due.
+    fn mature(&mut self, now: Time) {
+        while let Some((_, key)) = self.delayed.first().copied().filter(|(at, _)| *at <= now) {
+            self.delayed.pop_first();
+            self.make_ready(key);
+        }
+    }
+
+    fn make_ready(&mut self, (serial, stage, index): Key) {
+        let Some(run) = self.records.get_mut(&serial).and_then(|r| r.stages.get_mut(stage)) else { return };
+        if run.tasks().get(&index).is_some_and(|task| matches!(task.phase, Phase::Waiting(_))) {
+            run.ready.insert(index);
+            (self.fresh, self.dirty) = (true, true);
+        }
+    }
+
+    /// A task is to be launched again, not before this instant.
+    fn wait_until(&mut self, key: Key, at: Time, now: Time) {
+        if at <= now {
+            self.make_ready(key);
+        } else {
+            self.delayed.insert((at, key));
+        }
+    }
+
+    fn tell(&mut self, happening: Happening) {
+        if self.happenings.len() >= HAPPENINGS_MAX {
+            self.happenings.pop_front();
+        }
+        self.happenings.push_back(happening);
+    }
+
+    /// The agent, shared by its tasks.
+    fn machine(&mut self, id: &str, host: &str, address: &str) -> Arc<Machine> {
+        if let Some(known) = self.machines.get(id)
+            && known.address == address
+        {
+            return known.clone();
+        }
+        let machine = Arc::new(Machine { id: id.to_owned(), host: host.to_owned(), address: address.to_owned() });
+        if self.machines.len() < MACHINES_MAX {
+            self.machines.insert(id.to_owned(), machine.clone());
+        }
+        machine
+    }
+
+    /// Takes up what was kept. What cannot be read stops everything: without it this scheduler would know none of its
+    /// tasks, and end or double them.
+    fn restore(&mut self, entries: &BTreeMap<String, Vec<u8>>, now: Time, calls: &mut Calls) {
+        let kept = match keep::restore(entries, now) {
+            Ok(kept) => kept,
+            Err(damaged) => {
+                let why = format!(
+                    "{damaged}. Nothing was changed, and the tasks go on. Start the version that wrote this state, or put \
+                     a copy of it back; to begin without it, move it away"
+                );
+                calls.fail(why.clone());
+                self.damaged = Some(why);
+                return;
+            }
+        };
+        self.next_serial = kept.next_serial;
+        (self.memory, self.history) = (kept.memory, kept.history);
+        self.records = kept.records;
+        let mut ended: Vec<(Option<Time>, u64)> = Vec::new();
+        let mut waiting = Vec::new();
+        for (serial, record) in &self.records {
+            self.names.insert(record.name().to_owned(), *serial);
+            if record.is_over() {
+                ended.push((record.ended, *serial));
+                self.ended_tasks += record.tasks_known();
+                continue;
+            }
+            self.active.insert(*serial);
+            self.unsettled.insert(*serial);
+            for (stage, run) in record.stages.iter().enumerate() {
+                for (index, task) in run.tasks() {
+                    match task.phase {
+                        Phase::Waiting(at) => waiting.push(((*serial, stage, *index), at)),
+                        Phase::Live { step: Step::Unreachable, .. } => {
+                            self.unreachable.add((*serial, stage, *index), now);
+                        }
+                        _ => {}
+                    }
+                }
+                if run.head.phase == StagePhase::Planning
+                    && let crate::job::Input::Files(input) = &record.stage(stage).input
+                {
+                    self.wishes.push(Wish::Scan { serial: *serial, stage, input: input.clone() });
+                }
+            }
+        }
+        for (key, at) in waiting {
+            self.wait_until(key, at, now);
+        }
+        self.resume_sprints(now);
+        ended.sort_unstable();
+        self.ended = ended.into_iter().map(|(_, serial)| serial).collect();
+        self.forget_oldest();
+        (self.fresh, self.dirty) = (true, true);
+    }
+
+    /// Forgets ended jobs when there are too many of them.
+    fn forget_oldest(&mut self) {
+        while self.ended.len() > ENDED_MAX || (self.ended.len() > 1 && self.ended_tasks > ENDED_TASKS_MAX) {
+            if let Some(oldest) = self.ended.pop_front() {
+                self.forget(oldest);
+            }
+        }
+    }
+
+    /// Forgets a job.
+    fn forget(&mut self, serial: u64) {
+        let Some(record) = self.records.remove(&serial) else { return };
+        if self.names.get(record.name()) == Some(&serial) {
+            self.names.remove(record.name());
+        }
+        if record.is_over() {
+            self.ended_tasks = self.ended_tasks.saturating_sub(record.tasks_known());
+        }
+        self.active.remove(&serial);
+        self.changed.heads.remove(&serial);
+        self.changed.inputs.retain(|(of, _)| *of != serial);
+        self.changed.sizings.retain(|(of, _)| *of != serial);
+        self.changed.tasks.retain(|(of, ..)| *of != serial);
+        self.changed.gone.push(record);
+    }
+
+    /// When something is to be done although nothing happens.
+    fn next_wake(&self, work: bool) -> Option<Time> {
+        let mut next = self.delayed.first().map(|(at, _)| *at);
+        let mut sooner = |at: Option<Time>| next = next.into_iter().chain(at).min();
+        sooner(self.offers.next());
+        if self.attention.subscribed && work {
+            sooner(self.attention.next(self.fresh, Some(self.settings.revive_every)));
+        }
+        sooner(self.unreachable.first().map(|since| since + jobs::ends::UNREACHABLE_MAX));
+        next
+    }
+
+    /// Suppresses or revives offers as needed.
+    fn pay_attention(&mut self, work: bool, now: Time, calls: &mut Calls) {
+        if !work {
+            self.fresh = false;
+            // A stage may end soon and open the next one: without live tasks nothing will.
+            let soon = self.delayed.first().is_some_and(|(at, _)| *at <= now + SOON);
+            if !soon {
+                self.attention.suppress(calls);
+            }
+        } else if self.attention.want(self.fresh, Some(self.settings.revive_every), now, calls) {
+            self.fresh = false;
+        }
+    }
+
+    /// Whether any task could be launched now.
+    fn has_work(&self) -> bool {
+        self.active.iter().filter_map(|serial| self.records.get(serial)).any(|record| {
+            (0..record.stages.len()).any(|stage| {
+                let run = &record.stages[stage];
+                (!run.ready.is_empty() || run.fresh() > 0) && record.is_runnable(stage)
+            })
+        })
+    }
+}
+
+/// Work that is due within this time does not cause a suppress.
+const SOON: Duration = Duration::from_secs(2);
+
+impl Scheduler for Core {
+    fn on_event(&mut self, event: Event, now: Time, calls: &mut Calls) {
+        if self.damaged.is_some() {
+            return;
+        }
+        match event {
+            Event::Restored(entries) => self.restore(&entries, now, calls),
+            Event::Subscribed { framework_id, .. } => {
+                self.framework_id = Some(framework_id.value.into());
+                self.offers = Offers::default();
+                // Removals of agents meanwhile were not reported.
+                self.seen = Seen::default();
+                self.attention = Attention::subscribed();
+            }
+            Event::Disconnected { .. } => {
+                self.offers = Offers::default();
+                self.attention.subscribed = false;
+            }
+            Event::Offers(offers) => self.take_in(offers, now, calls),
+            Event::Rescinded(offer_id) => {
+                let rest = self.offers.rescind(&offer_id);
+                calls.decline(rest, Duration::ZERO);
+            }
+            Event::Update(status) => self.update(&status, now, calls),
+            Event::AgentLost(agent_id) => {
+                self.seen.lost(&agent_id.value);
+                self.agent_lost(&agent_id.value);
+                self.dirty = true;
+            }
+            // Tasks of a call that the master did not take are in the ledger and will be found missing.
+            Event::Refused { call, .. } if call.accept.is_some() => calls.reconcile(),
+            Event::Wake => self.check_unreachable(now, calls),
+            _ => {}
+        }
+        if self.damaged.is_none() {
+            self.settle(now, calls);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,135 @@
+//! What the order of stages sees: jobs, their stages, and what is free, as plain data.
+
+use base::Time;
+use jobs::Need;
+use serde::Serialize;
+
+use super::record::{Record, StagePhase};
+use super::{Core, sizes};
+use crate::job::Class;
+use crate::order::{self, Amounts, Free, Observation};
+
+/// The part that a new measurement counts in the mean.
+const NEW: f64 = 0.1;
+
+/// How long it takes from a launch until the task runs, as measured: what it costs to give a slot to another task.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub(super) struct Moving {
+    /// Mean in milliseconds.
+    pub(super) mean: f64,
+    /// Number of measurements.
+    pub(super) count: u64,
+}
+
+impl Moving {
+    pub(super) fn measured(&mut self, millis: f64) {
+        self.count += 1;
+        let part = NEW.max(1.0 / self.count as f64);
+        self.mean += (millis - self.mean) * part;
+    }
+}
+
+fn millis(time: Time) -> u64 {
+    u64::try_from(time.since_epoch().as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Amounts of a need; what an order does not know is left out.
+fn amounts(need: &Need) -> Amounts {
+    let of = |place: usize| u64::try_from(need.0[place]).unwrap_or(0);
+    Amounts { cpus: of(0), mem: of(1), gpus: of(3) }
+}
+
+/// How many tasks with this need fit into a room.
+fn fits(need: &Need, room: &Need) -> u32 {
+    let per = (0..need.0.len()).filter(|&kind| need.0[kind] > 0).map(|kind| room.0[kind] / need.0[kind]).min();
+    u32::try_from(per.unwrap_or(1)).unwrap_or(0)
+}
+
+impl Core {
+    /// The least of each amount that a task needs that may be launched now.
+    fn least_need(&self) -> Option<Need> {
+        let records = self.active.iter().filter_map(|serial| self.records.get(serial));
+        let needs = records.flat_map(|record| {
+            let waits = |stage: &usize| {
+                let run = &record.stages[*stage];
+                (!run.ready.is_empty() || run.fresh() > 0) && record.is_runnable(*stage)
+            };
+            (0..record.stages.len()).filter(waits).map(|stage| record.stage(stage).need)
+        });
+        needs.reduce(|a, b| Need(std::array::from_fn(|kind| a.0[kind].min(b.0[kind]))))
+    }
+
+    /// What the order sees when these amounts are free, each on an agent.
+    pub(super) fn observe(&self, free: &[Need], now: Time) -> Observation {
+        let running: u32 = self.active.iter().filter_map(|s| self.records.get(s)).map(Record::live).sum();
+        // An executor is room for a task: as many are free as fit of the smallest that may run.
+        let least = self.least_need();
+        let slots = free.iter().map(|room| least.map_or(1, |least| fits(&least, room))).fold(0, u32::saturating_add);
+        let all = slots.saturating_add(running);
+        let free: Vec<Free> = free.iter().map(|need| Free { count: 1, amounts: amounts(need) }).collect();
+        let jobs = self.active.iter().filter_map(|serial| self.records.get(serial));
+        Observation {
+            now: millis(now),
+            executors: all,
+            free,
+            source: None,
+            moving_delay: self.moving.mean as u64,
+            ahead: false,
+            jobs: jobs.filter(|record| record.goal == super::record::Goal::Run).map(|r| self.observe_job(r)).collect(),
+        }
+    }
+
+    fn observe_job(&self, record: &Record) -> order::Job {
+        let class = match record.job.priority {
+            Class::Low => 0,
+            Class::Normal => 1,
+            Class::High => 2,
+        };
+        let stages = (0..record.stages.len()).map(|stage| self.observe_stage(record, stage)).collect();
+        order::Job {
+            id: record.serial,
+            arrival: millis(record.submitted),
+            class,
+            weight: (record.job.weight * 1_000.0).clamp(1.0, f64::from(u32::MAX)) as u32,
+            held: record.live(),
+            stages,
+        }
+    }
+
+    fn observe_stage(&self, record: &Record, stage: usize) -> order::Stage {
+        let (run, job_stage) = (&record.stages[stage], record.stage(stage));
+        let ready = u32::try_from(run.ready.len()).unwrap_or(u32::MAX);
+        // A stage that is not open has tasks to come, or else those behind it would count as runnable.
+        let tasks = match run.head.phase {
+            StagePhase::Done => 0,
+            StagePhase::Open => run.fresh().saturating_add(ready),
+            StagePhase::Blocked | StagePhase::Planning => run.head.total.unwrap_or(1).max(1),
+        };
+        // Those that wait for an instant keep the stage from being done.
+        let later = run.counts.waiting.saturating_sub(ready);
+        let known = run.mean().or_else(|| self.history.expect(&run.key));
+        order::Stage {
+            tasks: if run.head.phase == StagePhase::Planning { 0 } else { tasks },
+            running: run.counts.live + later + u32::from(run.head.phase == StagePhase::Planning),
+            finished: run.counts.finished + run.counts.dropped,
+            duration: known.unwrap_or(1_000.0).max(1.0) as u64,
+            demand: amounts(&job_stage.need),
+            parents: job_stage.after.iter().map(|&before| u32::try_from(before).unwrap_or(0)).collect(),
+        }
+    }
+
+    /// How many tasks of a stage the agents that were seen could run at once.
+    pub(super) fn slots(&self, serial: u64, stage: usize) -> u32 {
+        let Some(record) = self.records.get(&serial) else { return 1 };
+        let need = record.stage(stage).need;
+        self.seen.agents().map(|agent| fits(&need, &agent.most)).fold(0, u32::saturating_add).max(1)
+    }
+
+    /// The keys of a job's stages, by which they are known again.
+    pub(super) fn name_stages(record: &mut Record) {
+        let job = record.job.clone();
+        for (run, stage) in record.stages.iter_mut().zip(&job.stages) {
+            run.key = sizes::key(&job, stage).into();
+        }
+    }
+}

@@ -1,0 +1,322 @@
+//! What can be asked of a running scheduler, and how it is done or refused.
+
+use std::collections::BTreeSet;
+
+use base::Time;
+use sdk::Calls;
+use serde::Serialize;
+
+use super::record::{Goal, Record, StagePhase, owner};
+use super::view::{Happening, JobView, Status, TaskPage};
+use super::{Core, JOBS_MAX, TASKS_MAX};
+use crate::job::Job;
+use crate::split::Pieces;
+use crate::task::{Report, SandboxSource};
+
+/// A question or a wish.
+#[derive(Clone, Debug)]
+pub enum Request {
+    /// Run these jobs, all of them or none. A name is free again when its job has ended.
+    Submit(Vec<Job>),
+    /// The same for a start of this scheduler, which may not be the first with its state: a job that is there already,
+    /// exactly so, is left as it is, also if it has ended.
+    Resume(Vec<Job>),
+    /// End all tasks of a job, and the job.
+    Cancel {
+        /// The job's name.
+        name: String,
+    },
+    /// Forget a job that has ended.
+    Forget {
+        /// The job's name.
+        name: String,
+    },
+    /// The input files of a stage were looked at.
+    Scanned {
+        /// The job's serial.
+        serial: u64,
+        /// The stage.
+        stage: usize,
+        /// The files in pieces, or why they cannot be used.
+        found: Result<Pieces, String>,
+    },
+    /// The runner of a task reports.
+    Report {
+        /// The task's id.
+        task: String,
+        /// What.
+        report: Report,
+    },
+    /// Where the outputs are that a task reads.
+    Sources {
+        /// The task's id.
+        task: String,
+    },
+    /// End this scheduler. With `teardown` the framework ends with all of its tasks and state; without, tasks keep
+    /// running for the failover timeout, and the next start with the same state continues them.
+    Leave {
+        /// Whether everything ends.
+        teardown: bool,
+    },
+    /// All jobs in short, and how the scheduler is doing.
+    Status,
+    /// One job with its stages, and why they wait.
+    Show {
+        /// The job's name.
+        name: String,
+    },
+    /// Tasks of a stage that were launched.
+    Tasks {
+        /// The job's name.
+        name: String,
+        /// The stage's name.
+        stage: String,
+        /// The first number.
+        from: u32,
+    },
+}
+
+/// What became of a request.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reply {
+    /// It is done, or will be.
+    Done,
+    /// The scheduler ends.
+    Left,
+    /// Answer to [`Request::Submit`], in the order of the jobs.
+    Submitted(Vec<Submitted>),
+    /// Answer to [`Request::Sources`].
+    Sources(Vec<SandboxSource>),
+    /// Answer to [`Request::Status`].
+    Status(Box<Status>),
+    /// Answer to [`Request::Show`].
+    Job(Box<JobView>),
+    /// Answer to [`Request::Tasks`].
+    Tasks(Box<TaskPage>),
+}
+
+/// What became of a job that was submitted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Submitted {
+    /// Its name.
+    pub name: String,
+    /// What that means.
+    pub taken: Taken,
+}
+
+/// How a job was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Taken {
+    /// It is new.
+    New,
+    /// It is exactly what is there already.
+    Unchanged,
+}
+
+/// Why a request is refused. Nothing is changed then.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unwanted {
+    /// There is no job of this name.
+    #[error("there is no job '{0}'")]
+    NoSuchJob(String),
+    /// The job has no such stage.
+    #[error("the job '{0}' has no stage '{1}'")]
+    NoSuchStage(String, String),
+    /// No task with this id runs.
+    #[error("no task '{0}' runs")]
+    NoSuchTask(String),
+    /// The job has ended.
+    #[error("the job '{0}' has ended")]
+    Ended(String),
+    /// The job has not ended.
+    #[error("the job '{0}' has not ended; cancel it first")]
+    Runs(String),
+    /// A job of this name runs.
+    #[error("a job '{0}' is there and has not ended; cancel it first, or take another name")]
+    NameTaken(String),
+    /// Two of the jobs have this name.
+    #[error("two of these jobs have the name '{0}'")]
+    Twice(String),
+    /// More jobs or tasks than a scheduler may have.
+    #[error("there would be more than {JOBS_MAX} jobs or {TASKS_MAX} tasks that have not ended")]
+    Full,
+    /// What was kept cannot be read, so nothing may be done.
+    #[error("nothing can be done: {0}")]
+    Damaged(String),
+}
+
+impl Core {
+    pub(super) fn answer(&mut self, request: Request, now: Time, calls: &mut Calls) -> Result<Reply, Unwanted> {
+        if let Some(why) = &self.damaged {
+            return Err(Unwanted::Damaged(why.clone()));
+        }
+        match request {
+            Request::Submit(jobs) => self.submit(jobs, now),
+            Request::Resume(jobs) => self.resume(jobs, now),
+            Request::Cancel { name } => self.cancel(&name, calls),
+            Request::Forget { name } => self.forget_named(&name),
+            Request::Scanned { serial, stage, found } => {
+                self.scanned(serial, stage, found);
+                Ok(Reply::Done)
+            }
+            Request::Report { task, report } => self.report(&task, report),
+            Request::Sources { task } => self.sources(&task),
+            Request::Leave { teardown } => {
+                self.leave(teardown, calls);
+                Ok(Reply::Left)
+            }
+            Request::Status => Ok(Reply::Status(Box::new(self.status(now)))),
+            Request::Show { name } => Ok(Reply::Job(Box::new(self.show(self.serial(&name)?, now)))),
+            Request::Tasks { name, stage, from } => {
+                let record = &self.records[&self.serial(&name)?];
+                let place = record.job.stage(&stage).ok_or(Unwanted::NoSuchStage(name, stage))?;
+                Ok(Reply::Tasks(Box::new(self.task_page(record, place, from))))
+            }
+        }
+    }
+
+    pub(super) fn serial(&self, name: &str) -> Result<u64, Unwanted> {
+        self.names.get(name).copied().ok_or_else(|| Unwanted::NoSuchJob(name.to_owned()))
+    }
+
+    fn submit(&mut self, jobs: Vec<Job>, now: Time) -> Result<Reply, Unwanted> {
+        let tasks: u64 = self.active.iter().filter_map(|s| self.records.get(s)).map(Record::tasks_known).sum();
+        let more: u64 = jobs.iter().map(tasks_asked).sum();
+        if self.active.len() + jobs.len() > JOBS_MAX || tasks + more > TASKS_MAX {
+            return Err(Unwanted::Full);
+        }
+        let mut names = BTreeSet::new();
+        for job in &jobs {
+            if !names.insert(&job.name) {
+                return Err(Unwanted::Twice(job.name.clone()));
+            }
+            let before = self.names.get(&job.name).and_then(|serial| self.records.get(serial));
+            if before.is_some_and(|record| !record.is_over()) {
+                return Err(Unwanted::NameTaken(job.name.clone()));
+            }
+        }
+        Ok(Reply::Submitted(jobs.into_iter().map(|job| self.submit_one(job, now)).collect()))
+    }
+
+    fn submit_one(&mut self, job: Job, now: Time) -> Submitted {
+        let (serial, name) = (self.next_serial, job.name.clone());
+        self.next_serial += 1;
+        self.names.insert(name.clone(), serial);
+        self.records.insert(serial, Record::new(serial, job, now));
+        self.active.insert(serial);
+        self.unsettled.insert(serial);
+        self.changed.meta = true;
+        self.changed.heads.insert(serial);
+        self.tell(Happening::Submitted { name: name.clone() });
+        Submitted { name, taken: Taken::New }
+    }
+
+    /// Submits what is not there already; answers for all in their order.
+    fn resume(&mut self, jobs: Vec<Job>, now: Time) -> Result<Reply, Unwanted> {
+        let is_there = |job: &Job| {
+            let record = self.names.get(&job.name).and_then(|serial| self.records.get(serial));
+            record.is_some_and(|record| *record.job == *job)
+        };
+        let there: Vec<Option<Submitted>> = jobs
+            .iter()
+            .map(|job| is_there(job).then(|| Submitted { name: job.name.clone(), taken: Taken::Unchanged }))
+            .collect();
+        let missing = jobs.into_iter().zip(&there).filter(|(_, there)| there.is_none()).map(|(job, _)| job).collect();
+        let Reply::Submitted(submitted) = self.submit(missing, now)? else { return Ok(Reply::Done) };
+        let mut submitted = submitted.into_iter();
+        Ok(Reply::Submitted(there.into_iter().filter_map(|there| there.or_else(|| submitted.next())).collect()))
+    }
+
+    fn cancel(&mut self, name: &str, calls: &mut Calls) -> Result<Reply, Unwanted> {
+        let serial = self.serial(name)?;
+        if self.records[&serial].is_over() {
+            return Err(Unwanted::Ended(name.to_owned()));
+        }
+        self.end_all(serial, Goal::Cancel, String::new(), calls);
+        self.tell(Happening::Cancelling { name: name.to_owned() });
+        Ok(Reply::Done)
+    }
+
+    fn forget_named(&mut self, name: &str) -> Result<Reply, Unwanted> {
+        let serial = self.serial(name)?;
+        if !self.records[&serial].is_over() {
+            return Err(Unwanted::Runs(name.to_owned()));
+        }
+        self.ended.retain(|ended| *ended != serial);
+        self.forget(serial);
+        Ok(Reply::Done)
+    }
+
+    /// Input files were looked at. An answer that nothing waits for any more is left.
+    fn scanned(&mut self, serial: u64, stage: usize, found: Result<Pieces, String>) {
+        let Some(record) = self.records.get_mut(&serial).filter(|record| record.goal == Goal::Run) else { return };
+        let Some(run) = record.stages.get_mut(stage).filter(|run| run.head.phase == StagePhase::Planning) else {
+            return;
+        };
+        match found {
+            Ok(pieces) => {
+                run.pieces = pieces.into();
+                self.changed.inputs.insert((serial, stage));
+                self.open_stage(serial, stage);
+            }
+            Err(why) => {
+                let why = format!("stage '{}': {why}", record.stage(stage).name);
+                // Nothing of this stage runs; other stages may, and are ended when the job is advanced.
+                self.failing.push((serial, why));
+            }
+        }
+        self.unsettled.insert(serial);
+    }
+
+    /// The runner of a task reports outputs that cannot be read, or the task's value.
+    fn report(&mut self, task_id: &str, report: Report) -> Result<Reply, Unwanted> {
+        let (serial, stage, index) = self.current(task_id).ok_or_else(|| Unwanted::NoSuchTask(task_id.to_owned()))?;
+        let Some(record) = self.records.get_mut(&serial) else { return Ok(Reply::Done) };
+        if !report.message.is_empty() || report.value.is_some() {
+            record.stages[stage].change(index, |task| {
+                task.value = report.value.filter(|value| value.is_finite()).or(task.value);
+                if !report.message.is_empty() {
+                    task.say(&report.message);
+                }
+            });
+            self.changed.tasks.insert((serial, stage, index));
+        }
+        for missing in report.missing {
+            if let Some(source) = self.records.get(&serial).and_then(|record| record.job.stage(&missing.stage)) {
+                self.output_gone(serial, source, missing.index, missing.attempt);
+            }
+        }
+        self.unsettled.insert(serial);
+        Ok(Reply::Done)
+    }
+
+    /// The task with this id, if this is its newest attempt and it has not ended.
+    pub(super) fn current(&self, task_id: &str) -> Option<super::Key> {
+        let (serial, stage, index, attempt) = owner(task_id)?;
+        let record = self.records.get(&serial)?;
+        let place = record.job.stage(stage)?;
+        let task = record.stages[place].tasks().get(&index)?;
+        (task.is_live() && task.attempts == attempt).then_some((serial, place, index))
+    }
+
+    fn leave(&mut self, teardown: bool, calls: &mut Calls) {
+        if !teardown {
+            return calls.stop();
+        }
+        for serial in self.records.keys().copied().collect::<Vec<_>>() {
+            self.forget(serial);
+        }
+        self.save(calls);
+        calls.teardown();
+    }
+}
+
+/// How many tasks a job has at least, before anything of it is known.
+fn tasks_asked(job: &Job) -> u64 {
+    let of = |stage: &crate::job::Stage| match &stage.input {
+        crate::job::Input::Tasks(count) => u64::from(*count),
+        _ => 1,
+    };
+    job.stages.iter().map(of).sum()
+}

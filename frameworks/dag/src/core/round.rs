@@ -1,0 +1,165 @@
+//! One round: the order of stages says which come next, tasks are placed on the offers at hand, and the rest is given
+//! back.
+
+use base::Time;
+use jobs::Need;
+use jobs::offers::{Hold, Room, Taken};
+use jobs::place::{Anywhere, Placer};
+use sdk::Calls;
+use sdk::v1::Offer;
+
+use super::record::{Phase, Record};
+use super::{Core, approximate, sizes};
+use crate::order::Action;
+use crate::split::Part;
+
+/// A task that was given a place in this round.
+#[derive(Debug)]
+pub(super) struct Placed {
+    pub(super) serial: u64,
+    pub(super) stage: usize,
+    pub(super) index: u32,
+    /// Its part, for one that was never launched.
+    pub(super) part: Option<Part>,
+    pub(super) room: usize,
+    pub(super) taken: Taken,
+}
+
+/// The offers at hand while tasks are placed on them.
+pub(super) struct Plan {
+    pub(super) rooms: Vec<Room>,
+    placer: Placer,
+    pub(super) placed: Vec<Placed>,
+}
+
+impl Plan {
+    fn put(&mut self, need: &Need) -> Option<(usize, Taken)> {
+        loop {
+            let room = self.placer.put(need, &mut Anywhere)?;
+            if let Some(taken) = self.rooms[room].take(need) {
+                return Some((room, taken));
+            }
+            // The amounts are there, but not in one reservation: nothing more goes here in this round.
+            self.placer.close(room);
+        }
+    }
+}
+
+impl Core {
+    /// Takes offers in.
+    pub(super) fn take_in(&mut self, offers: Vec<Offer>, now: Time, calls: &mut Calls) {
+        let mut surplus = Vec::new();
+        for offer in offers {
+            let id = offer.id.clone();
+            match self.offers.add(offer, now, &Hold::default()) {
+                Some(room) => {
+                    let room = &self.offers.rooms[room];
+                    self.seen.offered(room, room.free(), now);
+                }
+                None => surplus.push(id),
+            }
+        }
+        self.dirty = true;
+        calls.decline(surplus, self.settings.refuse_idle);
+    }
+
+    /// Places what may run, and gives back what is of no use.
+    pub(super) fn round(&mut self, now: Time, calls: &mut Calls) {
+        if !std::mem::take(&mut self.dirty) || self.offers.is_empty() {
+            return;
+        }
+        let work = self.has_work();
+        if work {
+            self.place_all(now, calls);
+        }
+        self.give_back(work, calls);
+    }
+
+    fn place_all(&mut self, now: Time, calls: &mut Calls) {
+        let mut rooms = std::mem::take(&mut self.offers.rooms);
+        rooms.retain(|room| !room.offers.is_empty());
+        let free: Vec<Need> = rooms.iter().map(Room::free).collect();
+        let observation = self.observe(&free, now);
+        let actions = self.order.decide(&observation);
+        let placer = Placer::new(self.settings.placement, &free);
+        let mut plan = Plan { rooms, placer, placed: Vec::new() };
+        for action in actions {
+            self.carry_out(action, &mut plan);
+        }
+        self.launch(plan, now, calls);
+    }
+
+    /// Places tasks of a stage until the job has as many as the action says, or nothing fits any more.
+    fn carry_out(&mut self, action: Action, plan: &mut Plan) {
+        let Some(stage) = usize::try_from(action.stage).ok() else { return };
+        let Some(record) = self.records.get(&action.job) else { return };
+        if stage >= record.stages.len() || !record.is_runnable(stage) {
+            return;
+        }
+        let slots = if record.stages[stage].sizing.is_some() { self.slots(action.job, stage) } else { 1 };
+        let placed = plan.placed.iter().filter(|placed| placed.serial == action.job).count();
+        let held = record.live().saturating_add(u32::try_from(placed).unwrap_or(u32::MAX));
+        let need = record.stage(stage).need;
+        for _ in held..action.limit {
+            let Some(record) = self.records.get_mut(&action.job) else { return };
+            if record.stages[stage].ready.is_empty() && record.stages[stage].fresh() == 0 {
+                return;
+            }
+            let Some((room, taken)) = plan.put(&need) else { return };
+            let machine = plan.rooms[room].site.agent_id.clone();
+            let mut skipped = Vec::new();
+            let next = next_task(record, stage, (&machine, slots), &mut skipped);
+            self.totals.dropped += skipped.len() as u64;
+            self.changed.tasks.extend(skipped.into_iter().map(|index| (action.job, stage, index)));
+            match next {
+                Some((index, part)) => {
+                    plan.placed.push(Placed { serial: action.job, stage, index, part, room, taken });
+                }
+                None => {
+                    plan.rooms[room].put_back(taken);
+                    // Those that were left out may have been the last ones.
+                    self.unsettled.insert(action.job);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Gives back all offers at hand.
+    fn give_back(&mut self, work: bool, calls: &mut Calls) {
+        let rooms = std::mem::take(&mut self.offers.rooms);
+        self.offers.set(Vec::new());
+        let unused: Vec<_> = rooms.into_iter().flat_map(|room| room.offers).collect();
+        let refuse = if work { self.settings.refuse } else { self.settings.refuse_idle };
+        self.attention.refused |= !unused.is_empty() && !refuse.is_zero();
+        calls.decline(unused, refuse);
+    }
+}
+
+/// The next task of a stage: one that is to be tried again, or the next part of the input. Tasks that are left out are
+/// passed over.
+fn next_task(
+    record: &mut Record,
+    stage: usize,
+    (machine, slots): (&str, u32),
+    skipped: &mut Vec<u32>,
+) -> Option<(u32, Option<Part>)> {
+    let job = record.job.clone();
+    let run = &mut record.stages[stage];
+    while let Some(index) = run.ready.pop_first() {
+        if run.tasks().get(&index).is_some_and(|task| matches!(task.phase, Phase::Waiting(_))) {
+            return Some((index, None));
+        }
+    }
+    while run.fresh() > 0 {
+        let part = sizes::next_part(&job.stages[stage], run, machine, slots);
+        let index = run.next;
+        run.next += 1;
+        if !run.left_out.contains(&index) {
+            return Some((index, Some(part)));
+        }
+        run.insert(index, approximate::dropped(part));
+        skipped.push(index);
+    }
+    None
+}

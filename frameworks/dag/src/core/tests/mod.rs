@@ -1,0 +1,255 @@
+//! The scheduler against a small cluster without I/O.
+
+mod lineage;
+mod priority;
+mod random;
+mod world;
+
+use std::time::Duration;
+
+use sdk::Ending;
+use sdk::v1::TaskState;
+
+use super::{Happening, Outcome, Request, Settings, State, Wish};
+use crate::split::{File, Piece, Pieces};
+use crate::task::{Spec, VARIABLE};
+use world::World;
+
+const THREE: &str = "name = 'job'\n\
+    [[stage]]\nname = 'last'\nafter = 'mid'\ncommand = 'true'\n\
+    [[stage]]\nname = 'first'\ntasks = 3\ncommand = 'echo {index} of {count}'\n\
+    [[stage]]\nname = 'mid'\nafter = ['first']\ntasks = 2\ncommand = 'true'\n";
+
+#[test]
+fn stages_run_one_after_the_other() {
+    let mut world = World::new(Settings::default(), 2, 1.0);
+    world.submit(THREE);
+    world.soon();
+    assert_eq!(world.tasks.len(), 3, "all of the first stage, and nothing else");
+    let id = "job.1.first.2.1";
+    assert_eq!(world.tasks[id].info.command.as_ref().unwrap().value.as_deref(), Some("echo 2 of 3"));
+    assert_eq!(world.environment(id, "TEPUI_INDEX").as_deref(), Some("2"));
+    assert_eq!(world.environment(id, "TEPUI_COUNT").as_deref(), Some("3"));
+    world.finish("job.1.first.0.1");
+    world.finish("job.1.first.2.1");
+    world.soon();
+    assert_eq!(world.tasks.len(), 1);
+    let view = world.show("job");
+    assert_eq!(view.stages.iter().map(|s| s.name.as_str()).collect::<Vec<_>>(), ["first", "mid", "last"]);
+    assert!(view.why.contains(&"mid: waits for first".to_owned()), "{:?}", view.why);
+    world.run_dry();
+    assert_eq!(world.state("job"), State::Finished);
+    assert_eq!(world.launched.len(), 6);
+    let stages: Vec<String> = world
+        .happenings()
+        .into_iter()
+        .filter_map(|h| match h {
+            Happening::Stage { stage, phase, .. } => Some(format!("{stage} {phase:?}")),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(stages, ["first Open", "first Done", "mid Open", "mid Done", "last Open", "last Done"]);
+}
+
+#[test]
+fn killed_at_every_step_nothing_runs_twice() {
+    let mut world = World::new(Settings::default(), 2, 1.0);
+    world.submit(THREE);
+    world.restart();
+    world.soon();
+    while let Some(id) = world.tasks.keys().next().cloned() {
+        world.restart();
+        world.update(&id, TaskState::TaskRunning, "");
+        world.restart();
+        world.finish(&id);
+        world.restart();
+        world.soon();
+    }
+    assert_eq!(world.state("job"), State::Finished);
+    assert_eq!(world.launched.len(), 6, "{:?}", world.launched);
+    world.restart();
+    assert_eq!(world.state("job"), State::Finished);
+}
+
+#[test]
+fn failures_are_tried_again_and_then_end_the_job() {
+    let mut world = World::new(Settings::default(), 1, 4.0);
+    world.submit(
+        "name = 'job'\n[[stage]]\nname = 's'\ntasks = 2\nretries = 1\ncommand = 'x'\nrestart = { first = '2s' }\n",
+    );
+    world.soon();
+    world.update("job.1.s.0.1", TaskState::TaskFailed, "exited with status 1");
+    world.offer();
+    assert_eq!(world.tasks.len(), 1, "it waits");
+    assert!(world.show("job").why[0].contains("wait for their next attempt"));
+    world.pass(Duration::from_secs(3));
+    world.soon();
+    assert!(world.tasks.contains_key("job.1.s.0.2"));
+    world.update("job.1.s.0.2", TaskState::TaskFailed, "exited with status 7");
+    assert_eq!(world.state("job"), State::Failed);
+    assert!(world.tasks.is_empty(), "the other task is ended");
+    let why = world.show("job").summary.why;
+    assert_eq!(why, "task 0 of stage 's' has failed: TASK_FAILED: exited with status 7");
+    let ended = world.happenings().into_iter().any(|h| matches!(h, Happening::Ended { outcome: Outcome::Failed, .. }));
+    assert!(ended);
+}
+
+#[test]
+fn lost_tasks_are_no_failures() {
+    let mut world = World::new(Settings::default(), 1, 4.0);
+    world.submit("name = 'job'\n[[stage]]\nname = 's'\ncommand = 'x'\n");
+    for attempt in 1..5 {
+        world.pass(Duration::from_secs(5));
+        world.soon();
+        world.update(&format!("job.1.s.0.{attempt}"), TaskState::TaskLost, "");
+    }
+    world.pass(Duration::from_secs(5));
+    world.run_dry();
+    assert_eq!(world.state("job"), State::Finished);
+}
+
+#[test]
+fn a_silent_agent_is_given_up() {
+    let mut world = World::new(Settings::default(), 1, 4.0);
+    world.submit("name = 'job'\n[[stage]]\nname = 's'\ncommand = 'x'\n");
+    world.soon();
+    world.update("job.1.s.0.1", TaskState::TaskUnreachable, "");
+    world.pass(Duration::from_secs(59));
+    assert_eq!(world.show("job").stages[0].tasks.live, 1);
+    world.pass(Duration::from_secs(5));
+    world.soon();
+    assert!(world.tasks.contains_key("job.1.s.0.2"));
+}
+
+#[test]
+fn cancelled_jobs_end_and_names_are_free_again() {
+    let mut world = World::new(Settings::default(), 1, 4.0);
+    world.submit(THREE);
+    world.soon();
+    let again = crate::job::read("t", THREE, crate::job::Syntax::Toml).unwrap();
+    let refused = world.request(Request::Submit(again)).unwrap_err().to_string();
+    assert!(refused.contains("has not ended; cancel it first"), "{refused}");
+    world.request(Request::Cancel { name: "job".into() }).unwrap();
+    assert_eq!(world.state("job"), State::Cancelled);
+    assert!(world.tasks.is_empty());
+    world.submit(THREE);
+    world.soon();
+    assert!(world.tasks.contains_key("job.2.first.0.1"));
+    world.request(Request::Cancel { name: "job".into() }).unwrap();
+    world.request(Request::Forget { name: "job".into() }).unwrap();
+    let tasks = world.store.keys().filter(|key| key.contains("task/00000000000000000002")).count();
+    assert_eq!(tasks, 0, "nothing is kept of it");
+}
+
+fn files() -> Pieces {
+    let files = (0..3).map(|n| File { path: format!("/data/f{n}"), size: 100 }).collect();
+    let pieces = (0..3).flat_map(|n| (0..10).map(move |at| Piece(n, at * 10, 10, 10))).collect();
+    Pieces { files, pieces }
+}
+
+#[test]
+fn input_files_are_looked_at_and_shared_out() {
+    let mut world = World::new(Settings::default(), 1, 4.0);
+    let job = "name = 'job'\n[[stage]]\nname = 's'\ncpus = 1\ncommand = 'wc'\n\
+               input = { files = '/data/*', by = 'bytes', size = 30 }\nenv = { A = 'b' }\n";
+    world.submit(job);
+    let wishes = world.take_wishes();
+    let [Wish::Scan { serial, stage, .. }] = wishes[..] else { panic!("{wishes:?}") };
+    world.restart();
+    assert_eq!(world.take_wishes().len(), 1, "asked for again");
+    world.request(Request::Scanned { serial, stage, found: Ok(files()) }).unwrap();
+    world.restart();
+    world.soon();
+    let mut seen = Vec::new();
+    while let Some(id) = world.tasks.keys().next().cloned() {
+        let spec: Spec = serde_json::from_str(&world.environment(&id, VARIABLE).unwrap()).unwrap();
+        let extent = &spec.extents[0];
+        seen.push((extent.path.clone(), extent.offset, extent.length));
+        assert_eq!(world.environment(&id, "TEPUI_OFFSET"), Some(extent.offset.to_string()));
+        assert_eq!(world.environment(&id, "A").as_deref(), Some("b"));
+        assert_eq!(world.environment(&id, "TEPUI_COUNT").as_deref(), Some("12"));
+        world.restart();
+        world.finish(&id);
+        world.offer();
+        world.soon();
+    }
+    seen.sort();
+    let each = [(0, 30), (30, 30), (60, 30), (90, 10)];
+    let all: Vec<(String, u64, u64)> =
+        (0..3).flat_map(|n| each.map(|(offset, length)| (format!("/data/f{n}"), offset, length))).collect();
+    assert_eq!(seen, all, "every byte once");
+    assert_eq!(world.state("job"), State::Finished);
+}
+
+#[test]
+fn sizes_are_found_and_remembered() {
+    let mut world = World::new(Settings::default(), 2, 4.0);
+    let job = |name: &str| {
+        format!(
+            "name = '{name}'\n[[stage]]\nname = 's'\ncpus = 1\ncommand = 'work'\ninput = {{ range = [0, 100000], size = 'auto' }}\n"
+        )
+    };
+    world.submit(&job("one"));
+    world.soon();
+    let mut covered = 0;
+    while let Some(id) = world.tasks.keys().next().cloned() {
+        let length: u64 = world.environment(&id, "TEPUI_LENGTH").unwrap().parse().unwrap();
+        covered += length;
+        // A fixed second, and a second for 2,000 numbers.
+        world.pass(Duration::from_millis(1_000 + length / 2));
+        world.finish(&id);
+        world.offer();
+    }
+    assert_eq!(covered, 100_000);
+    let view = world.show("one");
+    assert_eq!(view.summary.state, State::Finished);
+    let sizing = view.stages[0].sizing.clone().unwrap();
+    assert!(!sizing.waves.is_empty(), "{sizing:?}");
+    world.restart();
+    world.submit(&job("two"));
+    let why = world.show("two").stages[0].sizing.clone().unwrap().why;
+    assert!(why.contains("found in 1 earlier runs"), "{why}");
+}
+
+#[test]
+fn an_input_that_cannot_be_used_fails_the_job() {
+    let mut world = World::new(Settings::default(), 1, 4.0);
+    world.submit("name = 'job'\n[[stage]]\nname = 'a'\ncommand = 'x'\n[[stage]]\nname = 's'\ncommand = 'wc'\ninput = { files = '/no/*' }\n");
+    world.soon();
+    let wishes = world.take_wishes();
+    let [Wish::Scan { serial, stage, .. }] = wishes[..] else { panic!("{wishes:?}") };
+    let found = Err("'/no/*' matches no file".to_owned());
+    world.request(Request::Scanned { serial, stage, found }).unwrap();
+    assert_eq!(world.state("job"), State::Failed);
+    assert_eq!(world.show("job").summary.why, "stage 's': '/no/*' matches no file");
+    assert!(world.tasks.is_empty());
+}
+
+#[test]
+fn damaged_state_stops_it() {
+    let mut world = World::new(Settings::default(), 1, 4.0);
+    world.submit(THREE);
+    world.soon();
+    let before = world.tasks.len();
+    let key = world.store.keys().find(|key| key.starts_with("own/job/")).unwrap().clone();
+    world.store.insert(key, b"{}".to_vec());
+    world.restart();
+    assert!(matches!(&world.ending, Some(Ending::State(why)) if why.contains("cannot be read")), "{:?}", world.ending);
+    assert_eq!(world.tasks.len(), before, "the tasks go on");
+}
+
+#[test]
+fn shares_of_jobs_are_kept() {
+    let mut world = World::new(Settings { order: crate::order::Heuristic::Fair, ..Settings::default() }, 1, 4.0);
+    let job = |name: &str| format!("name = '{name}'\n[[stage]]\nname = 's'\ntasks = 20\ncpus = 1\ncommand = 'x'\n");
+    world.submit(&job("one"));
+    world.submit(&job("two"));
+    world.soon();
+    let count = |world: &World, name: &str| world.tasks.keys().filter(|id| id.starts_with(name)).count();
+    assert_eq!((count(&world, "one"), count(&world, "two")), (2, 2), "fair");
+    let mut world = World::new(Settings { order: crate::order::Heuristic::Fifo, ..Settings::default() }, 1, 4.0);
+    world.submit(&job("one"));
+    world.submit(&job("two"));
+    world.soon();
+    assert_eq!((count(&world, "one"), count(&world, "two")), (4, 0), "first in, first out");
+}

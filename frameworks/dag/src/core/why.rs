@@ -1,0 +1,70 @@
+//! Why tasks of a job wait, in words.
+
+use base::Time;
+use jobs::NAMES;
+
+use super::Core;
+use super::record::{Goal, Phase, Record, StagePhase};
+
+/// The most reasons that are given.
+const REASONS_MAX: usize = 20;
+
+impl Core {
+    /// One line for each stage that does not run although it should.
+    pub(super) fn why(&self, record: &Record, now: Time) -> Vec<String> {
+        if record.is_over() || record.goal != Goal::Run {
+            return Vec::new();
+        }
+        let mut why = Vec::new();
+        if !self.attention.subscribed {
+            why.push("there is no connection to a master".to_owned());
+        }
+        for stage in 0..record.stages.len() {
+            why.extend(self.why_stage(record, stage, now));
+        }
+        why.truncate(REASONS_MAX);
+        why
+    }
+
+    fn why_stage(&self, record: &Record, stage: usize, now: Time) -> Option<String> {
+        let (run, name) = (&record.stages[stage], &record.stage(stage).name);
+        match run.head.phase {
+            StagePhase::Done => return None,
+            StagePhase::Planning => return Some(format!("{name}: its input files are being looked at")),
+            _ if !record.is_unblocked(stage) => {
+                let open = |&&before: &&usize| record.stages[before].head.phase != StagePhase::Done;
+                let before: Vec<&str> =
+                    record.stage(stage).after.iter().filter(open).map(|&b| record.stage(b).name.as_str()).collect();
+                return Some(format!("{name}: waits for {}", before.join(", ")));
+            }
+            _ => {}
+        }
+        let later = run.tasks().values().filter(|t| matches!(t.phase, Phase::Waiting(at) if at > now)).count();
+        if later > 0 {
+            return Some(format!("{name}: {later} tasks have failed or were lost, and wait for their next attempt"));
+        }
+        let waiting = run.ready.len() + run.fresh() as usize;
+        if waiting == 0 {
+            return None;
+        }
+        let need = record.stage(stage).need;
+        let most = self.seen.agents().fold(jobs::Need::default(), |most, agent| most.upper(&agent.most));
+        if self.seen.agents().next().is_none() {
+            return Some(format!("{name}: no offers came so far"));
+        }
+        if let Some(kind) = need.lacks(&most) {
+            let (kind_name, needed, largest) = (NAMES[kind], need.amount(kind), most.amount(kind));
+            return Some(format!(
+                "warning: {name}: a task needs {kind_name} {needed}, and no agent has offered more than {largest} so far"
+            ));
+        }
+        let fits = self.seen.agents().filter(|agent| need.fits(&agent.left)).count();
+        Some(match fits {
+            0 => format!("{name}: {waiting} tasks wait for room; no agent has {need} left"),
+            _ => format!(
+                "{name}: {waiting} tasks wait for offers, or for other jobs: the order is {}",
+                self.order.name()
+            ),
+        })
+    }
+}

@@ -1,0 +1,126 @@
+//! One stage of a job file. Names of other stages are looked up by its reader, when all are known.
+
+use std::collections::BTreeMap;
+
+use jobs::Run;
+use jobs::file::Fields;
+use jobs::file::common::{env_name, name, need, restart, run, time_limit, uris};
+
+use super::template::PARTITION;
+use super::{Input, Stage, approximate, input};
+
+/// The most tasks of one stage.
+pub const COUNT_MAX: u32 = 1_000_000;
+/// The longest name of a stage.
+const NAME_MAX: usize = 64;
+/// The most outputs of a task.
+const OUTPUTS_MAX: usize = 1_000;
+/// The most partitions of an output.
+const PARTITIONS_MAX: i64 = 10_000;
+
+/// A stage as the file has it: others are named, with the place of each name.
+pub(super) struct Draft<'a> {
+    pub(super) stage: Stage,
+    pub(super) after: Vec<(&'a str, usize)>,
+    pub(super) input: input::Draft<'a>,
+    pub(super) at: usize,
+}
+
+/// What is wrong with the name of a file in a directory of a task.
+pub(super) fn file_name(name: &str) -> Option<&'static str> {
+    let wrong =
+        name.starts_with('/') || name.split('/').any(|part| matches!(part, "" | "." | "..")) || name.contains('\n');
+    if wrong {
+        Some("a file's name is relative to the output directory, without '.' and '..' as parts")
+    } else if name.starts_with(".tepui") {
+        Some("names that begin with .tepui are the framework's")
+    } else {
+        None
+    }
+}
+
+/// Reads a stage.
+pub(super) fn read<'a>(fields: &mut Fields<'a, '_>) -> Draft<'a> {
+    let at = fields.at();
+    let name = stage_name(fields);
+    let after = match fields.take("after").map(|node| &node.value) {
+        Some(jobs::file::Value::Text(_)) => fields.text("after").into_iter().collect(),
+        _ => fields.texts("after"),
+    };
+    let image = fields.text("image").map(|(image, _)| image.to_owned());
+    // An image's own program takes no part by arguments, and is not run by the runner: it is not offered here.
+    let list = if fields.take("program").is_some() { "program" } else { "argv" };
+    let run: Run = run(fields, "a stage", list, false);
+    let mut env: BTreeMap<String, String> = fields.map("env", env_name);
+    env.retain(|name, _| !name.is_empty());
+    let input = input::read(fields);
+    let (outputs, partitions) = outputs(fields);
+    let stage = Stage {
+        name,
+        after: Vec::new(),
+        run,
+        need: need(fields),
+        env,
+        uris: uris(fields),
+        user: fields.text("user").map(|(user, _)| user.to_owned()),
+        image,
+        retries: fields.whole("retries", 0, 1_000).and_then(|n| u32::try_from(n).ok()).unwrap_or(0),
+        restart: restart(fields),
+        time_limit: time_limit(fields),
+        stdin: stdin(fields, &input),
+        input: Input::Tasks(1),
+        outputs,
+        partitions,
+        approximate: approximate::read(fields),
+    };
+    if stage.image.is_some()
+        && (stage.needs_runner() || !matches!(input, input::Draft::Ready(Input::Tasks(_) | Input::Range(_))))
+    {
+        let rule = "image is for stages without files, outputs and inputs from stages: the runner is not in the image";
+        fields.faults.add(at, rule);
+    }
+    Draft { stage, after, input, at }
+}
+
+fn stage_name(fields: &mut Fields<'_, '_>) -> String {
+    let place = fields.take("name").map(|node| node.at);
+    let name = name(fields, "a stage");
+    if let Some(at) = place
+        && (name.contains('.') || name.len() > NAME_MAX)
+    {
+        fields.faults.add(at, format!("the name of a stage has no '.' and {NAME_MAX} characters at most"));
+    }
+    name
+}
+
+fn outputs(fields: &mut Fields<'_, '_>) -> (Vec<String>, Option<u32>) {
+    let texts = fields.texts("outputs");
+    let at = fields.take("partitions").map(|node| node.at);
+    let partitions = fields.whole("partitions", 1, PARTITIONS_MAX).and_then(|n| u32::try_from(n).ok());
+    if texts.len() > OUTPUTS_MAX {
+        fields.faults.add(texts[OUTPUTS_MAX].1, format!("a task has at most {OUTPUTS_MAX} outputs"));
+    }
+    if let (Some(at), true) = (at, texts.is_empty()) {
+        fields.faults.add(at, "partitions is for stages with outputs");
+    }
+    for (place, (text, at)) in texts.iter().enumerate() {
+        if let Some(rule) = file_name(text) {
+            fields.faults.add(*at, format!("outputs: {rule}"));
+        } else if text.contains(PARTITION) != partitions.is_some() {
+            let rule = format!("an output contains {PARTITION} if, and only if, its stage has partitions");
+            fields.faults.add(*at, rule);
+        } else if texts[..place].iter().any(|(other, _)| other == text) {
+            fields.faults.add(*at, format!("'{text}' is named twice"));
+        }
+    }
+    (texts.into_iter().map(|(text, _)| text.to_owned()).collect(), partitions)
+}
+
+fn stdin(fields: &mut Fields<'_, '_>, input: &input::Draft<'_>) -> bool {
+    let at = fields.take("stdin").map(|node| node.at);
+    let stdin = fields.flag("stdin").unwrap_or(false);
+    if let (Some(at), true, input::Draft::Ready(Input::Tasks(_) | Input::Range(_))) = (at, stdin, input) {
+        fields.faults.add(at, "stdin is for stages whose input is files or outputs of stages");
+    }
+    stdin
+}

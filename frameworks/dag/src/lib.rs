@@ -1,0 +1,26 @@
+//! The framework of jobs of stages: a job is a graph of stages, a stage is many tasks of one program.
+//!
+//! - [`job`] is what can be asked for, and how a job file is read and refused.
+//! - [`split`] cuts the input of a stage into parts.
+//! - [`core`] is the scheduler: a pure `sdk::Scheduler`, for a cluster as well as for a laboratory.
+//! - [`task`] is what a task is told, and (feature `service`) the runner beside it, which brings data and publishes
+//!   outputs.
+//! - [`sizing`] chooses how much of a stage's input each task gets (Libra).
+//! - [`order`] chooses the stage that runs next, and how many tasks a job may run at once (the heuristics of Decima).
+//! - [`priority`] lets low priority give way by dropped tasks, and high priority sprint (DiAS).
+//! - [`study`] runs the orders in virtual time, for measurements.
+//! - `service` (feature `service`) runs the scheduler on a cluster, and serves its HTTP API.
+//!
+//! Without that feature it opens no socket, reads no clock and draws no random number that is not seeded.
+#![forbid(unsafe_code)]
+
+pub mod core;
+pub mod job;
+pub mod order;
+pub mod priority;
+#[cfg(feature = "service")]
+pub mod service;
+pub mod sizing;
+pub mod split;
+pub mod study;
+pub mod task;

@@ -1,0 +1,101 @@
+//! The heuristics by name. What they do is in the files beside.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::action::Action;
+use super::observation::Observation;
+use super::{Policy, fair, packing, shortest};
+
+/// A policy without a state.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub enum Heuristic {
+    /// Jobs in the order of their arrival.
+    Fifo,
+    /// The same number of executors for each job.
+    Fair,
+    /// Executors by the power of a job's work: `weighted -0.5`.
+    Weighted(f64),
+    /// The shortest job first, by its work; in a job along the longest path.
+    ShortestJob,
+    /// The job with the least left to do first, and shares by the power -0.3 of what is left.
+    ShortestRemaining,
+    /// The stage that goes best with what is free, and short jobs.
+    Tetris,
+    /// Short jobs, and their troublesome stages first.
+    Graphene,
+}
+
+impl Policy for Heuristic {
+    fn decide(&mut self, observation: &Observation) -> Vec<Action> {
+        match *self {
+            Heuristic::Fifo => fair::fifo(observation),
+            Heuristic::Fair => fair::fair(observation),
+            Heuristic::Weighted(alpha) => fair::weighted(observation, alpha),
+            Heuristic::ShortestJob => shortest::critical_path(observation),
+            Heuristic::ShortestRemaining => fair::remaining(observation),
+            Heuristic::Tetris => packing::tetris(observation, 1.0),
+            Heuristic::Graphene => packing::graphene(observation),
+        }
+    }
+
+    fn name(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl fmt::Display for Heuristic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Heuristic::Fifo => f.write_str("fifo"),
+            Heuristic::Fair => f.write_str("fair"),
+            Heuristic::Weighted(alpha) => write!(f, "weighted {alpha}"),
+            Heuristic::ShortestJob => f.write_str("sjf-cp"),
+            Heuristic::ShortestRemaining => f.write_str("remaining"),
+            Heuristic::Tetris => f.write_str("tetris"),
+            Heuristic::Graphene => f.write_str("graphene"),
+        }
+    }
+}
+
+/// A text names no heuristic.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is no order: must be fifo, fair, 'weighted ALPHA' with -5 to 5, sjf-cp, remaining, tetris or graphene")]
+pub struct UnknownHeuristic(String);
+
+impl FromStr for Heuristic {
+    type Err = UnknownHeuristic;
+
+    fn from_str(text: &str) -> Result<Heuristic, UnknownHeuristic> {
+        let alpha = |text: &str| text.trim().parse().ok().filter(|alpha: &f64| alpha.abs() <= 5.0);
+        Ok(match text {
+            "fifo" => Heuristic::Fifo,
+            "fair" => Heuristic::Fair,
+            "sjf-cp" => Heuristic::ShortestJob,
+            "remaining" => Heuristic::ShortestRemaining,
+            "tetris" => Heuristic::Tetris,
+            "graphene" => Heuristic::Graphene,
+            other => match other.strip_prefix("weighted ").and_then(alpha) {
+                Some(alpha) => Heuristic::Weighted(alpha),
+                None => return Err(UnknownHeuristic(text.to_owned())),
+            },
+        })
+    }
+}
+
+impl TryFrom<String> for Heuristic {
+    type Error = UnknownHeuristic;
+
+    fn try_from(text: String) -> Result<Heuristic, UnknownHeuristic> {
+        text.parse()
+    }
+}
+
+impl From<Heuristic> for String {
+    fn from(heuristic: Heuristic) -> String {
+        heuristic.to_string()
+    }
+}

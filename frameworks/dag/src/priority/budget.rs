@@ -1,0 +1,60 @@
+//! What sprints may cost: core-seconds that refill over time. It makes nothing faster.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// A budget of core-milliseconds. It is never negative and never above its capacity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SprintBudget {
+    capacity: u64,
+    /// Core-milliseconds that come back in a second.
+    refill: u64,
+    level: u64,
+    /// What has come back and is less than a core-millisecond, in millionths of a core-second.
+    rest: u64,
+    at: Duration,
+}
+
+/// A hundred thousand years of a core.
+const LARGEST: u64 = 1 << 62;
+
+impl SprintBudget {
+    /// A full budget, with what comes back in a second; both in core-milliseconds.
+    pub fn new(capacity: u64, refill: u64) -> SprintBudget {
+        let capacity = capacity.min(LARGEST);
+        SprintBudget { capacity, refill: refill.min(LARGEST), level: capacity, rest: 0, at: Duration::ZERO }
+    }
+
+    /// Core-milliseconds that can be spent at this instant. Instants go forwards; an earlier one counts as the last.
+    pub fn available(&mut self, now: Duration) -> u64 {
+        let passed = now.saturating_sub(self.at);
+        self.at = self.at.max(now);
+        let gained = u128::from(self.refill) * passed.as_micros() + u128::from(self.rest);
+        let whole = u64::try_from(gained / 1_000_000).unwrap_or(LARGEST).min(LARGEST);
+        self.rest = (gained % 1_000_000) as u64;
+        self.level = (self.level + whole).min(self.capacity);
+        if self.level == self.capacity {
+            self.rest = 0;
+        }
+        self.level
+    }
+
+    /// Spends up to so many core-milliseconds; returns how many.
+    pub fn spend(&mut self, now: Duration, wanted: u64) -> u64 {
+        let spent = wanted.min(self.available(now));
+        self.level -= spent;
+        spent
+    }
+
+    /// For how long so many cores can sprint from this instant on, with what comes back meanwhile; none if for ever.
+    pub fn lasts(&mut self, now: Duration, cores: u32) -> Option<Duration> {
+        let drained = (u64::from(cores) * 1000).checked_sub(self.refill).filter(|drained| *drained > 0)?;
+        Some(Duration::from_secs_f64(self.available(now) as f64 / drained as f64))
+    }
+
+    /// The most that it can hold, in core-milliseconds.
+    pub fn capacity(&self) -> u64 {
+        self.capacity
+    }
+}

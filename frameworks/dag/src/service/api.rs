@@ -1,0 +1,180 @@
+//! The HTTP API: JSON, or TOML for job files. Every route is in [`Door::answer`].
+//!
+//! It checks what needs no state and asks the scheduler for the rest.
+
+use std::sync::OnceLock;
+
+use sdk::driver::api::{self, Api, Call, Response, StatusCode};
+use serde_json::json;
+
+use super::{Error, Handle};
+use crate::core::{Reply, Request, Unwanted};
+use crate::job::{self, Syntax};
+use crate::task::Report;
+
+/// What faults call a job file that was sent without a name.
+const UNNAMED: &str = "job";
+
+/// The API, which answers when there is a scheduler.
+#[derive(Debug, Default)]
+pub(super) struct Door(OnceLock<Handle>);
+
+impl Door {
+    pub(super) fn open(&self, handle: Handle) {
+        // It is opened once.
+        let _ = self.0.set(handle);
+    }
+}
+
+impl Api for Door {
+    async fn answer(&self, call: Call) -> Response {
+        match self.0.get() {
+            Some(handle) => answer(handle, call).await,
+            None => api::error(StatusCode::SERVICE_UNAVAILABLE, "the scheduler is starting"),
+        }
+    }
+}
+
+async fn answer(handle: &Handle, call: Call) -> Response {
+    let (method, path) = call.route();
+    let name = |name: &str| name.to_owned();
+    match (method, path.as_slice()) {
+        ("GET", ["v1", "status"]) => ask(handle, Request::Status).await,
+        ("GET", ["v1", "jobs"]) => list(handle).await,
+        ("POST", ["v1", "jobs"]) => submit(handle, &call).await,
+        ("GET", ["v1", "jobs", job]) => ask(handle, Request::Show { name: name(job) }).await,
+        ("DELETE", ["v1", "jobs", job]) if call.query.get("forget") == Some("true") => {
+            ask(handle, Request::Forget { name: name(job) }).await
+        }
+        ("DELETE", ["v1", "jobs", job]) => ask(handle, Request::Cancel { name: name(job) }).await,
+        ("GET", ["v1", "jobs", job, "stages", stage, "tasks"]) => match call.query.get("from").unwrap_or("0").parse() {
+            Ok(from) => ask(handle, Request::Tasks { name: name(job), stage: name(stage), from }).await,
+            Err(_) => api::error(StatusCode::BAD_REQUEST, "'from' must be the number of a task"),
+        },
+        ("GET", ["v1", "tasks", task, "sources"]) => ask(handle, Request::Sources { task: name(task) }).await,
+        ("POST", ["v1", "tasks", task, "report"]) => match call.json::<Report>() {
+            Ok(report) => ask(handle, Request::Report { task: name(task), report }).await,
+            Err(response) => *response,
+        },
+        ("GET", ["v1", "events"]) => events(handle),
+        ("GET", ["metrics"]) => Response::ok_body("text/plain; version=0.0.4", handle.metrics()),
+        ("GET", []) => api::json(StatusCode::OK, &json!({ "framework": "tepui dag", "routes": ROUTES })),
+        (_, path) if is_route(path) => {
+            api::error(StatusCode::METHOD_NOT_ALLOWED, format!("{method} is not for this path; see GET /"))
+        }
+        _ => api::error(StatusCode::NOT_FOUND, "there is no such path; see GET /"),
+    }
+}
+
+/// All routes, for `GET /`.
+const ROUTES: &[&str] = &[
+    "GET /v1/status",
+    "GET /v1/jobs",
+    "POST /v1/jobs (a job file in JSON, or in TOML as application/toml)",
+    "GET /v1/jobs/{name}",
+    "DELETE /v1/jobs/{name} (cancels it; ?forget=true forgets one that has ended)",
+    "GET /v1/jobs/{name}/stages/{stage}/tasks?from=0 (1,000 at once)",
+    "GET /v1/tasks/{id}/sources (for runners)",
+    "POST /v1/tasks/{id}/report (for runners)",
+    "GET /v1/events (server-sent events)",
+    "GET /metrics",
+];
+
+fn is_route(path: &[&str]) -> bool {
+    matches!(
+        path,
+        [] | ["metrics"]
+            | ["v1", "status" | "jobs" | "events"]
+            | ["v1", "jobs", _]
+            | ["v1", "jobs", _, "stages", _, "tasks"]
+            | ["v1", "tasks", _, "sources" | "report"]
+    )
+}
+
+async fn ask(handle: &Handle, request: Request) -> Response {
+    match handle.ask(request).await {
+        Ok(Reply::Done | Reply::Left) => api::json(StatusCode::OK, &json!({ "done": true })),
+        Ok(Reply::Submitted(submitted)) => api::json(StatusCode::OK, &json!({ "submitted": submitted })),
+        Ok(Reply::Sources(sources)) => api::json(StatusCode::OK, &sources),
+        Ok(Reply::Status(status)) => api::json(StatusCode::OK, &status),
+        Ok(Reply::Job(view)) => api::json(StatusCode::OK, &view),
+        Ok(Reply::Tasks(page)) => api::json(StatusCode::OK, &page),
+        Err(error) => refusal(&error),
+    }
+}
+
+async fn list(handle: &Handle) -> Response {
+    match handle.status().await {
+        Ok(status) => api::json(StatusCode::OK, &json!({ "jobs": status.jobs })),
+        Err(error) => refusal(&error),
+    }
+}
+
+/// A job file, refused as a whole with every fault, its line and its rule.
+async fn submit(handle: &Handle, call: &Call) -> Response {
+    let content_type = call.request.header("content-type").unwrap_or_default();
+    let syntax = match content_type.split(';').next().unwrap_or_default().trim() {
+        "application/toml" | "text/toml" => Syntax::Toml,
+        "" | "application/json" => Syntax::Json,
+        other => {
+            let text = format!("a job file is application/json or application/toml, and this is {other}");
+            return api::error(StatusCode::UNSUPPORTED_MEDIA_TYPE, text);
+        }
+    };
+    let Ok(text) = std::str::from_utf8(&call.body) else {
+        return api::error(StatusCode::BAD_REQUEST, "a job file is UTF-8, and this is not");
+    };
+    match job::read(call.query.get("file").unwrap_or(UNNAMED), text, syntax) {
+        Ok(jobs) => match handle.submit(jobs).await {
+            Ok(submitted) => api::json(StatusCode::OK, &json!({ "submitted": submitted })),
+            Err(error) => refusal(&error),
+        },
+        Err(faults) => {
+            let body = json!({ "error": faults.to_string(), "faults": faults });
+            api::json(StatusCode::BAD_REQUEST, &body)
+        }
+    }
+}
+
+fn events(handle: &Handle) -> Response {
+    let (events, response) = api::events("text/event-stream");
+    let mut follower = handle.follow();
+    tokio::spawn(async move {
+        loop {
+            let sent = tokio::select! {
+                _ = events.closed() => break,
+                next = follower.next() => match next {
+                    Ok(Some(event)) => {
+                        let data = serde_json::to_value(&*event).unwrap_or_default();
+                        let name = data["event"].as_str().unwrap_or_default().to_owned();
+                        events.send_event(&name, &data.to_string())
+                    }
+                    Ok(None) => break,
+                    Err(lagged) => events.send_event("lagged", &json!({ "missed": lagged.0 }).to_string()),
+                },
+            };
+            if sent.is_err() {
+                break;
+            }
+        }
+    });
+    response
+}
+
+/// The answer to a request that was not fulfilled.
+fn refusal(error: &Error) -> Response {
+    match error {
+        Error::Unwanted(unwanted) => {
+            let status = match unwanted {
+                Unwanted::NoSuchJob(_) | Unwanted::NoSuchStage(..) | Unwanted::NoSuchTask(_) => StatusCode::NOT_FOUND,
+                Unwanted::Damaged(_) => StatusCode::INTERNAL_SERVER_ERROR,
+                Unwanted::Full | Unwanted::Twice(_) => StatusCode::UNPROCESSABLE_ENTITY,
+                _ => StatusCode::CONFLICT,
+            };
+            api::error(status, unwanted.to_string())
+        }
+        Error::Input { .. } => api::error(StatusCode::UNPROCESSABLE_ENTITY, base::error_chain(error)),
+        Error::Ask(ask) => api::error(StatusCode::SERVICE_UNAVAILABLE, ask.to_string()),
+        other => api::error(StatusCode::INTERNAL_SERVER_ERROR, other.to_string()),
+    }
+}

@@ -1,0 +1,267 @@
+//! The scheduler on a cluster: driven by `sdk::driver`, with an HTTP API, and with its state on disk if configured.
+//!
+//! The [`Core`] makes the decisions. Here is what it wishes for: looks at input files.
+
+mod api;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use jobs::follow::Followers;
+use sdk::driver::{self, api as serving};
+use sdk::{AskError, Ending, Requester};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use crate::core::{
+    Answer, Core, Happening, JobView, Reply, Request, Served, Settings, Status, Submitted, Unwanted, Wish,
+};
+use crate::job::{Input, Job};
+use crate::split::scan;
+
+pub use jobs::follow::Lagged;
+
+/// An event, shared by all followers.
+pub type Event = Arc<Happening>;
+/// Hears what happens.
+pub type Follower = jobs::follow::Follower<Happening>;
+
+/// Inputs that are looked at at once: each is read through.
+const SCANS_MAX: usize = 2;
+
+/// How to run the framework.
+#[derive(Debug)]
+pub struct Options {
+    /// Masters, name, state and other options of the driver.
+    pub driver: driver::Options,
+    /// Where to serve the HTTP API; port 0 takes any free one.
+    pub listen: SocketAddr,
+    /// How to behave. Where runners reach the API is filled in if it is empty.
+    pub settings: Settings,
+}
+
+/// Why the framework could not be started, or does not do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The address cannot be used.
+    #[error("cannot serve the API at {0}")]
+    Listen(SocketAddr, #[source] io::Error),
+    /// The scheduler gives no answer.
+    #[error("no answer")]
+    Ask(#[from] AskError),
+    /// The scheduler refuses.
+    #[error("refused")]
+    Unwanted(#[from] Unwanted),
+    /// Input files of a stage that would run at once cannot be used.
+    #[error("job '{job}', stage '{stage}'")]
+    Input {
+        /// The job.
+        job: String,
+        /// The stage.
+        stage: String,
+        /// What is wrong with them.
+        #[source]
+        source: scan::ScanError,
+    },
+    /// The scheduler has answered something else.
+    #[error("the scheduler answered something else than it was asked")]
+    Confused,
+}
+
+/// A running framework. Dropping it ends it at once; its tasks keep running for the failover timeout.
+#[derive(Debug)]
+pub struct Service {
+    address: SocketAddr,
+    handle: Handle,
+    serving: serving::Serving,
+    driving: JoinHandle<Ending>,
+}
+
+/// A way to ask a running framework; can be cloned and given away.
+#[derive(Clone, Debug)]
+pub struct Handle {
+    requester: Requester<Request, Answer>,
+    followers: Followers<Happening>,
+    metrics: sdk::Metrics,
+}
+
+impl Service {
+    /// Starts the framework in the current tokio runtime. Its API answers at once, also while there is no master.
+    ///
+    /// # Errors
+    /// The address of the API cannot be used.
+    pub async fn start(options: Options) -> Result<Service, Error> {
+        let Options { mut driver, listen, mut settings } = options;
+        let followers = Followers::default();
+        let metrics = driver.settings.metrics.clone();
+        // The API's address stands in the tasks, and the scheduler is needed to serve the API.
+        let door = Arc::new(api::Door::default());
+        let serving = serving::serve(listen, door.clone()).map_err(|error| Error::Listen(listen, error))?;
+        let (address, url) = (serving.address(), serving.url());
+        if settings.api.is_empty() {
+            settings.api.clone_from(&url);
+        }
+        // Where `tepui dag` finds it when it asks the master.
+        driver.settings.framework.webui_url.get_or_insert(url);
+        let (teller, (wishing, wishes)) = (followers.clone(), mpsc::unbounded_channel());
+        let tell = move |happening| teller.tell(happening);
+        // A wish that no receiver takes any more is of a scheduler that ends.
+        let wish = move |wish| drop(wishing.send(wish));
+        let (served, requester) = Served::new(Core::new(settings), tell, wish);
+        driver.nudge = Some(requester.nudge());
+        let handle = Handle { requester, followers, metrics };
+        door.open(handle.clone());
+        let driving = tokio::spawn(async move { driver::run(served, driver).await.ending });
+        tokio::spawn(fulfil(wishes, handle.clone()));
+        Ok(Service { address, handle, serving, driving })
+    }
+
+    /// Where the API is.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// A way to ask that can be given away.
+    pub fn handle(&self) -> Handle {
+        self.handle.clone()
+    }
+
+    /// The scheduler and its jobs in short.
+    ///
+    /// # Errors
+    /// The scheduler has ended.
+    pub async fn status(&self) -> Result<Status, Error> {
+        self.handle.status().await
+    }
+
+    /// Runs jobs, all or none.
+    ///
+    /// # Errors
+    /// The scheduler refuses them, or has ended.
+    pub async fn submit(&self, jobs: Vec<Job>) -> Result<Vec<Submitted>, Error> {
+        self.handle.submit(jobs).await
+    }
+
+    /// Runs jobs, all or none; those that are there already, exactly so, stay as they are, also if they have ended.
+    ///
+    /// # Errors
+    /// The scheduler refuses them, or has ended.
+    pub async fn resume(&self, jobs: Vec<Job>) -> Result<Vec<Submitted>, Error> {
+        match self.handle.ask(Request::Resume(jobs)).await? {
+            Reply::Submitted(submitted) => Ok(submitted),
+            _ => Err(Error::Confused),
+        }
+    }
+
+    /// What happens from now on.
+    pub fn follow(&self) -> Follower {
+        self.handle.follow()
+    }
+
+    /// Returns when the framework ends on its own: the master rejected it, or its state cannot be written.
+    pub async fn wait(&mut self) -> Ending {
+        match (&mut self.driving).await {
+            Ok(ending) => ending,
+            Err(error) => Ending::Error(format!("the scheduler has failed: {error}")),
+        }
+    }
+
+    /// Ends the framework: with `teardown` all its tasks, too; without, the next start with the same state has them.
+    pub async fn stop(mut self, teardown: bool) -> Ending {
+        // The request fails if the scheduler has ended already.
+        let _ = self.handle.ask(Request::Leave { teardown }).await;
+        let ending = self.wait().await;
+        self.serving.stop().await;
+        ending
+    }
+}
+
+/// Looks at input files as the scheduler wishes, until it ends.
+async fn fulfil(mut wishes: mpsc::UnboundedReceiver<Wish>, handle: Handle) {
+    let permits = Arc::new(tokio::sync::Semaphore::new(SCANS_MAX));
+    while let Some(Wish::Scan { serial, stage, input }) = wishes.recv().await {
+        let Ok(permit) = permits.clone().acquire_owned().await else { return };
+        let handle = handle.clone();
+        tokio::spawn(async move {
+            let scanned = tokio::task::spawn_blocking(move || scan::scan(&input)).await;
+            let found = match scanned {
+                Ok(Ok(pieces)) => Ok(pieces),
+                Ok(Err(error)) => Err(base::error_chain(&error)),
+                Err(error) => Err(format!("its files could not be looked at: {error}")),
+            };
+            // A scheduler that has ended looks again when it is started again.
+            let _ = handle.ask(Request::Scanned { serial, stage, found }).await;
+            drop(permit);
+        });
+    }
+}
+
+/// Files of stages that would run at once must be there.
+async fn check_inputs(jobs: &[Job]) -> Result<(), Error> {
+    for job in jobs {
+        for stage in job.stages.iter().filter(|stage| stage.after.is_empty()) {
+            let Input::Files(input) = &stage.input else { continue };
+            let patterns = input.files.clone();
+            let expanded = tokio::task::spawn_blocking(move || scan::expand(&patterns)).await;
+            if let Ok(Err(source)) = expanded {
+                return Err(Error::Input { job: job.name.clone(), stage: stage.name.clone(), source });
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Handle {
+    /// Asks anything.
+    ///
+    /// # Errors
+    /// The scheduler refuses, has too much to do, or has ended.
+    pub async fn ask(&self, request: Request) -> Result<Reply, Error> {
+        Ok(self.requester.ask(request).await??)
+    }
+
+    /// The scheduler and its jobs in short.
+    ///
+    /// # Errors
+    /// The scheduler has ended.
+    pub async fn status(&self) -> Result<Status, Error> {
+        match self.ask(Request::Status).await? {
+            Reply::Status(status) => Ok(*status),
+            _ => Err(Error::Confused),
+        }
+    }
+
+    /// One job with its stages.
+    ///
+    /// # Errors
+    /// An unknown name, or the scheduler has ended.
+    pub async fn show(&self, name: &str) -> Result<JobView, Error> {
+        match self.ask(Request::Show { name: name.to_owned() }).await? {
+            Reply::Job(view) => Ok(*view),
+            _ => Err(Error::Confused),
+        }
+    }
+
+    /// Runs jobs, all or none. Patterns of stages that would run at once must match files.
+    ///
+    /// # Errors
+    /// The scheduler refuses them, or has ended.
+    pub async fn submit(&self, jobs: Vec<Job>) -> Result<Vec<Submitted>, Error> {
+        check_inputs(&jobs).await?;
+        match self.ask(Request::Submit(jobs)).await? {
+            Reply::Submitted(submitted) => Ok(submitted),
+            _ => Err(Error::Confused),
+        }
+    }
+
+    /// What happens from now on.
+    pub fn follow(&self) -> Follower {
+        self.followers.follow()
+    }
+
+    /// Counters and gauges, as Prometheus reads them.
+    pub fn metrics(&self) -> String {
+        self.metrics.text()
+    }
+}

@@ -1,0 +1,97 @@
+//! Sizes that stay as they are, and one interface for them and the tuner. Nothing is measured here.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Sample, Tuner};
+
+/// The block of HDFS, and so the usual size of a task of Spark: 128 MiB.
+pub const BLOCK: u64 = 128 << 20;
+
+/// Chunks that each slot gets with [`Rule::Chunks`] unless told otherwise.
+const CHUNKS: u32 = 8;
+
+/// How to choose one size for a whole stage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Rule {
+    /// This many units, as the user says, or as a search has found.
+    Size(u64),
+    /// [`BLOCK`]: 128 MiB.
+    Block,
+    /// One task for each slot.
+    PerSlot,
+    /// So many equal chunks for each slot, as arrays of HyperQueue are usually cut.
+    Chunks(u32),
+}
+
+impl Default for Rule {
+    fn default() -> Rule {
+        Rule::Chunks(CHUNKS)
+    }
+}
+
+/// A size that does not change while the stage runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fixed {
+    size: u64,
+}
+
+impl Fixed {
+    /// The size of a rule, for a stage with so many units of input on so many slots. Never 0.
+    pub fn new(rule: Rule, input: u64, slots: u32) -> Fixed {
+        let parts = |chunks: u32| input.div_ceil((u64::from(slots.max(1)) * u64::from(chunks.max(1))).max(1));
+        let size = match rule {
+            Rule::Size(size) => size,
+            Rule::Block => BLOCK,
+            Rule::PerSlot => parts(1),
+            Rule::Chunks(chunks) => parts(chunks),
+        };
+        Fixed { size: size.max(1) }
+    }
+
+    /// The size.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+}
+
+/// How the tasks of a stage get their sizes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sizing {
+    /// Found while the stage runs.
+    Tuned(Box<Tuner>),
+    /// The same for all tasks.
+    Fixed(Fixed),
+}
+
+impl Sizing {
+    /// The size of the next task on this machine, 1 at least. Of the last task there may be less left.
+    pub fn next_size(&mut self, machine: &str) -> u64 {
+        match self {
+            Sizing::Tuned(tuner) => tuner.next_size(machine),
+            Sizing::Fixed(fixed) => fixed.size,
+        }
+    }
+
+    /// Says how much input is not handed out yet, and how many tasks can run at once.
+    pub fn set_left(&mut self, units: u64, slots: u32) {
+        if let Sizing::Tuned(tuner) = self {
+            tuner.set_left(units, slots);
+        }
+    }
+
+    /// A task finished.
+    pub fn finished(&mut self, sample: Sample<'_>) {
+        if let Sizing::Tuned(tuner) = self {
+            tuner.finished(sample);
+        }
+    }
+
+    /// A task was lost: it failed, or was never launched.
+    pub fn lost(&mut self, machine: &str, size: u64) {
+        if let Sizing::Tuned(tuner) = self {
+            tuner.lost(machine, size);
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! The parts of a stage's input: what can be given to tasks, and what has been.
+//!
+//! Files are cut into units that are never cut further (`scan`, feature `service`, looks at the files); a task gets
+//! units that follow each other. How many it gets is decided elsewhere.
+
+#[cfg(feature = "service")]
+pub mod scan;
+
+use serde::{Deserialize, Serialize};
+
+/// The most pieces that the input of one stage is cut into.
+pub const PIECES_MAX: usize = 200_000;
+
+/// A file as it was when it was looked at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct File {
+    /// Its path.
+    pub path: String,
+    /// Its length in bytes.
+    pub size: u64,
+}
+
+/// A piece of a file that is never cut further.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Piece(
+    /// The file, by its place.
+    pub u32,
+    /// Where it begins, in bytes.
+    pub u64,
+    /// Its length, in bytes.
+    pub u64,
+    /// How many units it has.
+    pub u64,
+);
+
+/// The files of a stage, in pieces.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pieces {
+    /// The files, in the order of their names.
+    pub files: Vec<File>,
+    /// The pieces, in the order of the files.
+    pub pieces: Vec<Piece>,
+}
+
+/// A task's part: pieces, numbers, or tasks that it reads, each that many from the first one on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part(
+    /// The first.
+    pub u64,
+    /// How many.
+    pub u64,
+    /// How many units these have.
+    pub u64,
+    /// How many units were asked for; 0 if what was found says nothing of that size.
+    pub u64,
+);
+
+/// The most bytes that the paths of one task's files have: they are passed in its environment.
+const PATHS_MAX: usize = 64 << 10;
+
+/// A file of a task's part.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Extent {
+    /// Its path.
+    pub path: String,
+    /// Where the part begins, in bytes.
+    pub offset: u64,
+    /// The part's length, in bytes.
+    pub length: u64,
+    /// Length of the file when it was looked at.
+    pub size: u64,
+}
+
+impl Pieces {
+    /// Units from this piece on.
+    pub fn units_from(&self, first: u64) -> u64 {
+        let first = usize::try_from(first).unwrap_or(usize::MAX).min(self.pieces.len());
+        self.pieces[first..].iter().map(|piece| piece.3).sum()
+    }
+
+    /// The next part: from the piece `first` on, `units` or a little more. Where files are cut it is of one file.
+    pub fn part(&self, first: u64, units: u64, whole_files: bool) -> Option<Part> {
+        let start = usize::try_from(first).ok()?;
+        let head = self.pieces.get(start)?;
+        let (mut count, mut sum, mut paths) = (0, 0, 0);
+        for piece in &self.pieces[start..] {
+            let other = !whole_files && piece.0 != head.0;
+            paths += self.files.get(piece.0 as usize).filter(|_| whole_files).map_or(0, |file| file.path.len() + 64);
+            if other || (count > 0 && (sum >= units || paths > PATHS_MAX)) {
+                break;
+            }
+            count += 1;
+            sum += piece.3;
+        }
+        // A part that is far smaller, as at the end of a file, is no task of the size that was asked for.
+        Some(Part(first, count, sum, if sum >= units / 2 { units } else { 0 }))
+    }
+
+    /// The files of a part, each once.
+    pub fn extents(&self, part: Part) -> Vec<Extent> {
+        let range =
+            usize::try_from(part.0).unwrap_or(usize::MAX)..usize::try_from(part.0 + part.1).unwrap_or(usize::MAX);
+        let mut extents: Vec<(u32, Extent)> = Vec::new();
+        for piece in self.pieces.get(range).unwrap_or_default() {
+            match extents.last_mut() {
+                Some((file, extent)) if *file == piece.0 => extent.length += piece.2,
+                _ => {
+                    let Some(file) = self.files.get(piece.0 as usize) else { continue };
+                    let extent = Extent { path: file.path.clone(), offset: piece.1, length: piece.2, size: file.size };
+                    extents.push((piece.0, extent));
+                }
+            }
+        }
+        extents.into_iter().map(|(_, extent)| extent).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn pieces(lengths: &[Vec<u64>]) -> Pieces {
+        let mut all = Pieces::default();
+        for (place, file) in (0..).zip(lengths) {
+            let mut at = 0;
+            for length in file {
+                all.pieces.push(Piece(place, at, *length, *length));
+                at += length;
+            }
+            all.files.push(File { path: format!("/f{place}"), size: at });
+        }
+        all
+    }
+
+    proptest! {
+        /// Whatever the sizes, the parts together are all bytes of all files, each once and in order.
+        #[test]
+        fn parts_are_all_of_the_input(
+            lengths in prop::collection::vec(prop::collection::vec(1..50u64, 1..8), 1..6),
+            sizes in prop::collection::vec(1..120u64, 1..50),
+            whole in any::<bool>(),
+        ) {
+            let all = pieces(&lengths);
+            let (mut next, mut seen, mut turn) = (0, vec![0; all.files.len()], 0);
+            while let Some(part) = all.part(next, sizes[turn % sizes.len()], whole) {
+                prop_assert!(part.1 > 0);
+                let extents = all.extents(part);
+                prop_assert!(whole || extents.len() == 1);
+                prop_assert_eq!(extents.iter().map(|e| e.length).sum::<u64>(), part.2);
+                for extent in extents {
+                    let file: usize = extent.path[2..].parse().unwrap();
+                    prop_assert_eq!(extent.offset, seen[file]);
+                    seen[file] += extent.length;
+                }
+                next += part.1;
+                turn += 1;
+            }
+            prop_assert_eq!(next as usize, all.pieces.len());
+            let sizes: Vec<u64> = all.files.iter().map(|f| f.size).collect();
+            prop_assert_eq!(seen, sizes);
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Invariants of a cluster, over random jobs, policies and seeds:
+//!
+//! 1. Every job ends, every task runs once, and no job ends before its longest path could.
+//! 2. Executors are never busy for longer than they exist.
+//! 3. The same seed leads to the same outcome.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::order::Heuristic;
+use crate::study::job::{Durations, JobModel, StageModel};
+
+fn stage(tasks: u32, duration: u64, parents: &[u32]) -> StageModel {
+    let durations = Durations { executors: 5, first: vec![duration], rest: vec![duration], fresh: vec![] };
+    StageModel {
+        key: String::new(),
+        tasks,
+        parents: parents.into(),
+        rough: duration,
+        durations: vec![durations],
+        ..StageModel::default()
+    }
+}
+
+fn arrival(at: u64, stages: Vec<StageModel>) -> Arrival {
+    Arrival { at, job: Arc::new(JobModel { name: "j".into(), stages }) }
+}
+
+fn outcome(executors: u32, arrivals: &[Arrival], heuristic: Heuristic) -> Outcome {
+    let setup = Setup { executors, ..Setup::default() };
+    run(setup, arrivals, &mut heuristic.clone(), &mut History::default(), 1).unwrap()
+}
+
+#[test]
+fn one_job_alone() {
+    // 2 s to move there, 1 s to warm up, three waves of 1 s; then one task of the second stage, on an executor that was
+    // idle and warms up again.
+    let jobs = [arrival(0, vec![stage(6, 1000, &[]), stage(1, 500, &[0])])];
+    let alone = outcome(2, &jobs, Heuristic::Fair);
+    assert_eq!(alone.completions, [2.0 + 1.0 + 3.0 + 1.0 + 0.5]);
+    assert_eq!((alone.tasks, alone.moves), (7, 2));
+}
+
+#[test]
+fn short_jobs_first_has_the_smaller_mean_and_settings_are_checked() {
+    let jobs: Vec<Arrival> = [40, 2, 2, 2].map(|tasks| arrival(0, vec![stage(tasks, 10_000, &[])])).into();
+    let [fifo, short] = [Heuristic::Fifo, Heuristic::ShortestJob].map(|policy| outcome(4, &jobs, policy).mean());
+    assert!(short < fifo / 2.0, "{short} {fifo}");
+    let none = Setup { executors: 0, ..Setup::default() };
+    assert!(run(none, &jobs, &mut Heuristic::Fair, &mut History::default(), 1).is_err());
+}
+
+#[test]
+fn unknown_durations_are_learnt() {
+    let mut job = stage(3, 700, &[]);
+    job.key = "k".into();
+    let jobs = [arrival(0, vec![job])];
+    let mut history = History::default();
+    let setup = Setup { knows_durations: false, ..Setup::default() };
+    run(setup, &jobs, &mut Heuristic::ShortestRemaining, &mut history, 1).unwrap();
+    // The warm-up is part of it.
+    assert_eq!(history.expect("k"), Some(1700.0));
+}
+
+fn jobs() -> impl Strategy<Value = Vec<Arrival>> {
+    let stages = (1..12_u32, 1..12_u32, 1..12_u32, 1..5000_u64, 1..5000_u64, any::<bool>());
+    let job = (0..40_000_u64, stages).prop_map(|(at, (a, b, c, one, two, chain))| {
+        arrival(at, vec![stage(a, one, &[]), stage(b, two, if chain { &[0] } else { &[] }), stage(c, one, &[0, 1])])
+    });
+    prop::collection::vec(job, 1..8)
+}
+
+proptest! {
+    #[test]
+    fn invariants_hold(jobs in jobs(), executors in 1..12_u32, which in 0..8_usize, seed in any::<u64>()) {
+        use Heuristic::*;
+        let all = [Fifo, Fair, Weighted(-0.5), Weighted(1.0), ShortestJob, ShortestRemaining, Tetris, Graphene];
+        let setup = Setup { executors, ..Setup::default() };
+        let go = || run(setup, &jobs, &mut all[which].clone(), &mut History::default(), seed);
+        let out = go().unwrap();
+        prop_assert_eq!(&out, &go().unwrap());
+        prop_assert_eq!(out.tasks, jobs.iter().map(|arrival| arrival.job.tasks()).sum::<u64>());
+        prop_assert!(out.busy <= out.makespan * f64::from(executors) + 1e-6);
+        for (job, time) in jobs.iter().zip(&out.completions) {
+            let stages = &job.job.stages;
+            let path = stages[2].rough + stages[0].rough.max(stages[1].rough);
+            prop_assert!(*time >= path as f64 / 1000.0);
+        }
+    }
+}

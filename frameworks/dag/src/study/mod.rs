@@ -1,0 +1,25 @@
+//! Studies: the policies of this crate in virtual time, beside the numbers of the papers that they are from.
+//!
+//! - [`libra`]: sizes of tasks that are found at run time, against fixed ones.
+//! - [`orders`]: the heuristics that Decima was compared with, on TPC-H queries.
+//! - [`packing`]: orders of jobs that need several resources.
+//! - [`dias`]: dropped tasks and sprints, against evictions.
+//!
+//! Equal seeds give equal results. No file is opened here: traces come in as bytes.
+
+pub mod alibaba;
+pub mod cluster;
+pub mod dias;
+mod error;
+pub mod job;
+pub mod libra;
+pub mod made;
+mod npy;
+pub mod orders;
+pub mod packing;
+mod pickle;
+pub mod random;
+pub mod stats;
+pub mod tpch;
+
+pub use error::StudyError;

@@ -1,0 +1,178 @@
+//! The runner of a task: brings its inputs, runs the program, publishes its outputs, and tells the framework what it
+//! cannot see in the exit code.
+
+use std::io;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use jobs::Run;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use wire::client::{Address, Client};
+use wire::http::{Method, StatusCode};
+
+use super::inputs::{self, Pieces};
+use super::publish::Place;
+use super::{Fault, INPUT, Missing, Report, SandboxSource, Spec, fetch};
+
+/// How long the framework may take to answer; it may be starting again.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How often it is asked.
+const TRIES: u32 = 6;
+/// The time between two tries.
+const BETWEEN: Duration = Duration::from_secs(1);
+
+/// Why a task has failed apart from its program.
+#[derive(Debug)]
+pub(super) struct Failed {
+    /// The kind of fault.
+    pub(super) fault: Fault,
+    /// What happened.
+    pub(super) message: String,
+    /// Outputs of other tasks that cannot be read.
+    pub(super) missing: Vec<Missing>,
+}
+
+impl Failed {
+    pub(super) fn new(fault: Fault, message: String) -> Failed {
+        Failed { fault, message, missing: Vec::new() }
+    }
+}
+
+/// The framework's API, as a task uses it.
+pub(super) struct Framework {
+    api: String,
+    task: String,
+}
+
+impl Framework {
+    /// Where the outputs are that this task reads.
+    pub(super) async fn sources(&mut self) -> Result<Vec<SandboxSource>, Failed> {
+        let path = format!("/v1/tasks/{}/sources", utf8_percent_encode(&self.task, NON_ALPHANUMERIC));
+        let body = self.ask(Method::GET, &path, Vec::new()).await?;
+        let unclear = |error| Failed::new(Fault::Framework, format!("the framework's answer: {error}"));
+        serde_json::from_slice(&body).map_err(unclear)
+    }
+
+    async fn report(&mut self, report: &Report) -> Result<(), Failed> {
+        let path = format!("/v1/tasks/{}/report", utf8_percent_encode(&self.task, NON_ALPHANUMERIC));
+        self.ask(Method::POST, &path, serde_json::to_vec(report).unwrap_or_default()).await.map(drop)
+    }
+
+    async fn ask(&mut self, method: Method, path: &str, body: Vec<u8>) -> Result<Vec<u8>, Failed> {
+        let failed = |why: String| Failed::new(Fault::Framework, format!("the framework at {}: {why}", self.api));
+        let (address, _) = Address::split_url(&self.api).map_err(|error| failed(error.to_string()))?;
+        let mut last = String::new();
+        for attempt in 0..TRIES {
+            if attempt > 0 {
+                tokio::time::sleep(BETWEEN).await;
+            }
+            let mut client = Client::at(address.clone()).with_timeout(PATIENCE);
+            let headers = [("Content-Type", "application/json")];
+            match client.request(method.clone(), path, &headers, body.clone().into()).await {
+                Ok(reply) if reply.status == StatusCode::OK => return Ok(reply.body.to_vec()),
+                Ok(reply) => return Err(failed(format!("{}: {}", reply.status, reply.text()))),
+                Err(error) => last = base::error_chain(&error),
+            }
+        }
+        Err(failed(last))
+    }
+}
+
+/// Runs a task in its sandbox, the directory `sandbox`. `say` gets what a person should read. Returns the exit code:
+/// the program's, or that of a [`Fault`].
+pub async fn run(spec: &Spec, sandbox: &Path, say: impl Fn(&str)) -> u8 {
+    let mut framework = Framework { api: spec.api.clone(), task: spec.id.clone() };
+    let failed = match all(spec, sandbox, &mut framework).await {
+        Ok(code) => return code,
+        Err(failed) => failed,
+    };
+    say(&failed.message);
+    if failed.fault != Fault::Framework {
+        let report = Report { missing: failed.missing, value: None, message: failed.message };
+        // Without the report the exit code says the kind of fault.
+        if let Err(error) = framework.report(&report).await {
+            say(&error.message);
+        }
+    }
+    failed.fault.code()
+}
+
+async fn all(spec: &Spec, sandbox: &Path, framework: &mut Framework) -> Result<u8, Failed> {
+    inputs::check(&spec.extents)?;
+    let input = sandbox.join(INPUT);
+    if let Some(sources) = &spec.sources {
+        fetch::fetch(sources, &input, framework).await?;
+    }
+    let place = Place::make(spec, sandbox)?;
+    let pieces = match (&spec.sources, spec.stdin) {
+        (_, false) => None,
+        (None, true) => Some(Pieces::of_extents(&spec.extents)),
+        (Some(_), true) => Some(Pieces::of_directory(&input).map_err(|e| Failed::new(Fault::Room, e.to_string()))?),
+    };
+    let status = program(spec, &input, &place.writes, pieces)?;
+    let code = code_of(status);
+    if code != 0 {
+        return Ok(code);
+    }
+    let value = spec.value.as_ref().map(|name| place.value(name)).transpose()?;
+    if !spec.outputs.is_empty() {
+        place.publish(spec)?;
+    }
+    // What was extended while the program ran is no fault; what was cut is.
+    inputs::check(&spec.extents)?;
+    if let Some(value) = value {
+        framework.report(&Report { value: Some(value), ..Report::default() }).await?;
+    }
+    Ok(0)
+}
+
+fn program(spec: &Spec, input: &Path, output: &PathBuf, pieces: Option<Pieces>) -> Result<ExitStatus, Failed> {
+    let mut command = match &spec.run {
+        Run::Command(text) => {
+            let mut command = Command::new("/bin/sh");
+            command.args(["-c", text]);
+            command
+        }
+        Run::Program(words) => {
+            let mut command = Command::new(words.first().map_or("", String::as_str));
+            command.args(words.iter().skip(1));
+            command
+        }
+        Run::Image => return Err(Failed::new(Fault::Output, "there is no program".to_owned())),
+    };
+    command.env_remove(super::VARIABLE).env("TEPUI_OUTPUT", output);
+    if spec.sources.is_some() {
+        command.env("TEPUI_INPUT", input).env("TEPUI_INPUTS", input);
+    }
+    command.stdin(if pieces.is_some() { Stdio::piped() } else { Stdio::null() });
+    // As a shell: a program that is not there is 127.
+    let mut child = match command.spawn() {
+        Ok(child) => child,
+        Err(error) => {
+            let code = if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
+            return Ok(ExitStatus::from_raw(code << 8));
+        }
+    };
+    let feeding =
+        child.stdin.take().zip(pieces).map(|(stdin, pieces)| {
+            std::thread::spawn(move || pieces.copy(io::BufWriter::with_capacity(256 << 10, stdin)))
+        });
+    let status = child.wait().map_err(|error| Failed::new(Fault::Room, format!("waiting for the program: {error}")))?;
+    if let Some(feeding) = feeding
+        && let Ok(Err(error)) = feeding.join()
+    {
+        return Err(Failed::new(Fault::Input, format!("the program's standard input: {error}")));
+    }
+    Ok(status)
+}
+
+/// The exit code of a program, as a shell has it: 128 and the number of a signal that ended it.
+fn code_of(status: ExitStatus) -> u8 {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => u8::try_from(code).unwrap_or(1),
+        (None, Some(signal)) => u8::try_from(128 + signal).unwrap_or(255),
+        (None, None) => 1,
+    }
+}

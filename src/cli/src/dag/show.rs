@@ -1,0 +1,257 @@
+//! `tepui dag list` and `tepui dag show`: tables of jobs, stages and tasks, and plots of sizes.
+
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use super::ServiceArgs;
+use super::model::{Estimate, Jobs, Sizing, Stage, Summary, Task, View, tasks};
+use crate::read::table::{age, number, table};
+use crate::read::{now, print, watch};
+use crate::service;
+
+/// Number of tasks of a stage that are shown by default.
+const TASKS_SHOWN: usize = 40;
+/// Waves that are plotted: the last ones.
+const WAVES_SHOWN: usize = 24;
+/// Length of the longest bar of a plot.
+const BAR: usize = 30;
+
+/// Flags of `tepui dag list`.
+#[derive(Debug, clap::Args)]
+pub struct ListArgs {
+    #[command(flatten)]
+    service: ServiceArgs,
+    /// Only those that have not ended
+    #[arg(long)]
+    active: bool,
+    /// List again every two seconds, until interrupted; without a terminal, after each change
+    #[arg(long, short)]
+    watch: bool,
+}
+
+/// Flags of `tepui dag show`.
+#[derive(Debug, clap::Args)]
+pub struct ShowArgs {
+    #[command(flatten)]
+    service: ServiceArgs,
+    /// The job's name
+    job: String,
+    /// A stage, to show its tasks
+    stage: Option<String>,
+    /// All tasks, however many
+    #[arg(long, short)]
+    all: bool,
+}
+
+pub(super) async fn list(args: &ListArgs) -> Result<ExitCode> {
+    match args.watch {
+        false => print(&listed(args).await?),
+        true => watch(async || listed(args).await).await,
+    }
+}
+
+/// The text of the list. The framework is looked up each time: it may have moved.
+async fn listed(args: &ListArgs) -> Result<String> {
+    let document = args.service.find().await?.get("/v1/jobs").await?;
+    let mut jobs: Jobs = serde_json::from_value(document.clone()).context("the framework's answer")?;
+    if args.service.json {
+        let mut list = document["jobs"].as_array().cloned().unwrap_or_default();
+        list.retain(|job| !args.active || job["ended"].is_null());
+        return Ok(serde_json::to_string_pretty(&Value::Array(list))?);
+    }
+    jobs.jobs.retain(|job| !args.active || job.ended.is_none());
+    if jobs.jobs.is_empty() {
+        return Ok("no jobs; submit one with `tepui dag submit FILE`".to_owned());
+    }
+    Ok(jobs_table(&jobs.jobs))
+}
+
+/// Jobs as a table.
+pub(crate) fn jobs_table(jobs: &[Summary]) -> String {
+    let mut table =
+        table(&["JOB", "STATE", "PRIORITY", ">STAGES", ">WAITING", ">LIVE", ">DONE", ">FAILED", ">LEFT OUT", ">AGE"]);
+    for job in jobs {
+        let tasks = &job.tasks;
+        table.add_row([
+            job.name.clone(),
+            job.state.clone(),
+            job.priority.clone(),
+            format!("{}/{}", job.stages_done, job.stages),
+            tasks.waiting.to_string(),
+            tasks.live.to_string(),
+            tasks.finished.to_string(),
+            tasks.failed.to_string(),
+            tasks.dropped.to_string(),
+            age(job.age),
+        ]);
+    }
+    table.trim_fmt()
+}
+
+pub(super) async fn show(args: &ShowArgs) -> Result<ExitCode> {
+    let service = args.service.find().await?;
+    let document = service.get(&service::path(&args.job, "")).await?;
+    let most = if args.all { usize::MAX } else { TASKS_SHOWN };
+    let tasks = match &args.stage {
+        Some(stage) => Some(tasks(&service, &args.job, stage, most).await?),
+        None => None,
+    };
+    if args.service.json {
+        let shown = match (&args.stage, tasks) {
+            (Some(stage), Some(_)) => {
+                service.get(&service::path(&args.job, &format!("/stages/{}/tasks", service::encode(stage)))).await?
+            }
+            _ => document,
+        };
+        return print(&serde_json::to_string_pretty(&shown)?);
+    }
+    let view: View = serde_json::from_value(document).context("the framework's answer")?;
+    let mut text = show_text(&view);
+    if let Some(tasks) = tasks {
+        text.push_str(&format!("\n\n{}", tasks_table(&tasks, now().as_secs_f64())));
+        if tasks.len() == most {
+            text.push_str("\nthere may be more; --all shows them");
+        }
+    }
+    print(&text)
+}
+
+fn show_text(view: &View) -> String {
+    let mut text = jobs_table(std::slice::from_ref(&view.summary));
+    text.push('\n');
+    if !view.summary.why.is_empty() {
+        text.push_str(&format!("\nfailed: {}\n", view.summary.why));
+    }
+    for why in &view.why {
+        let line = if why.starts_with("warning") { why.clone() } else { format!("waits: {why}") };
+        text.push_str(&format!("{line}\n"));
+    }
+    text.push_str(&format!("\n{}\n", stages_table(&view.stages)));
+    for stage in &view.stages {
+        if let Some(directory) = &stage.directory {
+            text.push_str(&format!("outputs of {}: {directory}\n", stage.name));
+        }
+        if let Some(estimate) = &stage.estimate {
+            text.push_str(&estimate_text(&stage.name, estimate));
+        }
+        if let Some(sizing) = stage.sizing.as_ref().filter(|sizing| !sizing.waves.is_empty()) {
+            text.push_str(&plot(&stage.name, sizing));
+        }
+    }
+    text.trim_end().to_owned()
+}
+
+fn stages_table(stages: &[Stage]) -> String {
+    let titles =
+        ["STAGE", "STATE", "AFTER", ">TASKS", ">WAITING", ">LIVE", ">DONE", ">FAILED", ">MEAN", ">LONGEST", "NEEDS"];
+    let mut table = table(&titles);
+    for stage in stages {
+        let tasks = &stage.tasks;
+        table.add_row([
+            stage.name.clone(),
+            stage.state.clone(),
+            stage.after.join(","),
+            stage.total.map_or("?".to_owned(), |total| total.to_string()),
+            tasks.waiting.to_string(),
+            tasks.live.to_string(),
+            tasks.finished.to_string(),
+            tasks.failed.to_string(),
+            stage.mean.map_or_else(String::new, age),
+            if tasks.live > 0 { age(stage.longest) } else { String::new() },
+            format!("cpus:{} mem:{}", number(stage.need.cpus), number(stage.need.mem)),
+        ]);
+    }
+    table.trim_fmt()
+}
+
+fn estimate_text(stage: &str, estimate: &Estimate) -> String {
+    let Estimate { statistic, value, confidence, tasks, of, .. } = estimate;
+    let bound = estimate.bound.map_or("unknown".to_owned(), number);
+    format!(
+        "estimate of {stage}: {statistic} {} \u{b1} {bound} ({} % sure) from {tasks} of {of} tasks\n",
+        number(*value),
+        number(confidence * 100.0)
+    )
+}
+
+/// Size and rate over the waves, as bars.
+fn plot(stage: &str, sizing: &Sizing) -> String {
+    let first = sizing.waves.len().saturating_sub(WAVES_SHOWN);
+    let shown = &sizing.waves[first..];
+    let most = shown.iter().map(|wave| wave.size).max().unwrap_or(1).max(1) as f64;
+    let fastest = shown.iter().map(|wave| wave.rate).fold(f64::MIN_POSITIVE, f64::max);
+    let bar = |part: f64| "#".repeat(((part * BAR as f64).round() as usize).clamp(1, BAR));
+    let mut table = table(&[">WAVE", ">TASKS", &format!(">{}", sizing.unit.to_uppercase()), "SIZE", ">RATE", "RATE"]);
+    for wave in shown {
+        table.add_row([
+            wave.number.to_string(),
+            wave.tasks.to_string(),
+            wave.size.to_string(),
+            bar(wave.size as f64 / most),
+            format!("{}/s", number(wave.rate.round())),
+            bar(wave.rate / fastest),
+        ]);
+    }
+    format!(
+        "\nsizes of {stage}: now {} {}, {} left; {}\n{}\n",
+        sizing.size,
+        sizing.unit,
+        sizing.left,
+        sizing.why,
+        table.trim_fmt()
+    )
+}
+
+fn tasks_table(tasks: &[Task], now: f64) -> String {
+    let mut table = table(&[">TASK", "STATE", ">TRIES", ">UNITS", "HOST", ">TIME", "MESSAGE"]);
+    for task in tasks {
+        let time = task.took.or_else(|| task.running.map(|since| (now - since).max(0.0)));
+        table.add_row([
+            task.number.to_string(),
+            task.state.clone(),
+            task.attempts.to_string(),
+            task.units.to_string(),
+            task.place.clone().unwrap_or_default().host,
+            time.map_or_else(String::new, age),
+            task.message.clone(),
+        ]);
+    }
+    table.trim_fmt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn stages_sizes_and_estimates_are_shown() {
+        let view: View = serde_json::from_value(json!({
+            "summary": { "name": "count", "state": "running", "stages": 2, "stages_done": 1, "age": 61.0 },
+            "stages": [
+                { "name": "map", "state": "running", "tasks": { "live": 2, "finished": 3 }, "mean": 1.5, "longest": 2.0,
+                  "sizing": { "unit": "bytes", "size": 4096, "left": 100, "why": "wave 1: fine",
+                              "waves": [{ "number": 1, "size": 2048, "rate": 10.0, "tasks": 6 },
+                                        { "number": 2, "size": 4096, "rate": 20.0, "tasks": 6 }] },
+                  "estimate": { "statistic": "sum", "value": 12.0, "bound": 1.5, "confidence": 0.95, "tasks": 4, "of": 5 } },
+                { "name": "reduce", "state": "blocked", "after": ["map"], "total": 1, "directory": "/d" },
+            ],
+            "why": ["reduce: waits for map", "warning: too large"],
+        }))
+        .unwrap();
+        let text = show_text(&view);
+        for part in [
+            "1/2",
+            "waits: reduce: waits for map",
+            "\nwarning: too large",
+            "outputs of reduce: /d",
+            "sum 12 \u{b1} 1.5 (95 % sure) from 4 of 5 tasks",
+            "now 4096 bytes, 100 left; wave 1: fine",
+            "###############  ",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+}

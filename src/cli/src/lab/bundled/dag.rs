@@ -1,0 +1,282 @@
+//! The framework of jobs of stages in scenarios: the jobs of a job file, all of them at each arrival.
+//!
+//! Its scheduler is the one that runs live. Tasks take the time that the scenario or their command (`sleep 5`) states.
+//! Outputs are not modelled, and stages that look at files are refused: a laboratory has none.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+use std::time::Duration;
+
+use ::dag::core::{Core, Happening, Request, Settings, Sprinting, Unwanted};
+use ::dag::job::{Job, Syntax, read};
+use ::dag::order::Heuristic;
+use ::jobs::{NAMES, place};
+use ::lab::bundled::{Broken, Bundled, Desk, JobKind, Kind, Part, Ready, Word, options};
+use ::lab::span::show_span;
+use ::lab::users;
+use ::lab::work::{TASK, WORK};
+use base::Time;
+use sdk::v1::{Label, Labels, TaskInfo};
+use sdk::{Calls, Event, Scheduler};
+use serde::Deserialize;
+
+use super::binpack::span_of;
+use super::{launched, looks, said_of_tasks, text_of};
+
+/// `bundled = "dag"`.
+pub(super) struct Dag;
+
+/// Its options: those of `tepui framework dag`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Options {
+    order: Heuristic,
+    policy: place::Policy,
+    drop: f64,
+    drop_always: bool,
+    sprint: f64,
+    sprint_budget: f64,
+    sprint_refill: f64,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        let (settings, sprint) = (Settings::default(), Sprinting::default());
+        Options {
+            order: settings.order,
+            policy: settings.placement,
+            drop: settings.drop,
+            drop_always: false,
+            sprint: sprint.boost,
+            sprint_budget: sprint.budget,
+            sprint_refill: sprint.refill,
+        }
+    }
+}
+
+impl Options {
+    fn settings(&self) -> Settings {
+        Settings {
+            order: self.order,
+            placement: self.policy,
+            drop: self.drop,
+            drop_under_load: !self.drop_always,
+            sprint: Sprinting { boost: self.sprint, budget: self.sprint_budget, refill: self.sprint_refill },
+            // Outputs are not lost with agents: there are none.
+            shared: Some("/shared".to_owned()),
+            ..Settings::default()
+        }
+    }
+}
+
+/// A job of a job file.
+#[derive(Clone, Debug)]
+struct Template {
+    kind: Kind,
+    job: Job,
+    /// For each stage the number of its first task, and the time of its command.
+    stages: Vec<(u32, Option<Duration>)>,
+    /// Its tasks take the drawn time; otherwise that of their command.
+    timed: bool,
+}
+
+impl Bundled for Dag {
+    fn name(&self) -> &'static str {
+        "dag"
+    }
+
+    fn read(&self, part: Part<'_>) -> Result<Box<dyn Ready>, Broken> {
+        let own: Options = options("options", part.options)?;
+        if !(0.0..1.0).contains(&own.drop) {
+            return Err(Broken::new("options.drop", "must be 0 or more, and below 1"));
+        }
+        let mut templates = Vec::new();
+        for (n, kind) in part.jobs.iter().enumerate() {
+            templates.extend(of_file(n, kind, part)?);
+        }
+        Ok(Box::new(Staged { settings: own.settings(), templates: templates.into() }))
+    }
+
+    fn not_live(&self) -> Option<&'static str> {
+        Some("its tasks would look for a runner; use `tepui framework dag` on a real cluster")
+    }
+}
+
+/// The jobs of the file that a kind of jobs names.
+fn of_file(n: usize, kind: &JobKind, part: Part<'_>) -> Result<Vec<Template>, Broken> {
+    let at = |field: &str| format!("jobs.{n}.{field}");
+    let Some(name) = kind.options.get("file").and_then(toml::Value::as_str) else {
+        return Err(Broken::new(at("options.file"), "must be the name of a job file with stages"));
+    };
+    if let Some(other) = kind.options.keys().find(|key| *key != "file") {
+        return Err(Broken::new(at(&format!("options.{other}")), "stands in the job file"));
+    }
+    if let Some(field) = said_of_tasks(kind) {
+        return Err(Broken::new(at(field), "stands in the job file"));
+    }
+    let path = part.file(name);
+    let text = text_of(&at("options.file"), &path)?;
+    let jobs = read(&path.display().to_string(), &text, Syntax::of_file(name));
+    let jobs = jobs.map_err(|faults| Broken::new(at("options.file"), faults.to_string().replace('\n', "; ")))?;
+    jobs.into_iter().map(|job| of_job(n, kind, job)).collect()
+}
+
+fn of_job(n: usize, kind: &JobKind, job: Job) -> Result<Template, Broken> {
+    let broken = |rule: String| Err(Broken::new(format!("jobs.{n}.options.file"), rule));
+    let Some(counts) = job.task_counts() else {
+        return broken(format!(
+            "the job '{}' has a stage with files or sizes to be found: a laboratory has no data",
+            job.name
+        ));
+    };
+    let mut stages = Vec::new();
+    let mut first = 0_u32;
+    let mut largest = [0; 4];
+    for (stage, count) in job.stages.iter().zip(counts) {
+        let span = span_of(&stage.run);
+        if kind.time.is_none() && span.is_none() {
+            let rule = format!(
+                "the duration of the tasks of '{}' in '{}' is unknown: let their command be `sleep SECONDS`, or say `time` \
+                 for all jobs of the file",
+                stage.name, job.name
+            );
+            return broken(rule);
+        }
+        stages.push((first, span));
+        first = first.saturating_add(count);
+        for (amount, largest) in stage.need.0.iter().zip(&mut largest) {
+            *largest = (*largest).max(*amount);
+        }
+    }
+    // What is measured of a job is of all its tasks, so what it needs is the most that any of them does.
+    let need = ::jobs::Need([largest[0], largest[1], largest[2], largest[3], 0]);
+    let amounts = (0..4).map(|place| (NAMES[place], need.amount(place)));
+    let needs: Vec<String> =
+        amounts.filter(|(_, amount)| !amount.is_zero()).map(|(name, amount)| format!("{name}:{amount}")).collect();
+    let jobs = JobKind {
+        name: kind.name.as_ref().map(|name| format!("{name}-{}", job.name)),
+        tasks: first,
+        needs: Some(needs.join(";")),
+        retries: job.stages.iter().map(|stage| stage.retries).max().unwrap_or(0),
+        ..kind.clone()
+    };
+    Ok(Template { kind: Kind { of: n, jobs }, job, stages, timed: kind.time.is_some() })
+}
+
+/// The framework with the scenario's options.
+struct Staged {
+    settings: Settings,
+    templates: Rc<[Template]>,
+}
+
+impl Ready for Staged {
+    fn kinds(&self) -> Vec<Kind> {
+        self.templates.iter().map(|template| template.kind.clone()).collect()
+    }
+
+    fn scheduler(&self, desk: Desk) -> Box<dyn Scheduler> {
+        Box::new(Stager {
+            core: Core::new(self.settings.clone()),
+            desk,
+            templates: Rc::clone(&self.templates),
+            waiting: VecDeque::new(),
+            jobs: BTreeMap::new(),
+        })
+    }
+}
+
+/// A job that was submitted.
+struct Submitted {
+    /// The number of its first task.
+    first: u64,
+    /// The place of its template.
+    template: usize,
+    /// Duration of each task, if the command does not state it.
+    spans: Vec<Duration>,
+}
+
+/// The scheduler, with jobs of a laboratory.
+struct Stager {
+    core: Core,
+    desk: Desk,
+    templates: Rc<[Template]>,
+    /// Jobs for which there was no room yet.
+    waiting: VecDeque<users::Job>,
+    /// By name, those that have not ended.
+    jobs: BTreeMap<String, Submitted>,
+}
+
+impl Stager {
+    /// Submits what has arrived.
+    fn collect(&mut self, now: Time, calls: &mut Calls) {
+        self.waiting.extend(self.desk.inbox.borrow_mut().drain(..));
+        while let Some(job) = self.waiting.pop_front() {
+            let template = &self.templates[job.kind];
+            let name = format!("{}-{}", template.job.name, job.first);
+            let own = Job { name: name.clone(), ..template.job.clone() };
+            match self.core.request(Request::Submit(vec![own]), now, calls) {
+                // It has as many as it can hold: the next time.
+                Err(Unwanted::Full) => return self.waiting.push_front(job),
+                Err(_) => {
+                    self.over(job.first, job.spans.len(), now);
+                    continue;
+                }
+                Ok(_) => {}
+            }
+            self.jobs.insert(name, Submitted { first: job.first, template: job.kind, spans: job.spans });
+        }
+    }
+
+    /// No task of these runs any more.
+    fn over(&self, first: u64, tasks: usize, now: Time) {
+        (first..first + tasks as u64).for_each(|task| self.desk.diary.write(now, Word::Over(task, false)));
+    }
+
+    /// Forgets what has ended. Of a job that has failed the tasks that were never launched are over.
+    fn forget(&mut self, now: Time) {
+        for happening in self.core.take_happenings() {
+            let Happening::Ended { name, outcome, .. } = happening else { continue };
+            let Some(job) = self.jobs.remove(&name) else { continue };
+            if outcome != ::dag::core::Outcome::Finished {
+                self.over(job.first, job.spans.len(), now);
+            }
+        }
+    }
+
+    /// Says on a task which of the scenario's it is, and how long it works.
+    fn label(&self, task: &mut TaskInfo) {
+        let variables = task.command.iter().filter_map(|command| command.environment.as_ref());
+        let variable = |name: &str| {
+            let all = variables.clone().flat_map(|all| &all.variables);
+            all.filter(|one| one.name == name).find_map(|one| one.value.as_deref())
+        };
+        let (Some(name), Some(stage), Some(index)) =
+            (variable("TEPUI_JOB"), variable("TEPUI_STAGE"), variable("TEPUI_INDEX"))
+        else {
+            return;
+        };
+        let (Some(job), Ok(index)) = (self.jobs.get(name), index.parse::<u32>()) else { return };
+        let template = &self.templates[job.template];
+        let Some((first, own)) = template.job.stage(stage).map(|place| template.stages[place]) else { return };
+        let place = first + index;
+        let number = format!("{}.{}", job.first + u64::from(place), variable("TEPUI_ATTEMPT").unwrap_or("0"));
+        let drawn = job.spans.get(place as usize).copied().filter(|_| template.timed);
+        let span = drawn.or(own).map(|span| (WORK, show_span(span)));
+        let own = [(TASK, number)].into_iter().chain(span);
+        let labels = task.labels.get_or_insert_with(Labels::default);
+        labels.labels.extend(own.map(|(key, value)| Label { key: key.to_owned(), value: Some(value) }));
+    }
+}
+
+impl Scheduler for Stager {
+    fn on_event(&mut self, event: Event, now: Time, calls: &mut Calls) {
+        let before = calls.made().len();
+        let looks = looks(&event);
+        self.core.on_event(event, now, calls);
+        if looks || !self.waiting.is_empty() {
+            self.collect(now, calls);
+        }
+        launched(&mut calls.made()[before..]).for_each(|task| self.label(task));
+        self.forget(now);
+    }
+}

@@ -1,0 +1,125 @@
+//! Finds the API of a framework that runs jobs, and sends requests to it.
+//!
+//! The framework registers its address with the master as its `webui_url`.
+
+use anyhow::{Context, Result, bail};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Deserialize;
+use serde_json::Value;
+use wire::client::{Address, Client};
+use wire::http::Method;
+
+use crate::connect::MasterArgs;
+
+const JSON: &str = "application/json";
+
+/// What is read of `/frameworks`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Frameworks {
+    frameworks: Vec<Framework>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Framework {
+    name: String,
+    active: bool,
+    webui_url: String,
+}
+
+/// The API of a framework.
+#[derive(Clone, Debug)]
+pub(crate) struct Service {
+    address: Address,
+    /// The command that runs the framework.
+    command: &'static str,
+}
+
+/// A text as a part of a URL.
+pub(crate) fn encode(text: &str) -> String {
+    utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
+}
+
+/// The path of a job, with what follows it.
+pub(crate) fn path(job: &str, rest: &str) -> String {
+    // A name with a slash would be another path; no job has one.
+    format!("/v1/jobs/{}{rest}", encode(job))
+}
+
+impl Service {
+    /// Finds the API: at `service` if it is given, else of the framework with this name, whose address the master has.
+    ///
+    /// # Errors
+    /// An invalid address, a master that does not answer, or a missing framework.
+    pub(crate) async fn find(
+        master: &MasterArgs,
+        service: Option<&str>,
+        framework: &str,
+        command: &'static str,
+    ) -> Result<Service> {
+        if let Some(text) = service {
+            let text = text.trim_start_matches("http://").trim_end_matches('/');
+            let address = text.parse();
+            let address =
+                address.with_context(|| format!("--service={text}: write it as for example 127.0.0.1:8080"))?;
+            return Ok(Service { address, command });
+        }
+        let all: Frameworks = master.read("/frameworks").await?;
+        let wanted = |f: &&Framework| f.name == framework && f.active && !f.webui_url.is_empty();
+        let Some(found) = all.frameworks.iter().rev().find(wanted) else {
+            bail!(
+                "no framework '{framework}' is running on this cluster; start it with `{command} --master={}`",
+                master.master
+            );
+        };
+        let (address, _) = Address::split_url(&found.webui_url)
+            .with_context(|| format!("the framework says that it is at '{}'", found.webui_url))?;
+        Ok(Service { address, command })
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Result<Value> {
+        self.ask(Method::GET, path, JSON, Vec::new()).await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Result<Value> {
+        self.ask(Method::POST, path, JSON, body.to_string().into_bytes()).await
+    }
+
+    pub(crate) async fn post_text(&self, path: &str, content_type: &'static str, body: &str) -> Result<Value> {
+        self.ask(Method::POST, path, content_type, body.as_bytes().to_vec()).await
+    }
+
+    pub(crate) async fn delete(&self, path: &str) -> Result<Value> {
+        self.ask(Method::DELETE, path, JSON, Vec::new()).await
+    }
+
+    async fn ask(&self, method: Method, path: &str, content_type: &'static str, body: Vec<u8>) -> Result<Value> {
+        let mut client = Client::at(self.address.clone());
+        let headers = [("Content-Type", content_type)];
+        let reply = client.request(method, path, &headers, body.into()).await;
+        let reply = reply.with_context(|| {
+            let hint = if self.address.host().starts_with("127.") {
+                "; from another machine it can be reached when it is started with --listen=0.0.0.0:PORT"
+            } else {
+                ""
+            };
+            format!("the framework at {} gave no answer{hint}", self.address)
+        })?;
+        let body: Value = serde_json::from_slice(&reply.body).with_context(|| {
+            format!("{} answered {path} with something else: is it `{}`?", self.address, self.command)
+        })?;
+        if reply.status.is_success() {
+            return Ok(body);
+        }
+        match body["error"].as_str() {
+            Some(error) => bail!("{error}"),
+            None => bail!("{} answered {path} with {}", self.address, reply.status),
+        }
+    }
+}
+
+/// Tells what was done, unless a program reads.
+pub(crate) fn say(json: bool, text: &str) -> Result<std::process::ExitCode> {
+    if json { crate::read::print(r#"{"done":true}"#) } else { crate::read::print(text) }
+}
