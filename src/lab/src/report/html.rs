@@ -121,3 +121,75 @@ pub fn comparison_page((a, b): (&str, &str), lines: &[(bool, &str)], points: &[C
     );
     page.html()
 }
+
+#[cfg(test)]
+mod tests {
+
+    use super::super::compare::tests::outcome;
+    use super::*;
+    use crate::measure::{Series, Track, WindowOutcome};
+
+    /// A run of an hour with so many frameworks, and lines that never rest.
+    fn hour(seed: u64, frameworks: usize) -> Outcome {
+        let one = outcome(seed, 10.0 + seed as f64);
+        let named =
+            |n: usize| crate::measure::FrameworkOutcome { name: format!("framework-{n}"), ..one.frameworks[0].clone() };
+        let moving = |n: usize| (0..3600).map(|at| (at * (n + 7)) as f64 % 97.0 / 97.0).collect::<Vec<f64>>();
+        let track = |n: usize| Track {
+            share: moving(n),
+            target: moving(n + 1),
+            waiting: moving(n + 2),
+            held: moving(n + 3),
+            declined: moving(n + 4),
+            own: Vec::new(),
+        };
+        let window = WindowOutcome {
+            name: "steady".to_owned(),
+            from: 0.0,
+            to: 3600.0,
+            unfairness: crate::measure::Unfairness::default(),
+            utilisation: vec![("cpus".to_owned(), 0.5), ("mem".to_owned(), 0.25)],
+            offered: 0.1,
+            shares: vec![0.1; frameworks],
+            targets: vec![0.1; frameworks],
+        };
+        Outcome {
+            frameworks: (0..frameworks).map(named).collect(),
+            windows: vec![window],
+            series: Series {
+                at: (0..3600).map(f64::from).collect(),
+                tracks: (0..frameworks).map(track).collect(),
+                ..Series::default()
+            },
+            ..one
+        }
+    }
+
+    fn swept(points: usize, frameworks: usize) -> String {
+        let values = |n: usize| vec![("frameworks.framework-0.conduct.hold".to_owned(), format!("{n}s"))];
+        let runs = |n: usize| (1..=2).map(|seed| hour(seed + n as u64, frameworks)).collect();
+        let points: Vec<PointOutcomes> = (0..points).map(|n| (values(n), runs(n))).collect();
+        page("s", "about", "name = 's'", &points)
+    }
+
+    #[test]
+    fn a_page_of_a_sweep_is_small_however_many_points_there_are() {
+        for (points, frameworks, most) in [(12, 2, 600_000), (12, 8, 700_000), (100, 2, 1_000_000), (100, 8, 1_700_000)]
+        {
+            let page = swept(points, frameworks);
+            assert_eq!(page.matches("<details>").count(), points);
+            assert!(page.contains("href=\"#point-3\"") && page.contains("id=\"point-3\""));
+            assert!(page.len() < most, "{points} points of {frameworks} frameworks are {} bytes", page.len());
+        }
+    }
+
+    #[test]
+    fn every_term_of_a_page_is_in_its_glossary() {
+        let page = page("s", "", "", &[(Vec::new(), vec![hour(1, 2), hour(2, 2)])]);
+        let glossary = page.split("id=\"glossary\"").nth(1).unwrap();
+        for term in ["gap", "deviation", "lost share", "Jain's index", "wait", "job time", "95 % interval", "seed"] {
+            assert!(glossary.contains(&format!("<dt>{term}</dt>")), "{term}");
+        }
+        assert!(!glossary.contains("<dt>point</dt>"));
+    }
+}

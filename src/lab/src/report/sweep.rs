@@ -81,21 +81,22 @@ impl Sweep<'_> {
     }
 
     fn table(&self) -> Table {
-        let fields = self.points[0].0.iter().map(|(field, _)| Column { words: true, ..Column::from(short(field)) });
+        let fields =
+            self.points[0].0.iter().map(|(field, _)| Column { words: true, ..Column::from(short(field).as_str()) });
         let pictures = Column { pictures: true, group: "over time".to_owned(), ..Column::from("dominant shares") };
         let columns = self.columns.iter().map(|(column, _)| column.clone());
         let caption = "One row for each point; a click on a title sorts, a click on the first value opens the details.";
         let mut table = Table::new(fields.chain(columns).chain([pictures]).collect());
         (table.caption, table.sortable) = (caption.to_owned(), true);
         let frameworks = self.frameworks.len().clamp(1, SPARK_LINES);
-        let places = (SPARKS / (self.points.len() * frameworks * PLACE)).clamp(8, 40);
+        let places = (SPARKS / (self.points.len() * frameworks * PLACE)).min(40);
         for (n, ((values, outcomes), numbers)) in self.points.iter().zip(&self.numbers).take(POINTS).enumerate() {
             let mut cells: Vec<Cell> = values.iter().map(|(_, value)| field(value)).collect();
             if let Some(first) = cells.first_mut().filter(|_| n < DETAILS) {
                 first.link = format!("#point-{n}");
             }
             cells.extend(self.columns.iter().map(|(_, name)| numbers.get(name).map(cell).unwrap_or_default()));
-            let spark = outcomes.first().map(|first| spark(first, places)).unwrap_or_default();
+            let spark = outcomes.first().filter(|_| places >= 4).map(|first| spark(first, places)).unwrap_or_default();
             cells.push(Cell { svg: spark, ..Cell::default() });
             table.row(cells);
         }
@@ -156,7 +157,7 @@ impl Sweep<'_> {
     /// Curves over the first swept field, if it is a number or a time.
     fn over_first_field(&self, page: &mut Page) {
         let Some((field, _)) = self.points[0].0.first() else { return };
-        let (x, window, one) = (short(field), &self.window, self.points[0].0.len() == 1);
+        let (x, window, one) = (&short(field), &self.window, self.points[0].0.len() == 1);
         let measures = ["gap", "deviation", "lost"].map(|what| (what, format!("{window}.unfairness.{what}")));
         let about = "Means over the seeds, with 95 % intervals. 0 is fair.";
         if one {
@@ -232,15 +233,37 @@ fn named(line: Line, name: &str) -> Line {
     Line { name: name.to_owned(), ..line }
 }
 
-/// The end of a field's way: `conduct.hold` of `frameworks.slow.conduct.hold`.
-fn short(field: &str) -> &str {
-    let dots: Vec<usize> = field.match_indices('.').map(|(at, _)| at).collect();
-    let begin = dots.len().checked_sub(2).map_or(0, |at| dots[at] + 1);
-    if field.contains('+') { field } else { &field[begin..] }
+/// The end of a field's way: `conduct.hold` of `frameworks.slow.conduct.hold`, `poisson` of `jobs.0.poisson`. Fields that
+/// vary together are joined by `+`, and named once if their ends are equal.
+fn short(field: &str) -> String {
+    let mut ends: Vec<&str> = Vec::new();
+    for part in field.split('+').map(str::trim) {
+        let (before, last) = part.rsplit_once('.').unwrap_or(("", part));
+        let owner = before.rsplit('.').next().unwrap_or_default();
+        let named = !owner.is_empty() && owner.parse::<usize>().is_err();
+        let end = if named { &part[part.len() - last.len() - 1 - owner.len()..] } else { last };
+        if !ends.contains(&end) {
+            ends.push(end);
+        }
+    }
+    ends.join(" + ")
 }
 
 fn over(page: &mut Page, title: &str, (x, y): (&str, &str), lines: Vec<Line>, about: &str) {
     if !lines.is_empty() {
         page.figure(&Lines::new(title, x, y, lines).svg(), about);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_have_short_names() {
+        assert_eq!(short("frameworks.slow.conduct.hold"), "conduct.hold");
+        assert_eq!(short("frameworks.a.jobs.0.poisson + frameworks.b.jobs.0.poisson"), "poisson");
+        assert_eq!(short("frameworks.a.role + master.policies"), "a.role + master.policies");
+        assert_eq!(short("seed"), "seed");
     }
 }
