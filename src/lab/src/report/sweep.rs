@@ -17,9 +17,9 @@ const POINTS: usize = 1000;
 /// Points with details.
 const DETAILS: usize = 200;
 /// Bytes of the pictures in all details.
-const PICTURES: usize = 300_000;
+const PICTURES: usize = 250_000;
 /// Bytes of the lines in all rows.
-const SPARKS: usize = 80_000;
+const SPARKS: usize = 60_000;
 /// Bytes that a place on a line takes, about.
 const PLACE: usize = 6;
 /// Frameworks in a picture in a row.
