@@ -1,6 +1,7 @@
 //! Lines over an x axis.
 
-use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
+use plotters::coord::Shift;
+use plotters::coord::ranged1d::{AsRangedCoord, Ranged, ValueFormatter};
 use plotters::prelude::*;
 
 use crate::colour;
@@ -60,6 +61,8 @@ const ROW: i32 = 20;
 const LETTER: i32 = 7;
 
 type Drawn = Result<(), Box<dyn std::error::Error>>;
+/// A plot while it is drawn.
+type Chart<'a, 'b, X, Y> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<X, Y>>;
 
 impl Lines {
     /// A picture of these lines; all else is as it comes.
@@ -114,14 +117,7 @@ impl Lines {
         let root = SVGBackend::with_string(text, whole).into_drawing_area();
         root.fill(&WHITE)?;
         let (plot, below) = root.split_vertically(height);
-        for Entry { name, colour: (r, g, b), dashed, at: (x, y) } in entries {
-            let style = RGBColor(r, g, b).stroke_width(2);
-            let pieces = if dashed { vec![(x, x + 7), (x + 11, x + 18)] } else { vec![(x, x + 18)] };
-            for (from, to) in pieces {
-                below.draw(&PathElement::new(vec![(from, y), (to, y)], style))?;
-            }
-            below.draw(&Text::new(name, (x + 24, y - 7), ("sans-serif", 14)))?;
-        }
+        entries.iter().try_for_each(|entry| entry.draw(&below))?;
         let mut chart = ChartBuilder::on(&plot)
             .caption(&self.title, ("sans-serif", 18))
             .margin(12)
@@ -133,25 +129,33 @@ impl Lines {
         mesh.x_desc(&self.x).y_desc(&self.y).x_labels(LABELS).y_labels(LABELS).light_line_style(TRANSPARENT);
         mesh.x_label_formatter(&|value| short(*value)).y_label_formatter(&|value| short(*value)).draw()?;
         for (n, line) in self.lines.iter().enumerate() {
-            let (r, g, b) = colour(line.colour.unwrap_or(n));
-            let style = RGBColor(r, g, b).stroke_width(if line.dashed { 1 } else { 2 });
-            let points = thinned(&line.points, POINTS);
-            match line.dashed {
-                true => chart.draw_series(DashedLineSeries::new(points.iter().copied(), 6, 4, style))?,
-                false => chart.draw_series(LineSeries::new(points.iter().copied(), style))?,
+            self.draw_line(&mut chart, line, colour(line.colour.unwrap_or(n)))?;
+        }
+        Ok(())
+    }
+
+    fn draw_line<X, Y>(&self, chart: &mut Chart<'_, '_, X, Y>, line: &Line, (r, g, b): (u8, u8, u8)) -> Drawn
+    where
+        X: Ranged<ValueType = f64>,
+        Y: Ranged<ValueType = f64>,
+    {
+        let style = RGBColor(r, g, b).stroke_width(if line.dashed { 1 } else { 2 });
+        let points = thinned(&line.points, POINTS);
+        match line.dashed {
+            true => chart.draw_series(DashedLineSeries::new(points.iter().copied(), 6, 4, style))?,
+            false => chart.draw_series(LineSeries::new(points.iter().copied(), style))?,
+        };
+        if line.whiskers.len() == line.points.len() {
+            let around =
+                line.points.iter().zip(&line.whiskers).filter(|(point, half)| is_finite(point) && **half > 0.0);
+            let upright = |(&(x, y), half): (&(f64, f64), &f64)| {
+                let low = (y - half).max(if self.log { y * 0.7 } else { y.min(0.0) });
+                PathElement::new(vec![(x, low), (x, y + half)], style)
             };
-            if line.whiskers.len() == line.points.len() {
-                let around =
-                    line.points.iter().zip(&line.whiskers).filter(|(point, half)| is_finite(point) && **half > 0.0);
-                let upright = |(&(x, y), half): (&(f64, f64), &f64)| {
-                    let low = (y - half).max(if self.log { y * 0.7 } else { y.min(0.0) });
-                    PathElement::new(vec![(x, low), (x, y + half)], style)
-                };
-                chart.draw_series(around.map(upright))?;
-            }
-            if line.dots {
-                chart.draw_series(points.iter().map(|point| Circle::new(*point, 3, style.filled())))?;
-            }
+            chart.draw_series(around.map(upright))?;
+        }
+        if line.dots {
+            chart.draw_series(points.iter().map(|point| Circle::new(*point, 3, style.filled())))?;
         }
         Ok(())
     }
@@ -194,6 +198,19 @@ struct Entry<'a> {
     colour: (u8, u8, u8),
     dashed: bool,
     at: (i32, i32),
+}
+
+impl Entry<'_> {
+    fn draw(&self, area: &DrawingArea<SVGBackend<'_>, Shift>) -> Drawn {
+        let (&Entry { name, colour: (r, g, b), dashed, at: (x, y) }, end) = (self, self.at.0 + 18);
+        let style = RGBColor(r, g, b).stroke_width(2);
+        let pieces = if dashed { vec![(x, x + 7), (x + 11, end)] } else { vec![(x, end)] };
+        for (from, to) in pieces {
+            area.draw(&PathElement::new(vec![(from, y), (to, y)], style))?;
+        }
+        area.draw(&Text::new(name, (end + 6, y - 7), ("sans-serif", 14)))?;
+        Ok(())
+    }
 }
 
 pub(crate) fn is_finite(point: &(f64, f64)) -> bool {

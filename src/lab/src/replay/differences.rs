@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use allocator::policies::Policies;
 use base::{AgentId, Time};
-use master::{Master, Outbox};
+use master::{Master, Outbox, Output};
 use protos::mesos::scheduler::Call;
 use resources::Quantities;
 use serde::Serialize;
@@ -91,14 +91,16 @@ pub(super) struct Finder {
     found: Differences,
     first: Reader,
     second: Reader,
-    /// Framework and task of what each has launched.
-    launched: [BTreeSet<(String, String)>; 2],
+    /// Framework and task of what one has launched and the other not yet: the recorded one, the other.
+    pending: [BTreeSet<(String, String)>; 2],
     /// Why calls with these tasks were not made to the other master.
     refused: BTreeMap<(String, String), String>,
+    /// By task, what the other master said of it in this batch.
+    messages: BTreeMap<String, String>,
 }
 
-/// Tasks that are remembered.
-const TASKS: usize = 4_000_000;
+/// Tasks that are remembered until the other master launches them, too.
+const TASKS: usize = 500_000;
 
 impl Finder {
     pub fn new(recorded: &Policies, other: &Policies) -> Finder {
@@ -126,13 +128,10 @@ impl Finder {
     pub fn batch(&mut self, (batch, at, seconds): (u64, Time, f64), masters: [(&Master, &Outbox); 2]) {
         let [(first, out), (second, other)] = masters;
         let (own, others) = (self.first.read(out, at), self.second.read(other, at));
-        for (n, decisions) in [&own, &others].into_iter().enumerate() {
+        for (decisions, is_recorded) in [(&own, true), (&others, false)] {
             for (decision, _) in decisions.iter().filter(|(decision, _)| decision.what == What::Launches) {
                 let counts = &mut self.found.frameworks.entry(decision.framework.clone()).or_default().launched;
-                *(if n == 0 { &mut counts.0 } else { &mut counts.1 }) += 1;
-                if self.launched[n].len() < TASKS {
-                    self.launched[n].insert((decision.framework.clone(), decision.task.clone()));
-                }
+                *(if is_recorded { &mut counts.0 } else { &mut counts.1 }) += 1;
             }
         }
         let (own, others) = only(own, others);
@@ -141,32 +140,38 @@ impl Finder {
         }
         self.found.batches += 1;
         self.found.parted.get_or_insert((batch, seconds));
+        let launches = own.iter().any(|(decision, _)| decision.what == What::Launches);
+        self.messages = if launches { messages(other) } else { BTreeMap::new() };
         let sides = [(By::Recorded, own, second), (By::Other, others, first)];
         for (by, decisions, absent) in sides {
             for (decision, out_for) in decisions {
                 self.count(by, &decision);
-                let parted = self.parted((batch, seconds), by, &decision);
-                let is_missing = by == By::Recorded && decision.what == What::Launches;
-                let full = if is_missing { self.found.tasks.len() } else { self.found.decisions.len() } >= KEPT;
-                if full {
-                    continue;
-                }
-                let why = match (decision.what, out_for) {
-                    (What::Offers, _) => {
-                        let reason = |agent| why(absent, &decision.framework, &decision.role, &agent);
-                        agent_of(&decision).map(reason).unwrap_or_default()
-                    }
-                    (What::TakesBack, Some(seconds)) => format!("it was not answered for {seconds:.1} s"),
-                    (What::TakesBack, None) => String::new(),
-                    (What::Launches, _) => {
-                        let known = self.refused.get(&(decision.framework.clone(), decision.task.clone()));
-                        known.cloned().unwrap_or_default()
-                    }
-                };
-                let parted = Parted { why, ..parted };
-                if is_missing { self.found.tasks.push(parted) } else { self.found.decisions.push(parted) }
+                self.keep((batch, seconds), by, &decision, out_for, absent);
             }
         }
+    }
+
+    /// Keeps a decision that only this master made, with the reason, unless there are too many.
+    fn keep(&mut self, at: (u64, f64), by: By, decision: &Decision, out_for: Option<f64>, absent: &Master) {
+        let is_missing = by == By::Recorded && decision.what == What::Launches;
+        let full = if is_missing { self.found.tasks.len() } else { self.found.decisions.len() } >= KEPT;
+        if full {
+            return;
+        }
+        let why = match (decision.what, out_for) {
+            (What::Offers, _) => {
+                let reason = |agent| why(absent, &decision.framework, &decision.role, &agent);
+                agent_of(decision).map(reason).unwrap_or_default()
+            }
+            (What::TakesBack, Some(seconds)) => format!("it was not answered for {seconds:.1} s"),
+            (What::TakesBack, None) => String::new(),
+            (What::Launches, _) => {
+                let known = self.refused.get(&task_of(decision)).or_else(|| self.messages.get(&decision.task));
+                known.cloned().unwrap_or_default()
+            }
+        };
+        let parted = Parted { why, ..self.parted(at, by, decision) };
+        if is_missing { self.found.tasks.push(parted) } else { self.found.decisions.push(parted) }
     }
 
     fn count(&mut self, by: By, decision: &Decision) {
@@ -174,7 +179,13 @@ impl Finder {
         let counts = match decision.what {
             What::Offers => &mut only.offers,
             What::TakesBack => &mut only.taken_back,
-            What::Launches => return,
+            What::Launches => {
+                let (own, other) = if by == By::Recorded { (0, 1) } else { (1, 0) };
+                if !self.pending[other].remove(&task_of(decision)) && self.pending[own].len() < TASKS {
+                    self.pending[own].insert(task_of(decision));
+                }
+                return;
+            }
         };
         *(if by == By::Recorded { &mut counts.0 } else { &mut counts.1 }) += 1;
     }
@@ -188,17 +199,35 @@ impl Finder {
 
     /// The result, with frameworks by these names.
     pub fn end(mut self, names: &BTreeMap<String, String>) -> Differences {
-        for (framework, _) in self.launched[0].difference(&self.launched[1]) {
+        for (framework, _) in &self.pending[0] {
             self.found.frameworks.entry(framework.clone()).or_default().missing += 1;
         }
         let Differences { decisions, tasks, frameworks, .. } = &mut self.found;
         // What is launched later after all is not missing.
-        tasks.retain(|parted| !self.launched[1].contains(&(parted.framework.clone(), parted.task.clone())));
+        tasks.retain(|parted| self.pending[0].contains(&(parted.framework.clone(), parted.task.clone())));
         let name = |id: &String| names.get(id).unwrap_or(id).clone();
         decisions.iter_mut().chain(tasks).for_each(|parted| parted.framework = name(&parted.framework));
         *frameworks = std::mem::take(frameworks).into_iter().map(|(id, only)| (name(&id), only)).collect();
         self.found
     }
+}
+
+/// What a master tells frameworks of their tasks in a batch, by task.
+fn messages(outbox: &Outbox) -> BTreeMap<String, String> {
+    let events = outbox.outputs.iter().chain(&outbox.at_once).filter_map(|output| match output {
+        Output::SchedulerEvent { event, .. } => event.update.as_ref(),
+        _ => None,
+    });
+    let message = |update: &protos::mesos::scheduler::event::Update| {
+        let status = &update.status;
+        Some((status.task_id.value.to_string(), status.message.as_ref()?.to_string()))
+    };
+    events.filter_map(message).collect()
+}
+
+/// Framework and task.
+fn task_of(decision: &Decision) -> (String, String) {
+    (decision.framework.clone(), decision.task.clone())
 }
 
 /// Why a master does not offer an agent to a framework in a role, by its allocator; empty if it cannot say.

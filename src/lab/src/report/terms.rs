@@ -34,7 +34,7 @@ const TERMS: [(&str, &str); 24] = [
     ),
     (
         "in offers",
-        "The part of the cluster that lies in unanswered offers, where nobody can use it: the largest of all resources, averaged over time.",
+        "The part of the cluster that lies in unanswered offers, where no framework can use it: the largest of all resources, averaged over time.",
     ),
     ("in use", "The part of a resource of the whole cluster that tasks have, averaged over time."),
     (
