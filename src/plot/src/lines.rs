@@ -58,7 +58,7 @@ const LEGEND: usize = 12;
 /// Height of a row of the legend, in pixels.
 const ROW: i32 = 20;
 /// Width of a letter of the legend, about.
-const LETTER: i32 = 7;
+const LETTER: i32 = 8;
 
 type Drawn = Result<(), Box<dyn std::error::Error>>;
 /// A plot while it is drawn.
@@ -119,14 +119,15 @@ impl Lines {
         let (plot, below) = root.split_vertically(height);
         entries.iter().try_for_each(|entry| entry.draw(&below))?;
         let mut chart = ChartBuilder::on(&plot)
-            .caption(&self.title, ("sans-serif", 18))
+            .caption(&self.title, ("sans-serif", 19))
             .margin(12)
             .margin_right(32)
-            .x_label_area_size(44)
-            .y_label_area_size(64)
+            .x_label_area_size(48)
+            .y_label_area_size(72)
             .build_cartesian_2d(x, y)?;
         let mut mesh = chart.configure_mesh();
         mesh.x_desc(&self.x).y_desc(&self.y).x_labels(LABELS).y_labels(LABELS).light_line_style(TRANSPARENT);
+        mesh.label_style(("sans-serif", 14)).axis_desc_style(("sans-serif", 15));
         mesh.x_label_formatter(&|value| short(*value)).y_label_formatter(&|value| short(*value)).draw()?;
         for (n, line) in self.lines.iter().enumerate() {
             self.draw_line(&mut chart, line, colour(line.colour.unwrap_or(n)))?;
@@ -190,7 +191,7 @@ impl Lines {
 }
 
 /// Where the legend begins, in pixels from the left: below the axis.
-const LEFT: i32 = 76;
+const LEFT: i32 = 84;
 
 /// A line of the legend, with its place.
 struct Entry<'a> {
@@ -208,7 +209,7 @@ impl Entry<'_> {
         for (from, to) in pieces {
             area.draw(&PathElement::new(vec![(from, y), (to, y)], style))?;
         }
-        area.draw(&Text::new(name, (end + 6, y - 7), ("sans-serif", 14)))?;
+        area.draw(&Text::new(name, (end + 6, y - 7), ("sans-serif", 15)))?;
         Ok(())
     }
 }

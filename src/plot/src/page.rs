@@ -133,7 +133,9 @@ impl Page {
         }
         let term =
             |(term, meaning): (&String, &String)| format!("<dt>{}</dt><dd>{}</dd>\n", escape(term), escape(meaning));
-        let terms: String = self.terms.iter().map(term).collect();
+        let mut terms: Vec<(&String, &String)> = self.terms.iter().collect();
+        terms.sort_by_key(|(term, _)| term.to_lowercase());
+        let terms: String = terms.into_iter().map(term).collect();
         format!("<h2 id=\"glossary\">Glossary</h2>\n<dl>\n{terms}</dl>\n")
     }
 

@@ -74,6 +74,16 @@ fn during(window: &str) -> String {
     if window == "whole" { "in the whole run".to_owned() } else { format!("in the window {window}") }
 }
 
+/// A resource in plain words.
+fn word(resource: &str) -> &str {
+    match resource {
+        "cpus" => "CPUs",
+        "mem" => "memory",
+        "gpus" => "GPUs",
+        other => other,
+    }
+}
+
 fn of_window(window: &WindowOutcome, outcome: &Outcome, all: &mut Numbers) {
     let (name, unfair, during) = (&window.name, &window.unfairness, during(&window.name));
     let mut put = |what: &str, label: &str, unit, rank, value| {
@@ -88,7 +98,7 @@ fn of_window(window: &WindowOutcome, outcome: &Outcome, all: &mut Numbers) {
     put("contended", "contended part of the time", Unit::Part, 5, unfair.contended);
     put("offered", "resources in unanswered offers", Unit::Part, 3 + rank, window.offered);
     for (resource, part) in &window.utilisation {
-        put(&format!("utilisation.{resource}"), &format!("{resource} in use"), Unit::Part, 1 + rank, *part);
+        put(&format!("utilisation.{resource}"), &format!("{} in use", word(resource)), Unit::Part, 1 + rank, *part);
     }
     let shares = outcome.frameworks.iter().zip(window.shares.iter().zip(&window.targets));
     for (framework, (share, target)) in shares.take(MOST) {

@@ -83,8 +83,16 @@ pub(super) fn lines_of(outcome: &Outcome, what: Course) -> Vec<Line> {
 pub(super) fn pictures(page: &mut Page, outcome: &Outcome) {
     let series = &outcome.series;
     let over = |values: &[f64]| series.at.iter().copied().zip(values.iter().copied()).collect::<Vec<_>>();
+    let mut level = Vec::new();
     for what in Course::ALL {
-        page.figure(&course(outcome, what).svg(), what.words().2);
+        let lines = course(outcome, what);
+        match lines.lines.iter().any(moves) {
+            true => page.figure(&lines.svg(), what.words().2),
+            false => level.push(what.words().0),
+        }
+    }
+    if !level.is_empty() {
+        page.text(&format!("0 all the time, and not drawn: {}.", level.join(", ").to_lowercase()));
     }
     for (title, lines) in own(outcome) {
         let lines = Lines::new(title, "time (s)", "", lines);
@@ -149,13 +157,16 @@ pub(super) fn small(page: &mut Page, outcome: &Outcome, points: usize) {
         };
         (title, lines_of(outcome, *what))
     });
-    // A line that is level at 0 in all of the run says nothing.
-    let moves =
-        |(_, lines): &(&str, Vec<Line>)| lines.iter().any(|line| line.points.iter().any(|point| point.1 != 0.0));
-    let svgs: Vec<String> = courses.chain(own(outcome)).filter(moves).map(plot).collect();
+    let svgs: Vec<String> =
+        courses.chain(own(outcome)).filter(|(_, lines)| lines.iter().any(moves)).map(plot).collect();
     let legend: Vec<String> = outcome.frameworks.iter().take(LINES).map(|one| one.name.clone()).collect();
     page.small(&svgs, &legend, FAIR);
     explain(page, &["dominant share", "fair share", "held"]);
+}
+
+/// Whether a line is anything but 0: otherwise it says nothing.
+fn moves(line: &Line) -> bool {
+    line.points.iter().any(|point| point.1 != 0.0)
 }
 
 /// How many lines the small pictures of a run have.

@@ -122,6 +122,7 @@ fn own(page: &mut Page, first: &Outcome, find: &dyn Fn(&str) -> String) {
     for framework in first.frameworks.iter().take(FRAMEWORKS) {
         for (name, _) in &framework.own {
             let title = framework.own_titles.get(name).cloned().unwrap_or_default();
+            page.term(name, &title);
             let measure = format!("{}.{name}", framework.name);
             let words = [framework.name.clone(), name.clone(), title, find(&measure)];
             let during = windows.iter().map(|window| find(&format!("{window}.{measure}")));
