@@ -142,9 +142,10 @@ fn decisions<'a>(all: impl Iterator<Item = &'a Parted>) {
 }
 
 fn decision(Parted { what, framework, role, agent, resources, task, .. }: &Parted) -> String {
+    let role = if role.is_empty() { String::new() } else { format!(" ({role})") };
     match what {
-        What::Offers => format!("offers {resources} of {agent} to {framework} ({role})"),
-        What::TakesBack => format!("takes {resources} of {agent} back from {framework} ({role})"),
+        What::Offers => format!("offers {resources} of {agent} to {framework}{role}"),
+        What::TakesBack => format!("takes {resources} of {agent} back from {framework}{role}"),
         What::Launches => format!("launches task {task} of {framework} on {agent}"),
     }
 }

@@ -230,11 +230,12 @@ fn task_of(decision: &Decision) -> (String, String) {
     (decision.framework.clone(), decision.task.clone())
 }
 
-/// Why a master does not offer an agent to a framework in a role, by its allocator; empty if it cannot say.
+/// Why a master does not offer an agent to a framework in a role, by its allocator; empty if it cannot say. Offers to
+/// frameworks of a single role do not name it.
 fn why(master: &Master, framework: &str, role: &str, agent: &AgentId) -> String {
-    let explained = master.explain(framework, Some(role), &Quantities::default());
-    let explanations = explained.unwrap_or_default();
-    explanations.first().and_then(|explanation| explanation.about(agent)).unwrap_or_default()
+    let role = Some(role).filter(|role| !role.is_empty());
+    let explanations = master.explain(framework, role, &Quantities::default()).unwrap_or_default();
+    explanations.iter().find_map(|explanation| explanation.about(agent)).unwrap_or_default()
 }
 
 /// The settings of policies that differ, by their paths: `refusal.max`.
