@@ -34,6 +34,7 @@ mod forged;
 mod inodes;
 mod lab_bundled;
 mod lab_live;
+mod lab_reports;
 mod leaders;
 mod marathon;
 mod master_list;

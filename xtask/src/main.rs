@@ -67,7 +67,8 @@ fn run(arguments: &[String]) -> Result<()> {
         "conformance" => conformance::run(rest),
         "bench" => bench::run(rest),
         "papers" => {
-            let mut run = cargo(&["run", "--release", "--package", "lab", "--example", "papers", "--"]);
+            let mut run =
+                cargo(&["run", "--release", "--package", "cli", "--features", "lab", "--example", "papers", "--"]);
             steps::run(run.args(rest))
         }
         "dist" => dist::run(rest),

@@ -33,6 +33,9 @@ mod tls;
 mod top;
 mod waiting;
 
+#[cfg(feature = "lab")]
+pub use lab::bundled::CATALOG as BUNDLED;
+
 use std::process::ExitCode;
 
 use clap::Parser;

@@ -10,12 +10,20 @@ use std::collections::BTreeMap;
 use std::io::{self, Read};
 
 use allocator::policies::Policies;
+use base::Time;
 use cores::Core;
 use master::record::{Batch, FRAME_MAX, Head, MAGIC, Player, RecordError, outcome};
 use master::{Config, Input, Master, Message, Outbox};
 use protos::mesos::OfferId;
 use protos::mesos::scheduler::Call;
 use serde::Serialize;
+
+mod decisions;
+mod differences;
+
+pub use decisions::What;
+use differences::Finder;
+pub use differences::{By, Differences, Only, Parted};
 
 /// Why a recording cannot be played.
 #[derive(Debug, thiserror::Error)]
@@ -78,6 +86,8 @@ pub struct Replay {
     pub frameworks: BTreeMap<String, (Deeds, Option<Deeds>)>,
     /// Calls that the other master did not receive, because it had made none of their offers.
     pub dropped: u64,
+    /// Why the outcomes of both differ; none without other policies.
+    pub differences: Option<Differences>,
 }
 
 /// Builds a master's settings from its flags, by names and values, or returns the reason why it cannot.
@@ -104,8 +114,12 @@ pub fn replay(
     let head = Head::read(&head).map_err(damaged(0))?;
     let config = config(&head.flags).map_err(ReplayError::Settings)?;
     let begin = |config| Master::new(config, head.info.clone(), &head.registry, head.seed, head.start);
-    let mut second = other.map(|policies| Second::new(begin(Config { policies, ..config.clone() })));
-    let mut first = begin(config);
+    let second = |policies: Policies| {
+        let finder = Finder::new(&config.policies, &policies);
+        Second::new(begin(Config { policies, ..config.clone() }), finder)
+    };
+    let mut second = other.map(second);
+    let mut first = begin(config.clone());
     let (mut player, mut out) = (Player::default(), Outbox::default());
     let mut replay = Replay::default();
     loop {
@@ -128,6 +142,9 @@ pub fn replay(
         out.clear();
         batch.inputs.into_iter().for_each(|input| first.handle(input, batch.at, &mut out));
         first.end_batch(batch.at, &mut out);
+        if let Some(second) = &mut second {
+            second.compare((replay.batches - 1, batch.at, replay.seconds), (&first, &out));
+        }
         if outcome(&out) != batch.outcome {
             replay.different += 1;
             replay.differs.get_or_insert((replay.batches - 1, replay.seconds));
@@ -137,6 +154,7 @@ pub fn replay(
     if let Some(mut second) = second {
         replay.dropped = second.dropped;
         tell(&mut second.core, |name, deeds| replay.frameworks.entry(name).or_default().1 = Some(deeds));
+        replay.differences = Some(second.finder.end(&names(&mut first)));
     }
     Ok(replay)
 }
@@ -187,16 +205,36 @@ fn tell(core: &mut Master, mut put: impl FnMut(String, Deeds)) {
     }
 }
 
+/// The names of frameworks by their ids, with the id where several have the same name.
+fn names(core: &mut Master) -> BTreeMap<String, String> {
+    let snapshot = core.snapshot();
+    let frameworks = || snapshot.frameworks.values().chain(snapshot.completed.values());
+    let mut count: BTreeMap<&str, usize> = BTreeMap::new();
+    frameworks().for_each(|framework| *count.entry(&framework.info.name).or_default() += 1);
+    let name = |framework: &std::sync::Arc<master::Framework>| {
+        let (id, name) = (framework.id.to_string(), framework.info.name.to_string());
+        let shown = if count[name.as_str()] > 1 { format!("{name} ({id})") } else { name };
+        (id, shown)
+    };
+    frameworks().map(name).collect()
+}
+
 /// The master under other policies.
 struct Second {
     core: Master,
     out: Outbox,
     dropped: u64,
+    finder: Finder,
 }
 
 impl Second {
-    fn new(core: Master) -> Second {
-        Second { core, out: Outbox::default(), dropped: 0 }
+    fn new(core: Master, finder: Finder) -> Second {
+        Second { core, out: Outbox::default(), dropped: 0, finder }
+    }
+
+    /// Compares what the same batch has led to in both.
+    fn compare(&mut self, batch: (u64, Time, f64), first: (&Master, &Outbox)) {
+        self.finder.batch(batch, [first, (&self.core, &self.out)]);
     }
 
     /// Handles a batch before the first master does, which knows what the offers in it were.
@@ -214,17 +252,22 @@ impl Second {
     fn translated(&mut self, input: &Input, first: &Master) -> Option<Input> {
         let mut input = input.clone();
         let call = match &mut input {
-            Input::SchedulerCall { call, .. } | Input::Message { message: Message::Call(call), .. } => Some(call),
-            _ => None,
+            // The policies of this master are those that it was given.
+            Input::UpdatePolicies { .. } => return None,
+            Input::SchedulerCall { call, .. } | Input::Message { message: Message::Call(call), .. } => call,
+            _ => return Some(input),
         };
-        if let Some(ids) = call.and_then(|call| offers_in(call)) {
-            let before = ids.len();
-            *ids = ids.iter().filter_map(|id| self.same_offer(id, first)).collect();
-            ids.dedup();
-            if ids.is_empty() && before > 0 {
-                self.dropped += 1;
-                return None;
+        let Some(ids) = offers_in(call) else { return Some(input) };
+        let before = std::mem::take(ids);
+        *ids = before.iter().filter_map(|id| self.same_offer(id, first)).collect();
+        ids.dedup();
+        if ids.is_empty() && !before.is_empty() {
+            self.dropped += 1;
+            if let Some((framework, agent, role)) = before.iter().find_map(|id| first.offer_named(&id.value)) {
+                let offer = (framework.as_str(), agent, role.as_str());
+                self.finder.dropped(call, offer, &self.core);
             }
+            return None;
         }
         Some(input)
     }

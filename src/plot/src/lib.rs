@@ -5,11 +5,15 @@
 
 mod lines;
 mod page;
+mod small;
 mod strips;
+mod table;
 
 pub use lines::{Line, Lines};
 pub use page::{Page, escape};
+pub use small::{Small, sparkline};
 pub use strips::{Strip, Strips};
+pub use table::{Cell, Column, Table};
 
 /// Distinguishable colours, also for most people with colour blindness; used in their order.
 pub const COLOURS: [(u8, u8, u8); 10] = [

@@ -1,6 +1,7 @@
 //! Lines over an x axis.
 
-use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
+use plotters::coord::Shift;
+use plotters::coord::ranged1d::{AsRangedCoord, Ranged, ValueFormatter};
 use plotters::prelude::*;
 
 use crate::colour;
@@ -29,7 +30,7 @@ impl Line {
     }
 }
 
-/// A picture of lines.
+/// A picture of lines, with a legend below them.
 #[derive(Clone, Debug, Default)]
 pub struct Lines {
     /// Above the picture.
@@ -42,18 +43,26 @@ pub struct Lines {
     pub log: bool,
     /// The lines, drawn in their order.
     pub lines: Vec<Line>,
-    /// Width and height in pixels; 760 by 420 if unset.
+    /// What dashed lines are, for the legend; nothing if empty.
+    pub dashes: String,
+    /// Width and height in pixels, without the legend; 760 by 420 if unset.
     pub size: Option<(u32, u32)>,
 }
 
 /// About so many labels on an axis.
 const LABELS: usize = 8;
-/// More points than this on a line are thinned out: no screen shows them.
-const POINTS: usize = 1500;
+/// More points than this on a line are thinned out: a picture has no more columns for them.
+const POINTS: usize = 600;
 /// Lines with a name in the legend.
 const LEGEND: usize = 12;
+/// Height of a row of the legend, in pixels.
+const ROW: i32 = 20;
+/// Width of a letter of the legend, about.
+const LETTER: i32 = 8;
 
 type Drawn = Result<(), Box<dyn std::error::Error>>;
+/// A plot while it is drawn.
+type Chart<'a, 'b, X, Y> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<X, Y>>;
 
 impl Lines {
     /// A picture of these lines; all else is as it comes.
@@ -102,86 +111,117 @@ impl Lines {
         X::CoordDescType: ValueFormatter<f64>,
         Y::CoordDescType: ValueFormatter<f64>,
     {
-        let root = SVGBackend::with_string(text, self.size.unwrap_or((760, 420))).into_drawing_area();
+        let (width, height) = self.size.unwrap_or((760, 420));
+        let (entries, rows) = self.legend(width as i32);
+        let whole = (width, height + (rows * ROW) as u32 + if rows > 0 { 8 } else { 0 });
+        let root = SVGBackend::with_string(text, whole).into_drawing_area();
         root.fill(&WHITE)?;
-        let mut chart = ChartBuilder::on(&root)
-            .caption(&self.title, ("sans-serif", 18))
+        let (plot, below) = root.split_vertically(height);
+        entries.iter().try_for_each(|entry| entry.draw(&below))?;
+        let mut chart = ChartBuilder::on(&plot)
+            .caption(&self.title, ("sans-serif", 19))
             .margin(12)
             .margin_right(32)
-            .x_label_area_size(44)
-            .y_label_area_size(64)
+            .x_label_area_size(48)
+            .y_label_area_size(72)
             .build_cartesian_2d(x, y)?;
         let mut mesh = chart.configure_mesh();
         mesh.x_desc(&self.x).y_desc(&self.y).x_labels(LABELS).y_labels(LABELS).light_line_style(TRANSPARENT);
+        mesh.label_style(("sans-serif", 14)).axis_desc_style(("sans-serif", 15));
         mesh.x_label_formatter(&|value| short(*value)).y_label_formatter(&|value| short(*value)).draw()?;
         for (n, line) in self.lines.iter().enumerate() {
-            let (r, g, b) = colour(line.colour.unwrap_or(n));
-            let style = RGBColor(r, g, b).stroke_width(if line.dashed { 1 } else { 2 });
-            let points = thinned(&line.points);
-            let drawn = match line.dashed {
-                true => chart.draw_series(DashedLineSeries::new(points.iter().copied(), 6, 4, style))?,
-                false => chart.draw_series(LineSeries::new(points.iter().copied(), style))?,
-            };
-            if !line.name.is_empty() && n < LEGEND {
-                drawn.label(&line.name).legend(move |(x, y)| PathElement::new(vec![(x, y), (x + 18, y)], style));
-            }
-            if line.whiskers.len() == line.points.len() {
-                let around =
-                    line.points.iter().zip(&line.whiskers).filter(|(point, half)| is_finite(point) && **half > 0.0);
-                let upright = |(&(x, y), half): (&(f64, f64), &f64)| {
-                    let low = (y - half).max(if self.log { y * 0.7 } else { y.min(0.0) });
-                    PathElement::new(vec![(x, low), (x, y + half)], style)
-                };
-                chart.draw_series(around.map(upright))?;
-            }
-            if line.dots {
-                chart.draw_series(points.iter().map(|point| Circle::new(*point, 3, style.filled())))?;
-            }
+            self.draw_line(&mut chart, line, colour(line.colour.unwrap_or(n)))?;
         }
-        if self.lines.iter().take(LEGEND).all(|line| line.name.is_empty()) {
-            return Ok(());
-        }
-        let mut legend = chart.configure_series_labels();
-        legend.position(self.emptiest()).background_style(WHITE.mix(0.85)).border_style(BLACK.mix(0.3));
-        legend.draw().map_err(Into::into)
+        Ok(())
     }
 
-    /// The corner in which the fewest points lie: the legend hides least there.
-    fn emptiest(&self) -> SeriesLabelPosition {
-        let log = |value: f64| if self.log { value.max(f64::MIN_POSITIVE).ln() } else { value };
-        let (x, y) = (self.bounds(|point| point.0), self.bounds(|point| point.1));
-        let (x, y) = ((log(x.0), log(x.1)), (log(y.0.min(if self.log { y.0 } else { 0.0 })), log(y.1)));
-        let part = |value: f64, (low, high): (f64, f64)| (log(value) - low) / (high - low).max(1e-9);
-        let mut points = [0.0; 4];
-        for line in &self.lines {
-            let own: Vec<_> = line.points.iter().filter(|point| is_finite(point)).collect();
-            for point in &own {
-                let (right, up) = (part(point.0, x), part(point.1, y));
-                // A legend is about a third as wide as the picture.
-                if !(0.35..0.65).contains(&right) {
-                    points[usize::from(right > 0.5) + 2 * usize::from(up < 0.5)] += 1.0 / own.len() as f64;
-                }
-            }
+    fn draw_line<X, Y>(&self, chart: &mut Chart<'_, '_, X, Y>, line: &Line, (r, g, b): (u8, u8, u8)) -> Drawn
+    where
+        X: Ranged<ValueType = f64>,
+        Y: Ranged<ValueType = f64>,
+    {
+        let style = RGBColor(r, g, b).stroke_width(if line.dashed { 1 } else { 2 });
+        let points = thinned(&line.points, POINTS);
+        match line.dashed {
+            true => chart.draw_series(DashedLineSeries::new(points.iter().copied(), 6, 4, style))?,
+            false => chart.draw_series(LineSeries::new(points.iter().copied(), style))?,
+        };
+        if line.whiskers.len() == line.points.len() {
+            let around =
+                line.points.iter().zip(&line.whiskers).filter(|(point, half)| is_finite(point) && **half > 0.0);
+            let upright = |(&(x, y), half): (&(f64, f64), &f64)| {
+                let low = (y - half).max(if self.log { y * 0.7 } else { y.min(0.0) });
+                PathElement::new(vec![(x, low), (x, y + half)], style)
+            };
+            chart.draw_series(around.map(upright))?;
         }
-        let corners = [
-            SeriesLabelPosition::UpperLeft,
-            SeriesLabelPosition::UpperRight,
-            SeriesLabelPosition::LowerLeft,
-            SeriesLabelPosition::LowerRight,
-        ];
-        let best = points.iter().zip(corners).min_by(|a, b| a.0.total_cmp(b.0));
-        best.map_or(SeriesLabelPosition::UpperLeft, |(_, corner)| corner)
+        if line.dots {
+            chart.draw_series(points.iter().map(|point| Circle::new(*point, 3, style.filled())))?;
+        }
+        Ok(())
+    }
+
+    /// What stands in the legend, and in how many rows.
+    fn legend(&self, width: i32) -> (Vec<Entry<'_>>, i32) {
+        let named = self.lines.iter().enumerate().filter(|(_, line)| !line.name.is_empty());
+        let mut entries: Vec<Entry<'_>> = named
+            .take(LEGEND)
+            .map(|(n, line)| Entry {
+                name: &line.name,
+                colour: colour(line.colour.unwrap_or(n)),
+                dashed: line.dashed,
+                at: (0, 0),
+            })
+            .collect();
+        if !self.dashes.is_empty() {
+            entries.push(Entry { name: &self.dashes, colour: (60, 60, 60), dashed: true, at: (0, 0) });
+        }
+        let (mut x, mut row) = (LEFT, 0);
+        for entry in &mut entries {
+            let wide = 24 + LETTER * entry.name.chars().count() as i32 + 20;
+            if x > LEFT && x + wide > width {
+                (x, row) = (LEFT, row + 1);
+            }
+            entry.at = (x, row * ROW + ROW / 2);
+            x += wide;
+        }
+        let rows = if entries.is_empty() { 0 } else { row + 1 };
+        (entries, rows)
     }
 }
 
-fn is_finite(point: &(f64, f64)) -> bool {
+/// Where the legend begins, in pixels from the left: below the axis.
+const LEFT: i32 = 84;
+
+/// A line of the legend, with its place.
+struct Entry<'a> {
+    name: &'a str,
+    colour: (u8, u8, u8),
+    dashed: bool,
+    at: (i32, i32),
+}
+
+impl Entry<'_> {
+    fn draw(&self, area: &DrawingArea<SVGBackend<'_>, Shift>) -> Drawn {
+        let (&Entry { name, colour: (r, g, b), dashed, at: (x, y) }, end) = (self, self.at.0 + 18);
+        let style = RGBColor(r, g, b).stroke_width(2);
+        let pieces = if dashed { vec![(x, x + 7), (x + 11, end)] } else { vec![(x, end)] };
+        for (from, to) in pieces {
+            area.draw(&PathElement::new(vec![(from, y), (to, y)], style))?;
+        }
+        area.draw(&Text::new(name, (end + 6, y - 7), ("sans-serif", 15)))?;
+        Ok(())
+    }
+}
+
+pub(crate) fn is_finite(point: &(f64, f64)) -> bool {
     point.0.is_finite() && point.1.is_finite()
 }
 
 /// So few points that a screen can show them: the mean of each stretch.
-fn thinned(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+pub(crate) fn thinned(points: &[(f64, f64)], most: usize) -> Vec<(f64, f64)> {
     let finite: Vec<(f64, f64)> = points.iter().copied().filter(is_finite).collect();
-    let stretch = finite.len().div_ceil(POINTS).max(1);
+    let stretch = finite.len().div_ceil(most.max(1)).max(1);
     let mean = |part: &[(f64, f64)]| {
         let n = part.len() as f64;
         (part.iter().map(|p| p.0).sum::<f64>() / n, part.iter().map(|p| p.1).sum::<f64>() / n)
@@ -190,11 +230,13 @@ fn thinned(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
 }
 
 /// A label as short as it can be: `0.5`, `20`, `5k`.
-fn short(value: f64) -> String {
+pub(crate) fn short(value: f64) -> String {
+    let round = |value: f64| (value * 1000.0).round() / 1000.0;
     match value.abs() {
-        size if size >= 1e6 => format!("{}M", value / 1e6),
-        size if size >= 1000.0 => format!("{}k", value / 1000.0),
-        _ => format!("{}", (value * 1000.0).round() / 1000.0),
+        size if size >= 1e6 => format!("{}M", round(value / 1e6)),
+        size if size >= 1000.0 => format!("{}k", round(value / 1000.0)),
+        size if size > 0.0 && size < 0.001 => format!("{value:.0e}"),
+        _ => format!("{}", round(value)),
     }
 }
 

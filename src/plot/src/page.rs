@@ -1,25 +1,28 @@
-//! A self-contained HTML page: text, tables and plots in one file, without scripts.
+//! A self-contained HTML page: text, tables and plots in one file. Its only script sorts tables, and nothing is fetched.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1c2733}\
-h1{font-size:1.6rem}h2{font-size:1.2rem;margin-top:2rem;border-bottom:1px solid #d5dde5}\
-.wide{overflow-x:auto;margin:1rem 0}table{border-collapse:collapse;font-variant-numeric:tabular-nums}td{white-space:nowrap}\
-th,td{padding:.25rem .7rem;border-bottom:1px solid #e3e9ef;text-align:right}th{background:#f3f6f9}\
-th:first-child,td:first-child{text-align:left}svg,img{max-width:100%;height:auto}pre{background:#f3f6f9;padding:.8rem;overflow:auto}\
-.empty{color:#7a8794}";
+use crate::table::Table;
+
+const STYLE: &str = include_str!("page.css");
+const SORT: &str = include_str!("sort.js");
 
 /// A page that grows from top to bottom.
 #[derive(Clone, Debug)]
 pub struct Page {
     title: String,
     body: String,
+    /// Terms used so far, with what they mean.
+    terms: BTreeMap<String, String>,
+    sorts: bool,
 }
 
 impl Page {
     /// A page with this heading.
     pub fn new(title: &str) -> Page {
-        Page { title: title.to_owned(), body: format!("<h1>{}</h1>\n", escape(title)) }
+        let body = format!("<h1>{}</h1>\n", escape(title));
+        Page { title: title.to_owned(), body, terms: BTreeMap::new(), sorts: false }
     }
 
     /// A heading.
@@ -28,31 +31,72 @@ impl Page {
         let _ = writeln!(self.body, "<h2>{}</h2>", escape(text));
     }
 
+    /// A heading below [`heading`](Page::heading).
+    pub fn subheading(&mut self, text: &str) {
+        let _ = writeln!(self.body, "<h3>{}</h3>", escape(text));
+    }
+
     /// A paragraph.
     pub fn text(&mut self, text: &str) {
         let _ = writeln!(self.body, "<p>{}</p>", escape(text));
     }
 
-    /// Text as it is: a file, a log.
-    pub fn verbatim(&mut self, text: &str) {
-        let _ = writeln!(self.body, "<pre>{}</pre>", escape(text));
+    /// A list of sentences; nothing if there are none.
+    pub fn list(&mut self, items: &[String]) {
+        if !items.is_empty() {
+            let items: String = items.iter().map(|item| format!("<li>{}</li>\n", escape(item))).collect();
+            let _ = writeln!(self.body, "<ul>\n{items}</ul>");
+        }
     }
 
-    /// A table; the first column is text, the others numbers.
+    /// Text as it is: a file, a log.
+    pub fn verbatim(&mut self, text: &str) {
+        let _ = writeln!(self.body, "<pre tabindex=\"0\">{}</pre>", escape(text));
+    }
+
+    /// A table of cells as text; the first column is text, the others numbers.
     pub fn table(&mut self, head: &[&str], rows: &[Vec<String>]) {
-        let row = |cells: &[String]| cells.iter().map(|cell| format!("<td>{}</td>", escape(cell))).collect::<String>();
-        let head: String = head.iter().map(|cell| format!("<th>{}</th>", escape(cell))).collect();
-        let _ = writeln!(self.body, "<div class=\"wide\"><table><tr>{head}</tr>");
-        for cells in rows {
-            let _ = writeln!(self.body, "<tr>{}</tr>", row(cells));
+        let mut table = Table::new(head.iter().copied().map(Into::into).collect());
+        for row in rows {
+            table.row(row.iter().cloned().map(Into::into).collect());
         }
-        self.body.push_str("</table></div>\n");
+        self.put(&table);
+    }
+
+    /// A table. What is wider than the page scrolls inside a box, beside the first column.
+    pub fn put(&mut self, table: &Table) {
+        self.sorts |= table.sortable;
+        self.body.push_str(&table.html());
     }
 
     /// A picture: an SVG made here.
     pub fn picture(&mut self, svg: &str) {
-        self.body.push_str(svg);
-        self.body.push('\n');
+        self.figure(svg, "");
+    }
+
+    /// A picture, and below it what it shows.
+    pub fn figure(&mut self, svg: &str, caption: &str) {
+        let caption = match caption.is_empty() {
+            true => String::new(),
+            false => format!("<figcaption>{}</figcaption>", escape(caption)),
+        };
+        let _ = writeln!(self.body, "<figure><div class=\"plot\" tabindex=\"0\">{svg}</div>{caption}</figure>");
+    }
+
+    /// Small pictures beside each other, and above them what their lines are: `legend` has names by
+    /// [colour](crate::colour), and `dashes` says what dashed lines are.
+    pub fn small(&mut self, svgs: &[String], legend: &[String], dashes: &str) {
+        let chip = |(n, name): (usize, &String)| {
+            let (r, g, b) = crate::colour(n);
+            format!("<span><i style=\"background:rgb({r},{g},{b})\"></i>{}</span> ", escape(name))
+        };
+        let chips: String = legend.iter().enumerate().map(chip).collect();
+        let dashes = match dashes.is_empty() {
+            true => String::new(),
+            false => format!("<span><i class=\"dashed\"></i>{}</span>", escape(dashes)),
+        };
+        let _ =
+            writeln!(self.body, "<p class=\"legend\">{chips}{dashes}</p><div class=\"small\">{}</div>", svgs.concat());
     }
 
     /// A picture of pixels, as base64 of a PNG, and what it shows.
@@ -60,14 +104,51 @@ impl Page {
         let _ = writeln!(self.body, "<img src=\"data:image/png;base64,{base64}\" alt=\"{}\">", escape(shows));
     }
 
+    /// A part that is closed until the reader opens it, or follows a link to `#id`.
+    pub fn details(&mut self, summary: &str, id: &str, inner: impl FnOnce(&mut Page)) {
+        let _ = writeln!(self.body, "<details><summary>{}</summary><div id=\"{}\">", escape(summary), escape(id));
+        inner(self);
+        self.body.push_str("</div></details>\n");
+    }
+
+    /// Adds a term to the glossary at the end of the page.
+    pub fn term(&mut self, term: &str, meaning: &str) {
+        self.terms.insert(term.to_owned(), meaning.to_owned());
+    }
+
+    /// How long the page is so far, in bytes.
+    pub fn len(&self) -> usize {
+        self.body.len()
+    }
+
+    /// Whether nothing but the title is on the page.
+    pub fn is_empty(&self) -> bool {
+        self.body.lines().count() <= 1
+    }
+
+    /// The terms that were added, in alphabetical order.
+    fn glossary(&self) -> String {
+        if self.terms.is_empty() {
+            return String::new();
+        }
+        let term =
+            |(term, meaning): (&String, &String)| format!("<dt>{}</dt><dd>{}</dd>\n", escape(term), escape(meaning));
+        let mut terms: Vec<(&String, &String)> = self.terms.iter().collect();
+        terms.sort_by_key(|(term, _)| term.to_lowercase());
+        let terms: String = terms.into_iter().map(term).collect();
+        format!("<h2 id=\"glossary\">Glossary</h2>\n<dl>\n{terms}</dl>\n")
+    }
+
     /// The whole page.
     pub fn html(&self) -> String {
+        let script = if self.sorts { format!("<script>{SORT}</script>\n") } else { String::new() };
         format!(
             "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\n\
-             <title>{}</title><style>{STYLE}</style></head>\n\
-             <body>\n{}</body></html>\n",
+             <meta name=\"color-scheme\" content=\"light dark\">\n<title>{}</title><style>{STYLE}</style></head>\n\
+             <body><main>\n{}{}</main>\n{script}</body></html>\n",
             escape(&self.title),
-            self.body
+            self.body,
+            self.glossary()
         )
     }
 }
@@ -80,13 +161,29 @@ pub fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::Column;
 
     #[test]
     fn text_stays_text() {
         let mut page = Page::new("<script>");
         page.text("a & b");
-        page.table(&["x"], &[vec!["<b>".to_owned()]]);
+        page.table(&["x", "<y>"], &[vec!["<b>".to_owned(), "1 ± <2>".to_owned()]]);
+        page.details("<i>", "<i>", |page| page.list(&["<u>".to_owned()]));
+        page.term("<s>", "<q>");
+        page.small(&[], &["<em>".to_owned()], "<tt>");
         let html = page.html();
-        assert!(!html.contains("<script>") && html.contains("a &amp; b") && html.contains("<td>&lt;b&gt;</td>"));
+        for tag in ["<script>", "<b>", "<y>", "<2>", "<i>", "<u>", "<s>", "<q>", "<em>", "<tt>"] {
+            assert!(!html.contains(tag), "{tag}: {html}");
+        }
+        assert!(html.contains("a &amp; b") && html.contains("&lt;b&gt;"));
+    }
+
+    #[test]
+    fn a_page_has_a_script_and_a_glossary_only_if_it_needs_them() {
+        let mut page = Page::new("t");
+        assert!(page.is_empty() && !page.html().contains("<script") && !page.html().contains("Glossary"));
+        page.put(&Table { sortable: true, ..Table::new(vec![Column::from("a")]) });
+        page.term("b", "c");
+        assert!(page.html().contains("<script") && page.html().contains("<dt>b</dt><dd>c</dd>"));
     }
 }

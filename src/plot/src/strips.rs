@@ -33,7 +33,11 @@ pub struct Strips {
 const WIDTH: f64 = 760.0;
 const LEFT: f64 = 90.0;
 const ROW: f64 = 26.0;
-const TOP: f64 = 54.0;
+/// Height of the title, above the legend.
+const TITLE: f64 = 30.0;
+const LEGEND_ROW: f64 = 18.0;
+/// Owners in the legend.
+const OWNERS: usize = 12;
 /// Strips in a picture.
 const MOST: usize = 8_000;
 
@@ -41,7 +45,9 @@ impl Strips {
     /// The picture.
     pub fn svg(&self) -> String {
         let end = self.strips.iter().map(|strip| strip.to).fold(0.0, f64::max);
-        let height = TOP + ROW * self.rows.len() as f64 + 30.0;
+        let mut legend = String::new();
+        let top = self.legend(&mut legend);
+        let height = top + ROW * self.rows.len() as f64 + 30.0;
         let mut svg = format!(
             "<svg width=\"{WIDTH}\" height=\"{height}\" viewBox=\"0 0 {WIDTH} {height}\" \
              xmlns=\"http://www.w3.org/2000/svg\" font-family=\"sans-serif\" font-size=\"11\">\
@@ -50,10 +56,10 @@ impl Strips {
             WIDTH / 2.0,
             escape(&self.title)
         );
-        self.legend(&mut svg);
+        svg += &legend;
         let wide = (WIDTH - LEFT - 20.0) / end.max(1e-9);
         for (row, name) in self.rows.iter().enumerate() {
-            let y = TOP + ROW * row as f64;
+            let y = top + ROW * row as f64;
             // Writing to a string cannot fail.
             let _ = write!(
                 svg,
@@ -66,25 +72,31 @@ impl Strips {
         }
         let _ = write!(
             svg,
-            "<text x=\"{LEFT}\" y=\"{0}\">0 s</text><text x=\"{1}\" y=\"{0}\" text-anchor=\"end\">{end:.0} s</text></svg>",
+            "<text x=\"{LEFT}\" y=\"{0}\">0 seconds</text><text x=\"{1}\" y=\"{0}\" text-anchor=\"end\">{end:.0} seconds</text></svg>",
             height - 10.0,
             WIDTH - 20.0
         );
         svg
     }
 
-    fn legend(&self, svg: &mut String) {
-        let mut x = LEFT;
-        for (n, name) in self.owners.iter().enumerate().take(12) {
-            let (r, g, b) = colour(n);
+    /// Draws the legend, and returns where it ends.
+    fn legend(&self, svg: &mut String) -> f64 {
+        let (mut x, mut y) = (LEFT, TITLE + 2.0);
+        for (n, name) in self.owners.iter().enumerate().take(OWNERS) {
+            let ((r, g, b), wide) = (colour(n), 24.0 + 6.5 * name.chars().count() as f64);
+            if x > LEFT && x + wide > WIDTH {
+                (x, y) = (LEFT, y + LEGEND_ROW);
+            }
             let _ = write!(
                 svg,
-                "<rect x=\"{x}\" y=\"32\" width=\"10\" height=\"10\" fill=\"rgb({r},{g},{b})\"/><text x=\"{}\" y=\"41\">{}</text>",
+                "<rect x=\"{x}\" y=\"{y}\" width=\"10\" height=\"10\" fill=\"rgb({r},{g},{b})\"/><text x=\"{}\" y=\"{}\">{}</text>",
                 x + 14.0,
+                y + 9.0,
                 escape(name)
             );
-            x += 24.0 + 6.5 * name.chars().count() as f64;
+            x += wide;
         }
+        y + LEGEND_ROW + 4.0
     }
 
     fn row(&self, svg: &mut String, row: usize, y: f64, wide: f64) {

@@ -6,7 +6,7 @@ use std::fmt::{self, Display, Formatter, Write as _};
 
 use std::time::Duration;
 
-use base::{Time, format_duration};
+use base::{AgentId, Time, format_duration};
 use resources::{Limits, Quantities};
 
 use super::{Explanation, HeldBy, Inactivity, Level, Obstacle, QuotaStanding, Standing, Verdict};
@@ -179,6 +179,19 @@ impl Explanation {
 }
 
 impl Explanation {
+    /// Why the framework has no offer of this agent, in one line; `None` if the agent is not known.
+    #[must_use]
+    pub fn about(&self, agent: &AgentId) -> Option<String> {
+        if self.standing != Standing::Wants {
+            let mut text = String::new();
+            // Writing to a string cannot fail.
+            let _ = write!(text, "{self}");
+            return text.lines().next().map(str::to_owned);
+        }
+        let verdict = self.agents.iter().find(|verdict| verdict.agent == *agent)?;
+        Some(self.reason(&[verdict]))
+    }
+
     /// Whether there are agents, and none of them can ever have an offer with all of the need.
     fn is_impossible(&self) -> bool {
         !self.need.is_empty() && !self.agents.is_empty() && self.possible_agents() == 0

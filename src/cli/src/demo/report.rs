@@ -169,8 +169,36 @@ pub(super) fn page(runs: &[(Sharing, Story)], street: Option<&str>) -> String {
     for (how, story, last) in &shown {
         cluster(&mut page, how, story, last);
     }
+    TERMS.iter().for_each(|(term, meaning)| page.term(term, meaning));
     page.html()
 }
+
+/// The glossary of the page.
+const TERMS: [(&str, &str); 8] = [
+    (
+        "dominant share",
+        "The largest of a framework's parts of the cluster's resources: of 10 % of the cores and 30 % of the memory it is 30 %.",
+    ),
+    (
+        "fair share",
+        "The dominant share that a framework would have if the cluster were divided by dominant resource fairness over what all want at that moment.",
+    ),
+    (
+        "Jain's index",
+        "How evenly frameworks have their fair shares: 1 if all have the same part of them, 1/n if one of n has everything.",
+    ),
+    ("lag", "How far a query is behind its camera, in seconds. Lag over goal is what exceeds the goal of the query."),
+    ("loss", "What a training job lowers from iteration to iteration: the error of its model on its data."),
+    (
+        "normalised loss",
+        "The part of what a job lowers its loss by that is still to come: 1 at its first iteration, 0 at its lowest loss.",
+    ),
+    ("prediction error", "How far the predicted losses of the next iterations were from the real ones, in the mean."),
+    (
+        "quality",
+        "How good the results of a query's configuration are against those of its best one: the F1 score, from 0 to 1.",
+    ),
+];
 
 /// What sharing by quality brought and cost in these runs, against even shares.
 fn cost(runs: &[(Sharing, Story)]) -> String {
@@ -198,7 +226,9 @@ fn cluster(page: &mut Page, how: &str, story: &Story, last: &Frame) {
         lines.push(Line { colour: Some(n), dashed: true, ..line(story, "", &|frame| frame.shares[n].fair) });
     }
     page.text("What each framework has, and its fair share, dashed. The caps keep training and video below theirs when the batch is done.");
-    page.picture(&picture(&format!("Dominant shares (dashed: fair shares){how}"), "share", lines));
+    let dashes = "fair share of the same colour".to_owned();
+    let shares = plot(&format!("Dominant shares{how}"), "dominant share (part of the cluster)", lines);
+    page.picture(&Lines { dashes, ..shares }.svg());
     page.text("How evenly fair shares are reached. It falls when a framework begins or ends much work at once.");
     page.picture(&picture(&format!("Jain's index of fairness{how}"), "index", vec![line(story, "", &|f| f.jain)]));
     page.table(&["batch job", "tasks", "finished", "state"], &batch_rows(last));
@@ -263,5 +293,9 @@ fn line(story: &Story, name: &str, of: Of<'_>) -> Line {
 }
 
 fn picture(title: &str, unit: &str, lines: Vec<Line>) -> String {
-    Lines::new(title, "seconds", unit, lines).svg()
+    plot(title, unit, lines).svg()
+}
+
+fn plot(title: &str, unit: &str, lines: Vec<Line>) -> Lines {
+    Lines::new(title, "time (s)", unit, lines)
 }

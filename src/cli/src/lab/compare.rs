@@ -1,11 +1,11 @@
-//! `tepui lab compare A B`: shows the differences between two directories of results, and whether they are significant.
+//! `tepui lab compare A B`: says what differs clearly between two directories of results, and shows the numbers.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use ::lab::campaign::{Results, read_results};
-use ::lab::report::{Pair, changed_lines, comparison_page, number, pairs, with_interval};
-use anyhow::{Result, bail};
+use ::lab::report::{Compared, Pair, changed_lines, comparison_page, in_unit, summary};
+use anyhow::{Context, Result, bail};
 
 use crate::read::table::table;
 
@@ -18,7 +18,7 @@ pub struct Args {
     /// Show all numbers, not only those that differ
     #[arg(long)]
     all: bool,
-    /// Also write the tables as an HTML page
+    /// Also write the summary and the tables as an HTML page, in a file
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Print JSON instead of tables
@@ -26,22 +26,13 @@ pub struct Args {
     json: bool,
 }
 
-/// A point that both have run.
-#[derive(serde::Serialize)]
-struct Compared {
-    /// The swept values; none if nothing was swept.
-    values: Vec<(String, String)>,
-    /// Every run is equal to the byte.
-    equal: bool,
-    numbers: Vec<Pair>,
-}
-
 /// Lines of the scenario that are shown.
 const LINES: usize = 40;
 
 pub fn run(args: &Args) -> Result<ExitCode> {
     let ((a, own), (b, others)) = (results(&args.first)?, results(&args.second)?);
-    let mut points = Vec::new();
+    let names = (name(&args.first), name(&args.second));
+    let mut points: Vec<Compared> = Vec::new();
     for (values, first) in a {
         // A scenario with one point each is the same point, whatever it is.
         let same =
@@ -50,43 +41,43 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         else {
             continue;
         };
-        let equal = first.len() == second.len() && first.iter().zip(second).all(|(a, b)| a.digest == b.digest);
-        let mut numbers = pairs(&first, second);
-        numbers.retain(|pair| args.all || pair.differs());
-        points.push(Compared { values, equal, numbers });
+        points.push(Compared::new(values, (&names.0, &names.1), &first, second));
     }
     if points.is_empty() {
         bail!("no point of the one sweep is a point of the other, too: there is nothing to compare");
     }
+    let told = summary((&names.0, &names.1), &points);
+    if !args.all {
+        points.iter_mut().for_each(Compared::keep_differences);
+    }
     if args.json {
         return crate::read::print(&serde_json::to_string_pretty(&points)?);
     }
+    let lines: Vec<_> = changed_lines(&own, &others).into_iter().filter(|(_, line)| !line.is_empty()).collect();
     if let Some(file) = &args.html {
-        let tables: Vec<_> = points.iter().map(|point| (title(point), rows(point))).collect();
-        std::fs::write(file, comparison_page(&name(&args.first), &name(&args.second), &tables))?;
+        std::fs::write(file, comparison_page((&names.0, &names.1), &lines, &points))
+            .with_context(|| format!("cannot write {}", file.display()))?;
     }
-    let mut text = String::new();
-    for (second, line) in changed_lines(&own, &others).into_iter().filter(|(_, line)| !line.is_empty()).take(LINES) {
-        text += &format!("{} {line}\n", if second { '+' } else { '-' });
+    let mut text: String = told.iter().map(|sentence| format!("{sentence}\n")).collect();
+    if !lines.is_empty() {
+        text += &format!("\nThe scenarios differ (- {}, + {}):\n", names.0, names.1);
     }
-    for point in &points {
-        text += &format!("\n{}\n", title(point));
-        if point.equal {
-            text += "All runs are equal to the byte.\n";
-        }
-        let (first, second) = (format!(">{}", name(&args.first)), format!(">{}", name(&args.second)));
-        let mut table = table(&["NUMBER", &first, &second, ">CHANGE", ""]);
-        rows(point).into_iter().for_each(|row| {
+    for (second, line) in lines.iter().take(LINES) {
+        text += &format!("{} {line}\n", if *second { '+' } else { '-' });
+    }
+    if lines.len() > LINES {
+        text += &format!("and {} more lines\n", lines.len() - LINES);
+    }
+    for point in points.iter().filter(|point| !point.numbers.is_empty()) {
+        text += &format!("\n{}\n", point.title());
+        let (first, second) = (format!(">{}", names.0), format!(">{}", names.1));
+        let mut table = table(&["NUMBER", &first, &second, ">DIFFERENCE", ">95 % INTERVAL OF IT", ""]);
+        point.numbers.iter().map(row).for_each(|row| {
             table.add_row(row);
         });
         text += &format!("{}\n", table.trim_fmt());
     }
     crate::read::print(text.trim_start())
-}
-
-fn title(point: &Compared) -> String {
-    let values: Vec<String> = point.values.iter().map(|(field, value)| format!("{field} = {value}")).collect();
-    values.join(", ")
 }
 
 fn name(directory: &Path) -> String {
@@ -104,19 +95,8 @@ fn results(directory: &Path) -> Result<(Results, String)> {
     Ok((results, text))
 }
 
-fn rows(point: &Compared) -> Vec<Vec<String>> {
-    point.numbers.iter().map(row).collect()
-}
-
-fn row(pair: &Pair) -> Vec<String> {
-    let change = match pair.change {
-        Some(change) => format!("{:+.1} %", change * 100.0),
-        None => number(pair.second.mean - pair.first.mean),
-    };
-    let chance = match (pair.clear, pair.repeated) {
-        (_, false) => String::new(),
-        (true, true) => "clear".to_owned(),
-        (false, true) => "may be chance".to_owned(),
-    };
-    vec![pair.name.clone(), with_interval(&pair.first), with_interval(&pair.second), change, chance]
+fn row(pair: &Pair) -> [String; 6] {
+    let numbers = [in_unit(&pair.first), in_unit(&pair.second), pair.changed(), pair.interval()];
+    let [first, second, difference, interval] = numbers;
+    [pair.title(), first, second, difference, interval, pair.chance().to_owned()]
 }

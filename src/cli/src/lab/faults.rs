@@ -174,8 +174,8 @@ struct Shown {
     log: Vec<String>,
 }
 
-impl From<Finding> for Shown {
-    fn from(found: Finding) -> Shown {
+impl From<Finding<Plan>> for Shown {
+    fn from(found: Finding<Plan>) -> Shown {
         let Finding { broken, plan, faults, log } = found;
         let kinds = plan.faults.iter().map(|fault| fault.kind.to_string()).collect();
         let rest = format!("{} agents, {} frameworks", plan.agents.len(), plan.frameworks.len());
@@ -183,9 +183,9 @@ impl From<Finding> for Shown {
     }
 }
 
-impl From<masters::Finding> for Shown {
-    fn from(found: masters::Finding) -> Shown {
-        let masters::Finding { broken, plan, faults, log } = found;
+impl From<Finding<masters::Plan>> for Shown {
+    fn from(found: Finding<masters::Plan>) -> Shown {
+        let Finding { broken, plan, faults, log } = found;
         let kinds = plan.faults.iter().map(|fault| fault.kind.to_string()).collect();
         let rest = format!("{} masters, {} clients", plan.setup.founders + plan.setup.spares, plan.setup.clients);
         Shown { legend: masters::LEGEND, broken, faults: (kinds, faults, rest), log }

@@ -1,6 +1,6 @@
 //! `tepui lab`: runs in the laboratory or on a real cluster, and what came out of them.
 
-mod bundled;
+pub(crate) mod bundled;
 mod compare;
 mod faults;
 mod live;

@@ -5,7 +5,7 @@ use std::io::BufReader;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use ::lab::replay::{Deeds, Replay, replay};
+use ::lab::replay::{By, Deeds, Differences, Parted, Replay, What, replay};
 use ::lab::report::number;
 use anyhow::{Context, Result};
 
@@ -66,6 +66,87 @@ fn print(replay: &Replay, other: bool) {
     if other {
         say!("{} calls had no offer to answer under the other policies, and were not made there.", replay.dropped);
         say!("What frameworks did is as recorded: they do not know of the other master.");
+    }
+    if let Some(differences) = &replay.differences {
+        explain(differences);
+    }
+}
+
+/// Decisions that are printed; --json has more.
+const DECISIONS: usize = 12;
+
+/// Says why the outcomes differ.
+fn explain(differences: &Differences) {
+    say!("");
+    say!("WHY THE OUTCOMES DIFFER");
+    for (setting, was, would) in &differences.policies {
+        say!("Policy {setting}: {was} in the recording, {would} here.");
+    }
+    if differences.policies.is_empty() {
+        say!("The policies are those of the recording.");
+    }
+    let Some((batch, seconds)) = differences.parted else {
+        say!("Both masters decide the same in every batch.");
+        return;
+    };
+    say!("Up to {seconds:.1} s both masters decide the same. They part in batch {batch}:");
+    let first = differences.decisions.iter().chain(&differences.tasks).filter(|parted| parted.batch == batch);
+    decisions(first);
+    say!("");
+    say!("Decisions differ in {} batches. What only one of the two did:", differences.batches);
+    let mut table = table(&ONLY);
+    for (name, only) in &differences.frameworks {
+        let (offers, back, launched) = (only.offers, only.taken_back, only.launched);
+        let counts = [offers.0, offers.1, back.0, back.1, launched.0, launched.1, only.missing];
+        table.add_row(std::iter::once(name.clone()).chain(counts.iter().map(u64::to_string)));
+    }
+    say!("{}", table.trim_fmt());
+    if !differences.tasks.is_empty() {
+        say!("");
+        say!("Tasks that the other master did not launch, the first of them:");
+        decisions(differences.tasks.iter());
+    }
+}
+
+const ONLY: [&str; 8] = [
+    "FRAMEWORK",
+    ">OFFERS was",
+    ">would",
+    ">TAKEN BACK was",
+    ">would",
+    ">TASKS LAUNCHED was",
+    ">would",
+    ">NEVER LAUNCHED",
+];
+
+fn decisions<'a>(all: impl Iterator<Item = &'a Parted>) {
+    let mut table = table(&["AT s", "MASTER", "DECISION", "REASON"]);
+    let mut left = 0_usize;
+    for (n, parted) in all.enumerate() {
+        if n >= DECISIONS {
+            left += 1;
+            continue;
+        }
+        let by = if parted.by == By::Recorded { "recorded" } else { "other" };
+        let reason = match (parted.what, parted.why.as_str()) {
+            (_, "") => String::new(),
+            (What::TakesBack, why) => why.to_owned(),
+            (What::Offers | What::Launches, why) => format!("in the other master: {why}"),
+        };
+        table.add_row([format!("{:.1}", parted.seconds), by.to_owned(), decision(parted), reason]);
+    }
+    say!("{}", table.trim_fmt());
+    if left > 0 {
+        say!("and {left} more");
+    }
+}
+
+fn decision(Parted { what, framework, role, agent, resources, task, .. }: &Parted) -> String {
+    let role = if role.is_empty() { String::new() } else { format!(" ({role})") };
+    match what {
+        What::Offers => format!("offers {resources} of {agent} to {framework}{role}"),
+        What::TakesBack => format!("takes {resources} of {agent} back from {framework}{role}"),
+        What::Launches => format!("launches task {task} of {framework} on {agent}"),
     }
 }
 

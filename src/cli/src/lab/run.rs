@@ -8,7 +8,7 @@ use std::thread::available_parallelism;
 
 use ::lab::campaign::{Campaign, Progress, Results};
 use ::lab::measure::Outcome;
-use ::lab::report::{Spread, passed, spreads, with_interval};
+use ::lab::report::{Spread, in_unit, passed, spreads};
 use anyhow::{Context, Result, bail};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
@@ -161,11 +161,21 @@ fn json(results: &Results) -> Result<String> {
 }
 
 /// Titles of the table of frameworks.
-const FRAMEWORKS: [&str; 10] =
-    ["FRAMEWORK", ">TASKS", ">FINISHED", ">FAILED", ">WAIT s", ">p99", ">JOB s", ">OFFERS", ">DECLINED", ">HELD s"];
+const FRAMEWORKS: [&str; 10] = [
+    "FRAMEWORK",
+    ">TASKS",
+    ">FINISHED",
+    ">FAILED",
+    ">MEAN WAIT s",
+    ">99 % WAITED s",
+    ">MEAN JOB s",
+    ">OFFERS",
+    ">DECLINED",
+    ">HELD s",
+];
 /// Titles of the table of windows.
 const WINDOWS: [&str; 8] =
-    ["WINDOW", ">GAP", ">DEVIATION", ">LOST SHARE", ">JAIN", ">CPUS USED", ">MEM USED", ">IN OFFERS"];
+    ["WINDOW", ">GAP %", ">DEVIATION %", ">LOST SHARE %", ">JAIN", ">CPUS USED %", ">MEM USED %", ">IN OFFERS %"];
 /// Rows of frameworks that are printed.
 const ROWS: usize = 20;
 
@@ -175,7 +185,7 @@ fn own(first: &Outcome, all: &[Spread]) -> String {
     for framework in first.frameworks.iter().take(ROWS) {
         for (name, _) in &framework.own {
             let known = format!("{}.{name}", framework.name);
-            let mean = all.iter().find(|spread| spread.name == known).map(with_interval).unwrap_or_default();
+            let mean = all.iter().find(|spread| spread.name == known).map(in_unit).unwrap_or_default();
             own.add_row([framework.name.clone(), name.clone(), mean]);
         }
     }
@@ -192,7 +202,7 @@ fn tables(results: &Results) -> String {
         let live = first.live.is_some().then(|| passed(first));
         let _ = writeln!(text, "{}", values.into_iter().chain([seeds]).chain(live).collect::<Vec<_>>().join(", "));
         let all = spreads(outcomes);
-        let cell = |name: String| all.iter().find(|spread| spread.name == name).map(with_interval).unwrap_or_default();
+        let cell = |name: String| all.iter().find(|spread| spread.name == name).map(in_unit).unwrap_or_default();
         let mut frameworks = table(&FRAMEWORKS);
         for framework in first.frameworks.iter().take(ROWS) {
             let name = &framework.name;

@@ -1,10 +1,10 @@
 //! Runs many seeds of a fault campaign, and looks closely at one.
 
-use super::checker::Broken;
+use super::finding::{Finding, examine_plan};
 use super::plan::Plan;
 use super::run::play;
 use super::seeds::{Settings, Tally, play_seeds};
-use super::shrink::shrink;
+use super::shrink::shrink_by;
 use crate::world::Defect;
 
 /// What a campaign has seen.
@@ -60,24 +60,12 @@ pub fn campaign(settings: &Settings<Defect>, progress: &(dyn Fn() -> bool + Sync
     Summary { broken, ..summary }
 }
 
-/// A seed that breaks a rule, made small.
-#[derive(Debug)]
-pub struct Finding {
-    /// The rule that it breaks, and how the small plan breaks it.
-    pub broken: Broken,
-    /// The smaller plan.
-    pub plan: Plan,
-    /// How many faults the seed's own plan has.
-    pub faults: usize,
-    /// What happens in the smaller plan.
-    pub log: Vec<String>,
-}
-
 /// Looks closely at a seed: none if it breaks no rule.
-pub fn examine(seed: u64, defect: Option<Defect>) -> Option<Finding> {
+pub fn examine(seed: u64, defect: Option<Defect>) -> Option<Finding<Plan>> {
     let plan = Plan::draw(seed).with_defect(defect);
-    let rule = play(&plan, false).broken?.rule;
-    let small = shrink(&plan, rule);
-    let played = play(&small, true);
-    Some(Finding { broken: played.broken?, faults: plan.faults.len(), plan: small, log: played.log })
+    let played = |plan: &Plan, log| {
+        let played = play(plan, log);
+        (played.broken, played.log)
+    };
+    examine_plan(&plan, plan.faults.len(), &played, &shrink_by)
 }

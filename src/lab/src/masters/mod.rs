@@ -12,7 +12,7 @@ mod plan;
 mod run;
 mod world;
 
-pub use campaign::{Finding, Summary, campaign, examine};
+pub use campaign::{Summary, campaign, examine};
 pub use fault::{Fault, Kind, Target};
 pub use plan::Plan;
 pub use run::{Played, play};

@@ -1,5 +1,7 @@
 //! The results of a run.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::fairness::Unfairness;
@@ -76,6 +78,9 @@ pub struct FrameworkOutcome {
     /// What a bundled framework measures of itself, by name, in the mean.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub own: Vec<(String, Option<f64>)>,
+    /// What these measures are, by the same names, with units.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub own_titles: BTreeMap<String, String>,
     /// Offers that it was made.
     pub offers_received: u64,
     /// Offers that it used.

@@ -4,74 +4,166 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::measure::{Outcome, Summary, mean_and_interval};
+use crate::measure::{FrameworkOutcome, Outcome, Summary, WindowOutcome, mean_and_interval};
+
+/// What a number counts or measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unit {
+    /// Seconds.
+    Seconds,
+    /// A part of a whole: 1 is all of it. Pages show it in per cent.
+    Part,
+    /// How many.
+    Count,
+    /// A number without a unit.
+    Index,
+}
 
 /// A number of an outcome.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Metric {
     /// Such as `a.wait.mean`, `whole.unfairness.gap`.
     pub name: String,
+    /// The same in plain words: "mean wait of a".
+    pub label: String,
+    /// Its unit.
+    pub unit: Unit,
+    /// How much a reader wants to know it: 0 the most, 9 the least.
+    pub rank: u8,
     /// Its value; times in seconds, shares as parts of 1. NaN if there was nothing to measure.
     pub value: f64,
 }
 
+/// Collects the numbers of an outcome.
+#[derive(Default)]
+struct Numbers(Vec<Metric>);
+
+impl Numbers {
+    fn put(&mut self, name: String, label: String, unit: Unit, rank: u8, value: f64) {
+        self.0.push(Metric { name, label, unit, rank, value });
+    }
+}
+
 /// All numbers of an outcome, in a fixed order.
 pub fn metrics(outcome: &Outcome) -> Vec<Metric> {
-    let mut all = Vec::new();
-    let mut put = |name: String, value: f64| all.push(Metric { name, value });
+    let mut all = Numbers::default();
     for window in &outcome.windows {
-        let (name, unfair) = (&window.name, &window.unfairness);
-        put(format!("{name}.unfairness.gap"), unfair.gap);
-        put(format!("{name}.unfairness.deviation"), unfair.deviation);
-        put(format!("{name}.unfairness.lost"), unfair.lost);
-        put(format!("{name}.jain"), unfair.jain);
-        put(format!("{name}.contended"), unfair.contended);
-        put(format!("{name}.offered"), window.offered);
-        for (resource, part) in &window.utilisation {
-            put(format!("{name}.utilisation.{resource}"), *part);
-        }
-        for (framework, (share, target)) in
-            outcome.frameworks.iter().zip(window.shares.iter().zip(&window.targets)).take(MOST)
-        {
-            put(format!("{name}.share.{}", framework.name), *share);
-            put(format!("{name}.fair.{}", framework.name), *target);
-        }
+        of_window(window, outcome, &mut all);
     }
     for framework in outcome.frameworks.iter().take(MOST) {
-        let name = &framework.name;
-        for (what, summary) in [("wait", &framework.wait), ("start", &framework.start), ("job", &framework.job)] {
-            put(format!("{name}.{what}.mean"), known(summary, summary.mean));
-            put(format!("{name}.{what}.p50"), known(summary, summary.p50));
-            put(format!("{name}.{what}.p90"), known(summary, summary.p90));
-            put(format!("{name}.{what}.p99"), known(summary, summary.p99));
-        }
-        put(format!("{name}.job.sum"), framework.job.mean * framework.job.count as f64);
-        for (kind, job) in &framework.kinds {
-            put(format!("{name}.{kind}.job.mean"), known(job, job.mean));
-        }
-        for (own, value) in &framework.own {
-            put(format!("{name}.{own}"), value.unwrap_or(f64::NAN));
-        }
-        put(format!("{name}.finished"), framework.finished as f64);
-        put(format!("{name}.failed"), framework.failed as f64);
-        put(format!("{name}.left"), framework.left as f64);
-        put(format!("{name}.offers.received"), framework.offers_received as f64);
-        put(format!("{name}.offers.accepted"), framework.offers_accepted as f64);
-        put(format!("{name}.offers.declined"), framework.offers_declined as f64);
-        put(format!("{name}.offers.rescinded"), framework.offers_rescinded as f64);
-        put(format!("{name}.offers.held"), framework.offer_held);
+        of_framework(framework, &mut all);
     }
     let waits = || outcome.frameworks.iter().map(|framework| &framework.wait);
     let tasks: usize = waits().map(|wait| wait.count).sum();
     let mean = waits().map(|wait| wait.mean * wait.count as f64).sum::<f64>() / tasks.max(1) as f64;
     let mean = if tasks == 0 { f64::NAN } else { mean };
-    put("all.wait.mean".to_owned(), mean);
+    all.put("all.wait.mean".to_owned(), "mean wait of all tasks".to_owned(), Unit::Seconds, 1, mean);
     // How far the mean wait of the framework is from it that is furthest.
     let apart = waits().filter(|wait| wait.count > 0).map(|wait| (wait.mean - mean).abs()).fold(0.0, f64::max);
-    put("all.wait.apart".to_owned(), apart / mean.max(f64::MIN_POSITIVE));
-    put("seconds".to_owned(), outcome.seconds);
-    put("events".to_owned(), outcome.events as f64);
-    all
+    let apart = apart / mean.max(f64::MIN_POSITIVE);
+    let label = "largest distance of a framework's mean wait from that of all, as a part of it";
+    all.put("all.wait.apart".to_owned(), label.to_owned(), Unit::Part, 4, apart);
+    all.put("seconds".to_owned(), "length of the run".to_owned(), Unit::Seconds, 4, outcome.seconds);
+    all.put("events".to_owned(), "events of the simulation".to_owned(), Unit::Count, 9, outcome.events as f64);
+    all.0
+}
+
+/// "in the whole run", or "in the window steady".
+fn during(window: &str) -> String {
+    if window == "whole" { "in the whole run".to_owned() } else { format!("in the window {window}") }
+}
+
+/// A resource in plain words.
+fn word(resource: &str) -> &str {
+    match resource {
+        "cpus" => "CPUs",
+        "mem" => "memory",
+        "gpus" => "GPUs",
+        other => other,
+    }
+}
+
+fn of_window(window: &WindowOutcome, outcome: &Outcome, all: &mut Numbers) {
+    let (name, unfair, during) = (&window.name, &window.unfairness, during(&window.name));
+    let mut put = |what: &str, label: &str, unit, rank, value| {
+        all.put(format!("{name}.{what}"), format!("{label} {during}"), unit, rank, value);
+    };
+    // A window of its own says more than the whole run, which has its beginning and its end in it.
+    let rank = u8::from(name == "whole");
+    put("unfairness.gap", "unfairness (gap between shares)", Unit::Part, rank, unfair.gap);
+    put("unfairness.deviation", "unfairness (deviation from fair shares)", Unit::Part, rank, unfair.deviation);
+    put("unfairness.lost", "unfairness (lost share)", Unit::Part, rank, unfair.lost);
+    put("jain", "Jain's index", Unit::Index, 3 + rank, unfair.jain);
+    put("contended", "contended part of the time", Unit::Part, 5, unfair.contended);
+    put("offered", "resources in unanswered offers", Unit::Part, 3 + rank, window.offered);
+    for (resource, part) in &window.utilisation {
+        put(&format!("utilisation.{resource}"), &format!("{} in use", word(resource)), Unit::Part, 1 + rank, *part);
+    }
+    let shares = outcome.frameworks.iter().zip(window.shares.iter().zip(&window.targets));
+    for (framework, (share, target)) in shares.take(MOST) {
+        let of = &framework.name;
+        put(&format!("share.{of}"), &format!("dominant share of {of}"), Unit::Part, 2 + rank, *share);
+        put(&format!("fair.{of}"), &format!("fair share of {of}"), Unit::Part, 6, *target);
+    }
+    for (framework, track) in outcome.frameworks.iter().zip(&outcome.series.tracks).filter(|_| name != "whole") {
+        for (own, title) in &framework.own_titles {
+            let Some(measured) = track.own.iter().find(|track| track.title == *title) else { continue };
+            let at = outcome.series.at.iter().zip(&measured.values);
+            let within = at.filter(|(at, _)| (window.from..window.to).contains(*at)).filter_map(|(_, value)| *value);
+            let (sum, count) = within.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
+            let of = &framework.name;
+            // Without a sample it is 0/0: there is no value.
+            put(&format!("{of}.{own}"), &format!("{own} of {of}"), Unit::Index, rank, sum / count);
+        }
+    }
+}
+
+fn of_framework(framework: &FrameworkOutcome, all: &mut Numbers) {
+    let name = &framework.name;
+    let mut put = |what: &str, label: &str, unit, rank, value| {
+        all.put(format!("{name}.{what}"), format!("{label} of {name}"), unit, rank, value);
+    };
+    let times = [
+        ("wait", "wait", &framework.wait),
+        ("start", "start time", &framework.start),
+        ("job", "job time", &framework.job),
+    ];
+    for (rank, (what, word, summary)) in times.into_iter().enumerate() {
+        let rank = [1, 7, 2][rank];
+        put(&format!("{what}.mean"), &format!("mean {word}"), Unit::Seconds, rank, known(summary, summary.mean));
+        put(&format!("{what}.p50"), &format!("median {word}"), Unit::Seconds, 6, known(summary, summary.p50));
+        put(
+            &format!("{what}.p90"),
+            &format!("90th percentile of the {word}"),
+            Unit::Seconds,
+            6,
+            known(summary, summary.p90),
+        );
+        put(
+            &format!("{what}.p99"),
+            &format!("99th percentile of the {word}"),
+            Unit::Seconds,
+            6,
+            known(summary, summary.p99),
+        );
+    }
+    let sum = framework.job.mean * framework.job.count as f64;
+    put("job.sum", "sum of all job times", Unit::Seconds, 7, sum);
+    for (kind, job) in &framework.kinds {
+        put(&format!("{kind}.job.mean"), &format!("mean job time of {kind}"), Unit::Seconds, 3, known(job, job.mean));
+    }
+    for (own, value) in &framework.own {
+        put(own, own, Unit::Index, 0, value.unwrap_or(f64::NAN));
+    }
+    put("finished", "finished tasks", Unit::Count, 2, framework.finished as f64);
+    put("failed", "failed tasks", Unit::Count, 3, framework.failed as f64);
+    put("left", "unfinished tasks", Unit::Count, 3, framework.left as f64);
+    put("offers.received", "offers received", Unit::Count, 5, framework.offers_received as f64);
+    put("offers.accepted", "offers accepted", Unit::Count, 6, framework.offers_accepted as f64);
+    put("offers.declined", "offers declined", Unit::Count, 6, framework.offers_declined as f64);
+    put("offers.rescinded", "offers taken back", Unit::Count, 6, framework.offers_rescinded as f64);
+    put("offers.held", "mean time an offer is held", Unit::Seconds, 4, framework.offer_held);
 }
 
 /// A number of a summary; none if nothing was summarised.
@@ -87,10 +179,25 @@ const MOST: usize = 40;
 pub struct Spread {
     /// Its name.
     pub name: String,
+    /// The same in plain words.
+    pub label: String,
+    /// Its unit.
+    pub unit: Unit,
+    /// How much a reader wants to know it: 0 the most, 9 the least.
+    #[serde(skip)]
+    pub rank: u8,
     /// The mean over the repetitions with a value; NaN if there are none.
     pub mean: f64,
     /// Half the width of the 95 % confidence interval of the mean.
     pub half: f64,
+}
+
+impl Spread {
+    /// A number that says itself what it is.
+    pub fn plain(name: &str, values: &[f64]) -> Spread {
+        let (mean, half) = mean_and_interval(values);
+        Spread { name: name.to_owned(), label: name.to_owned(), unit: Unit::Index, rank: 0, mean, half }
+    }
 }
 
 /// The numbers of several repetitions.
@@ -99,36 +206,86 @@ pub fn spreads(outcomes: &[Outcome]) -> Vec<Spread> {
     let mut order = Vec::new();
     for outcome in outcomes {
         for metric in metrics(outcome) {
-            let known = values.entry(metric.name).or_insert_with_key(|name| {
-                order.push(name.clone());
+            let known = values.entry(metric.name.clone()).or_insert_with(|| {
+                order.push(metric.clone());
                 Vec::new()
             });
             known.extend(Some(metric.value).filter(|value| !value.is_nan()));
         }
     }
-    let spread = |name: String| {
+    let spread = |Metric { name, label, unit, rank, .. }: Metric| {
         let (mean, half) = mean_and_interval(&values[&name]);
-        Spread { mean: if values[&name].is_empty() { f64::NAN } else { mean }, half, name }
+        Spread { mean: if values[&name].is_empty() { f64::NAN } else { mean }, half, name, label, unit, rank }
     };
     order.into_iter().map(spread).collect()
 }
 
-/// A number for a table; a dash for NaN.
+/// A number for a table, with three significant digits; a dash for NaN.
 pub fn number(value: f64) -> String {
-    match value.abs() {
-        size if size.is_nan() => "–".to_owned(),
-        size if size >= 1000.0 => format!("{value:.0}"),
-        size if size >= 10.0 => format!("{value:.1}"),
-        _ => format!("{value:.3}"),
+    with_decimals(value, decimals(value, 3))
+}
+
+/// A mean with its 95 % confidence interval, if there is more than one repetition: with as many decimals as two
+/// significant digits of the interval have.
+pub fn with_interval(spread: &Spread) -> String {
+    shown(spread.mean, spread.half)
+}
+
+/// The same in the unit of pages and tables: parts in per cent.
+pub fn in_unit(spread: &Spread) -> String {
+    let times = if spread.unit == Unit::Part { 100.0 } else { 1.0 };
+    shown(spread.mean * times, spread.half * times)
+}
+
+fn shown(mean: f64, half: f64) -> String {
+    // What is left of an interval by rounding is none.
+    let half = if half <= mean.abs() * 1e-6 { 0.0 } else { half };
+    match half > 0.0 {
+        true => {
+            let decimals = decimals(half, 2);
+            format!("{} ± {}", with_decimals(mean, decimals), with_decimals(half, decimals))
+        }
+        // Counts, and what is nothing at all.
+        false if mean.fract() == 0.0 => format!("{mean:.0}"),
+        false => number(mean),
     }
 }
 
-/// A mean with its 95 % confidence interval, if there is more than one repetition.
-pub fn with_interval(spread: &Spread) -> String {
-    match spread.half > 0.0 {
-        true => format!("{} ± {}", number(spread.mean), number(spread.half)),
-        // Counts, and what is nothing at all.
-        false if spread.mean.fract() == 0.0 => format!("{:.0}", spread.mean),
-        false => number(spread.mean),
+/// How many decimals so many significant digits of a value are; at most five.
+fn decimals(value: f64, digits: i32) -> usize {
+    if value == 0.0 || !value.is_finite() {
+        return 0;
+    }
+    let before = value.abs().log10().floor() as i32 + 1;
+    (digits - before).clamp(0, 5) as usize
+}
+
+/// The decimals with which a difference is shown beside half of its interval.
+pub(super) fn decimals_of(value: f64, half: f64) -> usize {
+    if half > value.abs() * 1e-6 { decimals(half, 2) } else { decimals(value, 3) }
+}
+
+fn with_decimals(value: f64, decimals: usize) -> String {
+    if value.is_nan() { "–".to_owned() } else { format!("{value:.decimals$}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_the_digits_that_count() {
+        let spread = |mean, half, unit| Spread { unit, mean, half, ..Spread::plain("x", &[]) };
+        let index = |mean, half| with_interval(&spread(mean, half, Unit::Index));
+        assert_eq!(index(33.333, 3.031), "33.3 ± 3.0");
+        assert_eq!(index(7131.2, 35.9), "7131 ± 36");
+        assert_eq!(index(0.01534, 0.0018), "0.0153 ± 0.0018");
+        assert_eq!(index(100.0, 1e-9), "100");
+        assert_eq!(index(12.0, 0.0), "12");
+        assert_eq!(index(0.5, 0.0), "0.500");
+        assert_eq!(index(f64::NAN, 0.0), "–");
+        assert_eq!(number(1234.5), "1234");
+        assert_eq!(number(0.0), "0");
+        assert_eq!(in_unit(&spread(0.333, 0.0303, Unit::Part)), "33.3 ± 3.0");
     }
 }

@@ -1,11 +1,18 @@
-//! Reports of runs: numbers by name, CSV, JSON, and one self-contained HTML page.
+//! Reports of runs: numbers by name, CSV, JSON, self-contained HTML pages, and comparisons.
 
 mod compare;
 mod html;
 mod metrics;
+mod pictures;
 mod series;
+mod summary;
+mod sweep;
+mod tables;
+mod terms;
 
 pub use compare::{Pair, changed_lines, pairs};
-pub use html::{Course, comparison_page, course, page, passed};
-pub use metrics::{Metric, Spread, metrics, number, spreads, with_interval};
+pub use html::{comparison_page, page, passed};
+pub use metrics::{Metric, Spread, Unit, in_unit, metrics, number, spreads, with_interval};
+pub use pictures::{Course, course};
 pub use series::{series_csv, summary_csv};
+pub use summary::{Compared, summary};

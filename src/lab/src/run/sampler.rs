@@ -200,6 +200,7 @@ impl Sampler {
             job: Summary::of(recorder.job_times(who)),
             kinds: sources.kinds(who, recorder),
             own: self.own(who, recorder, now),
+            own_titles: self.measures[who].iter().map(|one| (one.name.to_owned(), one.title.to_owned())).collect(),
             offers_received: state.offers_received,
             offers_accepted: state.offers_accepted,
             offers_declined: state.offers_declined,

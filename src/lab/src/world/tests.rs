@@ -173,9 +173,26 @@ fn a_recorded_master_does_the_same_again_and_other_policies_something_else() {
     // Under the same policies the second master is a twin; with a cap it makes other offers.
     let twin = play(&bytes, Some(allocator::policies::Policies::default())).unwrap();
     assert!(twin.frameworks.values().all(|(was, would)| Some(was) == would.as_ref()), "{twin:?}");
+    let told = twin.differences.unwrap();
+    assert!(told.parted.is_none() && told.batches == 0 && told.decisions.is_empty() && told.policies.is_empty());
     let capped = allocator::policies::Policies { max_offered_share: Some(0.3), ..Default::default() };
     let other = play(&bytes, Some(capped)).unwrap();
     assert!(other.different == 0 && other.frameworks.values().any(|(was, would)| Some(was) != would.as_ref()));
+    // It says where they part, and why the capped one made fewer offers there.
+    let told = other.differences.unwrap();
+    let setting = ["max_offered_share", "not set", "0.3"].map(str::to_owned);
+    assert_eq!(told.policies, [setting.into()]);
+    let (batch, _) = told.parted.unwrap();
+    let first = &told.decisions[0];
+    assert!(told.decisions.iter().all(|parted| parted.batch >= batch) && first.batch == batch, "{first:?}");
+    assert_eq!((first.by, first.what), (crate::replay::By::Recorded, crate::replay::What::Offers), "{first:?}");
+    assert_eq!(first.why, "the framework holds as much in offers as the policies allow", "{first:?}");
+    assert!(told.frameworks.values().any(|only| only.offers.0 > 0), "{told:?}");
+    let missing: u64 = told.frameworks.values().map(|only| only.missing).sum();
+    let launched =
+        told.frameworks.values().fold((0, 0), |sum, only| (sum.0 + only.launched.0, sum.1 + only.launched.1));
+    assert!(missing > 0 && launched.0 >= launched.1 + missing, "{told:?}");
+    assert!(told.tasks.iter().all(|task| !task.why.is_empty()), "{:?}", told.tasks);
     // A byte of what a batch led to, and a recording without its end.
     let mut damaged = bytes.clone();
     *damaged.last_mut().unwrap() ^= 1;

@@ -15,8 +15,8 @@ use ::sdk::Event;
 use ::sdk::v1::scheduler::Call;
 use ::sdk::v1::{CommandInfo, TaskInfo};
 
-/// All of them.
-pub(super) const CATALOG: Catalog = Catalog(&[&binpack::Binpack, &dag::Dag, &quality::Trainings, &video::Queries]);
+/// The bundled frameworks that scenarios can name.
+pub const CATALOG: Catalog = Catalog(&[&binpack::Binpack, &dag::Dag, &quality::Trainings, &video::Queries]);
 
 /// The tasks that calls launch.
 fn launched(calls: &mut [Call]) -> impl Iterator<Item = &mut TaskInfo> {

@@ -29,7 +29,6 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use lab::bundled::Catalog;
 use lab::campaign::{Campaign, Progress};
 use lab::measure::Outcome;
 use lab::report::Spread;
@@ -93,7 +92,7 @@ fn rows(name: &str, file: &Path, text: &str) -> Result<Vec<Row>, Failed> {
         Some("streams") => Streams::rows(text, directory),
         Some(other) => Err(format!("'{other}' is no replay: training or streams").into()),
         None => {
-            let campaign = Campaign::new(text, file, &Path::new("lab-results").join(name), None, Catalog::default())?;
+            let campaign = Campaign::new(text, file, &Path::new("lab-results").join(name), None, cli::BUNDLED)?;
             let threads = std::thread::available_parallelism().map_or(1, usize::from);
             Ok(row::of_world(&campaign.run(threads, &Silent)?))
         }

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use lab::campaign::Results;
-use lab::measure::mean_and_interval;
 use lab::report::{Course, Spread, course, spreads};
 use plot::Lines;
 
@@ -38,12 +37,15 @@ pub fn of_world(results: &Results) -> Vec<Row> {
     results.iter().map(row).collect()
 }
 
-/// The title of a picture on a page does not say what the lines are.
+/// The title of a picture on a page does not say what the lines are: the y axis does.
 fn drawn(lines: Lines, what: Course) -> Lines {
-    match what {
-        Course::Waiting => Lines { y: "tasks that wait".to_owned(), ..lines },
-        _ => lines,
-    }
+    let y = match what {
+        Course::Share => "dominant share",
+        Course::Waiting => "tasks that wait",
+        Course::Held => "dominant share in offers",
+        Course::Declined => "offers declined",
+    };
+    Lines { y: y.to_owned(), ..lines }
 }
 
 /// Numbers of one kind of replay, a list for each seed, with the names in the same order each time.
@@ -51,8 +53,7 @@ pub fn over_seeds(runs: &[Vec<(String, f64)>]) -> Vec<Spread> {
     let Some(first) = runs.first() else { return Vec::new() };
     let spread = |(at, (name, _)): (usize, &(String, f64))| {
         let values: Vec<f64> = runs.iter().map(|run| run[at].1).collect();
-        let (mean, half) = mean_and_interval(&values);
-        Spread { name: name.clone(), mean, half }
+        Spread::plain(name, &values)
     };
     first.iter().enumerate().map(spread).collect()
 }

@@ -1,0 +1,176 @@
+//! What a master decides in a batch, in words that mean the same in another master: offers that it makes and takes back,
+//! and tasks that it sends to agents. Ids of offers are left out, because the masters count them on their own.
+
+use std::collections::BTreeMap;
+
+use base::{AgentId, Time};
+use master::{Outbox, Outgoing, Output};
+use protos::mesos;
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+
+/// What a decision does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum What {
+    /// Makes an offer.
+    Offers,
+    /// Takes back an offer that was not answered.
+    TakesBack,
+    /// Sends a task to its agent.
+    Launches,
+}
+
+/// A decision, which equal ones of another master are equal to.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Decision {
+    pub what: What,
+    /// The framework's id.
+    pub framework: String,
+    /// The agent's id.
+    pub agent: String,
+    pub role: String,
+    /// Scalars, such as `cpus:4; mem:1024`.
+    pub resources: String,
+    /// The task; empty for offers.
+    pub task: String,
+}
+
+/// An offer that is out.
+#[derive(Clone, Debug)]
+struct Out {
+    decision: Decision,
+    since: Time,
+}
+
+/// Reads the decisions of one master.
+#[derive(Debug, Default)]
+pub(super) struct Reader {
+    /// By id, offers that were made and not taken back; answered ones among them until there are too many.
+    out: FxHashMap<String, Out>,
+    /// Names of agents.
+    pub hosts: BTreeMap<String, String>,
+}
+
+/// Offers that are remembered. A master has fewer out; of others only the time is unknown.
+const OUT: usize = 1_000_000;
+
+impl Reader {
+    /// The decisions of a batch, sorted, and with them for how long an offer that is taken back was out.
+    pub fn read(&mut self, outbox: &Outbox, now: Time) -> Vec<(Decision, Option<f64>)> {
+        let mut all = Vec::new();
+        for output in outbox.outputs.iter().chain(&outbox.at_once) {
+            match output {
+                Output::SchedulerEvent { event, .. } => {
+                    let offers = event.offers.iter().flat_map(|offers| &offers.offers);
+                    offers.for_each(|offer| all.push((self.offered(offer, now), None)));
+                    all.extend(event.rescind.iter().filter_map(|one| self.taken_back(&one.offer_id.value, now)));
+                }
+                Output::Send { message, .. } => self.message(message, now, &mut all),
+                _ => {}
+            }
+        }
+        all.sort_by(|a, b| a.0.cmp(&b.0));
+        all
+    }
+
+    fn message(&mut self, message: &Outgoing, now: Time, all: &mut Vec<(Decision, Option<f64>)>) {
+        match message {
+            Outgoing::ResourceOffers(sent) => {
+                sent.offers.iter().for_each(|offer| all.push((self.offered(offer, now), None)));
+            }
+            Outgoing::RescindResourceOffer(sent) => all.extend(self.taken_back(&sent.offer_id.value, now)),
+            Outgoing::RunTask(sent) => all.push((launched(&sent.framework, &sent.task), None)),
+            Outgoing::RunTaskGroup(sent) => {
+                all.extend(sent.task_group.tasks.iter().map(|task| (launched(&sent.framework, task), None)));
+            }
+            _ => {}
+        }
+    }
+
+    fn offered(&mut self, offer: &mesos::Offer, now: Time) -> Decision {
+        let decision = Decision {
+            what: What::Offers,
+            framework: offer.framework_id.value.to_string(),
+            agent: offer.slave_id.value.to_string(),
+            role: offer.allocation_info.as_ref().and_then(|info| info.role.clone()).unwrap_or_default().to_string(),
+            resources: amounts(&offer.resources),
+            task: String::new(),
+        };
+        self.hosts.entry(decision.agent.clone()).or_insert_with(|| offer.hostname.to_string());
+        if self.out.len() >= OUT {
+            self.out.clear();
+        }
+        self.out.insert(offer.id.value.to_string(), Out { decision: decision.clone(), since: now });
+        decision
+    }
+
+    fn taken_back(&mut self, id: &str, now: Time) -> Option<(Decision, Option<f64>)> {
+        let Out { decision, since } = self.out.remove(id)?;
+        Some((Decision { what: What::TakesBack, ..decision }, Some(now.since(since).as_secs_f64())))
+    }
+
+    /// An agent's host, or its id.
+    pub fn host(&self, agent: &str) -> String {
+        self.hosts.get(agent).filter(|host| !host.is_empty()).cloned().unwrap_or_else(|| agent.to_owned())
+    }
+}
+
+fn launched(framework: &mesos::FrameworkInfo, task: &mesos::TaskInfo) -> Decision {
+    Decision {
+        what: What::Launches,
+        framework: framework.id.as_ref().map(|id| id.value.to_string()).unwrap_or_default(),
+        agent: task.slave_id.value.to_string(),
+        role: String::new(),
+        resources: amounts(&task.resources),
+        task: task.task_id.value.to_string(),
+    }
+}
+
+/// The scalars of resources; what the master has accepted is valid.
+fn amounts(resources: &[mesos::Resource]) -> String {
+    resources::from_proto(resources).map(|resources| resources.quantities().to_string()).unwrap_or_default()
+}
+
+/// The agent of a decision.
+pub(super) fn agent_of(decision: &Decision) -> Option<AgentId> {
+    AgentId::new(decision.agent.as_str()).ok()
+}
+
+/// What is in one sorted list alone: first of the one, then of the other.
+pub(super) fn only<T>(one: Vec<(Decision, T)>, other: Vec<(Decision, T)>) -> (Vec<(Decision, T)>, Vec<(Decision, T)>) {
+    let (mut a, mut b) = (one.into_iter().peekable(), other.into_iter().peekable());
+    let (mut first, mut second) = (Vec::new(), Vec::new());
+    loop {
+        let order = match (a.peek(), b.peek()) {
+            (Some(x), Some(y)) => x.0.cmp(&y.0),
+            (Some(_), None) => std::cmp::Ordering::Less,
+            (None, Some(_)) => std::cmp::Ordering::Greater,
+            (None, None) => return (first, second),
+        };
+        match order {
+            std::cmp::Ordering::Less => first.extend(a.next()),
+            std::cmp::Ordering::Greater => second.extend(b.next()),
+            std::cmp::Ordering::Equal => {
+                a.next();
+                b.next();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_decisions_are_left_out_once_each() {
+        let decision = |agent: &str| {
+            let (framework, agent, text) = ("f".to_owned(), agent.to_owned(), String::new);
+            (Decision { what: What::Offers, framework, agent, role: text(), resources: text(), task: text() }, ())
+        };
+        let (first, second) =
+            only(vec![decision("a"), decision("b"), decision("b")], vec![decision("b"), decision("c")]);
+        assert_eq!((first, second), (vec![decision("a"), decision("b")], vec![decision("c")]));
+    }
+}
