@@ -67,8 +67,10 @@ fn run(arguments: &[String]) -> Result<()> {
         "conformance" => conformance::run(rest),
         "bench" => bench::run(rest),
         "papers" => {
+            // Scenarios with bundled frameworks run by the program.
+            steps::run(&mut cargo(&["build", "--release", "--package", "tepui"]))?;
             let mut run = cargo(&["run", "--release", "--package", "lab", "--example", "papers", "--"]);
-            steps::run(run.args(rest))
+            steps::run(run.env("TEPUI", binary()).args(rest))
         }
         "dist" => dist::run(rest),
         "site" => site(),

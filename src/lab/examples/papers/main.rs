@@ -27,6 +27,7 @@ mod training;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Instant;
 
 use lab::bundled::Catalog;
@@ -92,12 +93,29 @@ fn rows(name: &str, file: &Path, text: &str) -> Result<Vec<Row>, Failed> {
         Some("training") => Training::rows(text, directory),
         Some("streams") => Streams::rows(text, directory),
         Some(other) => Err(format!("'{other}' is no replay: training or streams").into()),
+        None if is_bundled(&table) => by_command(file),
         None => {
             let campaign = Campaign::new(text, file, &Path::new("lab-results").join(name), None, Catalog::default())?;
             let threads = std::thread::available_parallelism().map_or(1, usize::from);
             Ok(row::of_world(&campaign.run(threads, &Silent)?))
         }
     }
+}
+
+/// Whether a scenario has a framework that the laboratory alone does not know.
+fn is_bundled(scenario: &toml::Table) -> bool {
+    let frameworks = scenario.get("frameworks").and_then(toml::Value::as_array);
+    frameworks.into_iter().flatten().any(|framework| framework.get("bundled").is_some())
+}
+
+/// Runs a scenario with the program, which has the bundled frameworks. Such a page has tables, and no pictures.
+fn by_command(file: &Path) -> Result<Vec<Row>, Failed> {
+    let binary = std::env::var("TEPUI").map_err(|_| "TEPUI does not name the program; `cargo xtask papers` sets it")?;
+    let output = Command::new(binary).args(["lab", "run", "--json"]).arg(file).output()?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
+    }
+    row::of_json(&output.stdout)
 }
 
 /// A number with three significant digits.

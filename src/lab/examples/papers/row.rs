@@ -6,6 +6,7 @@ use lab::campaign::Results;
 use lab::measure::mean_and_interval;
 use lab::report::{Course, Spread, course, spreads};
 use plot::Lines;
+use serde::Deserialize;
 
 /// A point of a sweep.
 #[derive(Clone, Debug, Default)]
@@ -36,6 +37,30 @@ pub fn of_world(results: &Results) -> Vec<Row> {
         Row { values: values.clone(), numbers: spreads(outcomes), totals, pictures }
     };
     results.iter().map(row).collect()
+}
+
+/// What `tepui lab run --json` prints.
+pub fn of_json(text: &[u8]) -> Result<Vec<Row>, crate::Failed> {
+    #[derive(Deserialize)]
+    struct Printed {
+        values: Vec<(String, String)>,
+        numbers: Vec<Number>,
+    }
+    #[derive(Deserialize)]
+    struct Number {
+        name: String,
+        // A number that is none is null.
+        mean: Option<f64>,
+        half: Option<f64>,
+    }
+    let printed: Vec<Printed> = serde_json::from_slice(text)?;
+    let number =
+        |Number { name, mean, half }| Spread { name, mean: mean.unwrap_or(f64::NAN), half: half.unwrap_or(f64::NAN) };
+    let row = |Printed { values, numbers }| {
+        let numbers = numbers.into_iter().map(number).collect();
+        Row { values, numbers, ..Row::default() }
+    };
+    Ok(printed.into_iter().map(row).collect())
 }
 
 /// The title of a picture on a page does not say what the lines are.
