@@ -166,6 +166,19 @@ impl Critical {
         RowShares { now, mean }
     }
 
+    /// Whether the last iteration has skipped rows, so that its loss is not exact.
+    pub(crate) fn has_skipped(&self) -> bool {
+        self.shares.2 < 1.0
+    }
+
+    /// The next iteration is over all rows, at the best point so far: what it comes to may be the last.
+    pub(crate) fn measure(&mut self, steps: &mut impl Steps) {
+        if self.mode == Mode::Skipping {
+            self.mode = Mode::Anchor;
+            steps.settle();
+        }
+    }
+
     /// The mean share of all iterations so far.
     pub(crate) fn mean_share(&self) -> f64 {
         if self.all.1 == 0 { 1.0 } else { self.all.0 / self.all.1 as f64 }
@@ -377,7 +390,9 @@ mod tests {
             let (shape, shards) = data(generator, classes);
             let whole = Local::new(algorithm.clone(), shape, shards.clone()).unwrap().run(120).unwrap();
             let mut local = Local::new(algorithm, shape, shards.clone()).unwrap().on_critical_rows(ROWS).unwrap();
-            let losses: Vec<f64> = (0..120).map(|_| local.iterate().unwrap().1).collect();
+            let mut losses: Vec<f64> = (0..119).map(|_| local.iterate().unwrap().1).collect();
+            local.measure();
+            losses.push(local.iterate().unwrap().1);
             let share = local.worked() as f64 / (121.0 * 4000.0);
             assert!(share < 0.6, "{name} of {classes}: {share}");
             let (first, last) = (whole.losses[0], whole.losses[119]);

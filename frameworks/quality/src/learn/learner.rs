@@ -97,6 +97,18 @@ impl Learner {
         }
     }
 
+    /// Whether the last iteration has skipped rows, in a training on critical rows: its loss is not exact then.
+    pub fn has_skipped(&self) -> bool {
+        self.critical.as_ref().is_some_and(Critical::has_skipped)
+    }
+
+    /// The next iteration is over all rows, also in a training on critical rows.
+    pub fn measure(&mut self) {
+        if let Some(critical) = &mut self.critical {
+            critical.measure(&mut self.kind);
+        }
+    }
+
     /// The shares of the rows in a training on critical rows.
     pub fn row_shares(&self) -> Option<RowShares> {
         self.critical.as_ref().map(Critical::shares)

@@ -53,6 +53,11 @@ impl Local {
         Ok(Local { learner, critical: true, ..self })
     }
 
+    /// The next iteration is over all rows: as the last one of a training on critical rows should be.
+    pub fn measure(&mut self) {
+        self.learner.measure();
+    }
+
     /// How many rows all rounds so far have computed with, the means of groups counted.
     pub fn worked(&self) -> u64 {
         self.worked

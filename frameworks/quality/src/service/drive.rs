@@ -322,12 +322,21 @@ impl Drive {
             learner.allow(f64::from(least) / 1000.0);
         }
         let reason = self.stopping.reason(&self.job, &iteration, self.iterations);
-        let over = reason.map(Outcome::Finished).or_else(|| self.deadline());
+        let over = self.measured(reason).map(Outcome::Finished).or_else(|| self.deadline());
         if over.is_some() {
             return over;
         }
         if self.written.elapsed() >= CHECKPOINT {
             self.write_checkpoint().await;
+        }
+        None
+    }
+
+    /// Why the job ends, if it does. One on critical rows ends with an iteration over all rows, whose loss is exact.
+    fn measured(&mut self, reason: Option<String>) -> Option<String> {
+        let Some(learner) = self.learner.as_mut().filter(|learner| learner.has_skipped()) else { return reason };
+        if reason.is_some() || self.iterations + 1 == self.job.iterations {
+            learner.measure();
         }
         None
     }
