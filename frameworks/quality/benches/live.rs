@@ -1,5 +1,5 @@
 //! The sixteen jobs of `policies.rs` on a real cluster with real workers: a master, two agents of four cores, and the
-//! framework's own command, once with slaq and once with fair. Takes about five minutes.
+//! framework's own command, with slaq, with fair and with shortest. Takes about eight minutes.
 //!
 //! A worker computes at most 400,000 numbers a second, so that eight workers equal eight cores also on a machine with
 //! fewer cores. The benchmark compares the policies, not the machine's scheduler.
@@ -27,7 +27,10 @@ fn main() {
     println!("sixteen trainings on eight worker slots of a real cluster; a slot looks at {PACE} numbers a second");
     let directory = std::env::temp_dir().join(format!("tepui-quality-live-{}", std::process::id()));
     std::fs::create_dir_all(&directory).expect("a place for temporary files");
-    let runs: Vec<_> = [Policy::Slaq, Policy::Fair].iter().map(|p| (p.name(), run(&binary, &directory, *p))).collect();
+    let runs: Vec<_> = [Policy::Slaq, Policy::Fair, Policy::Shortest]
+        .iter()
+        .map(|p| (p.name(), run(&binary, &directory, *p)))
+        .collect();
     let curves = &runs[0].1.0;
     let outcomes: Vec<_> = runs.iter().map(|(name, (_, outcome))| (*name, outcome)).collect();
     comparison(curves, &outcomes);

@@ -12,11 +12,9 @@ mod support;
 use quality::allocate::{Objective, Policy};
 use quality::job::{Job, Source};
 use quality::replay::{Curve, Outcome, replay};
-use support::{POOL, sixteen, train};
+use support::{POOL, interval, sixteen, train};
 
 const WORKLOADS: u64 = 10;
-/// Student's t for 95 % with nine degrees of freedom.
-const T: f64 = 2.262;
 
 /// The jobs of one workload: other data, and another order of arrivals with exponential pauses.
 fn workload(number: u64) -> Vec<Job> {
@@ -47,14 +45,6 @@ fn measures(curves: &[Curve], outcome: &Outcome, until: f64) -> [f64; 4] {
         outcome.mean_time_to(curves, 0.05),
         outcome.mean_completion(),
     ]
-}
-
-/// The mean, and half of its interval.
-fn interval(values: &[f64]) -> (f64, f64) {
-    let count = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / count;
-    let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (count - 1.0);
-    (mean, T * (variance / count).sqrt())
 }
 
 fn main() {

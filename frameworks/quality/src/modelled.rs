@@ -311,6 +311,7 @@ impl Modelled {
                 seconds,
                 workers: worker_seconds / seconds.max(1e-9),
                 busy: training.curve.busy() / f64::from(cores),
+                rows: None,
             };
             training.done += 1;
             training.asking = true;

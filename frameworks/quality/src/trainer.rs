@@ -10,11 +10,11 @@
 //!
 //! | line for the program | what it asks |
 //! |---|---|
-//! | `{"start": {"job": "a", "cores": 2, "iteration": 8, "checkpoint": "..."}}` | the first line: begin with this iteration, from this state; `null` if there is none |
+//! | `{"start": {"job": "a", "cores": 2, "iteration": 8, "checkpoint": "..."}}` | the first line: begin with this iteration, from this state; `null` if there is none. With `"best": 0.5` write a checkpoint after each iteration with a lower validation loss than all before, which is this so far; `null` if there is none |
 //! | `{"request": "checkpoint"}` | write a checkpoint after the iteration that is under way |
 //! | `{"request": "stop"}` | write a checkpoint and end |
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::learn::Score;
 
@@ -173,12 +173,27 @@ pub fn parse(number: u64, text: &str) -> Result<Line, LineError> {
     }
 }
 
-/// The first line for a program: the iteration that it begins with, the state from which it continues, and its cores.
-pub fn start(job: &str, cores: u32, iteration: u64, checkpoint: Option<&str>) -> String {
-    serde_json::json!({
-        "start": { "job": job, "cores": cores, "iteration": iteration, "checkpoint": checkpoint }
-    })
-    .to_string()
+/// The first line for a program.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Start<'a> {
+    /// Its job.
+    pub job: &'a str,
+    /// Its cores.
+    pub cores: u32,
+    /// The iteration that it begins with.
+    pub iteration: u64,
+    /// The state from which it continues.
+    pub checkpoint: Option<&'a str>,
+    /// If the best model is to be kept: the lowest validation loss of which there is a checkpoint.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub best: Option<Option<f64>>,
+}
+
+impl Start<'_> {
+    /// The line.
+    pub fn line(&self) -> String {
+        serde_json::json!({ "start": self }).to_string()
+    }
 }
 
 /// The line that asks for a checkpoint.
@@ -204,9 +219,13 @@ mod tests {
         assert_eq!(parse(2, text), Ok(Line::Iteration(full)));
         let state = parse(3, r#"{"checkpoint": "w 1.5\n", "iteration": 7}"#).unwrap();
         assert_eq!(state, Line::Checkpoint { iteration: 7, state: "w 1.5\n".to_owned() });
-        let start: serde_json::Value = serde_json::from_str(&start("a", 2, 8, Some("w \"1\"\n"))).unwrap();
+        let start = Start { job: "a", cores: 2, iteration: 8, checkpoint: Some("w \"1\"\n"), best: None };
+        let read =
+            |start: Start<'_>| serde_json::from_str::<serde_json::Value>(&start.line()).unwrap()["start"].clone();
         let wanted = serde_json::json!({"job": "a", "cores": 2, "iteration": 8, "checkpoint": "w \"1\"\n"});
-        assert_eq!(start["start"], wanted);
+        assert_eq!(read(start), wanted);
+        let best = [None, Some(0.5)].map(|best| read(Start { best: Some(best), ..start })["best"].clone());
+        assert_eq!(best, [serde_json::Value::Null, 0.5.into()]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 """A training program's side of the quality framework's protocol. It needs the standard library only."""
 
 import json
+import math
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -23,6 +24,9 @@ class Training:
         self.checkpoint: str | None = start.get("checkpoint")
         self._wanted, self._stopped = threading.Event(), threading.Event()
         self._unsaved: Callable[[], str] | None = None
+        # With `patience` the framework keeps the best model: the lowest validation loss that there is a checkpoint of.
+        self._keeps_best, best = "best" in start, start.get("best")
+        self._best: float = math.inf if best is None else best
         self._lines = os.fdopen(os.dup(1), "w", encoding="utf-8")
         os.dup2(2, 1)
         self._write({"hello": {"elastic": elastic, "checkpoints": checkpoints or elastic}})
@@ -40,7 +44,7 @@ class Training:
         self._write({"iteration": self.iteration, "loss": loss, **more})
         self.iteration += 1
         self._unsaved = state
-        if state is not None and self._wanted.is_set():
+        if state is not None and (self._is_best(more.get("validation")) or self._wanted.is_set()):
             self.save(state())
 
     def save(self, checkpoint: str) -> None:
@@ -48,6 +52,12 @@ class Training:
         self._wanted.clear()
         self._unsaved = None
         self._write({"checkpoint": checkpoint, "iteration": self.iteration - 1})
+
+    def _is_best(self, validation: object) -> bool:
+        if not self._keeps_best or not isinstance(validation, dict) or validation["loss"] >= self._best:
+            return False
+        self._best = validation["loss"]
+        return True
 
     def _write(self, line: dict[str, object]) -> None:
         self._lines.write(json.dumps(line) + "\n")

@@ -2,7 +2,7 @@
 
 use super::labels::Labels;
 use super::{Breach, CELLS_MAX, COLUMNS_MAX, Input, Label, Schema, Wanted, number, shortened};
-use crate::learn::{Data, Rows, Sparse};
+use crate::learn::{Data, Sparse};
 
 /// Reads training data.
 pub(super) fn read(text: &str, classify: bool) -> Result<Input, Breach> {
@@ -56,7 +56,7 @@ fn rows(text: &str, mut labels: Option<Labels>, width: Option<usize>) -> Result<
         return Err((1, "there are no rows".to_owned()));
     }
     let (labels, classes) = labels.unwrap_or_default().finish()?;
-    let data = Data { rows: Rows::Sparse(rows), labels };
+    let data = Data::sparse(rows, labels);
     let schema = Schema::unnamed(data.width(), Label::First);
     Ok(Input { data, classes, schema })
 }

@@ -2,6 +2,8 @@
 //!
 //! It receives text; reading files is the caller's part.
 
+#[cfg(feature = "columnar")]
+mod columnar;
 mod columns;
 mod csv;
 mod labels;
@@ -26,12 +28,21 @@ pub enum Format {
     Csv,
     /// `label column:value column:value`, columns from 1.
     Libsvm,
+    /// Apache Parquet, in a program with the feature `columnar`.
+    Parquet,
+    /// Apache Arrow's files, as Feather 2, in a program with the feature `columnar`.
+    Arrow,
 }
 
 impl Format {
-    /// The format of a file by its name: `.csv` is CSV, everything else LIBSVM.
+    /// The format of a file by its name: `.csv`, `.parquet`, `.arrow` and `.feather`, everything else is LIBSVM.
     pub fn of(path: &str) -> Format {
-        if path.to_ascii_lowercase().ends_with(".csv") { Format::Csv } else { Format::Libsvm }
+        match path.to_ascii_lowercase().rsplit_once('.').map(|(_, ending)| ending) {
+            Some("csv") => Format::Csv,
+            Some("parquet") => Format::Parquet,
+            Some("arrow" | "feather") => Format::Arrow,
+            _ => Format::Libsvm,
+        }
     }
 }
 
@@ -119,13 +130,33 @@ pub struct InputError {
     pub rule: String,
 }
 
+/// The text of a data file, from its bytes: [`read`] and [`read_as`] take that. Parquet and Arrow become CSV.
+///
+/// # Errors
+/// It is no text, or no file of its format; or this program was built without what reads it.
+pub fn text_of(file: &str, format: Format, bytes: Vec<u8>) -> Result<String, InputError> {
+    let text = match format {
+        Format::Csv | Format::Libsvm => {
+            String::from_utf8(bytes).map_err(|error| (1, format!("is not UTF-8: {}", error.utf8_error())))
+        }
+        #[cfg(feature = "columnar")]
+        Format::Parquet | Format::Arrow => columnar::text(format, bytes),
+        #[cfg(not(feature = "columnar"))]
+        Format::Parquet | Format::Arrow => {
+            let rule = "Parquet and Arrow are read by programs that were built with the Cargo feature 'columnar'";
+            Err((1, rule.to_owned()))
+        }
+    };
+    text.map_err(|(line, rule)| InputError { file: file.to_owned(), line, rule })
+}
+
 /// Reads a file of training data from its `text`; `file` is its name in errors.
 ///
 /// # Errors
 /// The first line that breaks a rule.
 pub fn read(file: &str, text: &str, reading: &Reading) -> Result<Input, InputError> {
     let result = match reading.format {
-        Format::Csv => csv::read(text, reading),
+        Format::Csv | Format::Parquet | Format::Arrow => csv::read(text, reading),
         Format::Libsvm if !reading.categorical.is_empty() => {
             Err((1, "`categorical` is for CSV: the columns of LIBSVM are numbers".to_owned()))
         }
@@ -149,7 +180,7 @@ pub fn read_as(
     wanted: Wanted<'_>,
 ) -> Result<Input, InputError> {
     let result = match format {
-        Format::Csv => csv::read_as(text, schema, wanted),
+        Format::Csv | Format::Parquet | Format::Arrow => csv::read_as(text, schema, wanted),
         Format::Libsvm => libsvm::read_as(text, schema, wanted),
     };
     result.map_err(|(line, rule)| InputError { file: file.to_owned(), line, rule })

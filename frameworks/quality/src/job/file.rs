@@ -112,6 +112,18 @@ max_cores = 4
             ("max_cores = 4", "validation = true", "jobs.toml:13: must be a share such as 0.2, a file's name, or"),
             ("max_cores = 4", "patience = 3", "job 'prices': patience: needs `validation`"),
             ("max_cores = 4", "validation = 0.2\npatience = 0", "patience: must be at least 1"),
+            (
+                "max_cores = 4",
+                "critical_rows = { accuracy_loss = 0.01 }",
+                "jobs.toml:9: job 'prices': critical_rows: kind: boosted-trees learns from all rows: this is for linear-regression",
+            ),
+            (
+                "priority = 2",
+                "critical_rows = { accuracy_loss = 0.9 }",
+                "jobs.toml:2: job 'ads': critical_rows: accuracy_loss: must be between 0.0001 and 0.5, not 0.9",
+            ),
+            ("priority = 2", "critical_rows = {}", "jobs.toml:6: missing field `accuracy_loss`"),
+            ("priority = 2", "critical_rows = { accuracy_loss = 0.1, most = 1 }", "jobs.toml:6: unknown field `most`"),
             ("l2 = 0.001", "l2 = -1", "job 'ads': algorithm: l2: must be between 0"),
             ("l2 = 0.001", "l3 = 1", "jobs.toml:4: unknown field `l3`"),
             ("\"halves\"", "\"bumps\"", "job 'ads': data: generator: makes numbers to predict"),

@@ -8,7 +8,7 @@ mod validation;
 
 use serde::{Deserialize, Serialize};
 
-use crate::learn::{Algorithm, ProgramOptions};
+use crate::learn::{Algorithm, CriticalRows, ProgramOptions};
 use crate::predict::Family;
 
 pub use file::{FileError, parse};
@@ -51,6 +51,9 @@ pub struct Job {
     /// lowest.
     #[serde(default)]
     pub patience: Option<u32>,
+    /// Most iterations are over the rows that matter most to the model, if the scheduler wants that.
+    #[serde(default)]
+    pub critical_rows: Option<CriticalRows>,
     /// In how many parts the data is cut: the most workers that it can use. 24 by default.
     #[serde(default = "shards")]
     pub shards: usize,
@@ -170,6 +173,9 @@ impl Job {
         }
         if let Err(error) = self.algorithm.check() {
             return refuse("algorithm", error.to_string());
+        }
+        if let Some(Err(error)) = self.critical_rows.map(|rows| rows.check(&self.algorithm)) {
+            return refuse("critical_rows", error.to_string());
         }
         match (self.program(), self.data.is_none()) {
             (None, true) => return refuse("data", "must name a `file` or a `generator`".to_owned()),

@@ -67,12 +67,19 @@ pub struct Data {
     pub rows: Rows,
     /// One label a row, or none at all.
     pub labels: Vec<f64>,
+    /// How many examples each row stands for; one without.
+    pub weights: Vec<f64>,
 }
 
 impl Data {
     /// Dense examples.
     pub fn dense(rows: Array2<f64>, labels: Vec<f64>) -> Data {
-        Data { rows: Rows::Dense(rows), labels }
+        Data { rows: Rows::Dense(rows), labels, weights: Vec::new() }
+    }
+
+    /// Sparse examples.
+    pub fn sparse(rows: Sparse, labels: Vec<f64>) -> Data {
+        Data { rows: Rows::Sparse(rows), labels, weights: Vec::new() }
     }
 
     /// Number of examples.
@@ -107,14 +114,63 @@ impl Data {
 
     /// The features of each row, one row at a time.
     pub fn rows(&self) -> impl Iterator<Item = Vec<f64>> {
-        (0..self.len()).map(|row| match &self.rows {
+        (0..self.len()).map(|row| self.row(row))
+    }
+
+    /// The features of a row.
+    pub(crate) fn row(&self, row: usize) -> Vec<f64> {
+        match &self.rows {
             Rows::Dense(rows) => rows.row(row).to_vec(),
             Rows::Sparse(rows) => {
                 let mut dense = vec![0.0; rows.width];
                 rows.row(row).for_each(|(column, value)| dense[column] = value);
                 dense
             }
-        })
+        }
+    }
+
+    /// The product of a row with a vector of one number a feature.
+    pub(crate) fn dot(&self, row: usize, vector: &[f64]) -> f64 {
+        match &self.rows {
+            Rows::Dense(rows) => rows.row(row).iter().zip(vector).map(|(x, v)| x * v).sum(),
+            Rows::Sparse(rows) => rows.row(row).map(|(column, x)| x * vector[column]).sum(),
+        }
+    }
+
+    /// How many examples a row stands for.
+    pub(crate) fn weight(&self, row: usize) -> f64 {
+        self.weights.get(row).copied().unwrap_or(1.0)
+    }
+
+    /// How many examples all rows stand for.
+    pub(crate) fn examples(&self) -> f64 {
+        if self.weights.is_empty() { self.len() as f64 } else { self.weights.iter().sum() }
+    }
+
+    /// These rows, and then others of the same width and kind.
+    pub(crate) fn followed_by(&self, others: &Data) -> Data {
+        let rows = match (&self.rows, &others.rows) {
+            (Rows::Dense(first), Rows::Dense(then)) => {
+                let mut rows = first.clone();
+                // Both have as many columns.
+                rows.append(Axis(0), then.view()).map_or_else(|_| self.rows.clone(), |()| Rows::Dense(rows))
+            }
+            _ => {
+                let mut rows = Sparse::new(self.width());
+                for data in [self, others] {
+                    for row in 0..data.len() {
+                        match &data.rows {
+                            Rows::Sparse(sparse) => rows.push(sparse.row(row).map(|(c, v)| (c as u32, v))),
+                            Rows::Dense(_) => rows.push((0..).zip(data.row(row))),
+                        }
+                    }
+                }
+                Rows::Sparse(rows)
+            }
+        };
+        let labels = [&self.labels[..], &others.labels].concat();
+        let weights = [self, others].into_iter().flat_map(|data| (0..data.len()).map(|row| data.weight(row)));
+        Data { rows, labels, weights: weights.collect() }
     }
 
     /// The features as a dense matrix.
@@ -135,14 +191,15 @@ impl Data {
 
     /// The same examples, dense, at most so many columns wide as `width`.
     pub(crate) fn densified(self, width: usize) -> Data {
-        let rows = match self.rows {
+        let Data { rows, labels, weights } = self;
+        let rows = match rows {
             Rows::Dense(rows) => rows,
             Rows::Sparse(mut sparse) => {
                 sparse.width = sparse.width.max(width);
-                Data { rows: Rows::Sparse(sparse), labels: Vec::new() }.to_dense()
+                Data::sparse(sparse, Vec::new()).to_dense()
             }
         };
-        Data { rows: Rows::Dense(rows), labels: self.labels }
+        Data { rows: Rows::Dense(rows), labels, weights }
     }
 
     /// The examples of shard `shard` of `shards`: a run of rows. Shards differ by one row at most.
@@ -152,8 +209,8 @@ impl Data {
             Rows::Dense(rows) => Rows::Dense(rows.slice_axis(Axis(0), Slice::from(from..to)).to_owned()),
             Rows::Sparse(rows) => Rows::Sparse(rows.part(from, to)),
         };
-        let labels = if self.labels.is_empty() { Vec::new() } else { self.labels[from..to].to_vec() };
-        Data { rows, labels }
+        let part = |numbers: &[f64]| if numbers.is_empty() { Vec::new() } else { numbers[from..to].to_vec() };
+        Data { rows, labels: part(&self.labels), weights: part(&self.weights) }
     }
 
     /// These rows, in this order.
@@ -166,8 +223,10 @@ impl Data {
                 Rows::Sparse(part)
             }
         };
-        let labels = if self.labels.is_empty() { Vec::new() } else { picked.iter().map(|r| self.labels[*r]).collect() };
-        Data { rows, labels }
+        let of = |numbers: &[f64]| {
+            if numbers.is_empty() { Vec::new() } else { picked.iter().map(|row| numbers[*row]).collect() }
+        };
+        Data { rows, labels: of(&self.labels), weights: of(&self.weights) }
     }
 
     /// The label of a row; 0 without labels.
@@ -228,7 +287,7 @@ mod tests {
         sparse.push([(1, 3.0)]);
         sparse.push([(0, 4.0)]);
         let labels = vec![1.0, 2.0, 3.0];
-        (Data::dense(dense, labels.clone()), Data { rows: Rows::Sparse(sparse), labels })
+        (Data::dense(dense, labels.clone()), Data::sparse(sparse, labels))
     }
 
     #[test]

@@ -18,6 +18,10 @@ pub(crate) struct Descent {
     best: Option<Best>,
     halvings: u32,
     iteration: u64,
+    /// A point to go back to.
+    mark: Option<Vec<f64>>,
+    /// The best point while its loss is measured anew.
+    settled: Option<Vec<f64>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -42,7 +46,7 @@ pub(crate) struct Outcome {
 
 impl Descent {
     pub(crate) fn new(point: Vec<f64>, step: f64) -> Descent {
-        Descent { step, point, best: None, halvings: 0, iteration: 0 }
+        Descent { step, point, best: None, halvings: 0, iteration: 0, mark: None, settled: None }
     }
 
     /// The point at which loss and gradient are needed next.
@@ -52,7 +56,30 @@ impl Descent {
 
     /// The point with the lowest loss so far.
     pub(crate) fn best(&self) -> Option<&[f64]> {
-        self.best.as_ref().map(|b| b.point.as_slice())
+        self.best.as_ref().map(|b| &b.point).or(self.settled.as_ref()).map(Vec::as_slice)
+    }
+
+    /// Goes to the best point so far, where loss and gradient are asked for anew: they are to be measured in another
+    /// way. What was known of it is forgotten.
+    pub(crate) fn settle(&mut self) {
+        if let Some(best) = self.best.take() {
+            self.point.clone_from(&best.point);
+            (self.settled, self.halvings) = (Some(best.point), 0);
+        }
+    }
+
+    /// The best point so far is one to go [`back`](Descent::back) to.
+    pub(crate) fn mark(&mut self) {
+        self.mark = self.best.as_ref().map(|best| best.point.clone());
+    }
+
+    /// Goes back to the marked point, where loss and gradient are asked for anew, with half the step; `false` without
+    /// one.
+    pub(crate) fn back(&mut self) -> bool {
+        let Some(mark) = &self.mark else { return false };
+        (self.point, self.settled, self.best, self.halvings) = (mark.clone(), Some(mark.clone()), None, 0);
+        self.step /= 2.0;
+        true
     }
 
     /// Takes loss and gradient at [`point`](Descent::point) in, and moves on.
@@ -107,6 +134,26 @@ mod tests {
             last = outcome.loss;
         }
         assert!((descent.best().unwrap()[0] - 3.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_settled_descent_is_at_its_best_and_one_that_goes_back_at_its_mark() {
+        let mut descent = Descent::new(vec![4.0], 0.25);
+        let at = |x: f64| ((x - 3.0).powi(2), vec![2.0 * (x - 3.0)]);
+        let go = |descent: &mut Descent| {
+            let (loss, gradient) = at(descent.point()[0]);
+            descent.advance(loss, gradient, None).unwrap()
+        };
+        go(&mut descent);
+        descent.mark();
+        go(&mut descent);
+        descent.settle();
+        assert_eq!((descent.point(), descent.best()), (&[3.5][..], Some(&[3.5][..])));
+        // The new measure may be worse than the last one of the old.
+        assert!(!descent.advance(100.0, vec![1.0], None).unwrap().retried);
+        let step = descent.step;
+        assert!(descent.back() && descent.step == step / 2.0);
+        assert_eq!((descent.point(), descent.best()), (&[4.0][..], Some(&[4.0][..])));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use rand_pcg::Pcg64;
 use serde::{Deserialize, Serialize};
 
 use super::algorithm::Shape;
-use super::data::{Data, Rows, Sparse, range};
+use super::data::{Data, Sparse, range};
 use super::error::LearnError;
 use super::sample::{gamma, generator, index, normal, uniform};
 
@@ -73,7 +73,7 @@ pub(crate) fn generate_rows(
     if kind == Generator::Documents {
         let mut rows = Sparse::new(shape.columns);
         (from..to).for_each(|row| rows.push(world.document(&recipe, &mut chance(row))));
-        return Ok(Data { rows: Rows::Sparse(rows), labels: Vec::new() });
+        return Ok(Data::sparse(rows, Vec::new()));
     }
     let mut rows = Array2::zeros((to - from, shape.columns));
     let mut labels = Vec::with_capacity(to - from);

@@ -2,15 +2,19 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::algorithm::{Algorithm, Shape, is_a_program};
+use super::algorithm::{Algorithm, Shape};
+use super::critical::{Critical, CriticalRows, RowShares, Steps};
 use super::data::Data;
+use super::descent::Descent;
 use super::error::LearnError;
 use super::kmeans::{self, KMeans};
 use super::linear::{self, Linear};
+use super::method::Method;
 use super::model::Model;
 use super::multiclass::{self, Classes};
 use super::net;
 use super::perceptron::{Perceptron, Trainer};
+use super::skipping;
 use super::topics::{self, Topics};
 use super::trees::{self, Trees};
 
@@ -35,7 +39,10 @@ pub enum Round {
 
 /// The complete state of a training: stored and restored, it continues unchanged.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Learner(Kind);
+pub struct Learner {
+    kind: Kind,
+    critical: Option<Critical>,
+}
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 enum Kind {
@@ -55,33 +62,68 @@ impl Learner {
     pub fn new(algorithm: &Algorithm, shape: Shape) -> Result<Learner, LearnError> {
         algorithm.check()?;
         algorithm.check_shape(&shape)?;
-        Ok(Learner(match algorithm {
-            Algorithm::LinearRegression(o) => Kind::Linear(Linear::new(linear::Loss::Squared, *o, shape)),
-            Algorithm::LogisticRegression(o) if shape.classes > 2 => {
-                Kind::Classes(Classes::new(multiclass::Loss::Softmax, *o, shape))
-            }
-            Algorithm::LinearSvm(o) if shape.classes > 2 => {
-                Kind::Classes(Classes::new(multiclass::Loss::SquaredHinge, *o, shape))
-            }
-            Algorithm::LogisticRegression(o) => Kind::Linear(Linear::new(linear::Loss::Logistic, *o, shape)),
-            Algorithm::LinearSvm(o) => Kind::Linear(Linear::new(linear::Loss::SquaredHinge, *o, shape)),
-            Algorithm::KMeans(o) => Kind::KMeans(KMeans::new(*o, shape)),
-            Algorithm::Perceptron(o) => Kind::Perceptron(Trainer::new(o.clone(), shape)),
-            Algorithm::BoostedTrees(o) => Kind::Trees(Trees::new(*o, shape)),
-            Algorithm::Topics(o) => Kind::Topics(Topics::new(*o, shape)),
-            Algorithm::Program(_) => return Err(is_a_program()),
-        }))
+        let kind = match algorithm.method(&shape)? {
+            Method::Linear(loss, options) => Kind::Linear(Linear::new(loss, options, shape)),
+            Method::Classes(loss, options) => Kind::Classes(Classes::new(loss, options, shape)),
+            Method::KMeans(o) => Kind::KMeans(KMeans::new(*o, shape)),
+            Method::Perceptron(o) => Kind::Perceptron(Trainer::new(o.clone(), shape)),
+            Method::Trees(o) => Kind::Trees(Trees::new(*o, shape)),
+            Method::Topics(o) => Kind::Topics(Topics::new(*o, shape)),
+        };
+        Ok(Learner { kind, critical: None })
+    }
+
+    /// The same on critical rows, if the job has some: its rounds are those of [`partial_of_critical`] then.
+    ///
+    /// [`partial_of_critical`]: super::partial_of_critical
+    ///
+    /// # Errors
+    /// The algorithm learns from all rows, or an option breaks a rule.
+    pub fn on_critical_rows(
+        self,
+        options: Option<CriticalRows>,
+        algorithm: &Algorithm,
+        shape: &Shape,
+    ) -> Result<Learner, LearnError> {
+        let Some(options) = options else { return Ok(self) };
+        options.check(algorithm)?;
+        Ok(Learner { critical: Some(Critical::new(options, algorithm, shape)), ..self })
+    }
+
+    /// The smallest share of the rows from now on, in a training on critical rows; its own limit holds, too.
+    pub fn allow(&mut self, fraction: f64) {
+        if let Some(critical) = &mut self.critical {
+            critical.allow(fraction);
+        }
+    }
+
+    /// Whether the last iteration has skipped rows, in a training on critical rows: its loss is not exact then.
+    pub fn has_skipped(&self) -> bool {
+        self.critical.as_ref().is_some_and(Critical::has_skipped)
+    }
+
+    /// The next iteration is over all rows, also in a training on critical rows.
+    pub fn measure(&mut self) {
+        if let Some(critical) = &mut self.critical {
+            critical.measure(&mut self.kind);
+        }
+    }
+
+    /// The shares of the rows in a training on critical rows.
+    pub fn row_shares(&self) -> Option<RowShares> {
+        self.critical.as_ref().map(Critical::shares)
+    }
+
+    /// The mean share of the rows that iterations have computed with so far, in a training on critical rows.
+    pub fn mean_row_share(&self) -> Option<f64> {
+        self.critical.as_ref().map(Critical::mean_share)
     }
 
     /// What [`partial`] needs for the next round, the same for all shards.
     pub fn parameters(&self) -> Vec<f64> {
-        match &self.0 {
-            Kind::Linear(l) => l.parameters(),
-            Kind::KMeans(l) => l.parameters(),
-            Kind::Perceptron(l) => l.parameters(),
-            Kind::Trees(l) => l.parameters(),
-            Kind::Topics(l) => l.parameters(),
-            Kind::Classes(l) => l.parameters(),
+        match &self.critical {
+            Some(critical) => critical.parameters(&self.kind),
+            None => self.kind.parameters(),
         }
     }
 
@@ -90,19 +132,15 @@ impl Learner {
     /// # Errors
     /// The loss is not a number, or a partial result is not of this round.
     pub fn fold(&mut self, partials: &[Vec<f64>]) -> Result<Round, LearnError> {
-        match &mut self.0 {
-            Kind::Linear(l) => l.fold(partials),
-            Kind::KMeans(l) => l.fold(partials),
-            Kind::Perceptron(l) => l.fold(partials),
-            Kind::Trees(l) => l.fold(partials),
-            Kind::Topics(l) => l.fold(partials),
-            Kind::Classes(l) => l.fold(partials),
+        match &mut self.critical {
+            Some(critical) => critical.fold(&mut self.kind, partials),
+            None => self.kind.fold(partials),
         }
     }
 
     /// The best model so far; none before the first iteration.
     pub fn model(&self) -> Option<Model> {
-        match &self.0 {
+        match &self.kind {
             Kind::Linear(l) => l.model().map(Model::Linear),
             Kind::KMeans(l) => l.model().map(Model::Clusters),
             Kind::Perceptron(l) => l.model().map(Model::Perceptron),
@@ -113,22 +151,66 @@ impl Learner {
     }
 }
 
+impl Kind {
+    fn descent(&mut self) -> Option<&mut Descent> {
+        match self {
+            Kind::Linear(l) => Some(l.descent()),
+            Kind::Classes(l) => Some(l.descent()),
+            Kind::KMeans(_) | Kind::Perceptron(_) | Kind::Trees(_) | Kind::Topics(_) => None,
+        }
+    }
+}
+
+impl Steps for Kind {
+    fn parameters(&self) -> Vec<f64> {
+        match self {
+            Kind::Linear(l) => l.parameters(),
+            Kind::KMeans(l) => l.parameters(),
+            Kind::Perceptron(l) => l.parameters(),
+            Kind::Trees(l) => l.parameters(),
+            Kind::Topics(l) => l.parameters(),
+            Kind::Classes(l) => l.parameters(),
+        }
+    }
+
+    fn fold(&mut self, partials: &[Vec<f64>]) -> Result<Round, LearnError> {
+        match self {
+            Kind::Linear(l) => l.fold(partials),
+            Kind::KMeans(l) => l.fold(partials),
+            Kind::Perceptron(l) => l.fold(partials),
+            Kind::Trees(l) => l.fold(partials),
+            Kind::Topics(l) => l.fold(partials),
+            Kind::Classes(l) => l.fold(partials),
+        }
+    }
+
+    fn settle(&mut self) {
+        if let Some(descent) = self.descent() {
+            descent.settle();
+        }
+    }
+
+    fn mark(&mut self) {
+        if let Some(descent) = self.descent() {
+            descent.mark();
+        }
+    }
+
+    fn back(&mut self) -> bool {
+        self.descent().is_some_and(Descent::back)
+    }
+}
+
 /// The model that a round's parameters are; none if they are none, or not of this algorithm and shape. A topic model's
 /// topics are the normalised weights of the round.
 pub fn model_of(algorithm: &Algorithm, shape: &Shape, parameters: &[f64]) -> Option<Model> {
-    match algorithm {
-        Algorithm::LinearRegression(_) => linear::model_of(false, shape, parameters).map(Model::Linear),
-        Algorithm::LogisticRegression(_) | Algorithm::LinearSvm(_) if shape.classes > 2 => {
-            multiclass::model_of(shape, parameters).map(Model::LinearClasses)
-        }
-        Algorithm::LogisticRegression(_) | Algorithm::LinearSvm(_) => {
-            linear::model_of(true, shape, parameters).map(Model::Linear)
-        }
-        Algorithm::KMeans(o) => kmeans::model_of(o.clusters, shape, parameters).map(Model::Clusters),
-        Algorithm::Perceptron(o) => Perceptron::of(&o.hidden, shape, parameters).map(Model::Perceptron),
-        Algorithm::BoostedTrees(o) => trees::model_of(o, shape, parameters).map(Model::Forest),
-        Algorithm::Topics(o) => topics::model_of(o, parameters).map(Model::Topics),
-        Algorithm::Program(_) => None,
+    match algorithm.method(shape).ok()? {
+        Method::Linear(loss, _) => linear::model_of(loss, shape, parameters).map(Model::Linear),
+        Method::Classes(..) => multiclass::model_of(shape, parameters).map(Model::LinearClasses),
+        Method::KMeans(o) => kmeans::model_of(o.clusters, shape, parameters).map(Model::Clusters),
+        Method::Perceptron(o) => Perceptron::of(&o.hidden, shape, parameters).map(Model::Perceptron),
+        Method::Trees(o) => trees::model_of(o, shape, parameters).map(Model::Forest),
+        Method::Topics(o) => topics::model_of(o, parameters).map(Model::Topics),
     }
 }
 
@@ -136,6 +218,9 @@ pub fn model_of(algorithm: &Algorithm, shape: &Shape, parameters: &[f64]) -> Opt
 #[derive(Debug, Default)]
 pub struct Memory {
     pub(crate) trees: Option<trees::Kept>,
+    pub(crate) critical: Option<skipping::Kept>,
+    /// How many rows the last round of a training on critical rows was over.
+    pub worked: usize,
 }
 
 /// The partial result of one shard in the round that `parameters` are of.
@@ -152,21 +237,13 @@ pub fn partial(
     if data.width() != shape.columns {
         return Err(LearnError::invalid("columns", format!("{} instead of {}", data.width(), shape.columns)));
     }
-    match algorithm {
-        Algorithm::LinearRegression(_) => linear::partial(linear::Loss::Squared, parameters, data),
-        Algorithm::LogisticRegression(_) if shape.classes > 2 => {
-            multiclass::partial(multiclass::Loss::Softmax, shape.classes, parameters, data)
-        }
-        Algorithm::LinearSvm(_) if shape.classes > 2 => {
-            multiclass::partial(multiclass::Loss::SquaredHinge, shape.classes, parameters, data)
-        }
-        Algorithm::LogisticRegression(_) => linear::partial(linear::Loss::Logistic, parameters, data),
-        Algorithm::LinearSvm(_) => linear::partial(linear::Loss::SquaredHinge, parameters, data),
-        Algorithm::KMeans(o) => kmeans::partial(o.clusters, parameters, data),
-        Algorithm::Perceptron(o) => net::partial(&o.hidden, shape, parameters, data),
-        Algorithm::BoostedTrees(o) => trees::partial(o, shape, parameters, data, memory),
-        Algorithm::Topics(o) => topics::partial(o, parameters, data),
-        Algorithm::Program(_) => Err(is_a_program()),
+    match algorithm.method(shape)? {
+        Method::Linear(loss, _) => linear::partial(loss, parameters, data),
+        Method::Classes(loss, _) => multiclass::partial(loss, shape.classes, parameters, data),
+        Method::KMeans(o) => kmeans::partial(o.clusters, parameters, data),
+        Method::Perceptron(o) => net::partial(&o.hidden, shape, parameters, data),
+        Method::Trees(o) => trees::partial(o, shape, parameters, data, memory),
+        Method::Topics(o) => topics::partial(o, parameters, data),
     }
 }
 
@@ -200,6 +277,11 @@ impl<'a> Reader<'a> {
         };
         self.0 = rest;
         Ok(taken)
+    }
+
+    /// What is left.
+    pub(crate) fn rest(self) -> &'a [f64] {
+        self.0
     }
 
     /// The next number.

@@ -85,16 +85,24 @@ pub(crate) fn partial(loss: Loss, parameters: &[f64], data: &Data) -> Result<Vec
     let mut sums = vec![0.0; columns + 4];
     let mut slopes = outputs;
     for (row, slope) in slopes.iter_mut().enumerate() {
-        let (output, label) = (*slope, data.label(row));
+        let (output, label, weight) = (*slope, data.label(row), data.weight(row));
         let (cost, derivative) = loss.at(output, label);
-        *slope = derivative;
-        sums[columns] += derivative;
-        sums[columns + 1] += cost;
-        sums[columns + 2] += f64::from(u8::from((output > 0.0) == (label > 0.5)));
+        *slope = weight * derivative;
+        sums[columns] += *slope;
+        sums[columns + 1] += weight * cost;
+        sums[columns + 2] += weight * f64::from(u8::from((output > 0.0) == (label > 0.5)));
     }
-    sums[columns + 3] = data.len() as f64;
+    sums[columns + 3] = data.examples();
     data.add_weighted(&slopes, &mut sums[..columns]);
     Ok(sums)
+}
+
+/// The size of the loss's derivative by the output for each row; the parameters are weights.
+pub(crate) fn slopes(loss: Loss, parameters: &[f64], data: &Data) -> Result<Vec<f64>, LearnError> {
+    let mut reader = Reader::new(parameters);
+    reader.one()?;
+    let outputs = data.times(reader.take(data.width())?) + reader.one()?;
+    Ok(outputs.iter().enumerate().map(|(row, output)| loss.at(*output, data.label(row)).1.abs()).collect())
 }
 
 /// The loss of a shard's rows, and how many are right.
@@ -115,11 +123,11 @@ pub(crate) fn score(loss: Loss, parameters: &[f64], data: &Data) -> Result<Optio
 }
 
 /// The model that a round's parameters are.
-pub(crate) fn model_of(classifies: bool, shape: &Shape, parameters: &[f64]) -> Option<LinearModel> {
+pub(crate) fn model_of(loss: Loss, shape: &Shape, parameters: &[f64]) -> Option<LinearModel> {
     let mut reader = Reader::new(parameters);
     let is_model = reader.one().ok()? != MOMENTS;
     let weights = reader.take(shape.columns).ok().filter(|_| is_model)?.to_vec();
-    Some(LinearModel { weights, offset: reader.one().ok()?, classifies })
+    Some(LinearModel { weights, offset: reader.one().ok()?, classifies: loss.classifies() })
 }
 
 /// The state of the training of a linear model.
@@ -164,6 +172,10 @@ impl Linear {
         let outcome = self.descent.advance(sums[d + 1] / rows + penalty, gradient, accuracy)?;
         let Outcome { iteration, loss, accuracy, retried } = outcome;
         Ok(Round::Iteration { iteration, loss, accuracy, retried })
+    }
+
+    pub(crate) fn descent(&mut self) -> &mut Descent {
+        &mut self.descent
     }
 
     pub(crate) fn model(&self) -> Option<LinearModel> {

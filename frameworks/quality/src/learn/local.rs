@@ -1,10 +1,12 @@
 //! Training within this process, shard after shard: for tests, for small models, and for reference results.
 
 use super::algorithm::{Algorithm, Shape};
+use super::critical::CriticalRows;
 use super::data::Data;
 use super::error::LearnError;
 use super::learner::{Learner, Memory, Round, partial};
 use super::model::Model;
+use super::skipping::partial as partial_of_critical;
 
 /// A training of which all shards are here.
 #[derive(Debug)]
@@ -13,6 +15,9 @@ pub struct Local {
     shape: Shape,
     shards: Vec<(Data, Memory)>,
     learner: Learner,
+    critical: bool,
+    /// How many rows were computed with so far.
+    worked: u64,
 }
 
 /// What a training gave.
@@ -35,7 +40,27 @@ impl Local {
         let learner = Learner::new(&algorithm, shape)?;
         let dense = !algorithm.takes_sparse();
         let prepare = |data: Data| (if dense { data.densified(shape.columns) } else { data }, Memory::default());
-        Ok(Local { algorithm, shape, shards: shards.into_iter().map(prepare).collect(), learner })
+        let shards = shards.into_iter().map(prepare).collect();
+        Ok(Local { algorithm, shape, shards, learner, critical: false, worked: 0 })
+    }
+
+    /// The same on critical rows.
+    ///
+    /// # Errors
+    /// The algorithm learns from all rows, or an option breaks a rule.
+    pub fn on_critical_rows(self, options: CriticalRows) -> Result<Local, LearnError> {
+        let learner = self.learner.on_critical_rows(Some(options), &self.algorithm, &self.shape)?;
+        Ok(Local { learner, critical: true, ..self })
+    }
+
+    /// The next iteration is over all rows: as the last one of a training on critical rows should be.
+    pub fn measure(&mut self) {
+        self.learner.measure();
+    }
+
+    /// How many rows all rounds so far have computed with, the means of groups counted.
+    pub fn worked(&self) -> u64 {
+        self.worked
     }
 
     /// One iteration: its number, its loss and its accuracy.
@@ -45,11 +70,14 @@ impl Local {
     pub fn iterate(&mut self) -> Result<(u64, f64, Option<f64>), LearnError> {
         loop {
             let parameters = self.learner.parameters();
+            let compute = if self.critical { partial_of_critical } else { partial };
             let partials: Result<Vec<_>, _> = self
                 .shards
                 .iter_mut()
-                .map(|(data, memory)| partial(&self.algorithm, &self.shape, &parameters, data, memory))
+                .map(|(data, memory)| compute(&self.algorithm, &self.shape, &parameters, data, memory))
                 .collect();
+            let worked = |(data, memory): &(Data, Memory)| if self.critical { memory.worked } else { data.len() };
+            self.worked += self.shards.iter().map(worked).sum::<usize>() as u64;
             if let Round::Iteration { iteration, loss, accuracy, .. } = self.learner.fold(&partials?)? {
                 return Ok((iteration, loss, accuracy));
             }

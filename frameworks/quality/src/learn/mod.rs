@@ -9,15 +9,18 @@
 //! This module opens no file and does not know workers, jobs or cores.
 
 mod algorithm;
+mod critical;
 mod data;
 mod descent;
 mod error;
 mod generate;
+mod groups;
 mod grow;
 mod kmeans;
 mod learner;
 mod linear;
 mod local;
+mod method;
 mod model;
 mod multiclass;
 mod net;
@@ -26,10 +29,12 @@ mod program;
 mod sample;
 mod scaling;
 mod score;
+mod skipping;
 mod topics;
 mod trees;
 
 pub use algorithm::{Algorithm, Shape};
+pub use critical::{CriticalRows, RowShares};
 pub(crate) use data::range;
 pub use data::{Data, Rows, Sparse};
 pub use error::LearnError;
@@ -44,6 +49,7 @@ pub use multiclass::ClassesModel;
 pub use perceptron::{Perceptron, PerceptronOptions};
 pub use program::ProgramOptions;
 pub use score::{Score, combined, score};
+pub use skipping::{model_of as model_of_critical, partial as partial_of_critical, score as score_of_critical};
 pub use topics::{TopicModel, TopicsOptions};
 pub use trees::{ForestModel, Task, TreesOptions};
 

@@ -102,6 +102,10 @@ pub(crate) fn partial(loss: Loss, classes: usize, parameters: &[f64], data: &Dat
     let width = data.width() + 1;
     let mut sums = vec![0.0; classes * width + 3];
     let end = measure(loss, data, &mut slopes)?;
+    if !data.weights.is_empty() {
+        let weights = Array1::from(data.weights.clone());
+        slopes.iter_mut().for_each(|of_class| *of_class *= &weights);
+    }
     for (class, slopes) in slopes.iter().enumerate() {
         let of_class = &mut sums[class * width..(class + 1) * width];
         data.add_weighted(slopes, &mut of_class[..width - 1]);
@@ -109,6 +113,13 @@ pub(crate) fn partial(loss: Loss, classes: usize, parameters: &[f64], data: &Dat
     }
     sums[classes * width..].copy_from_slice(&end);
     Ok(sums)
+}
+
+/// The length of the loss's derivative by the outputs for each row; the parameters are weights.
+pub(crate) fn slopes(loss: Loss, classes: usize, parameters: &[f64], data: &Data) -> Result<Vec<f64>, LearnError> {
+    let Some(mut slopes) = outputs(classes, parameters, data)? else { return Ok(vec![0.0; data.len()]) };
+    measure(loss, data, &mut slopes)?;
+    Ok((0..data.len()).map(|row| slopes.iter().map(|of_class| of_class[row].powi(2)).sum::<f64>().sqrt()).collect())
 }
 
 /// The loss of a shard's rows, and how many are right.
@@ -123,15 +134,16 @@ pub(crate) fn score(
 
 /// Loss, right and rows; the outputs become the loss's derivatives.
 fn measure(loss: Loss, data: &Data, outputs: &mut [Array1<f64>]) -> Result<[f64; 3], LearnError> {
-    let mut sums = [0.0, 0.0, data.len() as f64];
+    let mut sums = [0.0, 0.0, data.examples()];
     for row in 0..data.len() {
         let mut of_row: Vec<f64> = outputs.iter().map(|of_class| of_class[row]).collect();
         let label = data.label(row) as usize;
         if label >= of_row.len() {
             return Err(LearnError::invalid("label", format!("must be below {}", of_row.len())));
         }
-        sums[1] += f64::from(u8::from(largest(&of_row) == label));
-        sums[0] += loss.at(&mut of_row, label);
+        let weight = data.weight(row);
+        sums[1] += weight * f64::from(u8::from(largest(&of_row) == label));
+        sums[0] += weight * loss.at(&mut of_row, label);
         outputs.iter_mut().zip(of_row).for_each(|(of_class, slope)| of_class[row] = slope);
     }
     Ok(sums)
@@ -194,6 +206,10 @@ impl Classes {
         let Outcome { iteration, loss, accuracy, retried } =
             self.descent.advance(sums[count] / rows + penalty, gradient, accuracy)?;
         Ok(Round::Iteration { iteration, loss, accuracy, retried })
+    }
+
+    pub(crate) fn descent(&mut self) -> &mut Descent {
+        &mut self.descent
     }
 
     pub(crate) fn model(&self) -> Option<ClassesModel> {

@@ -89,7 +89,27 @@ pub(crate) fn partial(
     if labels.iter().any(|l| *l >= shape.classes) {
         return Err(LearnError::invalid("label", format!("must be below {}", shape.classes)));
     }
-    Ok(gradient(&widths, weights, rows, &labels))
+    let of_rows: Vec<f64> = (stripe..data.len()).step_by(stripes).map(|row| data.weight(row)).collect();
+    Ok(gradient(&widths, weights, rows, (&labels, &of_rows)))
+}
+
+/// The length of the gradient of the last layer's weights for each row.
+pub(crate) fn slopes(hidden: &[usize], shape: &Shape, parameters: &[f64], data: &Data) -> Result<Vec<f64>, LearnError> {
+    let mut reader = Reader::new(parameters);
+    reader.take(3)?;
+    let (means, deviations) = (reader.take(shape.columns)?, reader.take(shape.columns)?);
+    let widths = widths(shape.columns, hidden, shape.classes);
+    let weights = reader.take(weights_count(&widths))?;
+    let Some(matrix) = data.matrix() else { return Err(LearnError::invalid("data", "must be dense")) };
+    let rows = (&matrix - &ArrayView1::from(means)) / ArrayView1::from(deviations);
+    let mut outputs = forward(&layers(&widths, weights), rows);
+    let (Some(probabilities), Some(inputs)) = (outputs.pop(), outputs.pop()) else { return Ok(Vec::new()) };
+    let length = |(row, (of_row, input)): (usize, (ArrayView1<'_, f64>, ArrayView1<'_, f64>))| {
+        let label = data.label(row) as usize;
+        let off = of_row.iter().enumerate().map(|(class, p)| (p - f64::from(u8::from(class == label))).powi(2));
+        (off.sum::<f64>() * (1.0 + input.dot(&input))).sqrt()
+    };
+    Ok(probabilities.rows().into_iter().zip(inputs.rows()).enumerate().map(length).collect())
 }
 
 /// The cross-entropy of a shard's rows, and how many are right; none in the middle of an iteration.
@@ -122,23 +142,24 @@ pub(crate) fn score(
     Ok(Some(sums))
 }
 
-fn gradient(widths: &[usize], weights: &[f64], rows: Array2<f64>, labels: &[usize]) -> Vec<f64> {
+fn gradient(widths: &[usize], weights: &[f64], rows: Array2<f64>, (labels, of_rows): (&[usize], &[f64])) -> Vec<f64> {
     let layers = layers(widths, weights);
     let outputs = forward(&layers, rows);
     let mut sums = vec![0.0; weights.len() + 3];
-    let (mut end, count) = (weights.len(), labels.len());
+    let mut end = weights.len();
     let mut slopes = outputs[layers.len()].clone();
-    for (row, &label) in labels.iter().enumerate() {
+    for (row, (&label, &weight)) in labels.iter().zip(of_rows).enumerate() {
         let mut row = slopes.row_mut(row);
-        sums[end] -= row[label].max(f64::MIN_POSITIVE).ln();
+        sums[end] -= weight * row[label].max(f64::MIN_POSITIVE).ln();
         let best = row.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1)).map(|(class, _)| class);
-        sums[end + 1] += f64::from(u8::from(best == Some(label)));
+        sums[end + 1] += weight * f64::from(u8::from(best == Some(label)));
         row[label] -= 1.0;
+        row.mapv_inplace(|slope| weight * slope);
     }
     if outputs[layers.len()].iter().any(|p| p.is_nan()) {
         sums[end] = f64::NAN;
     }
-    sums[end + 2] = count as f64;
+    sums[end + 2] = of_rows.iter().sum();
     for (place, (matrix, offsets)) in layers.iter().enumerate().rev() {
         let start = end - matrix.len() - offsets.len();
         let by_weight: Array2<f64> = outputs[place].t().dot(&slopes);
@@ -166,12 +187,12 @@ mod tests {
         let weights: Vec<f64> = (0..count).map(|_| crate::learn::sample::normal(&mut generator) * 0.5).collect();
         let rows = Array2::from_shape_fn((7, 3), |_| crate::learn::sample::normal(&mut generator));
         let labels = [0, 1, 2, 0, 1, 2, 2];
-        let exact = gradient(&widths, &weights, rows.clone(), &labels);
+        let exact = gradient(&widths, &weights, rows.clone(), (&labels, &[1.0; 7]));
         for place in 0..count {
             let shifted = |by: f64| {
                 let mut moved = weights.clone();
                 moved[place] += by;
-                gradient(&widths, &moved, rows.clone(), &labels)[count]
+                gradient(&widths, &moved, rows.clone(), (&labels, &[1.0; 7]))[count]
             };
             let slope = (shifted(1e-5) - shifted(-1e-5)) / 2e-5;
             assert!((slope - exact[place]).abs() < 1e-6, "{place}: {slope} and {}", exact[place]);

@@ -4,10 +4,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::algorithm::{Algorithm, Shape, is_a_program};
+use super::algorithm::{Algorithm, Shape};
 use super::data::Data;
 use super::error::LearnError;
 use super::learner::{Memory, total};
+use super::method::Method;
 use super::{kmeans, linear, multiclass, net, topics, trees};
 
 /// How good a model is on data that it does not learn from.
@@ -20,7 +21,7 @@ pub struct Score {
 }
 
 /// How many numbers [`score`] gives: loss, right answers, and what both are divided by.
-const WIDTH: usize = 3;
+pub(crate) const WIDTH: usize = 3;
 
 /// The loss of a shard's examples, how many are put into the right class, and how many there are (of words, for
 /// topics). All are 0 in a round whose parameters are no model: at the beginning, and in the middle of an iteration.
@@ -37,21 +38,13 @@ pub fn score(
     if data.width() != shape.columns {
         return Err(LearnError::invalid("columns", format!("{} instead of {}", data.width(), shape.columns)));
     }
-    let score = match algorithm {
-        Algorithm::LinearRegression(_) => linear::score(linear::Loss::Squared, parameters, data),
-        Algorithm::LogisticRegression(_) if shape.classes > 2 => {
-            multiclass::score(multiclass::Loss::Softmax, shape.classes, parameters, data)
-        }
-        Algorithm::LinearSvm(_) if shape.classes > 2 => {
-            multiclass::score(multiclass::Loss::SquaredHinge, shape.classes, parameters, data)
-        }
-        Algorithm::LogisticRegression(_) => linear::score(linear::Loss::Logistic, parameters, data),
-        Algorithm::LinearSvm(_) => linear::score(linear::Loss::SquaredHinge, parameters, data),
-        Algorithm::KMeans(o) => kmeans::score(o.clusters, parameters, data),
-        Algorithm::Perceptron(o) => net::score(&o.hidden, shape, parameters, data),
-        Algorithm::BoostedTrees(o) => trees::score(o, shape, parameters, data, memory),
-        Algorithm::Topics(o) => topics::score(o, parameters, data),
-        Algorithm::Program(_) => Err(is_a_program()),
+    let score = match algorithm.method(shape)? {
+        Method::Linear(loss, _) => linear::score(loss, parameters, data),
+        Method::Classes(loss, _) => multiclass::score(loss, shape.classes, parameters, data),
+        Method::KMeans(o) => kmeans::score(o.clusters, parameters, data),
+        Method::Perceptron(o) => net::score(&o.hidden, shape, parameters, data),
+        Method::Trees(o) => trees::score(o, shape, parameters, data, memory),
+        Method::Topics(o) => topics::score(o, parameters, data),
     };
     Ok(score?.unwrap_or_default().to_vec())
 }

@@ -97,7 +97,7 @@ fn logistic_regression_reaches_the_log_odds() {
         sparse.push((x == 1).then_some((0, 1.0)));
         labels.push(label);
     }
-    let data = Data { rows: Rows::Sparse(sparse), labels };
+    let data = Data::sparse(sparse, labels);
     let shape = Shape { rows: 8, columns: 1, classes: 2 };
     let algorithm = Algorithm::LogisticRegression(LinearOptions { l2: 0.0, learning_rate: 1.0 });
     let trained = Local::new(algorithm, shape, vec![data]).unwrap().run(400).unwrap();
@@ -210,7 +210,7 @@ fn topics_that_share_no_words_are_told_apart() {
         let first = 5 * (document % 2);
         documents.push((0..5).map(|word| (first + word, f64::from(1 + (document + word) % 3))));
     }
-    let data = Data { rows: Rows::Sparse(documents), labels: Vec::new() };
+    let data = Data::sparse(documents, Vec::new());
     let shape = Shape { rows: 40, columns: 10, classes: 0 };
     let algorithm = Algorithm::Topics(TopicsOptions { topics: 2, seed: 3, ..TopicsOptions::default() });
     let run = |count: usize| {
@@ -273,7 +273,7 @@ fn a_loss_that_is_not_a_number_is_an_error_of_every_algorithm() {
     let label = |data: &mut Data| data.labels[7] = 1e200;
     let mut documents = Sparse::new(3);
     (0..12).for_each(|row| documents.push([(row % 3, if row == 7 { f64::NAN } else { 1.0 })]));
-    let documents = Data { rows: Rows::Sparse(documents), labels: Vec::new() };
+    let documents = Data::sparse(documents, Vec::new());
     let run = |algorithm: &Algorithm, data: Data| {
         let parts = (0..3).map(|s| data.shard(s, 3)).collect();
         Local::new(algorithm.clone(), shape, parts).unwrap().run(4)

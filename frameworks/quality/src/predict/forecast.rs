@@ -159,6 +159,12 @@ impl Forecaster {
         self.time.learn(seconds, cores, busy);
     }
 
+    /// The same of an iteration that did the share `now` of the work, among iterations that do `mean` of it in the
+    /// mean.
+    pub fn observe_part(&mut self, seconds: f64, cores: u32, busy: f64, now: f64, mean: f64) {
+        self.time.learn_part(seconds, cores, busy, now, mean);
+    }
+
     /// The loss so many iterations after the newest; from the newest loss, as the curve falls from there.
     pub fn predict(&self, ahead: f64) -> Option<f64> {
         let (curve, newest) = (self.fit?.curve, *self.losses.back()?);

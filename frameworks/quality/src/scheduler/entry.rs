@@ -16,6 +16,9 @@ use crate::trainer::Manner;
 const RESIZE_EPOCHS: u32 = 4;
 const RESIZE_ITERATIONS: u32 = 3;
 
+/// By how much longer an iteration may take than one over the fewest rows.
+const LONGER: f64 = 1.1;
+
 /// A job.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
@@ -33,6 +36,8 @@ pub(super) struct Entry {
     pub(super) target: u32,
     pub(super) forecaster: Forecaster,
     pub(super) results: Results,
+    /// The newest iteration that is done again after a loss.
+    pub(super) repeated: Option<u64>,
     /// The newest iteration whose results are kept for a restart, and since when.
     pub(super) kept: (Option<u64>, Time),
     /// For how many epochs no worker has been there, and for how many one has.
@@ -90,6 +95,7 @@ impl Entry {
             workers: BTreeMap::new(),
             target: 0,
             results: Results::default(),
+            repeated: None,
             kept: (None, now),
             waited: 0,
             served: 0,
@@ -178,6 +184,22 @@ impl Entry {
         let loss = target.loss.is_some_and(|t| self.results.loss.is_some_and(|l| l <= t));
         let accuracy = target.accuracy.is_some_and(|t| self.results.accuracy.is_some_and(|a| a >= t));
         target.go_on && (loss || accuracy)
+    }
+
+    /// The smallest share of the rows, in thousandths, that iterations are to be over now, of a job on critical rows. It
+    /// skips none while it has as many cores as it can use; else so many that more would save little time.
+    pub(super) fn least_rows(&self, cores: u32) -> Option<u16> {
+        let least = self.job.critical_rows?.least;
+        let time = self.forecaster.time();
+        let seconds = |share: f64| time.seconds_of(share, self.target.saturating_mul(cores).max(1));
+        let mut share = 1.0;
+        if self.target < self.ceiling(cores) {
+            while share > least && (!time.is_known() || seconds(share) > LONGER * seconds(least)) {
+                share = (share / 2.0).max(least);
+            }
+        }
+        // Between 0 and 1.
+        Some((1000.0 * share).round() as u16)
     }
 
     /// What it brings when workers of `cores` cores are shared out.

@@ -193,6 +193,10 @@ impl Quality {
         if progress.manner.is_some() {
             entry.manner = progress.manner;
         }
+        entry.repeated = match progress.iteration {
+            Some(_) => None,
+            None => progress.repeated.or(entry.repeated),
+        };
         if let Some(iteration) = &progress.iteration {
             learn(entry, iteration);
             let seconds = now.since(started).as_secs_f64();
@@ -200,17 +204,19 @@ impl Quality {
             let cores = iteration.workers * per_worker;
             let (number, loss) = (iteration.number, iteration.loss);
             let validation_loss = iteration.validation.map(|v| v.loss);
-            let point = Point { seconds, iteration: number, loss, validation_loss, normalised, cores };
+            let rows = iteration.rows.map(|rows| rows.mean);
+            let point = Point { seconds, iteration: number, loss, validation_loss, normalised, cores, rows };
             entry.results.remember(point);
         }
         let first = entry.results.iteration.is_some() && entry.kept.0.is_none();
         let give_up = (entry.failures >= FAILURES_MAX).then(|| {
             format!("{FAILURES_MAX} times workers ended, and no iteration was done in between: {}", entry.last_failure)
         });
+        let least_rows = entry.least_rows(self.settings.worker.cores);
         if first {
             self.keep_results(&progress.job, now, calls);
         }
-        Directive { give_up, ..self.release(&progress.job, &progress.free, now, calls) }
+        Directive { give_up, least_rows, ..self.release(&progress.job, &progress.free, now, calls) }
     }
 
     fn end(&mut self, name: &str, outcome: &Outcome, now: Time, calls: &mut Calls) {
@@ -238,7 +244,8 @@ fn learn(entry: &mut Entry, iteration: &Iteration) {
     entry.results.iteration = Some(iteration.number);
     entry.results.loss = Some(iteration.loss);
     entry.results.accuracy = iteration.accuracy;
-    entry.results.validation = iteration.validation;
+    // Of a job on critical rows not every iteration is measured on validation data.
+    entry.results.validation = iteration.validation.or(entry.results.validation.filter(|_| iteration.rows.is_some()));
     if iteration.number == 0 {
         entry.results.first_loss = Some(iteration.loss);
     }
@@ -246,7 +253,9 @@ fn learn(entry: &mut Entry, iteration: &Iteration) {
     entry.done = entry.done.saturating_add(1);
     entry.forecaster.observe(iteration.loss);
     let workers = (iteration.workers.round().max(1.0)) as u32;
-    entry.forecaster.observe_time(iteration.seconds, workers, iteration.busy);
+    let (now, mean) = iteration.rows.map_or((1.0, 1.0), |rows| (rows.now, rows.mean));
+    entry.forecaster.observe_part(iteration.seconds, workers, iteration.busy, now, mean);
+    entry.results.rows = iteration.rows.map(|rows| rows.mean);
     entry.results.time = entry.forecaster.time();
     entry.results.left = entry.forecaster.normalised();
     entry.results.error = entry.forecaster.errors().median().or(entry.results.error);

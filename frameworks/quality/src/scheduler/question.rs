@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::status::Status;
 use crate::job::{JOBS_MAX, Job, JobError};
-use crate::learn::Score;
+use crate::learn::{RowShares, Score};
 use crate::trainer::Manner;
 
 /// A question.
@@ -106,6 +106,8 @@ pub struct Directive {
     pub moves: Vec<Move>,
     /// The job has failed for the scheduler: its workers cannot run. Why, in words.
     pub give_up: Option<String>,
+    /// The smallest share of the rows, in thousandths, that iterations are to be over, for a job on critical rows.
+    pub least_rows: Option<u16>,
 }
 
 /// A worker that is given from one job to another.
@@ -128,6 +130,8 @@ pub struct Progress {
     pub earlier: Option<Earlier>,
     /// An iteration that was done.
     pub iteration: Option<Iteration>,
+    /// The number of an iteration that was done before, and is done again after a loss.
+    pub repeated: Option<u64>,
     /// What the job's program can do, if it is of the user's own and has said so.
     pub manner: Option<Manner>,
     /// The tasks of connected workers that could go now, because they have nothing to do.
@@ -160,6 +164,8 @@ pub struct Iteration {
     pub workers: f64,
     /// How many seconds the workers computed in all, divided by the cores of one.
     pub busy: f64,
+    /// The shares of the rows that it was over, of a job on critical rows.
+    pub rows: Option<RowShares>,
 }
 
 /// How a job ended.

@@ -27,6 +27,8 @@ pub(super) struct Results {
     pub(super) error: Option<f64>,
     /// How long iterations take.
     pub(super) time: TimeModel,
+    /// The share of the rows that iterations are over in the mean, of a job on critical rows.
+    pub(super) rows: Option<f64>,
     pub(super) history: Vec<Point>,
     /// Every how many iterations get a point; 0 before the first.
     stride: u64,
@@ -70,7 +72,8 @@ mod tests {
     use super::*;
 
     fn point(iteration: u64) -> Point {
-        Point { seconds: iteration as f64, iteration, loss: 1.0, validation_loss: None, normalised: None, cores: 1.0 }
+        let seconds = iteration as f64;
+        Point { seconds, iteration, loss: 1.0, validation_loss: None, normalised: None, cores: 1.0, rows: None }
     }
 
     #[test]

@@ -59,6 +59,8 @@ pub struct JobStatus {
     pub target: Target,
     /// The newest iteration; none before the first.
     pub iteration: Option<u64>,
+    /// The newest iteration that is done again, while a program repeats what was lost.
+    pub repeated: Option<u64>,
     /// After how many iterations it ends at the latest.
     pub iterations: u64,
     /// The newest loss.
@@ -69,6 +71,8 @@ pub struct JobStatus {
     pub accuracy: Option<f64>,
     /// The newest loss and accuracy on validation data.
     pub validation: Option<Score>,
+    /// The share of the rows that iterations are over now in the mean, of a job on critical rows.
+    pub rows: Option<f64>,
     /// Cores that work for it now.
     pub cores: u32,
     /// Cores that it should have.
@@ -104,6 +108,8 @@ pub struct Point {
     pub normalised: Option<f64>,
     /// Number of cores of the job.
     pub cores: f64,
+    /// The share of the rows that iterations were over in the mean, of a job on critical rows.
+    pub rows: Option<f64>,
 }
 
 impl Quality {
@@ -137,11 +143,13 @@ impl Quality {
             priority: entry.job.priority,
             target: entry.job.target,
             iteration: results.iteration,
+            repeated: entry.repeated.filter(|_| entry.is_active()),
             iterations: entry.job.iterations,
             loss: results.loss,
             normalised_loss: results.left,
             accuracy: results.accuracy,
             validation: results.validation,
+            rows: results.rows,
             cores: running * per_worker,
             wanted_cores: entry.target * per_worker,
             predicted_gain: if entry.is_active() { gain } else { 0.0 },

@@ -192,8 +192,15 @@ impl World {
 
     /// An iteration after which these workers have nothing to do.
     pub(super) fn free(&mut self, job: &str, number: u64, loss: f64, free: &[String]) -> Directive {
-        let iteration =
-            Iteration { number, loss, accuracy: Some(0.5), validation: None, seconds: 0.5, workers: 2.0, busy: 0.9 };
+        let iteration = Iteration {
+            number,
+            loss,
+            accuracy: Some(0.5),
+            seconds: 0.5,
+            workers: 2.0,
+            busy: 0.9,
+            ..Iteration::default()
+        };
         self.progress(Progress {
             job: job.into(),
             iteration: Some(iteration),

@@ -9,7 +9,7 @@ use sdk::{AskError, Requester};
 use super::files::Record;
 use crate::input::Schema;
 use crate::learn::Shape;
-use crate::scheduler::{Answer, Outcome, Question};
+use crate::scheduler::{Answer, Directive, Earlier, Iteration, Outcome, Progress, Question};
 
 /// Wait before an end is reported again to a busy scheduler.
 const BUSY: Duration = Duration::from_millis(100);
@@ -32,6 +32,23 @@ impl Common {
     /// Where the checkpoint of a job is kept, if checkpoints are.
     pub(super) fn checkpoint_path(&self, job: &str) -> Option<PathBuf> {
         self.checkpoints.as_ref().map(|directory| directory.join(format!("{job}.checkpoint")))
+    }
+
+    /// Reports to the scheduler, and returns its directive; an empty one if it is gone.
+    pub(super) async fn report(&self, job: &str, progress: Progress) -> Directive {
+        let progress = Progress { job: job.to_owned(), ..progress };
+        match self.requester.ask(Question::Progress(Box::new(progress))).await {
+            Ok(Answer::Directive(directive)) => directive,
+            _ => Directive::default(),
+        }
+    }
+
+    /// Reports what a job had come to before this start, if it had: before its first iteration.
+    pub(super) async fn report_earlier(&self, job: &str, losses: &[f64], last: Option<Iteration>) {
+        if !losses.is_empty() {
+            let earlier = Some(Earlier { losses: losses.to_vec(), last });
+            self.report(job, Progress { earlier, ..Progress::default() }).await;
+        }
     }
 
     /// Removes the checkpoint of a job that is over. One that stays is harmless: it is of this job only.

@@ -33,8 +33,9 @@ impl File {
 
     /// Reads it from the disk.
     pub(super) fn read(&self) -> Result<Input, SourceError> {
-        let text = fs::read_to_string(&self.path);
-        let text = text.map_err(|source| SourceError::Read { path: self.path.clone(), source })?;
+        let bytes = fs::read(&self.path);
+        let bytes = bytes.map_err(|source| SourceError::Read { path: self.path.clone(), source })?;
+        let text = input::text_of(&self.path, self.reading.format, bytes)?;
         Ok(input::read(&self.path, &text, &self.reading)?)
     }
 }

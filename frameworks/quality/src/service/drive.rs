@@ -17,8 +17,8 @@ use super::stop::Stopping;
 use super::worker_pool::{WorkerPool, encoded};
 use crate::frame::ToWorker;
 use crate::job::Job;
-use crate::learn::{LearnError, Learner, Round, combined, model_of};
-use crate::scheduler::{Answer, Directive, Earlier, Iteration, Outcome, Progress, Question, Score};
+use crate::learn::{LearnError, Learner, Round, combined, model_of, model_of_critical};
+use crate::scheduler::{Answer, Iteration, Outcome, Progress, Score};
 
 /// How often a driver looks around while nothing happens.
 const LOOK: Duration = Duration::from_millis(500);
@@ -98,7 +98,11 @@ impl Drive {
         let path = common.checkpoint_path(&job.name);
         let text = serde_json::to_string(&job).unwrap_or_default();
         let mut drive = Drive {
-            learner: Some(Learner::new(&job.algorithm, looked.shape)?),
+            learner: Some(Learner::new(&job.algorithm, looked.shape)?.on_critical_rows(
+                job.critical_rows,
+                &job.algorithm,
+                &looked.shape,
+            )?),
             setup: encoded(&ToWorker::Setup { job: text, shape: looked.shape }),
             events,
             pool: WorkerPool::default(),
@@ -127,10 +131,7 @@ impl Drive {
 
     /// Trains until the job is over, reports to the scheduler, and stores the model. `first` has been received already.
     pub(super) async fn run(mut self, first: Option<Event>) {
-        if !self.losses.is_empty() {
-            let earlier = Some(Earlier { losses: self.losses.clone(), last: self.last });
-            self.report(Progress { job: self.job.name.clone(), earlier, ..Progress::default() }).await;
-        }
+        self.common.report_earlier(&self.job.name, &self.losses, self.last).await;
         let mut outcome = match first.and_then(|event| self.on_event(event)) {
             Some(outcome) => outcome,
             None => self.train().await,
@@ -265,7 +266,7 @@ impl Drive {
     async fn look_around(&mut self) -> Option<Outcome> {
         // Nobody goes in the middle of an iteration while there is work.
         let free = if self.pool.late().is_empty() { self.pool.tasks() } else { Vec::new() };
-        let directive = self.report(Progress { job: self.job.name.clone(), free, ..Progress::default() }).await;
+        let directive = self.common.report(&self.job.name, Progress { free, ..Progress::default() }).await;
         self.pool.dismiss(&directive);
         directive.give_up.map(Outcome::Failed)
     }
@@ -300,6 +301,7 @@ impl Drive {
             seconds: measure.began.elapsed().saturating_sub(measure.idle).as_secs_f64(),
             workers: measure.workers as f64 / f64::from(measure.rounds.max(1)),
             busy: measure.micros as f64 / 1e6 / f64::from(self.common.cores.max(1)),
+            rows: self.learner.as_ref().and_then(Learner::row_shares),
         };
         self.iterations += 1;
         self.last = Some(iteration);
@@ -312,12 +314,15 @@ impl Drive {
         if self.losses.len() > 256 {
             self.losses.drain(..128);
         }
-        let (job, free) = (self.job.name.clone(), self.pool.tasks());
-        let directive = self.report(Progress { job, iteration: Some(iteration), free, ..Progress::default() }).await;
+        let progress = Progress { iteration: Some(iteration), free: self.pool.tasks(), ..Progress::default() };
+        let directive = self.common.report(&self.job.name, progress).await;
         self.pool.dismiss(&directive);
         self.measure.look(&self.pool);
+        if let (Some(least), Some(learner)) = (directive.least_rows, &mut self.learner) {
+            learner.allow(f64::from(least) / 1000.0);
+        }
         let reason = self.stopping.reason(&self.job, &iteration, self.iterations);
-        let over = reason.map(Outcome::Finished).or_else(|| self.deadline());
+        let over = self.measured(reason).map(Outcome::Finished).or_else(|| self.deadline());
         if over.is_some() {
             return over;
         }
@@ -327,17 +332,18 @@ impl Drive {
         None
     }
 
+    /// Why the job ends, if it does. One on critical rows ends with an iteration over all rows, whose loss is exact.
+    fn measured(&mut self, reason: Option<String>) -> Option<String> {
+        let Some(learner) = self.learner.as_mut().filter(|learner| learner.has_skipped()) else { return reason };
+        if reason.is_some() || self.iterations + 1 == self.job.iterations {
+            learner.measure();
+        }
+        None
+    }
+
     /// How many seconds ago the job was submitted, those without a scheduler counted.
     fn seconds(&self) -> f64 {
         self.before + self.since.elapsed().as_secs_f64()
-    }
-
-    /// Reports to the scheduler, and returns its directive; an empty one if it is gone.
-    async fn report(&self, progress: Progress) -> Directive {
-        match self.common.requester.ask(Question::Progress(Box::new(progress))).await {
-            Ok(Answer::Directive(directive)) => directive,
-            _ => Directive::default(),
-        }
     }
 
     async fn write_checkpoint(&mut self) {
@@ -362,11 +368,15 @@ impl Drive {
     async fn keep_model(&self) -> Result<(), String> {
         let best = self.stopping.best(&self.job);
         let (model, iteration) = match best {
-            Some(best) => (model_of(&self.job.algorithm, &self.looked.shape, &best.parameters), Some(&best.iteration)),
+            Some(best) => {
+                let of = if self.job.critical_rows.is_some() { model_of_critical } else { model_of };
+                (of(&self.job.algorithm, &self.looked.shape, &best.parameters), Some(&best.iteration))
+            }
             None => (self.learner.as_ref().and_then(Learner::model), self.last.as_ref()),
         };
         let (Some(directory), Some(model)) = (self.common.models.clone(), model) else { return Ok(()) };
-        let saved = SavedModel::new(&self.job, &self.looked, iteration, model);
+        let rows = self.learner.as_ref().and_then(Learner::mean_row_share);
+        let saved = SavedModel::new(&self.job, &self.looked, iteration, model).over_rows(rows);
         let written =
             tokio::task::spawn_blocking(move || saved.write(&directory).map_err(|error| base::error_chain(&error)));
         written.await.map_err(|error| error.to_string())??;

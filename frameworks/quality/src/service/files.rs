@@ -15,7 +15,7 @@ use crate::learn::Learner;
 use crate::scheduler::Iteration;
 
 /// The version of checkpoints. A change that older programs cannot read raises it.
-const CHECKPOINT_VERSION: u32 = 4;
+const CHECKPOINT_VERSION: u32 = 5;
 
 /// A job's training at the end of an iteration.
 #[derive(Debug, Serialize, Deserialize)]
@@ -91,7 +91,7 @@ impl Record {
     pub(super) fn create(path: &Path) -> Result<Record, Error> {
         let failed = Error::io(format!("cannot write {}", path.display()));
         let names = "job,algorithm,seconds,iteration,loss,accuracy,workers,iteration_seconds,busy_seconds,\
-                     validation_loss,validation_accuracy\n";
+                     validation_loss,validation_accuracy,rows\n";
         let made = fs::File::create(path).and_then(|mut f| f.write_all(names.as_bytes()).map(|()| f));
         made.map(Record).map_err(failed)
     }
@@ -105,8 +105,9 @@ impl Record {
             Some(score) => format!("{},{}", score.loss, score.accuracy.map(|a| a.to_string()).unwrap_or_default()),
             None => ",".to_owned(),
         };
+        let rows = i.rows.map(|rows| format!("{:.4}", rows.now)).unwrap_or_default();
         let line = format!(
-            "{name},{kind},{seconds:.3},{number},{loss},{accuracy},{workers:.2},{took:.6},{busy:.6},{validation}\n"
+            "{name},{kind},{seconds:.3},{number},{loss},{accuracy},{workers:.2},{took:.6},{busy:.6},{validation},{rows}\n"
         );
         if let Err(error) = self.0.write_all(line.as_bytes()) {
             tracing::warn!(%error, "an iteration could not be recorded");

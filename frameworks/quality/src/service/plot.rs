@@ -5,14 +5,16 @@ use plot::{Line, Lines};
 use crate::scheduler::{JobStatus, Point, Status};
 
 const WIDTH: u32 = 960;
-/// Of the losses, and of the cores below them.
-const HEIGHTS: [u32; 2] = [400, 300];
+/// Of the losses, of the cores below them, and of the rows below these.
+const HEIGHTS: [u32; 3] = [400, 300, 200];
 
-/// The picture: above each job's normalised loss (0 is the lowest loss that it reached), below its cores.
+/// The picture: above each job's normalised loss (0 is the lowest loss that it reached), below its cores; and if there
+/// are jobs on critical rows, the share of the rows that their iterations are over.
 pub fn svg(status: &Status) -> String {
     let jobs: Vec<&JobStatus> = status.jobs.iter().filter(|j| !j.history.is_empty()).collect();
     let title = format!("policy {}: {} jobs", status.policy, status.jobs.len());
-    let height: u32 = HEIGHTS.iter().sum();
+    let skips = jobs.iter().any(|job| job.history.iter().any(|point| point.rows.is_some()));
+    let height: u32 = HEIGHTS[..2 + usize::from(skips)].iter().sum();
     let head = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height}\" viewBox=\"0 0 {WIDTH} {height}\">"
     );
@@ -38,8 +40,12 @@ pub fn svg(status: &Status) -> String {
     let is_held = jobs.iter().any(|job| job.validation.is_some());
     let unit = if is_held { "normalised loss (dashed: on validation data)" } else { "normalised loss" };
     let upper = picture(&title, unit, HEIGHTS[0], losses);
-    let lower = picture("", "cores", HEIGHTS[1], lines(steps, false));
-    format!("{head}{upper}<g transform=\"translate(0 {})\">{lower}</g></svg>", HEIGHTS[0])
+    let below = |y: u32, svg: String| format!("<g transform=\"translate(0 {y})\">{svg}</g>");
+    let cores =
+        below(HEIGHTS[0], picture("", "cores", HEIGHTS[1], lines(|points| steps(points, |p| Some(p.cores)), false)));
+    let rows = || picture("", "share of the rows", HEIGHTS[2], lines(|points| steps(points, |p| p.rows), false));
+    let rows = if skips { below(HEIGHTS[0] + HEIGHTS[1], rows()) } else { String::new() };
+    format!("{head}{upper}{cores}{rows}</svg>")
 }
 
 /// A history's losses, from 1 for the first to 0 for the lowest.
@@ -60,13 +66,13 @@ fn validation(history: &[Point]) -> Vec<(f64, f64)> {
 }
 
 /// A line that is level from each point to the next.
-fn steps(history: &[Point]) -> Vec<(f64, f64)> {
+fn steps(history: &[Point], of: fn(&Point) -> Option<f64>) -> Vec<(f64, f64)> {
     let mut line = Vec::with_capacity(2 * history.len());
-    for point in history {
+    for (point, value) in history.iter().filter_map(|point| Some((point, of(point)?))) {
         if let Some((_, last)) = line.last().copied() {
             line.push((point.seconds, last));
         }
-        line.push((point.seconds, point.cores));
+        line.push((point.seconds, value));
     }
     line
 }

@@ -19,8 +19,8 @@ use super::worker_pool::encoded;
 use crate::frame::ToWorker;
 use crate::job::Job;
 use crate::learn::{ProgramOptions, Shape};
-use crate::scheduler::{Answer, Directive, Earlier, Iteration, Outcome, Progress, Question};
-use crate::trainer::{self, Line, LineError, Manner, Report};
+use crate::scheduler::{Directive, Iteration, Outcome, Progress};
+use crate::trainer::{self, Line, LineError, Manner, Report, Start};
 
 /// How often a driver looks around while nothing happens.
 const LOOK: Duration = Duration::from_millis(500);
@@ -31,7 +31,7 @@ const CRASHES_MAX: u32 = 3;
 /// Losses that a checkpoint keeps for the predictions after a restart.
 const LOSSES_KEPT: usize = 64;
 /// The version of checkpoints. A change that older programs cannot read raises it.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// The state of a training, as it is kept.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -46,6 +46,14 @@ struct Kept {
     losses: Vec<f64>,
     last: Option<Iteration>,
     stopping: Stopping,
+    best: Option<Best>,
+}
+
+/// The state with the lowest validation loss, of a job with patience.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Best {
+    loss: f64,
+    state: String,
 }
 
 /// The worker of the job.
@@ -56,8 +64,9 @@ struct Current {
     cores: u32,
     frames: mpsc::Sender<Arc<Vec<u8>>>,
     manner: Option<Manner>,
-    /// The iteration that must come next.
+    /// The iteration that must come next, and the validation loss of the one before.
     next: u64,
+    validation_loss: Option<f64>,
     /// When the last line came, and when the last iteration ended.
     line_at: Instant,
     iterated: Instant,
@@ -122,10 +131,7 @@ impl ProgramDrive {
     /// Trains until the job is over, reports to the scheduler, and keeps the last checkpoint. `first` has been received
     /// already.
     pub(super) async fn run(mut self, first: Option<Event>) {
-        if !self.losses.is_empty() {
-            let earlier = Some(Earlier { losses: self.losses.clone(), last: self.last });
-            self.report(Progress { earlier, ..Progress::default() }).await;
-        }
+        self.common.report_earlier(&self.job.name, &self.losses, self.last).await;
         let first = match first {
             Some(event) => self.on_event(event).await,
             None => None,
@@ -219,6 +225,7 @@ impl ProgramDrive {
             frames,
             manner: None,
             next: self.kept.next,
+            validation_loss: None,
             line_at: at,
             iterated: at,
             asked: at,
@@ -233,7 +240,14 @@ impl ProgramDrive {
     /// Starts the program from the last checkpoint.
     fn start_program(&mut self) {
         let Some(current) = &mut self.current else { return };
-        let line = trainer::start(&self.job.name, current.cores, self.kept.next, self.kept.state.as_deref());
+        let start = Start {
+            job: &self.job.name,
+            cores: current.cores,
+            iteration: self.kept.next,
+            checkpoint: self.kept.state.as_deref(),
+            best: self.job.patience.map(|_| self.kept.best.as_ref().map(|best| best.loss)),
+        };
+        let line = start.line();
         (current.line_at, current.iterated, current.asked) = (now(), now(), now());
         (current.next, current.manner, current.running) = (self.kept.next, None, true);
         post(current, &ToWorker::Run { line });
@@ -261,6 +275,7 @@ impl ProgramDrive {
                     return Err(LineError::Order { line: number, got: report.iteration, want });
                 }
                 current.next += 1;
+                current.validation_loss = report.validation.map(|score| score.loss);
                 return Ok(self.iteration_done(&report).await);
             }
             Line::Checkpoint { iteration, state } => {
@@ -286,6 +301,9 @@ impl ProgramDrive {
         }
         // One that was done before, and is repeated after a loss, counts once.
         if report.iteration < self.iterations {
+            let (repeated, free) = (Some(report.iteration), vec![connection_task]);
+            let directive = self.report(Progress { repeated, free, ..Progress::default() }).await;
+            self.follow(&directive);
             return None;
         }
         let busy = report.busy.map_or(seconds * workers, |busy| busy / f64::from(self.common.cores.max(1)));
@@ -297,6 +315,7 @@ impl ProgramDrive {
             seconds,
             workers,
             busy,
+            rows: None,
         };
         (self.iterations, self.crashes, self.last) = (report.iteration + 1, 0, Some(iteration));
         if let Some(record) = &self.common.record {
@@ -377,7 +396,10 @@ impl ProgramDrive {
     async fn take_last_checkpoint(&mut self) {
         let Some(current) = &mut self.current else { return };
         let can = current.running && current.manner.is_some_and(|m| m.checkpoints);
-        if !can || self.kept.next == current.next {
+        // One that is not the best is not kept.
+        let is_best = current.validation_loss.is_some_and(|loss| self.kept.best.as_ref().is_none_or(|b| loss < b.loss));
+        let spare = self.job.patience.is_some() && self.kept.best.is_some() && !is_best;
+        if !can || spare || self.kept.next == current.next {
             return;
         }
         let began = *current.leaving.get_or_insert_with(now);
@@ -404,7 +426,14 @@ impl ProgramDrive {
         let losses = self.losses[self.losses.len().saturating_sub(LOSSES_KEPT)..].to_vec();
         let (last, stopping) = (self.last, self.stopping.clone());
         let (version, job) = (VERSION, std::mem::take(&mut self.kept.job));
-        self.kept = Kept { version, job, next, state: Some(state), losses, last, stopping };
+        let mut best = self.kept.best.take();
+        if let Some(loss) = self.current.as_ref().and_then(|c| c.validation_loss)
+            && self.job.patience.is_some()
+            && best.as_ref().is_none_or(|best| loss < best.loss)
+        {
+            best = Some(Best { loss, state: state.clone() });
+        }
+        self.kept = Kept { version, job, next, state: Some(state), losses, last, stopping, best };
         let Some(path) = self.common.checkpoint_path(&self.job.name) else { return };
         let bytes = postcard::to_stdvec(&self.kept).unwrap_or_default();
         if let Err(error) = files::replace(&path, &bytes) {
@@ -412,20 +441,16 @@ impl ProgramDrive {
         }
     }
 
-    /// Keeps the last state where models are kept; why not, in words.
+    /// Keeps the last state where models are kept, with patience the best; why not, in words.
     fn keep_state(&self) -> Result<(), String> {
-        let (Some(directory), Some(state)) = (&self.common.models, &self.kept.state) else { return Ok(()) };
+        let state = self.kept.best.as_ref().map(|best| &best.state).or(self.kept.state.as_ref());
+        let (Some(directory), Some(state)) = (&self.common.models, state) else { return Ok(()) };
         let path = directory.join(format!("{}.state", self.job.name));
         files::replace(&path, state.as_bytes()).map_err(|error| base::error_chain(&error))
     }
 
-    /// Reports to the scheduler, and returns its directive; an empty one if it is gone.
     async fn report(&self, progress: Progress) -> Directive {
-        let progress = Progress { job: self.job.name.clone(), ..progress };
-        match self.common.requester.ask(Question::Progress(Box::new(progress))).await {
-            Ok(Answer::Directive(directive)) => directive,
-            _ => Directive::default(),
-        }
+        self.common.report(&self.job.name, progress).await
     }
 }
 

@@ -28,6 +28,7 @@ fn job(script: &str, options: &str) -> Job {
 struct Trained {
     outcome: Outcome,
     iterations: Vec<Iteration>,
+    repeated: Vec<u64>,
     manner: Option<Manner>,
 }
 
@@ -46,11 +47,16 @@ fn worker(driver: SocketAddr, number: u32, cores: u32) -> WorkerOptions {
 
 /// Trains a job in one worker. If the program has done `leave` iterations, it must leave for one of three cores.
 fn train(job: &Job, leave: Option<u64>) -> Trained {
+    train_with(job, leave, None)
+}
+
+/// The same, with a directory for models.
+fn train_with(job: &Job, leave: Option<u64>, models: Option<std::path::PathBuf>) -> Trained {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let (requester, mut requests) = sdk::requests::<Question, Answer>();
         let nudge = requester.nudge();
-        let common = Common { requester, started: now(), cores: 1, checkpoints: None, models: None, record: None };
+        let common = Common { requester, started: now(), cores: 1, checkpoints: None, models, record: None };
         let desks = Desks::default();
         let (events, received) = mpsc::channel(EVENTS_MAX);
         listener::lock(&desks).insert("a".into(), Desk { token: "t".into(), events });
@@ -60,7 +66,7 @@ fn train(job: &Job, leave: Option<u64>) -> Trained {
         let mut workers = vec![std::thread::spawn(move || run(&worker(address, 0, 1), |_| {}))];
         let options = job.program().unwrap().clone();
         let drive = tokio::spawn(ProgramDrive::new(common, job.clone(), options, received, 0.0).run(None));
-        let (mut iterations, mut manner) = (Vec::new(), None);
+        let (mut iterations, mut repeated, mut manner) = (Vec::new(), Vec::new(), None);
         let outcome = 'ended: loop {
             for request in &mut requests {
                 let mut directive = Directive::default();
@@ -68,6 +74,7 @@ fn train(job: &Job, leave: Option<u64>) -> Trained {
                 match &request.question {
                     Question::Progress(progress) => {
                         iterations.extend(progress.iteration);
+                        repeated.extend(progress.repeated);
                         manner = progress.manner.or(manner);
                         if leave.is_some_and(|leave| iterations.len() as u64 >= leave) {
                             directive.leave.push("worker.0.0".into());
@@ -95,7 +102,7 @@ fn train(job: &Job, leave: Option<u64>) -> Trained {
         drive.await.unwrap();
         // A worker ends with its job, or tells why the program cannot be run.
         tokio::task::spawn_blocking(move || workers.into_iter().for_each(|w| drop(w.join().unwrap()))).await.unwrap();
-        Trained { outcome, iterations, manner }
+        Trained { outcome, iterations, repeated, manner }
     })
 }
 
@@ -185,7 +192,30 @@ fn a_program_that_is_killed_continues_from_its_checkpoint_and_nothing_counts_twi
     let trained = train(&job(&CONTINUES.replace("END", "kill -KILL $$"), ""), None);
     assert_eq!(trained.outcome, Outcome::Finished("its program has ended".into()));
     assert_eq!(numbers(&trained), [0, 1, 2, 3, 4, 5]);
+    assert_eq!(trained.repeated, [2], "what is done again is told");
     assert_eq!(trained.manner, Some(Manner { elastic: true, checkpoints: true }));
+}
+
+#[test]
+fn with_patience_the_checkpoint_of_the_lowest_validation_loss_is_kept_over_a_restart() {
+    // It dies once after the best iteration, and goes on from a later checkpoint.
+    let script = r#"echo '{"hello": {"checkpoints": true}}'
+case $start in *'"best":null'*) next=0;; *'"best":0.3'*) next=3;; *) exit 9;; esac
+for i in 0 1 2 3 4 5 6 7; do
+  [ $i -ge $next ] || continue
+  case $i in 0) loss=0.5;; 1) loss=0.3;; *) loss=0.4$i;; esac
+  echo "{\"iteration\": $i, \"loss\": 0.$((9 - i)), \"validation\": {\"loss\": $loss}}"
+  case $i in 0|1|2|4) echo "{\"checkpoint\": \"after $i\", \"iteration\": $i}";; esac
+  [ $i = 2 ] && [ $next = 0 ] && kill -KILL $$
+done
+exec sleep 600"#;
+    let directory = std::env::temp_dir().join(format!("quality-best-{}", std::process::id()));
+    let job = Job { patience: Some(4), ..job(script, "") };
+    let trained = train_with(&job, None, Some(directory.clone()));
+    let why = "its validation loss is lowest in iteration 2, and has not fallen since";
+    assert_eq!(trained.outcome, Outcome::Finished(why.into()));
+    assert_eq!(std::fs::read_to_string(directory.join("a.state")).unwrap(), "after 1");
+    std::fs::remove_dir_all(directory).unwrap();
 }
 
 #[test]

@@ -57,6 +57,9 @@ pub struct Training {
     pub job: Job,
     /// Number of rows of the data.
     pub rows: usize,
+    /// The mean share of these that iterations were over, of a job on critical rows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub row_share: Option<f64>,
     /// When it was done, in UTC.
     pub date: String,
 }
@@ -77,10 +80,19 @@ impl SavedModel {
             training: Some(Training {
                 job: job.clone(),
                 rows: looked.shape.rows,
+                row_share: None,
                 date: humantime::format_rfc3339_seconds(date).to_string(),
             }),
             model,
         }
+    }
+
+    /// The same, with the mean share of the rows that iterations were over.
+    pub(super) fn over_rows(mut self, share: Option<f64>) -> SavedModel {
+        if let Some(training) = &mut self.training {
+            training.row_share = share;
+        }
+        self
     }
 
     /// Writes the model to a directory, under the job's name.

@@ -53,6 +53,10 @@ impl Stopping {
             self.still = if still { self.still + 1 } else { 0 };
         }
         self.loss = Some(iteration.loss);
+        if iteration.rows.is_some() && iteration.validation.is_none() && self.best.is_some() && !retried {
+            // It skips rows, and is not measured; it counts.
+            self.waited = self.waited.saturating_add(1);
+        }
         if let Some(score) = iteration.validation.filter(|_| !retried) {
             if self.best.as_ref().is_none_or(|best| score.loss < best.loss) {
                 let parameters = parameters.unwrap_or_default();

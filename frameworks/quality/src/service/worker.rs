@@ -14,8 +14,9 @@ use super::clock::now;
 use super::dataset_cache::{DatasetCache, File};
 use super::error::Error;
 use crate::frame::{self, LENGTH_MAX, ToDriver, ToWorker, VERSION};
+use crate::input::{self, Format};
 use crate::job::{Job, Prepared, Source, SourceError, Validation};
-use crate::learn::{Data, Memory, ProgramOptions, Shape, partial, score};
+use crate::learn::{Data, Memory, ProgramOptions, Shape, partial, partial_of_critical, score, score_of_critical};
 
 /// A driver that is silent for this long is gone; it sends a ping every five seconds.
 const SILENCE: Duration = Duration::from_secs(60);
@@ -267,10 +268,17 @@ impl Bench {
             }
         };
         let began = now();
-        let compute = if (shard as usize) < self.job.shards { partial } else { score };
-        let values = compute(&self.job.algorithm, &self.shape, parameters, &data, &mut memory).map_err(failed)?;
+        let (algorithm, critical) = (&self.job.algorithm, self.job.critical_rows.is_some());
+        memory.worked = data.len();
+        let compute = match ((shard as usize) < self.job.shards, critical) {
+            (true, false) => partial,
+            (false, false) => score,
+            (true, true) => partial_of_critical,
+            (false, true) => score_of_critical,
+        };
+        let values = compute(algorithm, &self.shape, parameters, &data, &mut memory).map_err(failed)?;
         if let Some(pace) = pace {
-            let cells = (data.len() * data.width()) as f64;
+            let cells = (memory.worked * data.width()) as f64;
             let wanted = Duration::try_from_secs_f64(cells / pace).unwrap_or_default();
             pause(wanted.saturating_sub(began.elapsed()));
         }
@@ -287,9 +295,11 @@ pub(super) fn prepare(job: &Job, cache: Option<&mut DatasetCache>) -> Result<Pre
     let Some(validation) = &job.validation else { return Ok(prepared) };
     let text = match validation {
         Validation::Share { .. } => None,
-        Validation::File(path) => Some(
-            std::fs::read_to_string(path).map_err(|source| failed(SourceError::Read { path: path.clone(), source }))?,
-        ),
+        Validation::File(path) => {
+            let bytes = std::fs::read(path);
+            let bytes = bytes.map_err(|source| failed(SourceError::Read { path: path.clone(), source }))?;
+            Some(input::text_of(path, Format::of(path), bytes).map_err(|error| failed(error.into()))?)
+        }
     };
     prepared.hold_out(&job.algorithm, validation, text.as_deref()).map_err(failed)
 }

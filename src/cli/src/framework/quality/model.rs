@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use quality::evaluate::{Confusion, Errors, Evaluation};
-use quality::input::Label;
+use quality::input::{Format, Label, text_of};
 use quality::service::SavedModel;
 
 use crate::read::table::{percent, table};
@@ -44,7 +44,8 @@ pub(super) struct EvaluateArgs {
 
 fn read(path: &std::path::Path) -> Result<(String, String)> {
     let name = path.display().to_string();
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
+    let bytes = std::fs::read(path).with_context(|| format!("cannot read {name}"))?;
+    let text = text_of(&name, Format::of(&name), bytes)?;
     Ok((name, text))
 }
 

@@ -26,13 +26,16 @@ fn text(status: &Status) -> String {
         vec!["JOB", "ALGORITHM", "STATE", ">ITERATION", ">LOSS", ">LEFT", ">ACCURACY", ">CORES", ">GAIN", ">ERROR"];
     // Columns that say nothing of any job are left out.
     let is_held = status.jobs.iter().any(|job| job.validation.is_some());
+    let skips = status.jobs.iter().any(|job| job.rows.is_some());
     let is_over = status.jobs.iter().any(|job| !job.reason.is_empty());
     titles.extend([">VALIDATION"].iter().filter(|_| is_held));
+    titles.extend([">ROWS"].iter().filter(|_| skips));
     titles.extend(["END"].iter().filter(|_| is_over));
     let mut table = table(&titles);
     for job in &status.jobs {
         let mut row = row(job);
         row.extend(is_held.then(|| validation(job)));
+        row.extend(skips.then(|| job.rows.map_or_else(|| "-".to_owned(), percent)));
         row.extend(is_over.then(|| job.reason.clone()));
         table.add_row(row);
     }
@@ -51,7 +54,7 @@ fn row(job: &JobStatus) -> Vec<String> {
         job.name.clone(),
         job.kind.to_owned(),
         state(job.state).to_owned(),
-        or_dash(job.iteration.map(|i| format!("{}/{}", i + 1, job.iterations))),
+        or_dash(iterations(job)),
         or_dash(job.loss.map(|l| format!("{l:.5}"))),
         or_dash(job.normalised_loss.map(percent)),
         or_dash(job.accuracy.map(percent)),
@@ -59,6 +62,15 @@ fn row(job: &JobStatus) -> Vec<String> {
         if active { percent(job.predicted_gain) } else { "-".to_owned() },
         or_dash(job.prediction_error.map(percent)),
     ]
+}
+
+/// How many iterations are done, of how many; while some are done again, how many of these.
+fn iterations(job: &JobStatus) -> Option<String> {
+    let of = |number: u64| format!("{}/{}", number + 1, job.iterations);
+    match job.repeated {
+        Some(number) => Some(format!("{} again", of(number))),
+        None => job.iteration.map(of),
+    }
 }
 
 /// Loss and accuracy on validation data.
