@@ -137,8 +137,11 @@ pub(super) fn agent_of(decision: &Decision) -> Option<AgentId> {
     AgentId::new(decision.agent.as_str()).ok()
 }
 
+/// Decisions, with something about each.
+type Decided<T> = Vec<(Decision, T)>;
+
 /// What is in one sorted list alone: first of the one, then of the other.
-pub(super) fn only<T>(one: Vec<(Decision, T)>, other: Vec<(Decision, T)>) -> (Vec<(Decision, T)>, Vec<(Decision, T)>) {
+pub(super) fn only<T>(one: Decided<T>, other: Decided<T>) -> (Decided<T>, Decided<T>) {
     let (mut a, mut b) = (one.into_iter().peekable(), other.into_iter().peekable());
     let (mut first, mut second) = (Vec::new(), Vec::new());
     loop {
