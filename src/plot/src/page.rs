@@ -1,4 +1,5 @@
-//! A self-contained HTML page: text, tables and plots in one file. Its only script sorts tables, and nothing is fetched.
+//! A self-contained HTML page: text, tables and plots in one file. Its only script sorts tables, and nothing is
+//! fetched.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,5 +1,5 @@
-//! What a master decides in a batch, in words that mean the same in another master: offers that it makes and takes back,
-//! and tasks that it sends to agents. Ids of offers are left out, because the masters count them on their own.
+//! What a master decides in a batch, in words that mean the same in another master: offers that it makes and takes
+//! back, and tasks that it sends to agents. Ids of offers are left out, because the masters count them on their own.
 
 use std::collections::BTreeMap;
 
