@@ -110,9 +110,13 @@ impl Reader {
         Some((Decision { what: What::TakesBack, ..decision }, Some(now.since(since).as_secs_f64())))
     }
 
-    /// An agent's host, or its id.
+    /// An agent's host, or its id; both, shortly, if several agents have this host.
     pub fn host(&self, agent: &str) -> String {
-        self.hosts.get(agent).filter(|host| !host.is_empty()).cloned().unwrap_or_else(|| agent.to_owned())
+        let Some(host) = self.hosts.get(agent).filter(|host| !host.is_empty()) else { return agent.to_owned() };
+        match self.hosts.values().filter(|other| *other == host).nth(1) {
+            Some(_) => format!("{host} ({})", agent.rsplit('-').next().unwrap_or(agent)),
+            None => host.clone(),
+        }
     }
 }
 

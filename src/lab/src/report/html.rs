@@ -9,7 +9,6 @@ use super::sweep::sweep;
 use super::tables::tables;
 use super::terms::explain;
 use super::{in_unit, summary};
-use crate::measure::Outcome;
 
 /// The report of a run: tables over the repetitions, and pictures of the first one. Of a sweep: one table of all
 /// points, curves over what was swept, and the details of each point on demand.
@@ -87,7 +86,7 @@ mod tests {
 
     use super::super::compare::tests::outcome;
     use super::*;
-    use crate::measure::{Series, Track, WindowOutcome};
+    use crate::measure::{Outcome, Series, Track, WindowOutcome};
 
     /// A run of an hour with so many frameworks, and lines that never rest.
     fn hour(seed: u64, frameworks: usize) -> Outcome {
