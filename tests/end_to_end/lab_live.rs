@@ -109,7 +109,7 @@ fn the_same_scenario_under_virtual_time_and_live() {
     let (out, live) = live(&directory, &scenario, &in_lab);
     assert_eq!((live["first.finished"], live["second.finished"]), (60.0, 60.0));
     let compared = output(tepui().args(["lab", "compare", &directory.join("lab"), &out]));
-    assert!(compared.contains("first.wait.mean") && !compared.contains("equal to the byte"), "{compared}");
+    assert!(compared.contains("mean wait of first") && !compared.contains("equal to the byte"), "{compared}");
     let page = std::fs::read_to_string(Path::new(&out).join("report.html")).unwrap();
     assert!(page.contains("on a real cluster of 8 agents"), "the report says where it ran");
 }

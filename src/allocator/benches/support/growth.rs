@@ -31,6 +31,7 @@ pub fn against_agents() -> Lines {
             dotted("Mesos 1.11, with agents being added", vec![(10_000.0, 631.0)]),
         ],
         size: None,
+        ..Lines::default()
     }
 }
 
@@ -54,6 +55,7 @@ pub fn against_frameworks() -> Lines {
             dotted("the same in Mesos 1.11 (every cycle)", vec![(50.0, 243.0), (200.0, 1_200.0)]),
         ],
         size: None,
+        ..Lines::default()
     }
 }
 
@@ -82,5 +84,6 @@ pub fn against_filters() -> Lines {
             dotted("resident memory of the allocator, MB", memory),
         ],
         size: None,
+        ..Lines::default()
     }
 }

@@ -180,6 +180,7 @@ pub fn holding() -> Lines {
         log: false,
         lines: kinds.into_iter().map(line).collect(),
         size: None,
+        ..Lines::default()
     }
 }
 
@@ -203,6 +204,7 @@ pub fn granularity() -> Lines {
         log: false,
         lines: vec![dotted("tepui", [4, 8, 16, 32, 64].map(jain).to_vec())],
         size: None,
+        ..Lines::default()
     }
 }
 
@@ -234,5 +236,6 @@ pub fn sorters() -> Lines {
         log: false,
         lines: series.collect(),
         size: None,
+        ..Lines::default()
     }
 }

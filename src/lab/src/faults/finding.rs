@@ -1,5 +1,5 @@
-//! Looks closely at a seed that breaks a rule: finds a smaller plan that breaks the same one, and keeps its log. It does
-//! not know what a plan is.
+//! Looks closely at a seed that breaks a rule: finds a smaller plan that breaks the same one, and keeps its log. It
+//! does not know what a plan is.
 
 use super::checker::Broken;
 

@@ -1,5 +1,5 @@
-//! What a master decides in a batch, in words that mean the same in another master: offers that it makes and takes back,
-//! and tasks that it sends to agents. Ids of offers are left out, because the masters count them on their own.
+//! What a master decides in a batch, in words that mean the same in another master: offers that it makes and takes
+//! back, and tasks that it sends to agents. Ids of offers are left out, because the masters count them on their own.
 
 use std::collections::BTreeMap;
 
@@ -110,9 +110,13 @@ impl Reader {
         Some((Decision { what: What::TakesBack, ..decision }, Some(now.since(since).as_secs_f64())))
     }
 
-    /// An agent's host, or its id.
+    /// An agent's host, or its id; both, shortly, if several agents have this host.
     pub fn host(&self, agent: &str) -> String {
-        self.hosts.get(agent).filter(|host| !host.is_empty()).cloned().unwrap_or_else(|| agent.to_owned())
+        let Some(host) = self.hosts.get(agent).filter(|host| !host.is_empty()) else { return agent.to_owned() };
+        match self.hosts.values().filter(|other| *other == host).nth(1) {
+            Some(_) => format!("{host} ({})", agent.rsplit('-').next().unwrap_or(agent)),
+            None => host.clone(),
+        }
     }
 }
 
@@ -137,8 +141,11 @@ pub(super) fn agent_of(decision: &Decision) -> Option<AgentId> {
     AgentId::new(decision.agent.as_str()).ok()
 }
 
+/// Decisions, with something about each.
+type Decided<T> = Vec<(Decision, T)>;
+
 /// What is in one sorted list alone: first of the one, then of the other.
-pub(super) fn only<T>(one: Vec<(Decision, T)>, other: Vec<(Decision, T)>) -> (Vec<(Decision, T)>, Vec<(Decision, T)>) {
+pub(super) fn only<T>(one: Decided<T>, other: Decided<T>) -> (Decided<T>, Decided<T>) {
     let (mut a, mut b) = (one.into_iter().peekable(), other.into_iter().peekable());
     let (mut first, mut second) = (Vec::new(), Vec::new());
     loop {

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::compare::{Pair, pairs};
-use super::html::Values;
 use super::metrics::{Unit, in_unit};
+use super::points::Values;
 use crate::measure::Outcome;
 
 /// A point that both have run.

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use plot::{Cell, Column, Line, Lines, Page, Table, sparkline};
 
-use super::html::{PointOutcomes, repetitions};
 use super::metrics::{Spread, in_unit, spreads};
 use super::pictures::{Course, LINES, lines_of, small, small_lines};
+use super::points::{PointOutcomes, repetitions};
 use super::tables::tables;
 use super::terms::explain;
 use crate::measure::Outcome;
@@ -233,8 +233,8 @@ fn named(line: Line, name: &str) -> Line {
     Line { name: name.to_owned(), ..line }
 }
 
-/// The end of a field's way: `conduct.hold` of `frameworks.slow.conduct.hold`, `poisson` of `jobs.0.poisson`. Fields that
-/// vary together are joined by `+`, and named once if their ends are equal.
+/// The end of a field's way: `conduct.hold` of `frameworks.slow.conduct.hold`, `poisson` of `jobs.0.poisson`. Fields
+/// that vary together are joined by `+`, and named once if their ends are equal.
 fn short(field: &str) -> String {
     let mut ends: Vec<&str> = Vec::new();
     for part in field.split('+').map(str::trim) {

@@ -186,7 +186,10 @@ fn a_recorded_master_does_the_same_again_and_other_policies_something_else() {
     let first = &told.decisions[0];
     assert!(told.decisions.iter().all(|parted| parted.batch >= batch) && first.batch == batch, "{first:?}");
     assert_eq!((first.by, first.what), (crate::replay::By::Recorded, crate::replay::What::Offers), "{first:?}");
-    assert_eq!(first.why, "the framework holds as much in offers as the policies allow", "{first:?}");
+    // At first the other framework was given these resources; later the cap itself is the reason.
+    assert!(first.why.starts_with("too little is free: offered to two/*"), "{first:?}");
+    let cap = "the framework holds as much in offers as the policies allow";
+    assert!(told.decisions.iter().any(|parted| parted.why == cap), "{:?}", told.decisions);
     assert!(told.frameworks.values().any(|only| only.offers.0 > 0), "{told:?}");
     let missing: u64 = told.frameworks.values().map(|only| only.missing).sum();
     let launched =
