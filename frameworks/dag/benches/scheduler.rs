@@ -76,7 +76,7 @@ fn decisions() {
             let began = Instant::now();
             core.on_event(Event::Offers(offers), now, &mut calls);
             let took = began.elapsed().as_secs_f64() * 1e6;
-            calls.made().clear();
+            calls = Calls::default();
             took
         })
         .collect();
