@@ -1,5 +1,5 @@
-//! What the whole scheduler takes: a round with 200 jobs of 10 stages, the memory of a job of 100,000 tasks that have all
-//! run, and how long it takes to take up such a job after a restart.
+//! What the whole scheduler takes: a round with 200 jobs of 10 stages, the memory of a job of 100,000 tasks that have
+//! all run, and how long it takes to take up such a job after a restart.
 //!
 //! `cargo bench -p dag --bench scheduler` prints the figures. The promises are 1 ms for a decision, 100 MB, and 2 s.
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it has measured")]
