@@ -187,6 +187,8 @@ pub struct Compared {
     pub best_size: u64,
     /// The part by which the tuned stage is shorter than that with its starting size.
     pub shorter: Spread,
+    /// The part by which it is longer than with the best fixed size.
+    pub over_best: Spread,
 }
 
 /// Compares all rules on one stage from one starting size.
@@ -212,6 +214,8 @@ pub fn compare(curve: &Curve, start: u64, best: u64, seeds: &[u64]) -> Compared 
     };
     let of_start = with(Rule::Size(start));
     let shorter = runs.iter().zip(&of_start).map(|((tuned, _), fixed)| 1.0 - tuned / fixed).collect::<Vec<_>>();
+    let of_best = with(Rule::Size(best));
+    let over_best = runs.iter().zip(&of_best).map(|((tuned, _), best)| tuned / best - 1.0).collect::<Vec<_>>();
     Compared {
         curve: curve.name,
         start,
@@ -221,9 +225,10 @@ pub fn compare(curve: &Curve, start: u64, best: u64, seeds: &[u64]) -> Compared 
         block: Spread::of(&with(Rule::Block)),
         per_slot: Spread::of(&with(Rule::PerSlot)),
         chunks: Spread::of(&with(Rule::Chunks(8))),
-        best: Spread::of(&with(Rule::Size(best))),
+        best: Spread::of(&of_best),
         best_size: best,
         shorter: Spread::of(&shorter),
+        over_best: Spread::of(&over_best),
     }
 }
 

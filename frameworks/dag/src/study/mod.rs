@@ -19,6 +19,7 @@ pub mod orders;
 pub mod packing;
 mod pickle;
 pub mod random;
+pub mod report;
 pub mod stats;
 pub mod tpch;
 

@@ -7,6 +7,7 @@ mod live;
 mod load;
 mod replay;
 mod run;
+mod stages;
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,6 +29,8 @@ pub enum LabCommand {
     Faults(faults::Args),
     /// Play a recorded master once more (`tepui master --record`), under the same or other policies
     Replay(replay::Args),
+    /// Compare sizes, orders and drops of jobs of stages in virtual time, beside the numbers of the papers
+    Stages(stages::Args),
 }
 
 impl LabCommand {
@@ -38,6 +41,7 @@ impl LabCommand {
             LabCommand::Compare(args) => compare::run(&args),
             LabCommand::Faults(args) => faults::run(&args),
             LabCommand::Replay(args) => replay::run(&args),
+            LabCommand::Stages(args) => stages::run(&args),
         }
     }
 }

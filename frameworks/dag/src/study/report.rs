@@ -1,0 +1,188 @@
+//! The results of all studies in one form, for tables: what was varied, and numbers with their intervals. It runs the
+//! studies and prints nothing.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::job::JobModel;
+use super::libra::Compared;
+use super::stats::Spread;
+use super::tpch::Queries;
+use super::{StudyError, dias, libra, orders, packing};
+
+/// A line of a table.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// What was varied: title and value.
+    pub labels: Vec<(&'static str, String)>,
+    /// Numbers by title. A title that ends with `%` is of a part of 1.
+    pub numbers: Vec<(&'static str, Spread)>,
+    /// What the paper says, or what the public simulator gave; empty where nothing is known.
+    pub known: String,
+}
+
+/// A study by its name on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Study {
+    /// Sizes of tasks ([`libra`]).
+    Sizes,
+    /// Orders of stages ([`orders`]).
+    Orders,
+    /// Orders with several resources ([`packing`]).
+    Packing,
+    /// Dropped tasks and sprints ([`dias`]).
+    Drops,
+}
+
+/// All studies.
+pub const STUDIES: [Study; 4] = [Study::Sizes, Study::Orders, Study::Packing, Study::Drops];
+
+impl Study {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Study::Sizes => "sizes",
+            Study::Orders => "orders",
+            Study::Packing => "packing",
+            Study::Drops => "drops",
+        }
+    }
+
+    /// The claim that it is about.
+    pub fn claim(self) -> &'static str {
+        match self {
+            Study::Sizes => "Libra (SoCC 2019): stages 25 to 70 % shorter than with the size that they begin with",
+            Study::Orders => {
+                "Decima (SIGCOMM 2019): fair shares 2.5 times better than fifo; a tuned weighted share is the best heuristic"
+            }
+            Study::Packing => {
+                "Decima (SIGCOMM 2019): the learned policy 32 % better than Graphene; here are heuristics only"
+            }
+            Study::Drops => {
+                "DiAS (Middleware 2019): up to 90 % shorter for low priority, 60 % for high, 30 % less energy than evictions"
+            }
+        }
+    }
+}
+
+/// What the studies read instead of what they make, and how often they run.
+#[derive(Clone, Debug, Default)]
+pub struct Inputs {
+    /// Seeds; one at least.
+    pub seeds: Vec<u64>,
+    /// TPC-H queries of the public simulator.
+    pub queries: Option<Queries>,
+    /// Jobs of Alibaba's trace.
+    pub trace: Option<Vec<Arc<JobModel>>>,
+}
+
+/// Runs a study.
+///
+/// # Errors
+/// Inputs that it cannot use.
+pub fn run(study: Study, inputs: &Inputs) -> Result<Vec<Row>, StudyError> {
+    match study {
+        Study::Sizes => Ok(libra::study(&inputs.seeds).iter().map(of_sizes).collect()),
+        Study::Orders => of_orders(inputs),
+        Study::Packing => of_packing(inputs),
+        Study::Drops => Ok(dias::study(&inputs.seeds).iter().map(of_drops).collect()),
+    }
+}
+
+fn of_sizes(compared: &Compared) -> Row {
+    Row {
+        labels: vec![("stage", compared.curve.to_owned()), ("begins with MiB", (compared.start >> 20).to_string())],
+        numbers: vec![
+            ("that size s", compared.fixed),
+            ("found s", compared.tuned),
+            ("second run s", compared.again),
+            ("128 MiB s", compared.block),
+            ("task a slot s", compared.per_slot),
+            ("8 chunks a slot s", compared.chunks),
+            ("best fixed s", compared.best),
+            ("shorter %", compared.shorter),
+            ("over best %", compared.over_best),
+        ],
+        known: "25 to 70 % shorter".to_owned(),
+    }
+}
+
+fn of_orders(inputs: &Inputs) -> Result<Vec<Row>, StudyError> {
+    let queries = inputs.queries.clone().unwrap_or_else(|| super::made::queries(1));
+    let mut rows = Vec::new();
+    for workload in &orders::WORKLOADS {
+        rows.extend(orders::study(workload, &queries, &inputs.seeds)?.into_iter().map(|ordered| {
+            Row {
+                labels: vec![("workload", ordered.workload.to_owned()), ("order", ordered.order.to_owned())],
+                numbers: vec![("mean s", ordered.mean), ("makespan s", ordered.makespan), ("of fair", ordered.of_fair)],
+                // Anchors are of the public queries: beside made ones they would say nothing.
+                known: ordered
+                    .anchor
+                    .filter(|_| inputs.queries.is_some())
+                    .map_or_else(String::new, |anchor| format!("{anchor} s")),
+            }
+        }));
+    }
+    Ok(rows)
+}
+
+fn of_packing(inputs: &Inputs) -> Result<Vec<Row>, StudyError> {
+    let packed = packing::study(packing::Setup::default(), inputs.trace.as_deref(), &inputs.seeds)?;
+    let row = |packed: packing::Packed| Row {
+        labels: vec![("order", packed.order.to_owned())],
+        numbers: vec![("mean s", packed.mean), ("makespan s", packed.makespan), ("of graphene", packed.of_graphene)],
+        known: String::new(),
+    };
+    Ok(packed.into_iter().map(row).collect())
+}
+
+fn of_drops(compared: &dias::Compared) -> Row {
+    let exact = |mean: f64| Spread { mean, half: 0.0 };
+    let model = compared.model.map_or([f64::NAN; 2], |errors| errors);
+    Row {
+        labels: vec![
+            ("low:high", format!("{}:1", compared.case.low_per_high)),
+            ("load", compared.case.load.to_string()),
+            ("policy", compared.policy.to_string()),
+        ],
+        numbers: vec![
+            ("low s", compared.mean[0]),
+            ("high s", compared.mean[1]),
+            ("low shorter %", compared.than_evicts[0]),
+            ("high shorter %", compared.than_evicts[1]),
+            ("high than NP %", compared.than_waits[1]),
+            ("wasted %", compared.wasted),
+            ("fewer core-s %", compared.fewer),
+            ("less energy %", compared.energy),
+            ("error of sums %", exact(compared.error)),
+            ("model low %", exact(model[0])),
+            ("model high %", exact(model[1])),
+        ],
+        known: match compared.policy {
+            dias::Policy::Both(..) => "low up to 90 %, high up to 60 %, energy 30 %".to_owned(),
+            _ => String::new(),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_of_a_study_have_the_same_titles() {
+        let inputs = Inputs { seeds: vec![1], ..Inputs::default() };
+        for study in [Study::Sizes, Study::Packing] {
+            let rows = run(study, &inputs).unwrap();
+            let titles = |row: &Row| {
+                row.labels
+                    .iter()
+                    .map(|(title, _)| *title)
+                    .chain(row.numbers.iter().map(|(title, _)| *title))
+                    .collect::<Vec<_>>()
+            };
+            assert!(rows.len() > 5 && rows.iter().all(|row| titles(row) == titles(&rows[0])), "{}", study.name());
+        }
+    }
+}
