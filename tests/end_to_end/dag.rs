@@ -1,5 +1,5 @@
-//! The framework of jobs of stages with real processes: a cluster of two agents, `tepui framework dag`, and `tepui dag` as
-//! its user.
+//! The framework of jobs of stages with real processes: a cluster of two agents, `tepui framework dag`, and `tepui dag`
+//! as its user.
 //!
 //! - the examples give what other tools give for the same files: word count as `sort | uniq -c`, a log analysis with a
 //!   shuffle, a parameter sweep with Python and a step that gathers; through a shared directory and through sandboxes;

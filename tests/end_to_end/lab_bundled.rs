@@ -58,7 +58,7 @@ fn what_cannot_be_run_is_refused_before_anything_runs() {
     let line = 1 + text.lines().position(|line| line.starts_with("bundled")).unwrap();
     let why = refused(&["run", &wrong, "--out", &out]);
     assert!(
-        why.contains(&format!("wrong.toml:{line}: ")) && why.contains("there are: binpack, quality, video"),
+        why.contains(&format!("wrong.toml:{line}: ")) && why.contains("there are: binpack, dag, quality, video"),
         "{why}"
     );
     let why = refused(&["run", "lab/examples/quality.toml", "--live", "--out", &out]);

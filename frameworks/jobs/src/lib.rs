@@ -1,9 +1,9 @@
 //! What the frameworks that run jobs share (`binpack`, `dag`).
 //!
 //! - [`file`] reads job files: TOML or JSON, every fault with its line and its rule.
-//! - [`Need`], [`constraint`] and [`place`] say what a task needs, where it may run and where it goes.
-//! - [`offers`] holds the offers at hand, [`attention`] says whether any are wanted, [`seen`] what agents have offered so far, [`silent`] the tasks whose agents do
-//!   not answer.
+//! - [`Need`], [`constraint`] and [`place`] say what a task needs, where it may run and where it goes. - [`offers`]
+//!   holds the offers at hand, [`attention`] says whether any are wanted, [`seen`] what agents have offered so far,
+//!   [`silent`] the tasks whose agents do not answer.
 //! - [`launch`] makes the messages of a launch, [`ends`] says what the end of a task means.
 //! - `follow` (feature `service`) distributes events.
 //!

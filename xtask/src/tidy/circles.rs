@@ -13,7 +13,6 @@ use super::sources;
 /// Circles that one type explains: the sources of the crate, the module of that type, and the reason.
 const EXPLAINED: &[(&str, &str, &str)] = &[
     ("frameworks/binpack/src", "core::requests", "one core: calls, updates and the view of its jobs"),
-    ("frameworks/dag/src", "core::record", "one core: its state, calls, updates and the view of its jobs"),
     ("frameworks/quality/src", "learn::model", "a model is an enum of the algorithms, and each algorithm makes one"),
     ("frameworks/quality/src", "scheduler::entry", "the state of one job"),
     ("frameworks/video/src", "core::scheduler", "one core: its state and its steps"),

@@ -1,7 +1,7 @@
 //! Tasks that are left out, the estimate from those that ran, and tasks that sprint (DiAS).
 //!
-//! A job of low priority leaves out a share of the tasks of its approximate stages when others wait. If the estimate from
-//! the tasks that ran is worse than the job accepts, those that were left out run after all. Tasks of jobs of high
+//! A job of low priority leaves out a share of the tasks of its approximate stages when others wait. If the estimate
+//! from the tasks that ran is worse than the job accepts, those that were left out run after all. Tasks of jobs of high
 //! priority get a limit of cores above their request, as long as a budget of core-seconds lasts.
 
 use std::collections::{BTreeMap, BTreeSet};

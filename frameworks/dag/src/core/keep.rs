@@ -1,5 +1,5 @@
-//! What is kept for the time after a restart: a job's head, its input files in pieces, its tasks that were launched, and
-//! what was learned of stages.
+//! What is kept for the time after a restart: a job's head, its input files in pieces, its tasks that were launched,
+//! and what was learned of stages.
 //!
 //! What is kept is read by every later version: a field that comes new has a default.
 

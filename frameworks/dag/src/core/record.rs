@@ -1,7 +1,7 @@
 //! What is known of a job, of its stages and of each task that was launched.
 //!
-//! It keeps counts right; it decides nothing. A task that was never launched has no record, so that a stage of a million
-//! tasks that waits takes no room.
+//! It keeps counts right; it decides nothing. A task that was never launched has no record, so that a stage of a
+//! million tasks that waits takes no room.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

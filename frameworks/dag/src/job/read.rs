@@ -1,5 +1,5 @@
-//! Reading a job file: the fields of a job, and what its stages say of each other. A file with one fault is refused as a
-//! whole.
+//! Reading a job file: the fields of a job, and what its stages say of each other. A file with one fault is refused as
+//! a whole.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! Looks at the files of an input: expands patterns and finds where lines and records begin. It blocks.
 //!
-//! Files are read through once for lines and records; for bytes only around each cut. What is written to a file later is
-//! no part of the input.
+//! Files are read through once for lines and records; for bytes only around each cut. What is written to a file later
+//! is no part of the input.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};

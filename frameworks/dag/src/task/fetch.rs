@@ -10,7 +10,8 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use wire::client::Client;
 use wire::http::StatusCode;
 
-use super::run::{Failed, Framework};
+use super::failed::Failed;
+use super::framework::Framework;
 use super::{Fault, MANIFEST, Missing, OUTPUT, Published, SandboxSource, SharedSource, Sources};
 
 /// How long an agent may take for one file.

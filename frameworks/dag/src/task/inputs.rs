@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use super::Fault;
-use super::run::Failed;
+use super::failed::Failed;
 use crate::split::Extent;
 
 /// Checks that every file is there and long enough. A file that has grown is used as far as it was looked at.

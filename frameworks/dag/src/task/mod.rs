@@ -1,10 +1,14 @@
-//! What the runner of a task is told: the program, its part of the input, what it reads of other stages, and the outputs
-//! that it must leave.
+//! What the runner of a task is told: the program, its part of the input, what it reads of other stages, and the
+//! outputs that it must leave.
 //!
 //! The scheduler writes it into the task's environment; the runner (feature `service`) carries it out.
 
 #[cfg(feature = "service")]
+mod failed;
+#[cfg(feature = "service")]
 mod fetch;
+#[cfg(feature = "service")]
+mod framework;
 #[cfg(feature = "service")]
 mod inputs;
 #[cfg(feature = "service")]

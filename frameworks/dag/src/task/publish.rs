@@ -1,11 +1,11 @@
-//! Publishes a task's outputs as a whole: checks that they are there, lists them with lengths and checksums, and renames
-//! their directory. Of several attempts one is published.
+//! Publishes a task's outputs as a whole: checks that they are there, lists them with lengths and checksums, and
+//! renames their directory. Of several attempts one is published.
 
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use super::run::Failed;
+use super::failed::Failed;
 use super::{Fault, MANIFEST, Published, Spec};
 use crate::job::template::PARTITION;
 

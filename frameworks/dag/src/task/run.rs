@@ -5,80 +5,14 @@ use std::io;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
-use std::time::Duration;
 
 use jobs::Run;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use wire::client::{Address, Client};
-use wire::http::{Method, StatusCode};
 
+use super::failed::Failed;
+use super::framework::Framework;
 use super::inputs::{self, Pieces};
 use super::publish::Place;
-use super::{Fault, INPUT, Missing, Report, SandboxSource, Spec, fetch};
-
-/// How long the framework may take to answer; it may be starting again.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// How often it is asked.
-const TRIES: u32 = 6;
-/// The time between two tries.
-const BETWEEN: Duration = Duration::from_secs(1);
-
-/// Why a task has failed apart from its program.
-#[derive(Debug)]
-pub(super) struct Failed {
-    /// The kind of fault.
-    pub(super) fault: Fault,
-    /// What happened.
-    pub(super) message: String,
-    /// Outputs of other tasks that cannot be read.
-    pub(super) missing: Vec<Missing>,
-}
-
-impl Failed {
-    pub(super) fn new(fault: Fault, message: String) -> Failed {
-        Failed { fault, message, missing: Vec::new() }
-    }
-}
-
-/// The framework's API, as a task uses it.
-pub(super) struct Framework {
-    api: String,
-    task: String,
-}
-
-impl Framework {
-    /// Where the outputs are that this task reads.
-    pub(super) async fn sources(&mut self) -> Result<Vec<SandboxSource>, Failed> {
-        let path = format!("/v1/tasks/{}/sources", utf8_percent_encode(&self.task, NON_ALPHANUMERIC));
-        let body = self.ask(Method::GET, &path, Vec::new()).await?;
-        let unclear = |error| Failed::new(Fault::Framework, format!("the framework's answer: {error}"));
-        serde_json::from_slice(&body).map_err(unclear)
-    }
-
-    async fn report(&mut self, report: &Report) -> Result<(), Failed> {
-        let path = format!("/v1/tasks/{}/report", utf8_percent_encode(&self.task, NON_ALPHANUMERIC));
-        self.ask(Method::POST, &path, serde_json::to_vec(report).unwrap_or_default()).await.map(drop)
-    }
-
-    async fn ask(&mut self, method: Method, path: &str, body: Vec<u8>) -> Result<Vec<u8>, Failed> {
-        let failed = |why: String| Failed::new(Fault::Framework, format!("the framework at {}: {why}", self.api));
-        let (address, _) = Address::split_url(&self.api).map_err(|error| failed(error.to_string()))?;
-        let mut last = String::new();
-        for attempt in 0..TRIES {
-            if attempt > 0 {
-                tokio::time::sleep(BETWEEN).await;
-            }
-            let mut client = Client::at(address.clone()).with_timeout(PATIENCE);
-            let headers = [("Content-Type", "application/json")];
-            match client.request(method.clone(), path, &headers, body.clone().into()).await {
-                Ok(reply) if reply.status == StatusCode::OK => return Ok(reply.body.to_vec()),
-                Ok(reply) => return Err(failed(format!("{}: {}", reply.status, reply.text()))),
-                Err(error) => last = base::error_chain(&error),
-            }
-        }
-        Err(failed(last))
-    }
-}
+use super::{Fault, INPUT, Report, Spec, fetch};
 
 /// Runs a task in its sandbox, the directory `sandbox`. `say` gets what a person should read. Returns the exit code:
 /// the program's, or that of a [`Fault`].

@@ -67,6 +67,11 @@ impl<'a> Collector<'a> {
         self.faults.len() >= FAULTS_MAX
     }
 
+    /// Whether there are none so far.
+    pub fn is_empty(&self) -> bool {
+        self.faults.is_empty()
+    }
+
     /// How many there are so far.
     pub fn len(&self) -> usize {
         self.faults.len()

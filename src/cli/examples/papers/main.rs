@@ -21,6 +21,7 @@
 
 mod curve;
 mod row;
+mod stages;
 mod streams;
 mod training;
 
@@ -35,6 +36,7 @@ use lab::measure::Outcome;
 use lab::report::Spread;
 use plot::Lines;
 use row::Row;
+use stages::Stages;
 use streams::Streams;
 use training::Training;
 
@@ -91,7 +93,8 @@ fn rows(name: &str, file: &Path, text: &str) -> Result<Vec<Row>, Failed> {
     match table.get("replay").and_then(toml::Value::as_str) {
         Some("training") => Training::rows(text, directory),
         Some("streams") => Streams::rows(text, directory),
-        Some(other) => Err(format!("'{other}' is no replay: training or streams").into()),
+        Some("stages") => Stages::rows(text),
+        Some(other) => Err(format!("'{other}' is no replay: training, streams or stages").into()),
         None => {
             let campaign = Campaign::new(text, file, &Path::new("lab-results").join(name), None, cli::BUNDLED)?;
             let threads = std::thread::available_parallelism().map_or(1, usize::from);

@@ -192,7 +192,7 @@ fn what_makes_no_sense_is_refused_with_its_line() {
             "\"binpack\"",
             "\"binpak\"",
             "test.toml:12: frameworks.0.bundled: ",
-            "there are: binpack, quality, video",
+            "there are: binpack, dag, quality, video",
         ),
         (
             PACKED,

@@ -1,0 +1,59 @@
+//! The framework's API, as a runner uses it: where outputs are, and reports.
+
+use std::time::Duration;
+
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use wire::client::{Address, Client};
+use wire::http::{Method, StatusCode};
+
+use super::failed::Failed;
+use super::{Fault, Report, SandboxSource};
+
+/// How long the framework may take to answer; it may be starting again.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How often it is asked.
+const TRIES: u32 = 6;
+/// The time between two tries.
+const BETWEEN: Duration = Duration::from_secs(1);
+
+/// The framework's API, as a task uses it.
+pub(super) struct Framework {
+    pub(super) api: String,
+    /// The task's id.
+    pub(super) task: String,
+}
+
+impl Framework {
+    /// Where the outputs are that this task reads.
+    pub(super) async fn sources(&mut self) -> Result<Vec<SandboxSource>, Failed> {
+        let path = format!("/v1/tasks/{}/sources", utf8_percent_encode(&self.task, NON_ALPHANUMERIC));
+        let body = self.ask(Method::GET, &path, Vec::new()).await?;
+        let unclear = |error| Failed::new(Fault::Framework, format!("the framework's answer: {error}"));
+        serde_json::from_slice(&body).map_err(unclear)
+    }
+
+    /// Tells what the exit code cannot.
+    pub(super) async fn report(&mut self, report: &Report) -> Result<(), Failed> {
+        let path = format!("/v1/tasks/{}/report", utf8_percent_encode(&self.task, NON_ALPHANUMERIC));
+        self.ask(Method::POST, &path, serde_json::to_vec(report).unwrap_or_default()).await.map(drop)
+    }
+
+    async fn ask(&mut self, method: Method, path: &str, body: Vec<u8>) -> Result<Vec<u8>, Failed> {
+        let failed = |why: String| Failed::new(Fault::Framework, format!("the framework at {}: {why}", self.api));
+        let (address, _) = Address::split_url(&self.api).map_err(|error| failed(error.to_string()))?;
+        let mut last = String::new();
+        for attempt in 0..TRIES {
+            if attempt > 0 {
+                tokio::time::sleep(BETWEEN).await;
+            }
+            let mut client = Client::at(address.clone()).with_timeout(PATIENCE);
+            let headers = [("Content-Type", "application/json")];
+            match client.request(method.clone(), path, &headers, body.clone().into()).await {
+                Ok(reply) if reply.status == StatusCode::OK => return Ok(reply.body.to_vec()),
+                Ok(reply) => return Err(failed(format!("{}: {}", reply.status, reply.text()))),
+                Err(error) => last = base::error_chain(&error),
+            }
+        }
+        Err(failed(last))
+    }
+}
