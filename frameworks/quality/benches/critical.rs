@@ -60,8 +60,8 @@ fn main() {
             let (mean, half) = interval(&runs.iter().map(measure).collect::<Vec<_>>());
             format!("{mean:.2} ± {half:.2}")
         };
-        let (faster, cost): (fn(&Run) -> f64, fn(&Run) -> f64) =
-            (|r| r.seconds / r.critical_seconds, |r| 100.0 * (r.right - r.critical_right));
+        let faster = |run: &Run| run.seconds / run.critical_seconds;
+        let cost = |run: &Run| 100.0 * (run.right - run.critical_right);
         println!(
             "| {name} | {kind} | {} | {} | {} | {} | {} | {} |",
             runs[0].rows,

@@ -1,5 +1,5 @@
-//! Parquet and Arrow files as the text of a CSV file: a line of names, and a line for each row. So the rules of CSV hold
-//! for them, and rows are named by these lines.
+//! Parquet and Arrow files as the text of a CSV file: a line of names, and a line for each row. So the rules of CSV
+//! hold for them, and rows are named by these lines.
 
 use std::io::Cursor;
 

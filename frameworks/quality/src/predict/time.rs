@@ -32,7 +32,7 @@ impl TimeModel {
     /// `mean` of it in the mean.
     pub fn learn_part(&mut self, seconds: f64, cores: u32, busy: f64, now: f64, mean: f64) {
         let ok = |x: f64| x.is_finite() && x >= 0.0;
-        if !ok(seconds) || !ok(busy) || cores == 0 || !ok(mean) || !(ok(now) && now > 0.0) {
+        if !ok(seconds) || !ok(busy) || cores == 0 || !ok(mean) || !ok(now) || now == 0.0 {
             return;
         }
         self.skipped = 1.0 - mean;

@@ -186,12 +186,12 @@ impl Entry {
         target.go_on && (loss || accuracy)
     }
 
-    /// The smallest share of the rows, in thousandths, that iterations are to be over now, of a job on critical rows. It
-    /// skips none while it has as many cores as it can use; else so many that more would save little time.
+    /// The smallest share of the rows, in thousandths, that iterations are to be over now, of a job on critical rows.
+    /// It skips none while it has as many cores as it can use; else so many that more would save little time.
     pub(super) fn least_rows(&self, cores: u32) -> Option<u16> {
         let least = self.job.critical_rows?.least;
         let time = self.forecaster.time();
-        let seconds = |share: f64| time.seconds_of(share, self.target.saturating_mul(cores).max(1));
+        let seconds = |share: f64| time.seconds_of(share, self.target.max(1));
         let mut share = 1.0;
         if self.target < self.ceiling(cores) {
             while share > least && (!time.is_known() || seconds(share) > LONGER * seconds(least)) {

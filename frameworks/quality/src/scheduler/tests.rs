@@ -673,3 +673,45 @@ fn a_job_waits_until_a_worker_is_there_and_not_until_one_is_promised() {
         assert_eq!(world.job("c").wanted_cores, 1);
     }
 }
+
+#[test]
+fn rows_are_skipped_while_cores_are_short_and_predictions_count_shorter_iterations() {
+    let mut world = World::new(Policy::Slaq);
+    // It could use 24 workers, and there are 6; the other one could use 3.
+    for (name, most) in [("a", 24), ("b", 3)] {
+        let mut job = parse("j", JOBS).unwrap().into_iter().find(|job| job.name == name).unwrap();
+        job.critical_rows = Some(crate::learn::CriticalRows { accuracy_loss: 0.01, least: 0.05 });
+        job.max_cores = Some(most);
+        assert_eq!(world.take(vec![job]), Ok(()));
+    }
+    world.hire(6);
+    let done = |number, rows: Option<crate::learn::RowShares>| {
+        let busy = 4.0 * rows.map_or(1.0, |rows| rows.now);
+        Iteration {
+            number,
+            loss: 1.0 / (number + 1) as f64,
+            seconds: busy + 0.1,
+            workers: 1.0,
+            busy,
+            rows,
+            ..Iteration::default()
+        }
+    };
+    let mut least = None;
+    for number in 0..6 {
+        let rows = (number > 0).then_some(crate::learn::RowShares { now: 0.25, mean: 0.25 });
+        let (job, iteration) = ("a".to_owned(), Some(done(number, rows)));
+        least = world.progress(Progress { job, iteration, ..Progress::default() }).least_rows;
+    }
+    assert!(least.is_some_and(|least| least < 250), "{least:?}");
+    let job = world.job("a");
+    assert!(job.rows == Some(0.25) && (job.iteration_seconds[0] - 4.0).abs() < 1e-9, "{job:?}");
+    // Alone it has all that it can use.
+    let outcome = Outcome::Finished("done".into());
+    world.ask(Question::Ended { job: "a".into(), outcome, free: Vec::new() });
+    world.hire(6);
+    world.pass(Duration::from_millis(1001));
+    let iteration = Some(done(0, None));
+    let least = world.progress(Progress { job: "b".into(), iteration, ..Progress::default() }).least_rows;
+    assert_eq!((world.job("b").wanted_cores, least), (3, Some(1000)));
+}
