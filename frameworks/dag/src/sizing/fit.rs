@@ -64,7 +64,7 @@ pub fn line(points: &[Point]) -> Option<Line> {
         let noise = line.noise;
         line = Line { noise, ..least_squares(&usable, &weights) };
     }
-    line.error = line.noise * line.error;
+    line.error *= line.noise;
     line.outliers = usable.iter().filter(|point| (point.y - line.at(point.x)).abs() > 3.0 * line.noise).count();
     Some(line)
 }

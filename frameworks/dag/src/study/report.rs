@@ -155,7 +155,7 @@ fn of_drops(compared: &dias::Compared) -> Row {
             ("wasted %", compared.wasted),
             ("fewer core-s %", compared.fewer),
             ("less energy %", compared.energy),
-            ("error of sums %", exact(compared.error)),
+            ("sums within %", exact(compared.error)),
             ("model low %", exact(model[0])),
             ("model high %", exact(model[1])),
         ],

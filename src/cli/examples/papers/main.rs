@@ -28,7 +28,6 @@ mod training;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Instant;
 
 use lab::campaign::{Campaign, Progress};

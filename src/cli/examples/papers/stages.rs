@@ -31,9 +31,9 @@ impl Stages {
         let inputs = Inputs { seeds: (1..=scenario.repetitions).collect(), ..Inputs::default() };
         let row = |row: dag::study::report::Row| {
             let spread = |(name, of): (&str, dag::study::stats::Spread)| Spread {
-                name: name.to_owned(),
                 mean: of.mean,
                 half: of.half,
+                ..Spread::plain(name, &[])
             };
             Row {
                 values: row.labels.into_iter().map(|(title, value)| (title.to_owned(), value)).collect(),
