@@ -67,7 +67,8 @@ fn lots_by_the_weight_of_roles() {
     assert!((1400..1600).contains(&won), "{won} of 2000, about 1500 were to be expected");
 }
 
-/// Two frameworks that use one task each, of `tasks`, and then get two servers of unlike kinds: which is offered to which.
+/// Two frameworks that use one task each, of `tasks`, and then get two servers of unlike kinds: which is offered to
+/// which.
 fn placed(kind: SorterKind) -> BTreeMap<String, String> {
     let mut allocator = allocator(SorterKind::Drf, kind, 1);
     framework(&mut allocator, "cruncher", "r");

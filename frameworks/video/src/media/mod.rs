@@ -192,8 +192,8 @@ impl Video {
         if keys.first() == Some(&0) { keys } else { std::iter::once(0).chain(keys).collect() }
     }
 
-    /// Up to `count` frame numbers spread over `within` frames at `from` that are cheap to decode on their own: key frames
-    /// where there are enough, others otherwise. In growing order.
+    /// Up to `count` frame numbers spread over `within` frames at `from` that are cheap to decode on their own: key
+    /// frames where there are enough, others otherwise. In growing order.
     pub fn cheap_frames(&self, count: usize, from: u64, within: u64) -> Vec<u64> {
         let end = self.info.frames.unwrap_or(u64::MAX).min(from + within).max(from + 1);
         let keys = match &self.reader {
