@@ -21,8 +21,8 @@ const LARGEST: u64 = 16 << 20;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Which studies: sizes (Libra), orders (Decima's heuristics), packing (several resources), drops (DiAS); all if none is
-    /// named
+    /// Which studies: sizes (Libra), orders (Decima's heuristics), packing (several resources), drops (DiAS); all if
+    /// none is named
     #[arg(value_name = "STUDY")]
     studies: Vec<String>,
     /// TPC-H traces for `orders`: the folder `spark_env/tpch` of Decima's public simulator; queries are made otherwise

@@ -1,5 +1,5 @@
-//! Jobs of stages (Libra, Decima's heuristics, DiAS): the studies of their framework, which run in virtual time. Nothing is
-//! computed here.
+//! Jobs of stages (Libra, Decima's heuristics, DiAS): the studies of their framework, which run in virtual time.
+//! Nothing is computed here.
 
 use dag::study::report::{Inputs, STUDIES, run};
 use lab::report::Spread;
