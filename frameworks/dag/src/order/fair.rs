@@ -28,9 +28,9 @@ pub(super) fn fair(observation: &Observation) -> Vec<Action> {
     plan.into_actions()
 }
 
-/// Executors in proportion to the power `alpha` of a job's whole work, times its weight: `N T^a / sum T^a`. With 0 these
-/// are equal shares, with a negative one short jobs get more. An executor leaves a job that has more than its share,
-/// unless no other job wants it.
+/// Executors in proportion to the power `alpha` of a job's whole work, times its weight: `N T^a / sum T^a`. With 0
+/// these are equal shares, with a negative one short jobs get more. An executor leaves a job that has more than its
+/// share, unless no other job wants it.
 pub(super) fn weighted(observation: &Observation, alpha: f64) -> Vec<Action> {
     let share = |job: usize| {
         let job = &observation.jobs[job];

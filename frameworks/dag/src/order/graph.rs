@@ -5,7 +5,8 @@ use super::observation::Job;
 /// What is below each stage of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Paths {
-    /// For each stage the time of the longest chain of tasks from it to the end, its own task included, in milliseconds.
+    /// For each stage the time of the longest chain of tasks from it to the end, its own task included, in
+    /// milliseconds.
     pub length: Vec<u64>,
     /// For each stage the task-milliseconds of the largest chain of stages from it to the end, its own included.
     pub work: Vec<u64>,

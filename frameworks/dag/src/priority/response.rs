@@ -63,7 +63,8 @@ impl Model {
         let services: Vec<Service> = (0..self.classes.len()).map(|class| self.service(class, drops, sprint)).collect();
         let residual: f64 =
             self.classes.iter().zip(&services).map(|(class, service)| class.arrivals * service.square / 2.0).sum();
-        // The load of the classes above each. An overloaded engine never serves its lowest classes, but those above them.
+        // The load of the classes above each. An overloaded engine never serves its lowest classes, but those above
+        // them.
         let mut above = 0.0;
         let mut responses: Vec<Response> = Vec::new();
         for (class, service) in self.classes.iter().zip(&services).rev() {

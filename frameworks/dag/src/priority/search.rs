@@ -41,9 +41,9 @@ pub struct Choice {
 /// Parts of tasks are tried in steps of so many thousandths.
 const STEP: u32 = 5;
 
-/// Drops as little as possible, then sprints as late as possible. All classes below the highest drop the same part, each
-/// up to its own bound; the highest drops nothing unless its bound allows it and nothing else suffices. `sprint` is what
-/// the sprint may be at most: its timeout is the earliest.
+/// Drops as little as possible, then sprints as late as possible. All classes below the highest drop the same part,
+/// each up to its own bound; the highest drops nothing unless its bound allows it and nothing else suffices. `sprint`
+/// is what the sprint may be at most: its timeout is the earliest.
 pub fn search(model: &Model, targets: &[Target], sprint: Option<Sprint>) -> Choice {
     let bound = |class: usize| targets.get(class).map_or(0, |target| target.drop.thousandths());
     let drops = |part: u32| -> Vec<DropRatio> {

@@ -57,8 +57,8 @@ impl Phases {
         self.parts.iter().map(|(p, phases, rate)| p * erlang_beyond(*phases, rate * seconds.max(0.0))).sum()
     }
 
-    /// The mean, the mean of squares, and the mean seconds of sprinting, if what runs longer than `timeout` seconds runs
-    /// `speed` times as fast from then on.
+    /// The mean, the mean of squares, and the mean seconds of sprinting, if what runs longer than `timeout` seconds
+    /// runs `speed` times as fast from then on.
     pub fn sprinted(&self, timeout: f64, speed: f64) -> (f64, f64, f64) {
         let (timeout, speed) = (timeout.max(0.0), speed.max(1.0));
         let end = self.mean() + 12.0 * (self.square() - self.mean() * self.mean()).max(0.0).sqrt() + 1e-9;

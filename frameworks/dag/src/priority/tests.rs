@@ -2,8 +2,8 @@
 //!
 //! 1. A drop leaves at least one task, drops exactly the rest, and the same seed drops the same tasks.
 //! 2. Intervals hold the truth at the stated rate over many samples; where all tasks ran, they are the truth.
-//! 3. A budget never goes below 0 or above its capacity, and what is spent is at most what was there at first and has come
-//!    back since.
+//! 3. A budget never goes below 0 or above its capacity, and what is spent is at most what was there at first and has
+//!    come back since.
 //! 4. More drop or an earlier sprint never makes a predicted response longer.
 //! 5. A choice keeps to the allowed drops, and no smaller drop meets the targets.
 

@@ -225,7 +225,8 @@ impl Tuner {
         self.left.is_some_and(|(units, slots)| (units as f64) < self.size.exp() * f64::from(slots))
     }
 
-    /// The logarithm of the largest size before anything is known: it may be far too large, and all slots would have it.
+    /// The logarithm of the largest size before anything is known: it may be far too large, and all slots would have
+    /// it.
     fn first_part(&self) -> f64 {
         match self.left {
             Some((left, slots)) if self.waves.is_empty() && self.before.is_none() => {

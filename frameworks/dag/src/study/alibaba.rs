@@ -1,8 +1,8 @@
 //! Reads the batch tasks of Alibaba's cluster trace of 2018: `batch_task.csv`, whose task names say what a task waits
 //! for. It opens no file.
 //!
-//! A line is `task_name,instance_num,job_name,task_type,status,start_time,end_time,plan_cpu,plan_mem`, with 100 for a CPU
-//! and with parts of a hundred of a machine's memory. `J5_2_3` is task 5, after tasks 2 and 3 of its job. Names of
+//! A line is `task_name,instance_num,job_name,task_type,status,start_time,end_time,plan_cpu,plan_mem`, with 100 for a
+//! CPU and with parts of a hundred of a machine's memory. `J5_2_3` is task 5, after tasks 2 and 3 of its job. Names of
 //! another form, such as `task_x`, are tasks without dependencies.
 
 use std::collections::BTreeMap;
@@ -51,8 +51,8 @@ pub fn parse_name(name: &str) -> Option<(u32, Vec<u32>)> {
     Some((number, after))
 }
 
-/// Reads up to so many jobs that have ended, and have at least `least` tasks with dependencies that make sense. Other jobs,
-/// and jobs of which a task has not terminated, are left out. Jobs are in the order in which they begin.
+/// Reads up to so many jobs that have ended, and have at least `least` tasks with dependencies that make sense. Other
+/// jobs, and jobs of which a task has not terminated, are left out. Jobs are in the order in which they begin.
 ///
 /// # Errors
 /// A line that cannot be read or has not nine fields.

@@ -1,8 +1,8 @@
 //! Evictions against dropped tasks and sprints: an engine that runs one job at a time, in virtual time.
 //!
-//! Two classes of jobs arrive at random; a job uses all slots, wave after wave. The durations of a job's waves are drawn
-//! once, so they are the same under every policy. Set-ups are ours: of the paper's experiments the ratio of classes and
-//! the load are known from memory only.
+//! Two classes of jobs arrive at random; a job uses all slots, wave after wave. The durations of a job's waves are
+//! drawn once, so they are the same under every policy. Set-ups are ours: of the paper's experiments the ratio of
+//! classes and the load are known from memory only.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -294,7 +294,8 @@ pub struct Compared {
     pub fewer: Spread,
     /// The part by which energy is less than with evictions.
     pub energy: Spread,
-    /// By what part the model's prediction differs from the simulated mean; none with evictions, which it does not model.
+    /// By what part the model's prediction differs from the simulated mean; none with evictions, which it does not
+    /// model.
     pub model: Option<[f64; 2]>,
     /// Half of the 95 % interval of a sum over a low job's tasks, as a part of it.
     pub error: f64,
@@ -311,9 +312,8 @@ pub fn error(drop: DropRatio) -> f64 {
     sampled.sum(0.95).map_or(f64::INFINITY, |sum| sum.relative())
 }
 
-/// The policies of a case: the paper's five with a fixed drop, and DiAS with what the search chooses so that low jobs take
-/// half as long as if they waited, and high ones three
-/// quarters; then a faster sprint.
+/// The policies of a case: the paper's five with a fixed drop, and DiAS with what the search chooses so that low jobs
+/// take half as long as if they waited, and high ones three quarters; then a faster sprint.
 pub fn policies(case: &Case) -> Vec<Policy> {
     let fifth = DropRatio::new(200).unwrap_or_default();
     let model = model(case);

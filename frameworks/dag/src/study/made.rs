@@ -1,5 +1,5 @@
-//! Queries like those of TPC-H on Spark, made from published totals: 22 graphs of 2 to 18 stages, 9.18 in the mean, each
-//! in seven sizes of input. No measurement of anyone is in here.
+//! Queries like those of TPC-H on Spark, made from published totals: 22 graphs of 2 to 18 stages, 9.18 in the mean,
+//! each in seven sizes of input. No measurement of anyone is in here.
 //!
 //! What is known of the public traces and kept: the stages, the mean work by size, the mean tasks, and that the quarter
 //! with most work holds about 62 % of it. Made up are the graphs, and how work is spread over stages.
@@ -17,7 +17,8 @@ const STAGES: [usize; 22] = [4, 18, 6, 4, 12, 2, 18, 14, 13, 8, 9, 6, 6, 4, 7, 9
 /// Mean core-seconds of a query by size.
 const WORK: [f64; 7] = [174.0, 241.0, 349.0, 545.0, 1095.0, 1680.0, 2141.0];
 
-/// Mean tasks of a query by size: 912 and 1,576 are published, those between are evenly spaced in the logarithm of size.
+/// Mean tasks of a query by size: 912 and 1,576 are published, those between are evenly spaced in the logarithm of
+/// size.
 const TASKS: [f64; 7] = [912.0, 1068.0, 1186.0, 1304.0, 1460.0, 1540.0, 1576.0];
 
 /// Numbers of executors for which durations are made.
@@ -69,7 +70,8 @@ fn stages(seed: u64, query: u32, name: &str, work: f64, tasks: f64) -> Vec<Stage
         .collect()
 }
 
-/// Trees of joins: a stage has one or two of the last stages without a child as its parents, and the last stage joins all.
+/// Trees of joins: a stage has one or two of the last stages without a child as its parents, and the last stage joins
+/// all.
 fn parents(at: usize, count: usize, random: &mut Random) -> Vec<u32> {
     let inputs = count.div_ceil(3);
     if at < inputs {

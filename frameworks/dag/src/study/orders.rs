@@ -132,8 +132,8 @@ pub struct Ordered {
     pub anchor: Option<f64>,
 }
 
-/// Runs all orders under a workload. `seeds` are used as they are for a batch, and the first tenth of them (two at least)
-/// for a stream, which has fifty times the jobs.
+/// Runs all orders under a workload. `seeds` are used as they are for a batch, and the first tenth of them (two at
+/// least) for a stream, which has fifty times the jobs.
 ///
 /// # Errors
 /// As [`Workload::run`].

@@ -56,8 +56,8 @@ impl Outcome {
     }
 }
 
-/// Jobs like those of the trace: most have few tasks, some have thousands; half of the stages want more memory for a CPU
-/// than a machine has, half less. Numbers are ours.
+/// Jobs like those of the trace: most have few tasks, some have thousands; half of the stages want more memory for a
+/// CPU than a machine has, half less. Numbers are ours.
 pub fn made(seed: u64, jobs: usize) -> Vec<Arc<JobModel>> {
     let mut random = Random::new(seed, "made jobs");
     (0..jobs).map(|n| Arc::new(made_job(n, &mut random))).collect()
