@@ -145,7 +145,7 @@ pub struct Report {
     pub found: u64,
     /// The last sample of quality.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sample: Option<QualitySample>,
+    pub sample: Option<Box<QualitySample>>,
     /// How its live source stands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<FeedStatus>,

@@ -228,7 +228,7 @@ impl Query {
             self.quality_seconds += moved * point.quality;
             self.correction.look(point, report.position, report.core_seconds);
         }
-        if let Some(sample) = report.sample.filter(|sample| sample.number > self.samples_seen) {
+        if let Some(sample) = report.sample.as_ref().filter(|sample| sample.number > self.samples_seen) {
             self.samples_seen = sample.number;
             if let Some(point) = point_of(sample.config) {
                 self.sampled.add(sample.score, point.quality);

@@ -238,7 +238,7 @@ fn a_query_becomes_a_task_works_and_ends() {
 /// A report of a worker whose last sample is this.
 fn sampled(rig: &mut Rig, number: u32, config: Config, right: u64, missed: u64) {
     let score = Score { right, wrong: 0, missed };
-    let sample = Some(QualitySample { number, at: 1.0, config, score });
+    let sample = Some(Box::new(QualitySample { number, at: 1.0, config, score }));
     let report = Report { position: f64::from(number), config: Some(config), sample, ..Default::default() };
     rig.ask(Question::Report { task: "video-gate-1.1".into(), report });
 }

@@ -29,7 +29,7 @@ pub(super) struct Sampler<'a> {
 impl<'a> Sampler<'a> {
     /// For a worker that begins at this time, in seconds of its clock.
     pub(super) fn new(start: &'a Start, now: f64) -> Sampler<'a> {
-        let next = (start.sample_every > 0.0).then(|| now + start.sample_every * FIRST);
+        let next = (start.sample_every > 0.0).then_some(now + start.sample_every * FIRST);
         Sampler { start, next, current: None, lag: 0.0, taken: 0, spent: 0.0 }
     }
 
@@ -50,7 +50,7 @@ impl<'a> Sampler<'a> {
     }
 
     /// Takes the next picture of the stream; the result if the sample is complete.
-    pub(super) fn push(&mut self, number: u64, seconds: f64, frame: &Frame) -> Option<QualitySample> {
+    pub(super) fn push(&mut self, number: u64, seconds: f64, frame: &Frame) -> Option<Box<QualitySample>> {
         let sample = self.current.as_mut()?;
         let before = core_seconds();
         let sampled = sample.push(number, seconds, frame);
@@ -65,7 +65,7 @@ impl<'a> Sampler<'a> {
             Sampled::Done(score) => {
                 self.current = None;
                 self.taken += 1;
-                Some(QualitySample { number: self.taken, at: seconds, config, score })
+                Some(Box::new(QualitySample { number: self.taken, at: seconds, config, score }))
             }
         }
     }
@@ -122,7 +122,7 @@ mod tests {
             patience: 1.0,
         };
         let worker = HandWorker::start(start(cheap, Config::GOLDEN));
-        wait_for(&worker, &|report| report.sample.is_some_and(|sample| sample.number == 2));
+        wait_for(&worker, &|report| report.sample.as_ref().is_some_and(|sample| sample.number == 2));
         let sample = worker.report().sample.unwrap();
         assert_eq!(sample.config, cheap);
         assert!(sample.score.missed > 0, "{sample:?}");

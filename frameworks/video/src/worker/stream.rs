@@ -104,7 +104,7 @@ fn watch(start: &Start, path: &Path, shared: &Shared) -> Result<(), MediaError> 
             notice(&mut report.notices, happened.at, &happened.text);
         }
         // Frames that are not looked at are behind it, too.
-        report.sample = sample.or(report.sample);
+        report.sample = sample.or(report.sample.take());
         report.position = report.position.max((number + if all { 1 } else { every }) as f64 / fps);
         report.config = Some(orders.config);
         let used = frames.core_seconds() - ready;
