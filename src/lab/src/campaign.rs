@@ -426,7 +426,7 @@ mod tests {
         let others = again.run(2, &told(99)).unwrap();
         assert!(format!("{results:?}") == format!("{others:?}"), "results depend on threads or interruptions");
         let page = std::fs::read_to_string(directory.join("report.html")).unwrap();
-        assert!(page.contains("<svg") && page.contains("frameworks.f.conduct.refuse = 10s"));
+        assert!(page.contains("<svg") && page.contains("conduct.refuse = 10s"));
         let csv = std::fs::read_to_string(directory.join("summary.csv")).unwrap();
         assert_eq!(csv.lines().count(), 5);
         std::fs::remove_dir_all(&directory).unwrap();

@@ -6,7 +6,7 @@ use jobs::Run;
 use jobs::file::Fields;
 use jobs::file::common::{env_name, name, need, restart, run, time_limit, uris};
 
-use super::template::PARTITION;
+use super::template::{PARTITION, flat};
 use super::{Input, Stage, approximate, input};
 
 /// The most tasks of one stage.
@@ -111,6 +111,9 @@ fn outputs(fields: &mut Fields<'_, '_>) -> (Vec<String>, Option<u32>) {
             fields.faults.add(*at, rule);
         } else if texts[..place].iter().any(|(other, _)| other == text) {
             fields.faults.add(*at, format!("'{text}' is named twice"));
+        } else if let Some((other, _)) = texts[..place].iter().find(|(other, _)| flat(other) == flat(text)) {
+            // Readers find all outputs of a task in one directory.
+            fields.faults.add(*at, format!("'{text}' and '{other}' have the same name for readers, '{}'", flat(text)));
         }
     }
     (texts.into_iter().map(|(text, _)| text.to_owned()).collect(), partitions)

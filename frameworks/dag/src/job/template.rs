@@ -88,6 +88,11 @@ fn quoted(word: &str) -> String {
     }
 }
 
+/// The name that an output has for the tasks that read it, after those of its stage and its task.
+pub fn flat(output: &str) -> String {
+    output.replace('/', "_")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

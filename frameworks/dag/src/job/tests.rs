@@ -142,6 +142,7 @@ fn every_fault_has_its_line_and_its_rule() {
         ("outputs = ['a']\npartitions = 2", "an output contains {partition} if, and only if"),
         ("outputs = ['../a']", "relative to the output directory"),
         ("outputs = ['a', 'a']", "'a' is named twice"),
+        ("outputs = ['a_b', 'a/b']", "'a/b' and 'a_b' have the same name for readers, 'a_b'"),
         ("approximate = { drop = 1 }", "drop must be 0 to 0.99"),
         ("approximate = 1", "approximate must be true or a table"),
         ("image = 'i'\noutputs = ['a']", "the runner is not in the image"),

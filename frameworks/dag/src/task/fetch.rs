@@ -13,6 +13,7 @@ use wire::http::StatusCode;
 use super::failed::Failed;
 use super::framework::Framework;
 use super::{Fault, MANIFEST, Missing, OUTPUT, Published, SandboxSource, SharedSource, Sources};
+use crate::job::template::flat;
 
 /// How long an agent may take for one file.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -77,7 +78,7 @@ fn wanted(published: &Published, partition: Option<u32>) -> bool {
 
 /// The name of an output in the input directory: stage, task and file; all in one directory, in the order of tasks.
 fn local_name(stage: &str, index: u32, name: &str) -> String {
-    format!("{stage}.{index:07}.{}", name.replace('/', "_"))
+    format!("{stage}.{index:07}.{}", flat(name))
 }
 
 fn link(source: &SharedSource, index: u32, partition: Option<u32>, input: &Path) -> Result<(), Why> {
