@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 
 use super::ServiceArgs;
-use super::model::{Estimate, Jobs, Sizing, Stage, Summary, Task, View, tasks};
+use super::model::{Estimate, Jobs, Sizing, Stage, Summary, Task, View, tasks, view};
 use crate::read::table::{age, number, table};
 use crate::read::{now, print, watch};
 use crate::service;
@@ -92,22 +92,17 @@ pub(crate) fn jobs_table(jobs: &[Summary]) -> String {
 
 pub(super) async fn show(args: &ShowArgs) -> Result<ExitCode> {
     let service = args.service.find().await?;
-    let document = service.get(&service::path(&args.job, "")).await?;
+    if args.service.json {
+        let stage = args.stage.as_ref().map(|stage| format!("/stages/{}/tasks", service::encode(stage)));
+        let document = service.get(&service::path(&args.job, &stage.unwrap_or_default())).await?;
+        return print(&serde_json::to_string_pretty(&document)?);
+    }
+    let view = view(&service, &args.job).await?;
     let most = if args.all { usize::MAX } else { TASKS_SHOWN };
     let tasks = match &args.stage {
         Some(stage) => Some(tasks(&service, &args.job, stage, most).await?),
         None => None,
     };
-    if args.service.json {
-        let shown = match (&args.stage, tasks) {
-            (Some(stage), Some(_)) => {
-                service.get(&service::path(&args.job, &format!("/stages/{}/tasks", service::encode(stage)))).await?
-            }
-            _ => document,
-        };
-        return print(&serde_json::to_string_pretty(&shown)?);
-    }
-    let view: View = serde_json::from_value(document).context("the framework's answer")?;
     let mut text = show_text(&view);
     if let Some(tasks) = tasks {
         text.push_str(&format!("\n\n{}", tasks_table(&tasks, now().as_secs_f64())));
