@@ -1,11 +1,11 @@
 //! What the frameworks that run jobs share (`binpack`, `dag`).
 //!
 //! - [`file`] reads job files: TOML or JSON, every fault with its line and its rule.
-//! - [`Need`], [`constraint`] and [`place`] say what a task needs, where it may run and where it goes. - [`offers`]
-//!   holds the offers at hand, [`attention`] says whether any are wanted, [`seen`] what agents have offered so far,
-//!   [`silent`] the tasks whose agents do not answer.
+//! - [`Need`], [`constraint`] and [`place`] say what a task needs, where it may run and where it goes.
+//! - [`offers`] holds the offers at hand, [`attention`] says whether any are wanted, [`seen`] what agents have offered
+//!   so far, [`silent`] the tasks whose agents do not answer.
 //! - [`launch`] makes the messages of a launch, [`ends`] says what the end of a task means.
-//! - `follow` (feature `service`) distributes events.
+//! - `follow` (feature `service`) distributes events, `http` is what their HTTP APIs share.
 //!
 //! What a job is, and what happens to it, is decided by each framework.
 #![forbid(unsafe_code)]
@@ -16,6 +16,8 @@ pub mod ends;
 pub mod file;
 #[cfg(feature = "service")]
 pub mod follow;
+#[cfg(feature = "service")]
+pub mod http;
 pub mod launch;
 pub mod need;
 pub mod offers;

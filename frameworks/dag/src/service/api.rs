@@ -4,16 +4,14 @@
 
 use std::sync::OnceLock;
 
+use jobs::http;
 use sdk::driver::api::{self, Api, Call, Response, StatusCode};
 use serde_json::json;
 
 use super::{Error, Handle};
 use crate::core::{Reply, Request, Unwanted};
-use crate::job::{self, Syntax};
+use crate::job;
 use crate::task::Report;
-
-/// What faults call a job file that was sent without a name.
-const UNNAMED: &str = "job";
 
 /// The API, which answers when there is a scheduler.
 #[derive(Debug, Default)]
@@ -56,7 +54,7 @@ async fn answer(handle: &Handle, call: Call) -> Response {
             Ok(report) => ask(handle, Request::Report { task: name(task), report }).await,
             Err(response) => *response,
         },
-        ("GET", ["v1", "events"]) => events(handle),
+        ("GET", ["v1", "events"]) => http::events(handle.follow()),
         ("GET", ["metrics"]) => Response::ok_body("text/plain; version=0.0.4", handle.metrics()),
         ("GET", []) => api::json(StatusCode::OK, &json!({ "framework": "tepui dag", "routes": ROUTES })),
         (_, path) if is_route(path) => {
@@ -110,55 +108,14 @@ async fn list(handle: &Handle) -> Response {
     }
 }
 
-/// A job file, refused as a whole with every fault, its line and its rule.
 async fn submit(handle: &Handle, call: &Call) -> Response {
-    let content_type = call.request.header("content-type").unwrap_or_default();
-    let syntax = match content_type.split(';').next().unwrap_or_default().trim() {
-        "application/toml" | "text/toml" => Syntax::Toml,
-        "" | "application/json" => Syntax::Json,
-        other => {
-            let text = format!("a job file is application/json or application/toml, and this is {other}");
-            return api::error(StatusCode::UNSUPPORTED_MEDIA_TYPE, text);
-        }
-    };
-    let Ok(text) = std::str::from_utf8(&call.body) else {
-        return api::error(StatusCode::BAD_REQUEST, "a job file is UTF-8, and this is not");
-    };
-    match job::read(call.query.get("file").unwrap_or(UNNAMED), text, syntax) {
+    match http::posted(call, job::read) {
         Ok(jobs) => match handle.submit(jobs).await {
             Ok(submitted) => api::json(StatusCode::OK, &json!({ "submitted": submitted })),
             Err(error) => refusal(&error),
         },
-        Err(faults) => {
-            let body = json!({ "error": faults.to_string(), "faults": faults });
-            api::json(StatusCode::BAD_REQUEST, &body)
-        }
+        Err(response) => *response,
     }
-}
-
-fn events(handle: &Handle) -> Response {
-    let (events, response) = api::events("text/event-stream");
-    let mut follower = handle.follow();
-    tokio::spawn(async move {
-        loop {
-            let sent = tokio::select! {
-                _ = events.closed() => break,
-                next = follower.next() => match next {
-                    Ok(Some(event)) => {
-                        let data = serde_json::to_value(&*event).unwrap_or_default();
-                        let name = data["event"].as_str().unwrap_or_default().to_owned();
-                        events.send_event(&name, &data.to_string())
-                    }
-                    Ok(None) => break,
-                    Err(lagged) => events.send_event("lagged", &json!({ "missed": lagged.0 }).to_string()),
-                },
-            };
-            if sent.is_err() {
-                break;
-            }
-        }
-    });
-    response
 }
 
 /// The answer to a request that was not fulfilled.

@@ -1,29 +1,22 @@
 //! `tepui framework binpack`: runs the bin-packing framework, and shows what it does.
 
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 use binpack::core::{Happening, State, Status, Taken};
-use binpack::job::{self, Job, Syntax};
+use binpack::job::{self, Job};
 use binpack::place::Policy;
 use binpack::service::{Error, Follower, Options, Service};
 use binpack::{Behaviour, Knobs, Pace};
 use sdk::{AskError, Ending};
-use tokio::time::MissedTickBehavior;
 
 use super::common::FrameworkArgs;
-use super::screen::Overdrawn;
+use super::job_framework::{self, Framework, Wanted, read, task_line};
 use crate::execute::capabilities;
-use crate::interrupt::Interrupt;
 use crate::job::model::Jobs;
 use crate::job::show::jobs_table;
-use crate::read::print;
-
-/// Interval between updates of the table on a terminal.
-const REDRAW: Duration = Duration::from_millis(250);
 
 /// Flags of `tepui framework binpack`.
 #[derive(Debug, clap::Args)]
@@ -132,153 +125,91 @@ impl KnobArgs {
 /// A job file is wrong, no API can be served, or the master refuses the framework.
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     crate::show_warnings();
-    let jobs = read(&args.files)?;
+    let jobs = read(&args.files, job::read)?;
     let mut driver = args.framework.options("binpack")?;
     // Without it no agent with graphics processors is offered; tasks that need none are kept off them.
     driver.settings.framework.capabilities.extend(capabilities(&["GPU_RESOURCES"])?);
     driver.settings.seed = driver.settings.seed.wrapping_add(1);
     let knobs = Knobs { seed: driver.settings.seed, ..args.knobs.knobs() };
-    let keeps = args.framework.state_dir.is_some();
+    let wanted = Wanted { json: args.json, until_done: args.until_done, keeps: args.framework.state_dir.is_some() };
     daemon::process::runtime()?.block_on(async {
-        let mut service = Service::start(Options { driver, listen: args.framework.listen, knobs }).await?;
-        let mut follower = service.follow();
-        if !args.json {
-            let address = service.address();
-            print(&format!("binpack  http://{address}\ntry      tepui job submit --service={address} FILE"))?;
-        }
-        if !jobs.is_empty() {
-            // After a crash, it continues with its earlier jobs.
-            let taken = if keeps { service.resume(jobs).await } else { service.submit(jobs).await };
-            if let Err(Error::Ask(AskError::Gone)) = taken {
-                return ended(&service.wait().await, ExitCode::FAILURE);
-            }
-            taken.context("the jobs were not taken")?;
-        }
-        watch(service, &mut follower, args, keeps).await
+        let service = Service::start(Options { driver, listen: args.framework.listen, knobs }).await?;
+        let address = service.address();
+        let greeting = format!("binpack  http://{address}\ntry      tepui job submit --service={address} FILE");
+        job_framework::run(service, jobs, &greeting, wanted).await
     })
 }
 
-fn read(files: &[PathBuf]) -> Result<Vec<Job>> {
-    let mut jobs = Vec::new();
-    for path in files {
-        let name = path.display().to_string();
-        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read '{name}'"))?;
-        jobs.extend(job::read(&name, &text, Syntax::of_file(&name))?);
-    }
-    Ok(jobs)
-}
+impl Framework for Service {
+    type Job = Job;
+    type Event = Happening;
+    type Status = Status;
+    type Error = Error;
 
-/// Shows what happens until the end.
-async fn watch(mut service: Service, follower: &mut Follower, args: &Args, keeps: bool) -> Result<ExitCode> {
-    let interrupt = Interrupt::watch()?;
-    let nudge = interrupt.nudge();
-    let mut screen = Screen { live: std::io::stdout().is_terminal() && !args.json, table: Overdrawn::default() };
-    let mut redraw = tokio::time::interval(REDRAW);
-    redraw.set_missed_tick_behavior(MissedTickBehavior::Skip);
-    loop {
-        tokio::select! {
-            () = nudge.notified() => {
-                let ending = service.stop(!keeps).await;
-                return ended(&ending, ExitCode::from(130));
+    fn follow(&self) -> Follower {
+        Service::follow(self)
+    }
+
+    async fn submit(&self, jobs: Vec<Job>) -> Result<(), Error> {
+        Service::submit(self, jobs).await.map(drop)
+    }
+
+    async fn resume(&self, jobs: Vec<Job>) -> Result<(), Error> {
+        Service::resume(self, jobs).await.map(drop)
+    }
+
+    async fn status(&self) -> Result<Status, Error> {
+        Service::status(self).await
+    }
+
+    async fn wait(&mut self) -> Ending {
+        Service::wait(self).await
+    }
+
+    async fn stop(self, teardown: bool) -> Ending {
+        Service::stop(self, teardown).await
+    }
+
+    fn is_gone(error: &Error) -> bool {
+        matches!(error, Error::Ask(AskError::Gone))
+    }
+
+    fn line(event: &Happening) -> Option<String> {
+        Some(match event {
+            Happening::Submitted { name, version, taken } => match taken {
+                Taken::New => format!("{name}: submitted"),
+                Taken::Updated => format!("{name}: version {version} is wanted"),
+                Taken::Scaled | Taken::Unchanged => format!("{name}: another number of tasks is wanted"),
+            },
+            Happening::Stopping { name } => format!("{name}: is being stopped"),
+            Happening::Deployed { name, version } => format!("{name}: runs as wanted, version {version}"),
+            Happening::Ended { name, outcome } => format!("{name}: {}", format!("{outcome:?}").to_lowercase()),
+            Happening::Task { place, state, message, .. } => {
+                return task_line(&format!("{} on {}", place.task_id, place.host), state, message);
             }
-            ending = service.wait() => return ended(&ending, ExitCode::FAILURE),
-            event = follower.next() => {
-                if let Ok(Some(event)) = event {
-                    screen.tell(&event, args.json)?;
-                }
-                continue;
-            }
-            _ = redraw.tick(), if screen.live || args.until_done => {}
-        }
-        let status = match service.status().await {
-            // It has just ended; its ending has the reason.
-            Err(Error::Ask(AskError::Gone)) => return ended(&service.wait().await, ExitCode::FAILURE),
-            status => status?,
-        };
-        // Events that the status already includes are printed first.
-        while let Some(event) = follower.waiting() {
-            screen.tell(&event, args.json)?;
-        }
-        screen.draw(&status)?;
-        if args.until_done && status.jobs.iter().all(|job| job.ended.is_some()) {
-            let failed = status.jobs.iter().any(|job| job.state != State::Finished);
-            let ending = service.stop(!keeps).await;
-            return ended(&ending, if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS });
-        }
-    }
-}
-
-fn ended(ending: &Ending, code: ExitCode) -> Result<ExitCode> {
-    match ending {
-        Ending::Stopped => Ok(code),
-        Ending::Error(why) => bail!("the master refused: {why}"),
-        Ending::Unreachable(why) => bail!(crate::execute::no_master(why)),
-        Ending::State(why) => bail!("{why}"),
-    }
-}
-
-/// A table that is drawn over itself on a terminal, or lines elsewhere.
-struct Screen {
-    live: bool,
-    table: Overdrawn,
-}
-
-impl Screen {
-    fn tell(&mut self, event: &Happening, json: bool) -> Result<()> {
-        if json {
-            print(&serde_json::to_string(event)?)?;
-        } else if let Some(line) = line(event) {
-            self.table.clear()?;
-            print(&line)?;
-        }
-        Ok(())
+        })
     }
 
-    fn draw(&mut self, status: &Status) -> Result<()> {
-        if !self.live {
-            return Ok(());
-        }
+    fn table(status: &Status) -> Result<String> {
         let jobs: Jobs = serde_json::from_value(serde_json::json!({ "jobs": status.jobs }))?;
         let connected = if status.connected { "connected" } else { "no master" };
-        let used = status.used;
-        let text = format!(
+        let (used, tasks, totals) = (&status.used, &status.tasks, &status.totals);
+        Ok(format!(
             "\n{}\n\n{connected}; {} waiting, {} live; in use: {used}; launched {}, finished {}, failed {}, lost {}",
             jobs_table(&jobs.jobs),
-            status.tasks.waiting,
-            status.tasks.live,
-            status.totals.launched,
-            status.totals.finished,
-            status.totals.failed,
-            status.totals.lost,
-        );
-        self.table.draw(&text)
+            tasks.waiting,
+            tasks.live,
+            totals.launched,
+            totals.finished,
+            totals.failed,
+            totals.lost,
+        ))
     }
-}
 
-/// An event in words; tasks that just go their way make none.
-fn line(event: &Happening) -> Option<String> {
-    Some(match event {
-        Happening::Submitted { name, version, taken } => match taken {
-            Taken::New => format!("{name}: submitted"),
-            Taken::Updated => format!("{name}: version {version} is wanted"),
-            Taken::Scaled | Taken::Unchanged => format!("{name}: another number of tasks is wanted"),
-        },
-        Happening::Stopping { name } => format!("{name}: is being stopped"),
-        Happening::Deployed { name, version } => format!("{name}: runs as wanted, version {version}"),
-        Happening::Ended { name, outcome } => format!("{name}: {}", format!("{outcome:?}").to_lowercase()),
-        Happening::Task { place, state, message, .. } => {
-            let bad = ["TASK_FAILED", "TASK_ERROR", "TASK_LOST", "TASK_DROPPED", "TASK_GONE", "TASK_UNREACHABLE"];
-            if !bad.contains(&state.as_str()) {
-                return None;
-            }
-            format!(
-                "{} on {}: {} {message}",
-                place.task_id,
-                place.host,
-                state.trim_start_matches("TASK_").to_lowercase()
-            )
-        }
-    })
+    fn outcome(status: &Status) -> Option<bool> {
+        let all_ended = status.jobs.iter().all(|job| job.ended.is_some());
+        all_ended.then(|| status.jobs.iter().all(|job| job.state == State::Finished))
+    }
 }
 
 #[cfg(test)]

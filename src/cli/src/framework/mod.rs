@@ -3,6 +3,7 @@
 mod binpack;
 pub(crate) mod common;
 mod dag;
+mod job_framework;
 #[cfg(feature = "quality")]
 mod live;
 mod mpi;

@@ -18,12 +18,12 @@ use ::lab::work::{TASK, WORK, Work};
 use base::Time;
 use protos::mesos as v0;
 use resources::parse_quantities;
-use sdk::v1::{Label, Labels, TaskInfo};
+use sdk::v1::TaskInfo;
 use sdk::{Calls, Event, Scheduler};
 use serde::Deserialize;
 use toml::Table;
 
-use super::{launched, looks, said_of_tasks, text_of};
+use super::{add_labels, launched, looks, said_of_tasks, text_of, variable};
 
 /// `bundled = "binpack"`.
 pub(super) struct Binpack;
@@ -292,18 +292,13 @@ impl Packer {
 
     /// Says on a task which of the scenario's it is, and how long it works.
     fn label(&self, task: &mut TaskInfo) {
-        let variables = task.command.iter().filter_map(|command| command.environment.as_ref());
-        let variable = |name: &str| {
-            let all = variables.clone().flat_map(|all| &all.variables);
-            all.filter(|one| one.name == name).find_map(|one| one.value.as_deref())
-        };
+        let variable = |name: &str| variable(task, name);
         let (Some(name), Some(place)) = (variable("TEPUI_JOB"), variable("TEPUI_INDEX")) else { return };
         let (Some(job), Ok(place)) = (self.jobs.get(name), place.parse::<usize>()) else { return };
         let number = format!("{}.{}", job.first + place as u64, variable("TEPUI_ATTEMPT").unwrap_or("0"));
         let span = job.spans.as_ref().and_then(|spans| spans.get(place)).map(|span| (WORK, show_span(*span)));
         let own = [(TASK, number)].into_iter().chain(span);
-        let labels = task.labels.get_or_insert_with(Labels::default);
-        labels.labels.extend(own.map(|(key, value)| Label { key: key.to_owned(), value: Some(value) }));
+        add_labels(task, own);
     }
 }
 

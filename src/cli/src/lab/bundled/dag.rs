@@ -16,12 +16,12 @@ use ::lab::span::show_span;
 use ::lab::users;
 use ::lab::work::{TASK, WORK};
 use base::Time;
-use sdk::v1::{Label, Labels, TaskInfo};
+use sdk::v1::TaskInfo;
 use sdk::{Calls, Event, Scheduler};
 use serde::Deserialize;
 
 use super::binpack::span_of;
-use super::{launched, looks, said_of_tasks, text_of};
+use super::{add_labels, launched, looks, said_of_tasks, text_of, variable};
 
 /// `bundled = "dag"`.
 pub(super) struct Dag;
@@ -245,11 +245,7 @@ impl Stager {
 
     /// Says on a task which of the scenario's it is, and how long it works.
     fn label(&self, task: &mut TaskInfo) {
-        let variables = task.command.iter().filter_map(|command| command.environment.as_ref());
-        let variable = |name: &str| {
-            let all = variables.clone().flat_map(|all| &all.variables);
-            all.filter(|one| one.name == name).find_map(|one| one.value.as_deref())
-        };
+        let variable = |name: &str| variable(task, name);
         let (Some(name), Some(stage), Some(index)) =
             (variable("TEPUI_JOB"), variable("TEPUI_STAGE"), variable("TEPUI_INDEX"))
         else {
@@ -263,8 +259,7 @@ impl Stager {
         let drawn = job.spans.get(place as usize).copied().filter(|_| template.timed);
         let span = drawn.or(own).map(|span| (WORK, show_span(span)));
         let own = [(TASK, number)].into_iter().chain(span);
-        let labels = task.labels.get_or_insert_with(Labels::default);
-        labels.labels.extend(own.map(|(key, value)| Label { key: key.to_owned(), value: Some(value) }));
+        add_labels(task, own);
     }
 }
 

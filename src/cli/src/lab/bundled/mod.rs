@@ -13,7 +13,7 @@ use std::path::Path;
 use ::lab::bundled::{Broken, Catalog, JobKind};
 use ::sdk::Event;
 use ::sdk::v1::scheduler::Call;
-use ::sdk::v1::{CommandInfo, TaskInfo};
+use ::sdk::v1::{CommandInfo, Label, Labels, TaskInfo};
 
 /// The bundled frameworks that scenarios can name.
 pub const CATALOG: Catalog = Catalog(&[&binpack::Binpack, &dag::Dag, &quality::Trainings, &video::Queries]);
@@ -23,6 +23,18 @@ fn launched(calls: &mut [Call]) -> impl Iterator<Item = &mut TaskInfo> {
     let accepted = calls.iter_mut().filter_map(|call| call.accept.as_mut());
     let launches = accepted.flat_map(|accept| &mut accept.operations).filter_map(|one| one.launch.as_mut());
     launches.flat_map(|launch| &mut launch.task_infos)
+}
+
+/// The value of a variable in the environment of a task's command.
+fn variable<'a>(task: &'a TaskInfo, name: &str) -> Option<&'a str> {
+    let environment = task.command.as_ref()?.environment.as_ref()?;
+    environment.variables.iter().filter(|one| one.name == name).find_map(|one| one.value.as_deref())
+}
+
+/// Adds labels to a task.
+fn add_labels(task: &mut TaskInfo, own: impl Iterator<Item = (&'static str, String)>) {
+    let labels = task.labels.get_or_insert_with(Labels::default);
+    labels.labels.extend(own.map(|(key, value)| Label { key: key.to_owned(), value: Some(value) }));
 }
 
 /// Whether a scheduler checks for new jobs at this event.
