@@ -3,7 +3,7 @@
 //! - [`job`] is what can be asked for, and how a job file is read and refused.
 //! - [`split`] cuts the input of a stage into parts.
 //! - [`core`] is the scheduler: a pure `sdk::Scheduler`, for a cluster as well as for a laboratory.
-//! - [`task`] is what a task is told, and (feature `service`) the runner beside it, which brings data and publishes
+//! - [`task`] is what a task gets, and (feature `service`) the runner beside it, which brings data and publishes
 //!   outputs.
 //! - [`sizing`] chooses how much of a stage's input each task gets (Libra).
 //! - [`order`] chooses the stage that runs next, and how many tasks a job may run at once (the heuristics of Decima).

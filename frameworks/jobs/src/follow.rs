@@ -32,9 +32,9 @@ impl<E: Clone> Default for Followers<E> {
 }
 
 impl<E: Clone> Followers<E> {
-    /// Tells all followers.
+    /// Sends an event to all followers.
     pub fn tell(&self, happening: E) {
-        // Nobody may follow.
+        // There may be no follower.
         let _ = self.0.send(Arc::new(happening));
     }
 
@@ -44,7 +44,7 @@ impl<E: Clone> Followers<E> {
     }
 }
 
-/// Hears what happens.
+/// Receives events.
 #[derive(Debug)]
 pub struct Follower<E>(broadcast::Receiver<Arc<E>>);
 

@@ -57,7 +57,7 @@ pub const ENDED_MAX: usize = 1_000;
 pub const ENDED_TASKS_MAX: u64 = 200_000;
 /// Events that wait to be taken; the oldest are dropped.
 const HAPPENINGS_MAX: usize = 10_000;
-/// Agents that are told apart while tasks remember them; beyond it each task has its own copy.
+/// Maximum number of agents that tasks share a record of; beyond it each task has its own copy.
 const MACHINES_MAX: usize = 100_000;
 
 /// A task: its job's serial, its stage, its number.
@@ -115,7 +115,7 @@ pub struct Core {
     happenings: VecDeque<Happening>,
     totals: Totals,
     framework_id: Option<String>,
-    /// Why the kept state could not be taken up; then nothing is done.
+    /// Why the kept state cannot be restored; the scheduler then does nothing.
     damaged: Option<String>,
 }
 

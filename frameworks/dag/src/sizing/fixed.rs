@@ -7,7 +7,7 @@ use super::{Sample, Tuner};
 /// The block of HDFS, and so the usual size of a task of Spark: 128 MiB.
 pub const BLOCK: u64 = 128 << 20;
 
-/// Chunks that each slot gets with [`Rule::Chunks`] unless told otherwise.
+/// Default number of chunks for each slot with [`Rule::Chunks`].
 const CHUNKS: u32 = 8;
 
 /// How to choose one size for a whole stage.

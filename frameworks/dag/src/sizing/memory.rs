@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Keys that are kept unless told otherwise; those that were not used for longest go first.
+/// Default number of keys that are kept; the least recently used go first.
 const LIMIT: usize = 10_000;
 
 /// What runs of a stage have found.

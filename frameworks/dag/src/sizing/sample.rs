@@ -1,4 +1,4 @@
-//! What a tuner is told: its limits, and finished tasks. It decides nothing.
+//! Input of a tuner: its limits, and finished tasks. It decides nothing.
 
 use std::time::Duration;
 

@@ -9,7 +9,8 @@ use super::contention::{Machine, Running};
 use super::fit::{Line, Point, line};
 use super::{Explanation, Remembered, Sample, SizingConfig, Wave};
 
-/// Machines that are told apart; tasks on further ones get the size without exploring, and count as one machine.
+/// Maximum number of machines with a record of their own; tasks on further ones get the size without exploring, and
+/// count as one machine.
 const MACHINES: usize = 10_000;
 
 /// Running tasks of a machine that are known.

@@ -11,10 +11,10 @@ pub enum StudyError {
         /// What was found instead.
         found: String,
     },
-    /// A file of a folder cannot be used.
+    /// A file of a directory cannot be used.
     #[error("{name} cannot be used")]
     File {
-        /// Its name in the folder.
+        /// Its name in the directory.
         name: String,
         /// Why.
         #[source]

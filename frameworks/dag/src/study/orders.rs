@@ -1,6 +1,6 @@
 //! The heuristics that Decima was compared with, on batches and streams of TPC-H queries.
 //!
-//! Queries come from the public simulator's folder ([`super::tpch`]) or are made ([`super::made`]).
+//! Queries come from the public simulator's directory ([`super::tpch`]) or are made ([`super::made`]).
 
 use std::sync::Arc;
 

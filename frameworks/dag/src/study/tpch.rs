@@ -1,4 +1,4 @@
-//! Reads the TPC-H traces of the public simulator of Decima: a folder with `SIZE/adj_mat_N.npy` and
+//! Reads the TPC-H traces of the public simulator of Decima: a directory with `SIZE/adj_mat_N.npy` and
 //! `SIZE/task_duration_N.npy`. It opens no files: the caller gives their bytes.
 
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub struct Queries {
 }
 
 impl Queries {
-    /// Reads all queries of all sizes. `read` gives the bytes of a file of the folder.
+    /// Reads all queries of all sizes. `read` gives the bytes of a file of the directory.
     ///
     /// # Errors
     /// The first file that cannot be read or is not as expected.

@@ -1,4 +1,4 @@
-//! What the runner of a task is told: the program, its part of the input, what it reads of other stages, and the
+//! What the runner of a task gets: the program, its part of the input, what it reads of other stages, and the
 //! outputs that it must leave.
 //!
 //! The scheduler writes it into the task's environment; the runner (feature `service`) carries it out.

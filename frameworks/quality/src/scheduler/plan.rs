@@ -280,8 +280,8 @@ fn go_on(entry: &mut Entry, earlier: &Earlier) {
 }
 
 /// Releases the newest superfluous workers, first those on agents on which programs are to grow, then those that do not
-/// run yet; or keeps some, first the oldest running ones. None of them has been told yet: a worker is told to leave at
-/// the end of an iteration.
+/// run yet; or keeps some, first the oldest running ones. None of them has been asked to leave yet: a worker is asked
+/// at the end of an iteration.
 fn fit(entry: &mut Entry, wanted: &Wanted, now: Time) {
     let (target, staying) = (entry.target as usize, entry.staying() as usize);
     let leave = match target.cmp(&staying) {

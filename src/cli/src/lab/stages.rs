@@ -16,7 +16,7 @@ use dag::study::tpch::Queries;
 use crate::read::table::table;
 use crate::say::say;
 
-/// A file of the folder of TPC-H traces may be so large; the largest is a tenth of it.
+/// Maximum size of a file of TPC-H traces; the largest is a tenth of it.
 const LARGEST: u64 = 16 << 20;
 
 #[derive(Debug, clap::Args)]
@@ -25,7 +25,8 @@ pub struct Args {
     /// none is named
     #[arg(value_name = "STUDY")]
     studies: Vec<String>,
-    /// TPC-H traces for `orders`: the folder `spark_env/tpch` of Decima's public simulator; queries are made otherwise
+    /// TPC-H traces for `orders`: the directory `spark_env/tpch` of Decima's public simulator; queries are made
+    /// otherwise
     #[arg(long, value_name = "FOLDER")]
     tpch: Option<PathBuf>,
     /// Jobs for `packing`: `batch_task.csv` of Alibaba's trace of 2018; jobs are made otherwise
@@ -66,15 +67,15 @@ fn chosen(names: &[String]) -> Result<Vec<Study>> {
     names.iter().map(known).collect()
 }
 
-fn read_queries(folder: &Path) -> Result<Queries> {
+fn read_queries(directory: &Path) -> Result<Queries> {
     let read = |name: &str| {
-        let file = folder.join(name);
+        let file = directory.join(name);
         match std::fs::metadata(&file)?.len() {
             0..=LARGEST => std::fs::read(&file),
             _ => Err(std::io::Error::other("the file is larger than 16 MiB")),
         }
     };
-    Queries::read(&read).with_context(|| format!("cannot read the queries of {}", folder.display()))
+    Queries::read(&read).with_context(|| format!("cannot read the queries of {}", directory.display()))
 }
 
 fn read_trace(file: &Path) -> Result<Vec<std::sync::Arc<dag::study::job::JobModel>>> {
