@@ -2,41 +2,19 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
-use super::tests::{camera, installed, pictures, soon};
+use super::tests::{Server, camera, installed, pictures, soon};
 use super::*;
 use crate::media::tests::Directory;
 
 /// `ffmpeg` that writes a stream of segments of one second into a directory, as fast as time goes.
-struct Live(Child);
-
-impl Live {
-    fn start(directory: &Directory) -> Live {
-        let mut command = Command::new("ffmpeg");
-        command.args([
-            "-nostdin",
-            "-v",
-            "error",
-            "-re",
-            "-f",
-            "lavfi",
-            "-i",
-            "testsrc=size=160x120:rate=10",
-            "-t",
-            "60",
-        ]);
-        command.args(["-c:v", "mpeg2video", "-g", "10", "-f", "hls", "-hls_time", "1", "-hls_list_size", "5"]);
-        command.args(["-hls_flags", "delete_segments"]).arg(directory.file("live.m3u8"));
-        Live(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
-    }
-}
-
-impl Drop for Live {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+fn live(directory: &Directory) -> Server {
+    let mut command = Command::new("ffmpeg");
+    command.args(["-nostdin", "-v", "error", "-re", "-f", "lavfi", "-i", "testsrc=size=160x120:rate=10", "-t", "60"]);
+    command.args(["-c:v", "mpeg2video", "-g", "10", "-f", "hls", "-hls_time", "1", "-hls_list_size", "5"]);
+    command.args(["-hls_flags", "delete_segments"]).arg(directory.file("live.m3u8"));
+    Server(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
 }
 
 /// Answers GET requests with files of a directory, one for each connection, until the test's process ends.
@@ -76,7 +54,7 @@ fn a_playlist_that_grows_is_followed() {
         return;
     }
     let directory = Directory::new("hls");
-    let _live = Live::start(&directory);
+    let _live = live(&directory);
     let playlist = directory.file("live.m3u8");
     let until = clock::monotonic() + 60.0;
     while !std::fs::read_to_string(&playlist).is_ok_and(|text| text.matches("#EXTINF").count() >= 2) {

@@ -19,7 +19,7 @@ pub(super) fn installed() -> bool {
 }
 
 /// A program that is ended with its owner.
-struct Server(Child);
+pub(super) struct Server(pub(super) Child);
 
 impl Drop for Server {
     fn drop(&mut self) {
