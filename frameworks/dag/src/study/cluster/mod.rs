@@ -5,6 +5,7 @@
 //! all executors of the stage, and the others follow when they are done. Executors without a job are asked about when
 //! a job arrives only, as in that simulator.
 
+mod episode;
 mod executors;
 mod observe;
 mod run;
@@ -16,9 +17,9 @@ use std::collections::BTreeMap;
 
 use super::StudyError;
 use super::job::Arrival;
-use super::random::Random;
 use crate::order::{History, Policy};
-use run::Run;
+
+pub use episode::Episode;
 
 /// Executors of a cluster at most.
 const EXECUTORS: u32 = 100_000;
@@ -76,17 +77,17 @@ pub fn run(
     history: &mut History,
     seed: u64,
 ) -> Result<Outcome, StudyError> {
-    if setup.executors == 0 || setup.executors > EXECUTORS {
-        return Err(StudyError::Setting { setting: "executors", rule: "must be 1 or more, and not above 100,000" });
+    let mut episode = Episode::new(setup, arrivals.to_vec(), std::mem::take(history), seed)?;
+    while let Some(observation) = episode.observation() {
+        let actions = policy.decide(&observation);
+        episode.act(&observation, &actions);
     }
-    if arrivals.is_empty() || arrivals.iter().any(|arrival| arrival.job.stages.iter().any(|s| s.durations.is_empty())) {
-        return Err(StudyError::Setting {
-            setting: "jobs",
-            rule: "must be one or more, with durations for each stage",
-        });
+    let (outcome, known) = episode.finish();
+    *history = known;
+    if outcome.completions.iter().any(|time| time.is_nan()) {
+        return Err(StudyError::Setting { setting: "order", rule: "must not let all executors rest" });
     }
-    let random = Random::new(seed, "durations");
-    Run::new(setup, arrivals, random).finish(policy, history)
+    Ok(outcome)
 }
 
 /// A stage of a job, by their places.

@@ -4,7 +4,7 @@ use super::Source;
 use super::run::Run;
 use crate::order::{Amounts, Free, History, Job, Observation, Stage};
 
-impl Run<'_> {
+impl Run {
     /// The observation for executors of this source.
     pub(super) fn observe(&self, source: Option<usize>, count: u32, history: &History) -> Observation {
         let jobs = self.active.iter().map(|job| self.observe_job(*job, source, count, history)).collect();

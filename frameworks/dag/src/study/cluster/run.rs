@@ -5,8 +5,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use super::executors::Executors;
 use super::{Commits, Node, Outcome, Setup, Source};
-use crate::order::{History, Policy, grants};
-use crate::study::StudyError;
+use crate::order::{Grant, History};
 use crate::study::job::{Arrival, Start};
 use crate::study::random::Random;
 
@@ -31,19 +30,19 @@ pub(super) struct StageState {
 }
 
 /// Executors that a policy is asked about.
-struct Question {
+pub(super) struct Question {
     /// The job that they belong to.
-    source: Option<usize>,
+    pub source: Option<usize>,
     /// Those that are free by now.
     free: VecDeque<usize>,
     /// All of them, those that will be free included.
-    count: u32,
+    pub count: u32,
 }
 
 /// A run under way.
-pub(super) struct Run<'a> {
+pub(super) struct Run {
     pub setup: Setup,
-    pub arrivals: &'a [Arrival],
+    pub arrivals: Vec<Arrival>,
     pub now: u64,
     pub active: Vec<usize>,
     pub executors: Executors,
@@ -54,11 +53,13 @@ pub(super) struct Run<'a> {
     events: BinaryHeap<Reverse<(u64, u64, Event)>>,
     planned: u64,
     random: Random,
-    outcome: Outcome,
+    /// Milliseconds that jobs have spent in the cluster, all together.
+    pub waited: u64,
+    pub outcome: Outcome,
 }
 
-impl<'a> Run<'a> {
-    pub fn new(setup: Setup, arrivals: &'a [Arrival], random: Random) -> Run<'a> {
+impl Run {
+    pub fn new(setup: Setup, arrivals: Vec<Arrival>, random: Random) -> Run {
         let counts: Vec<usize> = arrivals.iter().map(|arrival| arrival.job.stages.len()).collect();
         let mut run = Run {
             setup,
@@ -72,10 +73,11 @@ impl<'a> Run<'a> {
             events: BinaryHeap::new(),
             planned: 0,
             random,
-            outcome: Outcome { completions: vec![f64::NAN; arrivals.len()], ..Outcome::default() },
+            waited: 0,
+            outcome: Outcome { completions: vec![f64::NAN; counts.len()], ..Outcome::default() },
         };
-        for (job, arrival) in arrivals.iter().enumerate() {
-            match arrival.at {
+        for job in 0..counts.len() {
+            match run.arrivals[job].at {
                 0 => run.active.push(job),
                 at => run.plan(at, Event::Arrives(job)),
             }
@@ -83,16 +85,18 @@ impl<'a> Run<'a> {
         run
     }
 
-    pub fn finish(mut self, policy: &mut dyn Policy, history: &mut History) -> Result<Outcome, StudyError> {
+    /// The executors that a policy is asked about before the first event.
+    pub fn first_question(&self) -> Question {
         let all = self.executors.idle(None).clone();
-        let mut question = Some(Question { source: None, count: all.len() as u32, free: all });
-        loop {
-            if let Some(asked) = question.take().filter(|asked| asked.count > 0) {
-                self.decide(asked, policy, history);
-            }
-            let Some(Reverse((at, _, event))) = self.events.pop() else { break };
+        Question { source: None, count: all.len() as u32, free: all }
+    }
+
+    /// Lets events happen until a policy has to be asked; none when nothing is left to happen.
+    pub fn next_question(&mut self, history: &mut History) -> Option<Question> {
+        while let Some(Reverse((at, _, event))) = self.events.pop() {
+            self.waited += (at - self.now) * self.active.len() as u64;
             self.now = at;
-            question = match event {
+            let question = match event {
                 Event::Arrives(job) => {
                     self.active.push(job);
                     let free = self.executors.idle(None).clone();
@@ -104,11 +108,11 @@ impl<'a> Run<'a> {
                     None
                 }
             };
+            if let Some(asked) = question.filter(|asked| asked.count > 0) {
+                return Some(asked);
+            }
         }
-        if self.outcome.completions.iter().any(|time| time.is_nan()) {
-            return Err(StudyError::Setting { setting: "order", rule: "must not let all executors rest" });
-        }
-        Ok(self.outcome)
+        None
     }
 
     /// Executors that are promised to a stage and have not come.
@@ -121,13 +125,12 @@ impl<'a> Run<'a> {
         self.events.push(Reverse((at, self.planned, event)));
     }
 
-    fn decide(&mut self, asked: Question, policy: &mut dyn Policy, history: &History) {
+    /// Sends the executors of a question where they were granted to.
+    pub fn answer(&mut self, asked: Question, grants: &[Grant]) {
         let Some(first) = asked.free.front() else { return };
         let source = self.executors.source(*first);
-        let observation = self.observe(asked.source, asked.count, history);
-        let actions = policy.decide(&observation);
         let mut left = asked.count;
-        for grant in grants(&observation, &actions) {
+        for grant in grants {
             let node = (grant.job as usize, grant.stage as usize);
             self.promise(source, Some(node), grant.tasks);
             left -= grant.tasks;
@@ -212,13 +215,13 @@ impl<'a> Run<'a> {
     }
 
     fn start(&mut self, executor: usize, node: Node) {
-        let (arrivals, count) = (self.arrivals, self.executors.of_job(node.0));
+        let count = self.executors.of_job(node.0);
         let start = match self.executors.get(executor).node {
             Some(last) if last == node => Start::Rest,
             Some(last) if last.0 == node.0 => Start::First,
             _ => Start::Fresh,
         };
-        let duration = arrivals[node.0].job.stages[node.1].draw(count, start, &mut self.random);
+        let duration = self.arrivals[node.0].job.stages[node.1].draw(count, start, &mut self.random);
         self.executors.work(executor, node);
         let state = &mut self.stages[node.0][node.1];
         state.started += 1;

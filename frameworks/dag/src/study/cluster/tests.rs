@@ -9,7 +9,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::*;
-use crate::order::Heuristic;
+use crate::order::{Heuristic, Policy};
 use crate::study::job::{Durations, JobModel, StageModel};
 
 fn stage(tasks: u32, duration: u64, parents: &[u32]) -> StageModel {
@@ -89,4 +89,22 @@ proptest! {
             prop_assert!(*time >= path as f64 / 1000.0);
         }
     }
+}
+
+#[test]
+fn an_episode_waits_for_actions_and_its_waiting_is_the_sum_of_completions() {
+    let jobs = [arrival(0, vec![stage(6, 1000, &[]), stage(1, 500, &[0])]), arrival(4000, vec![stage(3, 700, &[])])];
+    let mut episode =
+        Episode::new(Setup { executors: 2, ..Setup::default() }, jobs.into(), History::default(), 1).unwrap();
+    assert_eq!((episode.jobs(), episode.active(), episode.now()), (2, 1, 0));
+    let first = episode.observation().unwrap();
+    assert_eq!(episode.observation().unwrap(), first, "nothing happens before an action");
+    while let Some(observation) = episode.observation() {
+        let actions = Heuristic::Fair.decide(&observation);
+        episode.act(&observation, &actions);
+    }
+    let waited = episode.waited() as f64 / 1000.0;
+    assert_eq!(episode.active(), 0);
+    let (outcome, _) = episode.finish();
+    assert_eq!(waited, outcome.completions.iter().sum::<f64>());
 }
