@@ -2,12 +2,12 @@
 //! sandboxes, which the agents' `/files` serve. Each is checked against its manifest.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use wire::client::Client;
+use wire::client::{Client, ClientError};
 use wire::http::StatusCode;
 
 use super::failed::Failed;
@@ -15,12 +15,12 @@ use super::framework::Framework;
 use super::{Fault, MANIFEST, Missing, OUTPUT, Published, SandboxSource, SharedSource, Sources};
 use crate::job::template::flat;
 
-/// How long an agent may take for one file.
+/// How long an agent may take for one piece of a file.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// How often an agent is asked again that gives no answer.
 const TRIES: u32 = 3;
-/// The longest output that is fetched, in bytes.
-const OUTPUT_MAX: usize = 1 << 30;
+/// The longest list of outputs, in bytes.
+const MANIFEST_MAX: usize = 64 << 20;
 
 /// Brings all that a task reads of other stages into `input`.
 ///
@@ -108,22 +108,22 @@ async fn from_sandbox(source: &SandboxSource, partition: Option<u32>, input: &Pa
     };
     let directory = format!("{}/{OUTPUT}", source.path);
     let mut client = match source.agent.parse() {
-        Ok(address) => Client::at(address).with_timeout(PATIENCE).with_limit(OUTPUT_MAX),
+        Ok(address) => Client::at(address).with_timeout(PATIENCE).with_limit(usize::MAX),
         Err(error) => return Err(gone("its address", format!("{error}"))),
     };
-    let manifest = download(&mut client, &format!("{directory}/{MANIFEST}")).await;
-    let manifest = manifest.map_err(|error| gone("the list of outputs", error))?;
+    let named = |what: &str, why: Why| match why {
+        Why::Gone(error) => gone(what, error),
+        here => here,
+    };
+    let manifest = download(&mut client, &format!("{directory}/{MANIFEST}"), || Ok(List(Vec::new()))).await;
+    let List(manifest) = manifest.map_err(|why| named("the list of outputs", why))?;
     for published in manifest_of(&manifest).map_err(|error| gone("the list of outputs", error))? {
         if !wanted(&published, partition) {
             continue;
         }
-        let data = download(&mut client, &format!("{directory}/{}", published.name)).await;
-        let data = data.map_err(|error| gone(&published.name, error))?;
-        if data.len() as u64 != published.length || crc32c::crc32c(&data) != published.checksum {
-            return Err(gone(&published.name, "its checksum is not that of what was published".to_owned()));
-        }
         let local = input.join(local_name(&source.stage, source.index, &published.name));
-        fs::write(local, data).map_err(Why::Here)?;
+        let path = format!("{directory}/{}", published.name);
+        copy(&mut client, &path, &published, &local).await.map_err(|why| named(&published.name, why))?;
     }
     Ok(())
 }
@@ -132,16 +132,114 @@ fn manifest_of(bytes: &[u8]) -> Result<Vec<Published>, String> {
     serde_json::from_slice(bytes).map_err(|error| error.to_string())
 }
 
-/// A whole file from an agent. One that gives no answer is asked again; what it does not have is not there.
-async fn download(client: &mut Client, path: &str) -> Result<Vec<u8>, String> {
+/// A list of outputs as it comes in.
+struct List(Vec<u8>);
+
+impl Write for List {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        if self.0.len() + data.len() > MANIFEST_MAX {
+            return Err(io::Error::other(format!("a list of outputs has {MANIFEST_MAX} bytes at most")));
+        }
+        self.0.write(data)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A file with the length and the checksum of what was written.
+struct Summed {
+    file: fs::File,
+    length: u64,
+    checksum: u32,
+}
+
+impl Write for Summed {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(data)?;
+        self.length += written as u64;
+        self.checksum = crc32c::crc32c_append(self.checksum, &data[..written]);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+/// Copies an output to a file of the sandbox. Its memory does not grow with the output, since that of the task counts.
+async fn copy(client: &mut Client, path: &str, published: &Published, local: &Path) -> Result<(), Why> {
+    let begin = || Ok(Summed { file: fs::File::create(local)?, length: 0, checksum: 0 });
+    let copied = download(client, path, begin).await?;
+    if copied.length != published.length || copied.checksum != published.checksum {
+        return Err(Why::Gone("its checksum is not that of what was published".to_owned()));
+    }
+    Ok(())
+}
+
+/// Asks an agent for a file, and again if no answer comes. What it does not have is not there. `begin` makes what the
+/// file is written to, anew for each try.
+async fn download<W: Write + Send>(
+    client: &mut Client,
+    path: &str,
+    begin: impl Fn() -> io::Result<W>,
+) -> Result<W, Why> {
     let path = format!("/files/download?path={}", utf8_percent_encode(path, NON_ALPHANUMERIC));
     let mut last = String::new();
     for _ in 0..TRIES {
-        match client.get(&path).await {
-            Ok(reply) if reply.status == StatusCode::OK => return Ok(reply.body.to_vec()),
-            Ok(reply) => return Err(format!("the agent answers {}", reply.status)),
+        let mut sink = begin().map_err(Why::Here)?;
+        match client.download(&path, &mut sink).await {
+            Ok(reply) if reply.status == StatusCode::OK => return Ok(sink),
+            Ok(reply) => return Err(Why::Gone(format!("the agent answers {}", reply.status))),
+            Err(ClientError::Sink(error)) => return Err(Why::Here(error)),
             Err(error) => last = base::error_chain(&error),
         }
     }
-    Err(last)
+    Err(Why::Gone(last))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader};
+
+    use super::*;
+
+    /// Answers each request with one body, as an agent's `/files/download` does.
+    fn serve(body: &'static [u8]) -> std::net::SocketAddr {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+                while lines.next().is_some_and(|line| line.is_ok_and(|line| !line.is_empty())) {}
+                let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+                let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body));
+            }
+        });
+        address
+    }
+
+    fn published(body: &[u8]) -> Published {
+        let (length, checksum) = (body.len() as u64, crc32c::crc32c(body));
+        Published { name: "o".into(), output: "o".into(), partition: None, length, checksum }
+    }
+
+    #[tokio::test]
+    async fn an_output_is_checked_and_a_full_sandbox_is_named() {
+        let body = b"what was published";
+        let mut client = Client::new(&serve(body).to_string()).unwrap();
+        let local = std::env::temp_dir().join(format!("tepui-fetch-{}", std::process::id()));
+        assert!(copy(&mut client, "/o", &published(body), &local).await.is_ok());
+        assert_eq!(fs::read(&local).unwrap(), body);
+        fs::remove_file(&local).unwrap();
+        let other = published(b"what was forgotten");
+        let gone = copy(&mut client, "/o", &other, &local).await;
+        assert!(matches!(gone, Err(Why::Gone(why)) if why.contains("checksum")));
+        fs::remove_file(&local).unwrap();
+        let full = copy(&mut client, "/o", &published(body), Path::new("/dev/full")).await;
+        let Err(why @ Why::Here(_)) = full else { panic!("/dev/full takes nothing") };
+        assert_eq!(why.failed(Path::new("/sandbox/input")).fault, Fault::Room);
+    }
 }

@@ -4,6 +4,7 @@ mod address;
 mod connect;
 mod records;
 
+use std::io::Write;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -55,6 +56,9 @@ pub enum ClientError {
         /// How long was waited.
         after: Duration,
     },
+    /// What was to take the body of the response failed.
+    #[error("cannot store the answer")]
+    Sink(#[source] std::io::Error),
     /// The response exceeds the client's limit.
     #[error("the answer is longer than {0} bytes")]
     TooLong(usize),
@@ -227,6 +231,41 @@ impl Client {
         result
     }
 
+    /// Reads a path and writes the body of a 200 to `sink`, piece by piece, so that it may be longer than memory. The
+    /// reply has no body then; that of any other status has its own. The time limit holds for each piece, the length
+    /// limit for the whole.
+    ///
+    /// # Errors
+    /// When no answer comes or it breaks off, or the first error of `sink`; a part may have been written by then.
+    pub async fn download(&mut self, path: &str, sink: &mut (dyn Write + Send)) -> Result<Reply, ClientError> {
+        let request = self.form(Method::GET, path, &[], Bytes::new())?;
+        let timeout = self.timeout;
+        let late = ClientError::Timeout { address: self.address.clone(), after: timeout };
+        let sent = tokio::time::timeout(timeout, self.send(request)).await;
+        let Ok(sent) = sent else { return Err(late) };
+        let (connection, response) = sent?;
+        if response.status() != StatusCode::OK {
+            let read = tokio::time::timeout(timeout, self.read(response)).await;
+            let Ok(reply) = read else { return Err(late) };
+            self.connection = Some(connection);
+            return reply;
+        }
+        let (head, mut incoming) = response.into_parts();
+        let mut length = 0;
+        loop {
+            let Ok(frame) = tokio::time::timeout(timeout, incoming.frame()).await else { return Err(late) };
+            let Some(frame) = frame else { break };
+            let Ok(data) = frame.map_err(|source| self.failed(source))?.into_data() else { continue };
+            length += data.len();
+            if length > self.limit {
+                return Err(ClientError::TooLong(self.limit));
+            }
+            sink.write_all(&data).map_err(ClientError::Sink)?;
+        }
+        self.connection = Some(connection);
+        Ok(Reply { status: head.status, headers: head.headers, body: Bytes::new(), scheme: self.address.scheme() })
+    }
+
     async fn exchange(
         &mut self,
         method: Method,
@@ -235,6 +274,17 @@ impl Client {
         body: Bytes,
     ) -> Result<Reply, ClientError> {
         let request = self.form(method, path, headers, body)?;
+        let (connection, response) = self.send(request).await?;
+        let reply = self.read(response).await?;
+        self.connection = Some(connection);
+        Ok(reply)
+    }
+
+    /// Sends a request over the kept connection, or over a new one where that was closed.
+    async fn send(
+        &mut self,
+        request: http::Request<Full<Bytes>>,
+    ) -> Result<(SendRequest<Full<Bytes>>, http::Response<Incoming>), ClientError> {
         let mut connection = self.ready_connection().await?;
         let response = match connection.try_send_request(request).await {
             Ok(response) => response,
@@ -247,9 +297,7 @@ impl Client {
                 None => return Err(self.failed(error.into_error())),
             },
         };
-        let reply = self.read(response).await?;
-        self.connection = Some(connection);
-        Ok(reply)
+        Ok((connection, response))
     }
 
     /// The kept connection, if it still stands, or a new one.

@@ -92,3 +92,40 @@ async fn limits() {
     assert!(matches!(small.get("/big").await, Err(ClientError::TooLong(1000))));
     assert_eq!(small.get("/size?n=1000").await.unwrap().body.len(), 1000);
 }
+
+/// Takes a few bytes.
+struct Full(usize);
+
+impl std::io::Write for Full {
+    fn write(&mut self, data: &[u8]) -> std::io::Result<usize> {
+        if self.0 == 0 {
+            return Err(std::io::ErrorKind::StorageFull.into());
+        }
+        let taken = data.len().min(self.0);
+        self.0 -= taken;
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn downloads() {
+    let fixture = serve();
+    let mut client = Client::new(&fixture.address.to_string()).unwrap();
+    let whole = client.get("/big").await.unwrap().body;
+    let mut written = Vec::new();
+    let reply = client.download("/big", &mut written).await.unwrap();
+    assert_eq!((reply.status.as_u16(), reply.body.len()), (200, 0));
+    assert_eq!(written, whole);
+    written.clear();
+    let reply = client.download("/nosuch", &mut written).await.unwrap();
+    assert_eq!((reply.status.as_u16(), written.len(), reply.body.is_empty()), (404, 0, false));
+    let error = client.download("/big", &mut Full(10)).await.unwrap_err();
+    assert!(matches!(error, ClientError::Sink(why) if why.kind() == std::io::ErrorKind::StorageFull));
+    assert_eq!(client.download("/big", &mut written).await.unwrap().status.as_u16(), 200, "on a new connection");
+    let mut small = Client::new(&fixture.address.to_string()).unwrap().with_limit(1000);
+    assert!(matches!(small.download("/big", &mut Vec::new()).await, Err(ClientError::TooLong(1000))));
+}
