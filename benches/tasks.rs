@@ -8,13 +8,10 @@
 
 mod support;
 
-use std::time::{Duration, Instant};
-
-use anyhow::{Context, Result, bail};
-use protos::mesos::v1::TaskState;
+use anyhow::{Context, Result};
 use support::daemon::Daemon;
 use support::report::{Report, each, mib, millis, rate};
-use support::scheduler::{Encoding, Scheduler, amount, task};
+use support::scheduler::{Encoding, Scheduler};
 use support::{number, option, proc, quantile, quick, wait_for};
 
 fn main() -> Result<()> {
@@ -30,7 +27,7 @@ fn main() -> Result<()> {
     let mut scheduler = Scheduler::subscribe(master.address, Encoding::Json, "bench")?;
     let before = (master.cpu(), proc::tree_cpu(agent.pid()), agent.cpu());
 
-    let (wall, mut lives) = run(&mut scheduler, tasks).with_context(|| format!("agent: {}", agent.log()))?;
+    let (wall, mut lives) = scheduler.run_all(tasks, "true").with_context(|| format!("agent: {}", agent.log()))?;
 
     wait_for("all executors gone", || proc::executors(agent.pid()).is_empty())?;
     let master_cpu = master.cpu() - before.0;
@@ -45,40 +42,4 @@ fn main() -> Result<()> {
     let peaks = [&master, &agent].map(|d| mib(proc::memory(d.pid(), "VmHWM")));
     report.row("peak resident memory, master; agent", &peaks.join("; "), "", "", "82; 112 MiB");
     scheduler.teardown()
-}
-
-/// Runs the tasks, as many at once as the offers allow; how long all took, and each from its launch to its end.
-fn run(scheduler: &mut Scheduler, tasks: usize) -> Result<(Duration, Vec<Duration>)> {
-    let mut launched = Vec::with_capacity(tasks);
-    let mut lives = Vec::with_capacity(tasks);
-    let mut start = None;
-    while lives.len() < tasks {
-        let event = scheduler.event()?;
-        for offer in event.offers.into_iter().flat_map(|o| o.offers) {
-            let start = *start.get_or_insert_with(Instant::now);
-            let room = amount(&offer, "cpus") as usize;
-            let batch = room.min(tasks - launched.len());
-            let first = launched.len();
-            let make = |n: usize| task(format!("t{n}"), &offer, "bench", "true", &[("cpus", 1.0), ("mem", 32.0)]);
-            let infos = (first..first + batch).map(make).collect();
-            launched.resize(first + batch, start.elapsed());
-            scheduler.launch(&offer, infos);
-        }
-        if let Some(update) = event.update {
-            let state = update.status.state;
-            scheduler.acknowledge(&update.status);
-            if state == TaskState::TaskFinished as i32 {
-                let id = &update.status.task_id.value;
-                let number: usize = id.trim_start_matches('t').parse()?;
-                lives.push(start.context("no start")?.elapsed() - launched[number]);
-            } else if state != TaskState::TaskRunning as i32 && state != TaskState::TaskStarting as i32 {
-                bail!("a task did not finish: {:?}", update.status);
-            }
-        }
-        if let Some(error) = event.error {
-            bail!("ERROR: {}", error.message);
-        }
-    }
-    scheduler.flush()?;
-    Ok((start.context("no start")?.elapsed(), lives))
 }

@@ -7,13 +7,13 @@ use std::io::Write;
 use std::net::{SocketAddrV4, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use prost::Message;
 use protos::json::{Dialect, FromJson, ToJson};
 use protos::mesos::v1::scheduler::{Call, Event, call};
-use protos::mesos::v1::{self, framework_info, offer, value};
+use protos::mesos::v1::{self, TaskState, framework_info, offer, value};
 use protos::recordio;
 
 use super::http::{Connection, header};
@@ -246,6 +246,47 @@ impl Scheduler {
             }
         }
         self.flush()
+    }
+
+    /// Runs so many tasks of a command, as many at once as the offers allow; how long all took, and each from its launch
+    /// to its end.
+    ///
+    /// # Errors
+    /// A task did not finish, the stream ended, or an error event arrived.
+    pub fn run_all(&mut self, tasks: usize, command: &str) -> Result<(Duration, Vec<Duration>)> {
+        let mut launched = Vec::with_capacity(tasks);
+        let mut lives = Vec::with_capacity(tasks);
+        let mut start = None;
+        while lives.len() < tasks {
+            let event = self.event()?;
+            for offer in event.offers.into_iter().flat_map(|o| o.offers) {
+                let start = *start.get_or_insert_with(Instant::now);
+                let room = amount(&offer, "cpus") as usize;
+                let batch = room.min(tasks - launched.len());
+                let first = launched.len();
+                let needs = [("cpus", 1.0), ("mem", 32.0)];
+                let make = |n: usize| task(format!("t{n}"), &offer, "bench", command, &needs);
+                let infos = (first..first + batch).map(make).collect();
+                launched.resize(first + batch, start.elapsed());
+                self.launch(&offer, infos);
+            }
+            if let Some(update) = event.update {
+                let state = update.status.state;
+                self.acknowledge(&update.status);
+                if state == TaskState::TaskFinished as i32 {
+                    let id = &update.status.task_id.value;
+                    let number: usize = id.trim_start_matches('t').parse()?;
+                    lives.push(start.context("no start")?.elapsed() - launched[number]);
+                } else if state != TaskState::TaskRunning as i32 && state != TaskState::TaskStarting as i32 {
+                    bail!("a task did not finish: {:?}", update.status);
+                }
+            }
+            if let Some(error) = event.error {
+                bail!("ERROR: {}", error.message);
+            }
+        }
+        self.flush()?;
+        Ok((start.context("no start")?.elapsed(), lives))
     }
 
     /// Reads on in a thread of its own until the stream ends, and counts offers; answers nothing.
