@@ -5,9 +5,9 @@
 use std::time::Duration;
 
 use prost::Message;
-use serde::Deserialize;
 use protos::mesos::v1::master::response::get_agents::Agent;
 use protos::mesos::v1::master::{Call, Response, call};
+use serde::Deserialize;
 use wire::client::{Address, Client, ClientError};
 use wire::http::{PROTOBUF, StatusCode};
 
