@@ -3,8 +3,8 @@
 //! What happens on a cluster is in the tests of the whole program.
 #![forbid(unsafe_code)]
 
-use std::time::Duration;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
 
 use binpack::Knobs;
 use binpack::service::{Options, Service};
