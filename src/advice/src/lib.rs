@@ -2,6 +2,7 @@
 //!
 //! - [`Book`] takes what agents measure, and [`Book::report`] says for each job and role what was asked, what was used
 //!   and what to ask ([`History`] and [`Advice`] do so for one job).
+//! - [`ends`] predicts how tasks and jobs will end.
 //! - [`Risk`] is the risk of a shortage that the proposals keep to.
 //!
 //! It computes and does nothing else: how measurements are had, and what is done with proposals, is elsewhere.
@@ -9,6 +10,7 @@
 
 mod amounts;
 mod book;
+pub mod ends;
 mod family;
 mod history;
 mod propose;
