@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod advise;
 mod agent_faults;
 mod audit;
 mod authentication;

@@ -8,6 +8,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use advice::Risk;
 use serde::{Deserialize, Serialize};
 
 use crate::job::seconds;
@@ -47,6 +48,9 @@ pub struct Knobs {
     pub tasks_per_offer: Option<u32>,
     /// Decides which offer gets how much of `hold_jitter`.
     pub seed: u64,
+    /// The risk of a shortage that launches keep to, which ask for what the job's tasks were measured to use. `None`:
+    /// they ask for what the job file says.
+    pub active_sizing: Option<Risk>,
 }
 
 /// Arrival smoothing: at most so many tasks in each such time.
@@ -78,6 +82,7 @@ impl Default for Knobs {
             pace: None,
             tasks_per_offer: None,
             seed: 0,
+            active_sizing: None,
         }
     }
 }

@@ -22,6 +22,7 @@ mod knobs;
 #[cfg(feature = "service")]
 pub mod service;
 
+pub use advice::Risk;
 pub use jobs::{NAMES, Need, constraint, place};
 pub use knobs::{Behaviour, Knobs, Pace};
 

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
 
 use binpack::Knobs;
 use binpack::service::{Options, Service};
@@ -24,7 +25,9 @@ async fn start_with(state: Option<Box<dyn State>>) -> Service {
     let mut driver = sdk::driver::Options::new("127.0.0.1:1", framework).unwrap();
     driver.state = state;
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    Service::start(Options { driver, listen, knobs: Knobs::default() }).await.unwrap()
+    Service::start(Options { driver, listen, knobs: Knobs::default(), measure_every: Duration::from_secs(5) })
+        .await
+        .unwrap()
 }
 
 struct Api(Client);

@@ -15,7 +15,7 @@ use crate::absent;
 use crate::demo;
 #[cfg(feature = "lab")]
 use crate::lab;
-use crate::{complete, daemons, dag, execute, framework, job, operate, read, registry, task, tls, top};
+use crate::{advise, complete, daemons, dag, execute, framework, job, operate, read, registry, task, tls, top};
 
 /// A two-level, resource-offer cluster manager that speaks every wire of Apache Mesos 1.11.
 #[derive(Debug, Parser)]
@@ -80,6 +80,8 @@ enum Command {
     Fairness(read::fairness::Args),
     /// Say why a framework has no offers, or few
     Explain(read::explain::Args),
+    /// Measure what tasks use, and say what they should ask for
+    Advise(advise::Args),
     /// Run one of the frameworks that come with tepui
     #[command(subcommand)]
     Framework(Box<framework::Command>),
@@ -183,6 +185,7 @@ impl Cli {
             Command::Fairness(args) => read::fairness::run(&args),
             Command::Offers(args) => read::offers::run(&args),
             Command::Explain(args) => read::explain::run(&args),
+            Command::Advise(args) => advise::run(&args),
             Command::Framework(command) => command.run(),
             Command::Dag(command) => command.run(),
             Command::Job(command) => command.run(),

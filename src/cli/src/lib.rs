@@ -7,6 +7,7 @@
 
 #[cfg(not(feature = "lab"))]
 mod absent;
+mod advise;
 pub mod command;
 mod complete;
 mod connect;

@@ -7,6 +7,7 @@
 pub mod bundled;
 pub mod campaign;
 pub mod dist;
+pub mod failures;
 pub mod faults;
 mod inputs;
 pub mod live;

@@ -132,7 +132,7 @@ impl Core {
     /// Counts for how many ranks of a gang there is room in all, and ends its gathering if that is too few.
     pub(super) fn judge_gang(&mut self, serial: u64, now: Time) {
         let Some(record) = self.records.get(&serial).filter(|record| record.kind() == Kind::Gang) else { return };
-        let job = record.job().clone();
+        let job = record.sized_job().clone();
         let possible = self.possible(serial, &job, now);
         let Some(record) = self.records.get_mut(&serial) else { return };
         record.head.gang.possible = possible;

@@ -63,7 +63,7 @@ impl Core {
             agent: room.site.agent.clone(),
             ports: one.taken.ports.clone(),
         };
-        let job = record.job().clone();
+        let job = record.sized_job().clone();
         let mut info = task_info(record, one.number, &job, &place, gang);
         info.resources = room.messages(&one.taken);
         let fields = job.constraints.iter().map(|c| c.field.as_str()).chain([HOSTNAME]);

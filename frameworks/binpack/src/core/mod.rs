@@ -15,6 +15,7 @@ mod requests;
 mod round;
 mod served;
 mod services;
+mod sizing;
 mod updates;
 mod view;
 mod why;
@@ -41,6 +42,7 @@ pub use jobs::Place;
 pub use record::{Counts, Damaged, Outcome, Past, Stage};
 pub use requests::{Reply, Request, Submitted, Taken, Unwanted};
 pub use served::{Answer, Served};
+pub use sizing::{Measurable, Measurement, SizingView};
 pub use view::{Happening, JobSummary, JobView, State, Status, TaskView, Totals, VersionView};
 
 /// Maximum number of jobs that have not ended.

@@ -13,6 +13,7 @@ use base::Time;
 use serde::{Deserialize, Serialize};
 
 use super::capacity::Possible;
+use super::sizing::Sizing;
 use crate::Need;
 use crate::job::{Job, Kind};
 use jobs::{Place, stamp};
@@ -253,6 +254,9 @@ pub(super) struct Head {
     /// For services: not all tasks were well since the last change.
     #[serde(default)]
     pub(super) deploying: bool,
+    /// The memory that launches ask for at least, in thousandths of megabytes: tasks with less ended for lack of it.
+    #[serde(default)]
+    pub(super) mem_needed: Option<i64>,
 }
 
 /// A task of a service that is gone.
@@ -290,6 +294,8 @@ pub(super) struct Record {
     pub(super) head: Head,
     instances: BTreeMap<u32, Instance>,
     pub(super) past: VecDeque<Past>,
+    /// What its tasks were measured to use; not kept.
+    pub(super) sizing: Sizing,
     counts: Counts,
 }
 
@@ -308,13 +314,15 @@ impl Record {
             next_number: count,
             gang: Gang::default(),
             deploying: true,
+            mem_needed: None,
         };
         Record::restored(head, BTreeMap::new())
     }
 
     /// As it was kept: tasks that nothing had happened to were not.
     pub(super) fn restored(head: Head, instances: BTreeMap<u32, Instance>) -> Record {
-        let mut record = Record { head, instances, past: VecDeque::new(), counts: Counts::default() };
+        let mut record =
+            Record { head, instances, past: VecDeque::new(), sizing: Sizing::default(), counts: Counts::default() };
         if record.job().kind != Kind::Service {
             let (version, now) = (record.current().number, record.head.submitted);
             for number in 0..record.job().count {
@@ -324,6 +332,7 @@ impl Record {
         for instance in record.instances.values() {
             *count_of(&mut record.counts, &instance.phase) += 1;
         }
+        record.resize();
         record
     }
 
@@ -369,6 +378,9 @@ impl Record {
 
     /// Makes this the current version.
     pub(super) fn add_version(&mut self, job: Job, now: Time) {
+        if **self.job() != job {
+            self.forget_measurements();
+        }
         self.push_version(Version { number: self.current().number + 1, since: now, job: Arc::new(job) });
     }
 
@@ -387,6 +399,7 @@ impl Record {
             let count = (1..versions.len() - 1).find(|n| versions[*n].number == versions[n - 1].number);
             versions.remove(count.unwrap_or(0));
         }
+        self.resize();
     }
 
     pub(super) fn counts(&self) -> Counts {

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::capacity::{Total, Wants};
 use super::record::{Goal, Phase, Record, Stop};
+use super::sizing::{Measurable, Measurement};
 use super::view::{Happening, JobSummary, JobView, Status};
 use super::{Core, JOBS_MAX, TASKS_MAX};
 use crate::job::{COUNT_MAX, Job, Kind};
@@ -56,6 +57,10 @@ pub enum Request {
     Agents(Vec<Total>),
     /// What of such a report is of use at present.
     WantsAgents,
+    /// Take in what tasks have used, as their agents measure it.
+    Measured(Vec<Measurement>),
+    /// Where tasks can be measured.
+    Measurable,
     /// End this scheduler. With `teardown` the framework ends with all of its tasks and state; without, tasks keep
     /// running for the failover timeout, and the next start with the same state continues them.
     Leave {
@@ -82,6 +87,8 @@ pub enum Reply {
     Submitted(Vec<Submitted>),
     /// To [`Request::WantsAgents`].
     Wants(Wants),
+    /// To [`Request::Measurable`].
+    Measurable(Measurable),
     /// To [`Request::Status`].
     Status(Box<Status>),
     /// To [`Request::Show`].
@@ -173,6 +180,11 @@ impl Core {
                 Ok(Reply::Done)
             }
             Request::WantsAgents => Ok(Reply::Wants(self.wants_capacity())),
+            Request::Measured(measurements) => {
+                self.measured(measurements);
+                Ok(Reply::Done)
+            }
+            Request::Measurable => Ok(Reply::Measurable(self.measurable())),
             Request::Status => Ok(Reply::Status(Box::new(self.status(now)))),
             Request::Show { name } => Ok(Reply::Job(Box::new(self.show(self.serial(&name)?, now)))),
         }

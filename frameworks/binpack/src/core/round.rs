@@ -235,7 +235,7 @@ impl Core {
                 plan.kept.iter_mut().zip(before).for_each(|(kept, before)| *kept = kept.or(before));
                 break;
             }
-            let Some(job) = self.records.get(&key.1).map(|r| r.job().clone()) else { continue };
+            let Some(job) = self.records.get(&key.1).map(|r| r.sized_job().clone()) else { continue };
             plan.follow(job.policy.unwrap_or(self.knobs.policy));
             if job.kind == Kind::Gang {
                 self.place_gang(key, &job, &mut plan, now);
@@ -250,7 +250,7 @@ impl Core {
     fn job_order(&self, plan: &Plan) -> Vec<JobKey> {
         let mut keys = self.queue.jobs();
         if self.knobs.policy == Policy::FirstFitDecreasing {
-            let size = |key: &JobKey| self.records.get(&key.1).map_or(0.0, |r| plan.placer.size(&r.job().need));
+            let size = |key: &JobKey| self.records.get(&key.1).map_or(0.0, |r| plan.placer.size(&r.sized_job().need));
             keys.sort_by(|a, b| a.0.cmp(&b.0).then(size(b).total_cmp(&size(a))));
         }
         keys

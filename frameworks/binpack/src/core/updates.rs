@@ -29,7 +29,7 @@ impl Core {
     }
 
     /// Whether this is the newest attempt of the task, and it has not ended.
-    fn is_current(&self, serial: u64, number: u32, task_id: &str) -> bool {
+    pub(super) fn is_current(&self, serial: u64, number: u32, task_id: &str) -> bool {
         let instance = self.records.get(&serial).and_then(|r| r.get(number));
         instance.and_then(|i| i.live()).is_some_and(|live| live.place.task_id == task_id)
     }
@@ -78,6 +78,7 @@ impl Core {
     }
 
     fn ended(&mut self, serial: u64, number: u32, status: &TaskStatus, now: Time) {
+        self.learn_from_end(serial, number, status);
         self.release(serial, number);
         let Some(record) = self.records.get_mut(&serial) else { return };
         let end = End::of(status.state());

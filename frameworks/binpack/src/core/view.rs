@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::Core;
 use super::record::{Counts, Goal, Outcome, Past, Record, Version};
 use super::requests::Taken;
+use super::sizing::SizingView;
 use super::updates::state_of;
 use crate::job::{Job, Kind};
 use crate::place::Policy;
@@ -182,6 +183,8 @@ pub struct JobView {
     pub past: Vec<Past>,
     /// Why tasks wait, in words.
     pub why: Vec<String>,
+    /// What new launches ask for, with active sizing.
+    pub sizing: Option<SizingView>,
 }
 
 /// A version of a job.
@@ -220,6 +223,8 @@ pub struct TaskView {
     pub running: Option<f64>,
     /// Message of its last end.
     pub message: String,
+    /// What it was given, while it is on an agent.
+    pub given: Option<Need>,
 }
 
 impl Core {
@@ -277,6 +282,7 @@ impl Core {
             tasks: record.instances().keys().map(|number| task_view(record, *number)).collect(),
             past: record.past.iter().cloned().collect(),
             why: self.why(record, now),
+            sizing: self.sizing_view(record),
         }
     }
 }
@@ -325,5 +331,6 @@ fn task_view(record: &Record, number: u32) -> TaskView {
         launched: live.map(|l| l.launched.as_secs_f64()),
         running: live.and_then(|l| l.running).map(Time::as_secs_f64),
         message: instance.message.clone(),
+        given: live.map(|l| l.need),
     }
 }

@@ -61,8 +61,8 @@ impl Core {
             return Some(format!(
                 "warning: the gang cannot form: all agents together have room for {ranks} of {size} ranks ({}), {} is \
                  missing; it holds no offers",
-                record.job().need.times(ranks),
-                record.job().need.times(size - ranks),
+                record.sized_job().need.times(ranks),
+                record.sized_job().need.times(size - ranks),
             ));
         }
         if let Some(until) = gang.gather_until {
@@ -86,7 +86,7 @@ impl Core {
 
     /// What stands in the way on the agents that have offered something.
     fn obstacles(&self, record: &Record, now: Time) -> Vec<String> {
-        let job = record.job();
+        let job = record.sized_job();
         let mut checker = Checker::new(&job.constraints);
         self.count_in(record.head.serial, &mut checker, now);
         let mut obstacles: BTreeMap<Obstacle, (usize, Need)> = BTreeMap::new();

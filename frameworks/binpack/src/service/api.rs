@@ -102,7 +102,9 @@ impl Jobs {
 
     async fn ask(&self, request: Request) -> Response {
         match self.handle.ask(request).await {
-            Ok(Reply::Done | Reply::Left | Reply::Wants(_)) => api::json(StatusCode::OK, &json!({ "done": true })),
+            Ok(Reply::Done | Reply::Left | Reply::Wants(_) | Reply::Measurable(_)) => {
+                api::json(StatusCode::OK, &json!({ "done": true }))
+            }
             Ok(Reply::Submitted(submitted)) => api::json(StatusCode::OK, &json!({ "submitted": submitted })),
             Ok(Reply::Status(status)) => api::json(StatusCode::OK, &status),
             Ok(Reply::Job(view)) => api::json(StatusCode::OK, &view),

@@ -4,10 +4,12 @@
 
 mod api;
 mod capacity;
+mod measure;
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jobs::follow::Followers;
 use sdk::driver::{self, api as serving};
@@ -34,6 +36,8 @@ pub struct Options {
     pub listen: SocketAddr,
     /// How to behave towards the cluster.
     pub knobs: Knobs,
+    /// How often tasks are measured, with [`Knobs::active_sizing`].
+    pub measure_every: Duration,
 }
 
 /// Why the framework could not be started, or does not do what was asked.
@@ -77,12 +81,14 @@ impl Service {
     /// # Errors
     /// The address of the API cannot be used.
     pub async fn start(options: Options) -> Result<Service, Error> {
-        let Options { mut driver, listen, knobs } = options;
+        let Options { mut driver, listen, knobs, measure_every } = options;
+        let is_measured = knobs.active_sizing.is_some();
         let followers = Followers::default();
         let teller = followers.clone();
         let (served, requester) = Served::new(Core::new(knobs), move |happening| teller.tell(happening));
         driver.nudge = Some(requester.nudge());
         let capacity = Arc::new(capacity::Source::new(&driver));
+        let cluster = driver.cluster();
         let metrics = driver.settings.metrics.clone();
         let handle = Handle { requester, followers, metrics, capacity: capacity.clone() };
         let serving = serving::serve(listen, Arc::new(api::Jobs::new(handle.clone())))
@@ -93,6 +99,9 @@ impl Service {
         let driving = tokio::spawn(async move { driver::run(served, driver).await.ending });
         let teller = handle.clone();
         tokio::spawn(async move { capacity.follow(teller).await });
+        if is_measured {
+            tokio::spawn(measure::follow(cluster, measure_every, handle.clone()));
+        }
         Ok(Service { address, handle, serving, driving })
     }
 

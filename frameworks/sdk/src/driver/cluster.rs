@@ -7,6 +7,7 @@ use std::time::Duration;
 use prost::Message;
 use protos::mesos::v1::master::response::get_agents::Agent;
 use protos::mesos::v1::master::{Call, Response, call};
+use serde::Deserialize;
 use wire::client::{Address, Client, ClientError};
 use wire::http::{PROTOBUF, StatusCode};
 
@@ -16,6 +17,8 @@ use super::masters::{AddressError, address};
 const ANSWER_MAX: usize = 256 << 20;
 /// Maximum length of an agent's flags.
 const FLAGS_MAX: usize = 1 << 20;
+/// Maximum length of an agent's statistics: 10,000 containers are some 10 MB.
+const STATISTICS_MAX: usize = 64 << 20;
 
 /// Why the agents are not known.
 #[derive(Debug, thiserror::Error)]
@@ -36,8 +39,36 @@ pub enum AgentsError {
     #[error("the answer to GET_AGENTS is invalid")]
     Invalid(#[from] prost::DecodeError),
     /// The answer of an agent is no JSON.
-    #[error("the answer to /flags is invalid")]
-    Flags(#[from] serde_json::Error),
+    #[error("the answer of an agent is invalid")]
+    Json(#[from] serde_json::Error),
+}
+
+/// What an executor's container has used, as an agent's `/monitor/statistics` says.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct ContainerUse {
+    /// The executor; for tasks without one of their own, it has the id of the task.
+    pub executor_id: String,
+    /// Its framework.
+    pub framework_id: String,
+    /// What was measured.
+    pub statistics: Statistics,
+}
+
+/// Measurements of a container.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct Statistics {
+    /// When, in seconds since 1970.
+    pub timestamp: f64,
+    /// Time of processors in user mode so far, in seconds.
+    pub cpus_user_time_secs: f64,
+    /// Time of processors in the kernel so far, in seconds.
+    pub cpus_system_time_secs: f64,
+    /// Time for which its limit kept it from processors so far, in seconds.
+    pub cpus_throttled_time_secs: f64,
+    /// Memory that it uses now, in bytes.
+    pub mem_rss_bytes: f64,
 }
 
 /// Where the operator API of a cluster is: its masters, as the driver was given them, and the framework's credential.
@@ -90,6 +121,21 @@ impl Cluster {
         }
         let flags: serde_json::Value = serde_json::from_slice(&reply.body)?;
         Ok(flags["flags"][flag].as_str().map(str::to_owned))
+    }
+
+    /// Returns what the containers of an agent have used, from the `/monitor/statistics` of its `host:port`. The
+    /// credential is for masters and is not sent.
+    ///
+    /// # Errors
+    /// The agent does not answer or refuses.
+    pub async fn agent_statistics(&self, agent: &str, within: Duration) -> Result<Vec<ContainerUse>, AgentsError> {
+        let address = agent.parse().map_err(ClientError::Address)?;
+        let mut client = Client::at(address).with_timeout(within).with_limit(STATISTICS_MAX);
+        let reply = client.get("/monitor/statistics").await?;
+        if reply.status != StatusCode::OK {
+            return Err(AgentsError::Refused(reply.status, reply.text()));
+        }
+        Ok(serde_json::from_slice(&reply.body)?)
     }
 
     fn client(&self, address: Address, within: Duration) -> Client {

@@ -23,7 +23,7 @@ use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use wire::client::{Address, Client};
 
-pub use cluster::{AgentsError, Cluster};
+pub use cluster::{AgentsError, Cluster, ContainerUse, Statistics};
 pub use encoding::Encoding;
 pub use masters::{AddressError, MastersError, address};
 

@@ -9,7 +9,7 @@ use binpack::core::{Happening, State, Status, Taken};
 use binpack::job::{self, Job};
 use binpack::place::Policy;
 use binpack::service::{Error, Follower, Options, Service};
-use binpack::{Behaviour, Knobs, Pace};
+use binpack::{Behaviour, Knobs, Pace, Risk};
 use sdk::{AskError, Ending};
 
 use super::common::FrameworkArgs;
@@ -77,6 +77,13 @@ struct KnobArgs {
     /// The most tasks launched on one agent at once
     #[arg(long, value_name = "NUMBER")]
     tasks_per_offer: Option<u32>,
+    /// Launch tasks of a job with what its earlier tasks were measured to use, at this risk of a shortage, such as 0.05;
+    /// never with more than the job file says, unless a task ended for lack of memory
+    #[arg(long, alias = "active_sizing", value_name = "RISK")]
+    active_sizing: Option<Risk>,
+    /// How often running tasks are measured for that
+    #[arg(long, alias = "measure_every", default_value = "5s", value_name = "TIME", value_parser = interval)]
+    measure_every: Duration,
 }
 
 /// Interval between revives.
@@ -85,6 +92,10 @@ struct Revive(Option<Duration>);
 
 fn time(text: &str) -> Result<Duration, String> {
     job::parse_time(text).ok_or_else(|| "write a time such as 10, 1.5s, 500ms, 2m or 1h".to_owned())
+}
+
+fn interval(text: &str) -> Result<Duration, String> {
+    time(text).and_then(|time| if time.is_zero() { Err("must be above 0".to_owned()) } else { Ok(time) })
 }
 
 fn revive(text: &str) -> Result<Revive, String> {
@@ -114,7 +125,8 @@ impl KnobArgs {
             revive_every: self.revive_every.map_or(base.revive_every, |r| r.0),
             pace: self.pace.or(base.pace),
             tasks_per_offer: self.tasks_per_offer.or(base.tasks_per_offer),
-            seed: base.seed,
+            active_sizing: self.active_sizing,
+            ..base
         }
     }
 }
@@ -133,7 +145,13 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let knobs = Knobs { seed: driver.settings.seed, ..args.knobs.knobs() };
     let wanted = Wanted { json: args.json, until_done: args.until_done, keeps: args.framework.state_dir.is_some() };
     daemon::process::runtime()?.block_on(async {
-        let service = Service::start(Options { driver, listen: args.framework.listen, knobs }).await?;
+        let service = Service::start(Options {
+            driver,
+            listen: args.framework.listen,
+            knobs,
+            measure_every: args.knobs.measure_every,
+        })
+        .await?;
         let address = service.address();
         let greeting = format!("binpack  http://{address}\ntry      tepui job submit --service={address} FILE");
         job_framework::run(service, jobs, &greeting, wanted).await

@@ -56,6 +56,16 @@ pub(crate) struct View {
     pub(crate) tasks: Vec<Task>,
     pub(crate) past: Vec<Value>,
     pub(crate) why: Vec<String>,
+    pub(crate) sizing: Option<Sizing>,
+}
+
+/// What new launches ask for, where the framework sizes them.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Sizing {
+    pub(crate) requested: Need,
+    pub(crate) applied: Need,
+    pub(crate) why: Vec<String>,
 }
 
 /// A version of a job, with its definition.
@@ -78,6 +88,8 @@ pub(crate) struct Task {
     pub(crate) attempts: u32,
     pub(crate) running: Option<f64>,
     pub(crate) message: String,
+    /// What it was given.
+    pub(crate) given: Option<Need>,
 }
 
 /// Where a task is or was.

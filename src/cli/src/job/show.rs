@@ -135,9 +135,13 @@ fn show_text(view: &View, all: bool, now: f64) -> String {
         let line = if is_marked { why.clone() } else { format!("waits: {why}") };
         text.push_str(&format!("{line}\n"));
     }
+    if let Some(sizing) = &view.sizing {
+        text.push_str(&format!("asks: {}; launched with: {}\n", needs(&sizing.requested), needs(&sizing.applied)));
+        sizing.why.iter().for_each(|why| text.push_str(&format!("sizing: {why}\n")));
+    }
     let shown: Vec<&Task> = view.tasks.iter().take(if all { usize::MAX } else { TASKS_SHOWN }).collect();
     if !shown.is_empty() {
-        text.push_str(&format!("\n{}\n", tasks_table(&shown, now)));
+        text.push_str(&format!("\n{}\n", tasks_table(&shown, view.sizing.is_some(), now)));
     }
     if shown.len() < view.tasks.len() {
         text.push_str(&format!("and {} more; --all shows them\n", view.tasks.len() - shown.len()));
@@ -159,14 +163,17 @@ fn run(job: &Value) -> Option<String> {
     Some(words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" "))
 }
 
-fn tasks_table(tasks: &[&Task], now: f64) -> String {
-    let titles = [">TASK", "STATE", ">VERSION", ">TRIES", "HEALTHY", "HOST", "PORTS", ">RUNNING", "MESSAGE"];
+fn tasks_table(tasks: &[&Task], is_sized: bool, now: f64) -> String {
+    let mut titles = vec![">TASK", "STATE", ">VERSION", ">TRIES", "HEALTHY", "HOST", "PORTS", ">RUNNING", "MESSAGE"];
+    if is_sized {
+        titles.insert(8, "GIVEN");
+    }
     let mut table = table(&titles);
     for task in tasks {
         let place = task.place.clone().unwrap_or_default();
         let ports: Vec<String> = place.ports.iter().map(u64::to_string).collect();
         let healthy = task.healthy.map_or("", |healthy| if healthy { "yes" } else { "no" });
-        table.add_row([
+        let mut row = vec![
             if task.index == task.number {
                 task.number.to_string()
             } else {
@@ -180,7 +187,11 @@ fn tasks_table(tasks: &[&Task], now: f64) -> String {
             ports.join(","),
             task.running.map_or_else(String::new, |since| age((now - since).max(0.0))),
             decisive(&task.message),
-        ]);
+        ];
+        if is_sized {
+            row.insert(8, task.given.as_ref().map_or_else(String::new, needs));
+        }
+        table.add_row(row);
     }
     table.trim_fmt()
 }

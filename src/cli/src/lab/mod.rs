@@ -2,6 +2,7 @@
 
 pub(crate) mod bundled;
 mod compare;
+mod failures;
 mod faults;
 mod live;
 mod load;
@@ -29,6 +30,8 @@ pub enum LabCommand {
     Faults(faults::Args),
     /// Play a recorded master once more (`tepui master --record`), under the same or other policies
     Replay(replay::Args),
+    /// Predict how jobs and tasks of a trace end, and count how often that is right
+    Failures(failures::Args),
     /// Compare sizes, orders and drops of jobs of stages in virtual time, beside the numbers of the papers
     Stages(stages::Args),
 }
@@ -41,6 +44,7 @@ impl LabCommand {
             LabCommand::Compare(args) => compare::run(&args),
             LabCommand::Faults(args) => faults::run(&args),
             LabCommand::Replay(args) => replay::run(&args),
+            LabCommand::Failures(args) => failures::run(&args),
             LabCommand::Stages(args) => stages::run(&args),
         }
     }

@@ -27,10 +27,20 @@ pub(crate) struct Framework {
     pub(crate) roles: Vec<String>,
     pub(crate) used_resources: Amounts,
     pub(crate) offered_resources: Amounts,
+    pub(crate) executors: Vec<Executor>,
     pub(crate) tasks: Vec<Task>,
     pub(crate) unreachable_tasks: Vec<Task>,
     pub(crate) completed_tasks: Vec<Task>,
     pub(crate) offers: Vec<Offer>,
+}
+
+/// An executor that a framework brings.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Executor {
+    pub(crate) executor_id: String,
+    pub(crate) slave_id: String,
+    pub(crate) resources: Amounts,
 }
 
 /// A task.
@@ -39,6 +49,10 @@ pub(crate) struct Framework {
 pub(crate) struct Task {
     pub(crate) id: String,
     pub(crate) name: String,
+    /// Empty for tasks that the agent's own executor runs.
+    pub(crate) executor_id: String,
+    /// The role that its resources are allocated to.
+    pub(crate) role: String,
     pub(crate) slave_id: String,
     pub(crate) state: String,
     pub(crate) resources: Amounts,

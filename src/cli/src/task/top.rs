@@ -42,18 +42,18 @@ struct Entry {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Statistics {
-    timestamp: f64,
-    cpus_user_time_secs: f64,
-    cpus_system_time_secs: f64,
-    cpus_soft_limit: f64,
-    cpus_limit: f64,
-    cpus_throttled_time_secs: f64,
-    mem_rss_bytes: f64,
-    mem_limit_bytes: f64,
-    processes: u32,
+    pub(crate) timestamp: f64,
+    pub(crate) cpus_user_time_secs: f64,
+    pub(crate) cpus_system_time_secs: f64,
+    pub(crate) cpus_soft_limit: f64,
+    pub(crate) cpus_limit: f64,
+    pub(crate) cpus_throttled_time_secs: f64,
+    pub(crate) mem_rss_bytes: f64,
+    pub(crate) mem_limit_bytes: f64,
+    pub(crate) processes: u32,
     /// Seconds in which some process waited for processors, memory and disks, where that is counted.
     #[serde(skip)]
-    stalled: [Option<f64>; 3],
+    pub(crate) stalled: [Option<f64>; 3],
 }
 
 /// Measures and prints.
@@ -153,14 +153,14 @@ pub(crate) struct Row {
     /// Processors used, in the mean.
     pub(crate) cpus: f64,
     /// Of how many.
-    cpus_limit: f64,
+    pub(crate) cpus_limit: f64,
     /// The part of the time in which it was kept from them.
     throttled: f64,
     mem_rss_bytes: f64,
-    mem_limit_bytes: f64,
-    processes: u32,
+    pub(crate) mem_limit_bytes: f64,
+    pub(crate) processes: u32,
     /// Parts of the time in which some process waited for processors, memory and disks; null where that is not counted.
-    stalled: [Option<f64>; 3],
+    pub(crate) stalled: [Option<f64>; 3],
 }
 
 /// A row for each executor that was there both times, the busiest first.

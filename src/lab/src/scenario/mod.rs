@@ -23,7 +23,7 @@ pub use schema::{AgentGroup, Framework, JobKind, ManagerPart, MasterPart, RolePa
 pub use setup::{Prepared, PreparedFramework, PreparedJobs, check_bundled, prepare, quotas};
 pub(crate) use setup::{all_kinds, kinds_of};
 pub use sweep::{MOST_POINTS, Point, points};
-pub use trace::{Row, of_text as trace_of_text};
+pub use trace::{GoogleEvent, Row, TaskEvent, google_events, of_text as trace_of_text};
 
 use std::path::Path;
 

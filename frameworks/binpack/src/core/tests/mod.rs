@@ -4,6 +4,7 @@ mod behaviour;
 mod gangs;
 mod random;
 mod services;
+mod sizing;
 mod world;
 
 use std::time::Duration;

@@ -12,6 +12,7 @@ use base::Time;
 use resources::{Role, parse_text};
 use sdk::task::{from_v1, to_v1};
 use sdk::v1::scheduler::{self, Call, call, event};
+use sdk::v1::task_status::Reason;
 use sdk::v1::{AgentId, Offer, OfferId, TaskId, TaskInfo, TaskState, TaskStatus};
 use sdk::{Calls, Ending, Event, Input, Output, Scheduler, Session, Settings};
 
@@ -258,10 +259,22 @@ impl World {
     }
 
     pub(super) fn update_with(&mut self, id: &str, state: TaskState, healthy: Option<bool>) {
-        self.uuids += 1;
         let mut status = self.status(id, state);
-        status.uuid = Some(self.uuids.to_be_bytes().to_vec());
         status.healthy = healthy;
+        self.report(id, status);
+    }
+
+    /// A task reaches a state for this reason.
+    pub(super) fn update_for(&mut self, id: &str, state: TaskState, reason: Reason) {
+        let mut status = self.status(id, state);
+        status.reason = Some(reason as i32);
+        self.report(id, status);
+    }
+
+    fn report(&mut self, id: &str, mut status: TaskStatus) {
+        let state = status.state();
+        self.uuids += 1;
+        status.uuid = Some(self.uuids.to_be_bytes().to_vec());
         if let Some(task) = self.tasks.get_mut(id) {
             task.state = state;
         }

@@ -70,7 +70,7 @@ impl Options {
             revive_every: self.revive_every.map(|span| span.0).or(like.revive_every),
             pace: self.pace.map(|pace| Pace { tasks: pace.tasks, every: pace.every.0 }).or(like.pace),
             tasks_per_offer: self.tasks_per_offer.or(like.tasks_per_offer),
-            seed: like.seed,
+            ..like
         }
     }
 }

@@ -7,6 +7,7 @@
 
 mod cells;
 mod events;
+mod google;
 mod rows;
 mod shape;
 
@@ -18,6 +19,7 @@ use resources::{Amount, Name, Quantities, parse_quantities};
 use super::error::ScenarioError;
 use super::schema::JobKind;
 use cells::Cells;
+pub use google::{GoogleEvent, TaskEvent, google_events};
 pub(super) use shape::NAMES;
 use shape::Shape;
 

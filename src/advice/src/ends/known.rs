@@ -1,0 +1,212 @@
+//! What is known of jobs, users, kinds of work and machines: how what they ran has ended.
+//!
+//! Every table has a limit; what was used longest ago is dropped.
+
+use std::collections::BTreeMap;
+
+use super::features::{self, EVENT_FEATURES, JOB_FEATURES, JobStart, Launch, Seen};
+use super::{End, Network};
+
+/// Entries of a table.
+const ENTRIES_MAX: usize = 200_000;
+/// Units of the hidden layers.
+const HIDDEN: usize = 24;
+/// After how many seconds what happened on a machine, or lately in all, counts half.
+const HALF_LIFE: f64 = 3_600.0;
+
+/// How often each end was seen; what happened long ago counts less, if that is wanted.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Shares {
+    counts: [f64; 4],
+    at: f64,
+}
+
+impl Shares {
+    fn add(&mut self, end: End) {
+        self.counts[end.place()] += 1.0;
+    }
+
+    fn add_at(&mut self, end: End, now: f64) {
+        *self = self.faded(now);
+        self.add(end);
+    }
+
+    /// As they count at this moment.
+    fn faded(self, now: f64) -> Shares {
+        let factor = (-(now - self.at).max(0.0) / HALF_LIFE).exp2();
+        Shares { counts: self.counts.map(|count| count * factor), at: now.max(self.at) }
+    }
+
+    /// The share of each end, drawn towards an even one while few were seen, and how many were seen.
+    pub(super) fn features(&self) -> [f64; 5] {
+        let sum: f64 = self.counts.iter().sum();
+        let [a, b, c, d] = self.counts.map(|count| (count + 0.25) / (sum + 1.0));
+        [a, b, c, d, sum.ln_1p() / 10.0]
+    }
+
+    fn likeliest(&self) -> Option<End> {
+        (self.counts.iter().sum::<f64>() > 0.0).then(|| End::likeliest(&self.counts))
+    }
+}
+
+/// A table with a limit.
+#[derive(Clone, Debug)]
+struct Table<V> {
+    entries: BTreeMap<u64, (u64, V)>,
+    clock: u64,
+    limit: usize,
+}
+
+impl<V: Default> Table<V> {
+    fn new(limit: usize) -> Table<V> {
+        Table { entries: BTreeMap::new(), clock: 0, limit }
+    }
+
+    fn get(&self, key: u64) -> Option<&V> {
+        self.entries.get(&key).map(|(_, value)| value)
+    }
+
+    fn entry(&mut self, key: u64) -> &mut V {
+        self.clock += 1;
+        if self.entries.len() >= self.limit && !self.entries.contains_key(&key) {
+            let mut used: Vec<u64> = self.entries.values().map(|(used, _)| *used).collect();
+            let middle = used.len() / 2;
+            let (_, median, _) = used.select_nth_unstable(middle);
+            let median = *median;
+            self.entries.retain(|_, (used, _)| *used > median);
+        }
+        let (used, value) = self.entries.entry(key).or_default();
+        *used = self.clock;
+        value
+    }
+}
+
+/// What is known of a job.
+#[derive(Clone, Copy, Debug, Default)]
+struct Job {
+    shares: Shares,
+    tasks: u32,
+    /// The sum of the logarithms of the times that its tasks ran, and how many.
+    log_time: f64,
+    ended: u32,
+}
+
+/// The classifier. Times are seconds from any moment on.
+#[derive(Clone, Debug)]
+pub struct Ends {
+    events: Network,
+    jobs_network: Network,
+    jobs: Table<Job>,
+    users: Table<Shares>,
+    kinds: Table<Shares>,
+    machines: Table<Shares>,
+    lately: Shares,
+    users_jobs: Table<Shares>,
+    kinds_jobs: Table<Shares>,
+    jobs_lately: Shares,
+}
+
+impl Ends {
+    /// A classifier that knows nothing.
+    pub fn new(seed: u64) -> Ends {
+        Ends {
+            events: Network::new(EVENT_FEATURES, HIDDEN, seed),
+            jobs_network: Network::new(JOB_FEATURES, HIDDEN, seed ^ 1),
+            jobs: Table::new(ENTRIES_MAX),
+            users: Table::new(ENTRIES_MAX),
+            kinds: Table::new(ENTRIES_MAX),
+            machines: Table::new(ENTRIES_MAX),
+            lately: Shares::default(),
+            users_jobs: Table::new(ENTRIES_MAX),
+            kinds_jobs: Table::new(ENTRIES_MAX),
+            jobs_lately: Shares::default(),
+        }
+    }
+
+    /// A task of a job is submitted for the first time.
+    pub fn submitted(&mut self, job: u64) {
+        let job = self.jobs.entry(job);
+        job.tasks = job.tasks.saturating_add(1);
+    }
+
+    /// What is seen of a task that was launched so many seconds ago.
+    pub fn seen(&self, launch: &Launch, age: f64, now: f64) -> Vec<f64> {
+        let of = |table: &Table<Shares>, key: u64| table.get(key).copied().unwrap_or_default();
+        let kind = features::kind(launch.user, launch.class, launch.priority, &launch.asked);
+        let job = self.jobs.get(launch.job).copied().unwrap_or_default();
+        let typical = (job.ended > 0).then(|| (job.log_time / f64::from(job.ended)).exp());
+        let shares = [
+            job.shares,
+            of(&self.users, launch.user),
+            of(&self.kinds, kind),
+            of(&self.machines, launch.machine).faded(now),
+            self.lately.faded(now),
+        ];
+        Seen { launch, age, typical, shares, tasks: job.tasks }.features()
+    }
+
+    /// What is seen of a job that begins.
+    pub fn seen_of_job(&self, start: &JobStart, now: f64) -> Vec<f64> {
+        let kind = features::kind(start.user, start.class, start.priority, &start.asked);
+        let of = |table: &Table<Shares>, key: u64| table.get(key).copied().unwrap_or_default();
+        let shares = [of(&self.users_jobs, start.user), of(&self.kinds_jobs, kind), self.jobs_lately.faded(now)];
+        features::of_job(start, &shares)
+    }
+
+    /// How probable each end of a task is, by what was [`seen`](Ends::seen) of it.
+    pub fn predict(&self, seen: &[f64]) -> [f64; 4] {
+        self.events.predict(seen)
+    }
+
+    /// How probable each end of a job is.
+    pub fn predict_job(&self, seen: &[f64]) -> [f64; 4] {
+        self.jobs_network.predict(seen)
+    }
+
+    /// How a task ended most often before: of its job, or else of its kind, or else lately. What needs no network.
+    pub fn habit(&self, launch: &Launch) -> End {
+        let kind = features::kind(launch.user, launch.class, launch.priority, &launch.asked);
+        let job = self.jobs.get(launch.job).and_then(|job| job.shares.likeliest());
+        let kind = || self.kinds.get(kind).and_then(Shares::likeliest);
+        job.or_else(kind).or_else(|| self.lately.likeliest()).unwrap_or(End::Finish)
+    }
+
+    /// The same of a job: by its kind, or else by its user, or else lately.
+    pub fn habit_of_job(&self, start: &JobStart) -> End {
+        let kind = features::kind(start.user, start.class, start.priority, &start.asked);
+        let kind = self.kinds_jobs.get(kind).and_then(Shares::likeliest);
+        let user = || self.users_jobs.get(start.user).and_then(Shares::likeliest);
+        kind.or_else(user).or_else(|| self.jobs_lately.likeliest()).unwrap_or(End::Finish)
+    }
+
+    /// Learns how what was seen of a task ended.
+    pub fn learn(&mut self, seen: &[f64], end: End) {
+        self.events.learn(seen, end);
+    }
+
+    /// Learns how what was seen of a job ended.
+    pub fn learn_job(&mut self, seen: &[f64], end: End) {
+        self.jobs_network.learn(seen, end);
+    }
+
+    /// A launch has ended after so many seconds.
+    pub fn ended(&mut self, launch: &Launch, ran: f64, end: End, now: f64) {
+        let kind = features::kind(launch.user, launch.class, launch.priority, &launch.asked);
+        let job = self.jobs.entry(launch.job);
+        job.shares.add(end);
+        job.log_time += ran.max(1.0).ln();
+        job.ended = job.ended.saturating_add(1);
+        self.users.entry(launch.user).add(end);
+        self.kinds.entry(kind).add(end);
+        self.machines.entry(launch.machine).add_at(end, now);
+        self.lately.add_at(end, now);
+    }
+
+    /// A job has ended.
+    pub fn job_ended(&mut self, start: &JobStart, end: End, now: f64) {
+        let kind = features::kind(start.user, start.class, start.priority, &start.asked);
+        self.users_jobs.entry(start.user).add(end);
+        self.kinds_jobs.entry(kind).add(end);
+        self.jobs_lately.add_at(end, now);
+    }
+}

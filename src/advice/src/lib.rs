@@ -1,0 +1,29 @@
+//! What measurements say about tasks.
+//!
+//! - [`Book`] takes what agents measure, and [`Book::report`] says for each job and role what was asked, what was used
+//!   and what to ask ([`History`] and [`Advice`] do so for one job).
+//! - [`ends`] predicts how tasks and jobs will end.
+//! - [`Risk`] is the risk of a shortage that the proposals keep to.
+//!
+//! It computes and does nothing else: how measurements are had, and what is done with proposals, is elsewhere.
+#![forbid(unsafe_code)]
+
+mod amounts;
+mod book;
+pub mod ends;
+mod family;
+mod history;
+mod propose;
+mod quantile;
+mod risk;
+
+pub use amounts::Amounts;
+pub use book::{Book, JOBS_MAX, JobAdvice, Report, RoleAdvice, Sample};
+pub use family::family;
+pub use history::{History, Reading};
+pub use propose::{Advice, MEM_MIN, Part, READINGS_MIN, Verdict};
+pub use quantile::{Interval, Use};
+pub use risk::{InvalidRisk, Risk};
+
+#[cfg(test)]
+mod tests;

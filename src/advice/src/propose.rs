@@ -1,0 +1,199 @@
+//! What a job should ask for.
+//!
+//! The proposal is the upper end of the interval of the percentile that the risk chooses, with a margin. Where there
+//! are too few values for an upper end it is the largest value, with a margin that is the larger the fewer they are.
+
+use resources::Amount;
+use serde::Serialize;
+
+use crate::amounts::{optional_units, units};
+use crate::{Amounts, History, Risk, Use};
+
+/// With fewer measurements than this nothing is proposed.
+pub const READINGS_MIN: u64 = 20;
+/// The least memory that an agent isolates, in megabytes (Mesos's `MIN_MEMORY`).
+pub const MEM_MIN: Amount = Amount::from_units(32);
+/// The least share of a processor that an agent isolates (Mesos's `MIN_CPUS`).
+const CPUS_MIN: Amount = Amount::from_thousandths(10);
+/// What is added to the upper end of an interval.
+const CPUS_MARGIN: f64 = 0.1;
+const MEM_MARGIN: f64 = 0.15;
+/// What is added to the only value that there is; between it and the margins above the number of values decides.
+const MARGIN_MAX: f64 = 0.5;
+/// Tasks that their limit keeps from processors for more of the time than this ask for too few.
+const THROTTLED_MAX: f64 = 0.05;
+/// How many more processors throttled tasks should ask for at least.
+const THROTTLED_FACTOR: f64 = 1.5;
+/// Tasks that use more of what they ask for than this are close to their limit: beyond it they are killed.
+const MEM_CLOSE: f64 = 0.9;
+
+/// How a request compares with the use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// There are too few measurements.
+    TooFew,
+    /// Less is enough.
+    AsksTooMuch,
+    /// It is as it should be.
+    Fits,
+    /// There is a shortage.
+    AsksTooLittle,
+}
+
+/// What is said about one resource of a job.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Part {
+    /// What a task asks for.
+    #[serde(serialize_with = "units")]
+    pub asked: Amount,
+    /// What was used; absent without measurements.
+    pub used: Option<Use>,
+    /// What it should ask for; absent if there are too few measurements.
+    #[serde(serialize_with = "optional_units")]
+    pub proposed: Option<Amount>,
+    /// How the request compares with the use.
+    pub verdict: Verdict,
+    /// Why, in words.
+    pub why: String,
+}
+
+impl Part {
+    /// The proposal, or what is asked if there is none.
+    pub fn wanted(&self) -> Amount {
+        self.proposed.unwrap_or(self.asked)
+    }
+}
+
+/// What is said about a job.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Advice {
+    /// Cores.
+    pub cpus: Part,
+    /// Megabytes of memory.
+    pub mem: Part,
+}
+
+impl Advice {
+    /// The proposals, or what is asked where there is none.
+    pub fn wanted(&self) -> Amounts {
+        Amounts { cpus: self.cpus.wanted(), mem: self.mem.wanted() }
+    }
+}
+
+/// A resource, with what is measured of it.
+struct Measured {
+    asked: Amount,
+    used: Option<Use>,
+    least: Amount,
+    /// What amounts are rounded up to.
+    step: i64,
+    margin: f64,
+    /// What the values are: "measurements", "tasks".
+    values: &'static str,
+    unit: &'static str,
+    /// Use beyond this share of the request is a shortage.
+    close: f64,
+    throttled: f64,
+}
+
+impl History {
+    /// Says what the job's tasks, which ask for these amounts, should ask for.
+    pub fn advise(&self, asked: Amounts, risk: Risk) -> Advice {
+        let measured = self.measured();
+        let cpus = Measured {
+            asked: asked.cpus,
+            used: self.cpus(risk),
+            least: CPUS_MIN,
+            step: 10,
+            margin: CPUS_MARGIN,
+            values: "measurements",
+            unit: "cpus",
+            close: 1.0,
+            throttled: self.throttled(),
+        };
+        let mem = Measured {
+            asked: asked.mem,
+            used: self.mem(risk),
+            least: MEM_MIN,
+            step: 1_000,
+            margin: MEM_MARGIN,
+            values: "tasks",
+            unit: "MB",
+            close: MEM_CLOSE,
+            throttled: 0.0,
+        };
+        Advice { cpus: cpus.judge(measured), mem: mem.judge(measured) }
+    }
+}
+
+impl Measured {
+    fn judge(self, measured: u64) -> Part {
+        let part = |used, proposed, verdict, why| Part { asked: self.asked, used, proposed, verdict, why };
+        let Some(used) = self.used.filter(|_| measured >= READINGS_MIN) else {
+            let why = format!("{measured} of {READINGS_MIN} measurements: nothing is proposed");
+            return part(self.used, None, Verdict::TooFew, why);
+        };
+        let chosen = used.chosen;
+        let margin = self.margin(&used);
+        let raw = self.rounded(chosen.high.unwrap_or(used.max) * (1.0 + margin));
+        let percentile = format!("{}th percentile", trimmed(100.0 * chosen.level));
+        let of = match chosen.high {
+            Some(high) => format!("the {percentile} is below {}", self.text(high)),
+            None => format!(
+                "the largest of {} {} is {} (an upper end of the {percentile} needs {})",
+                used.effective,
+                self.independent(&used),
+                self.text(used.max),
+                chosen.needed
+            ),
+        };
+        let with = format!("{of}; with {:.0} %", 100.0 * margin);
+        if self.throttled > THROTTLED_MAX {
+            let proposed = raw.max(self.rounded(self.asked.to_f64() * THROTTLED_FACTOR));
+            let why = format!("the limit keeps it from processors in {:.0} % of the time", 100.0 * self.throttled);
+            return part(Some(used), Some(proposed), Verdict::AsksTooLittle, why);
+        }
+        if chosen.value > self.close * self.asked.to_f64() {
+            let why = format!("the {percentile} is {}, of {} asked; {with}", self.text(chosen.value), self.asked);
+            return part(Some(used), Some(raw.max(self.asked)), Verdict::AsksTooLittle, why);
+        }
+        // A task that asks for less than the minimum is given the minimum, so its request may stay.
+        let proposed = raw.max(self.least).min(self.asked);
+        let verdict = if proposed < self.asked { Verdict::AsksTooMuch } else { Verdict::Fits };
+        part(Some(used), Some(proposed), verdict, with)
+    }
+
+    /// What is added; more if there are fewer values than an upper end needs.
+    fn margin(&self, used: &Use) -> f64 {
+        let lacking = 1.0 - used.effective as f64 / used.chosen.needed as f64;
+        self.margin + (MARGIN_MAX - self.margin) * lacking.max(0.0)
+    }
+
+    fn independent(&self, used: &Use) -> String {
+        match used.effective < used.count {
+            true => format!("independent {}", self.values),
+            false => self.values.to_owned(),
+        }
+    }
+
+    /// Rounded up.
+    fn rounded(&self, units: f64) -> Amount {
+        let thousandths = Amount::from_f64(units).max(Amount::from_f64(units + 0.000_499)).thousandths();
+        let steps = thousandths.div_euclid(self.step) + i64::from(thousandths.rem_euclid(self.step) != 0);
+        Amount::from_thousandths(steps.saturating_mul(self.step))
+    }
+
+    fn text(&self, value: f64) -> String {
+        match self.unit {
+            "MB" => format!("{value:.1} MB"),
+            unit => format!("{value:.3} {unit}"),
+        }
+    }
+}
+
+/// A percentage without needless decimals.
+fn trimmed(percent: f64) -> String {
+    let text = format!("{percent:.1}");
+    text.strip_suffix(".0").unwrap_or(&text).to_owned()
+}

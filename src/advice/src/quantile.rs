@@ -1,0 +1,162 @@
+//! Percentiles of a sample, and how certain they are.
+//!
+//! Intervals are those of order statistics: how many of n independent values lie below a percentile is binomial,
+//! whatever the values' distribution is (David and Nagaraja, "Order Statistics", section 7.1). Values that depend on
+//! each other count as fewer.
+
+use serde::Serialize;
+
+/// The interval misses the percentile with this probability, on both sides together.
+const ALPHA: f64 = 0.05;
+/// As many values make intervals narrow enough; more would only cost time.
+const EFFECTIVE_MAX: usize = 2_000;
+
+/// A percentile with its interval of confidence of 95 %.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Interval {
+    /// Which percentile, as a share: 0.95.
+    pub level: f64,
+    /// The lower end; absent if there are too few values to have one.
+    pub low: Option<f64>,
+    /// The percentile of the sample.
+    pub value: f64,
+    /// The upper end; absent if there are too few values to have one.
+    pub high: Option<f64>,
+    /// How many independent values are needed for an upper end.
+    pub needed: usize,
+}
+
+/// What was used of a resource: percentiles of a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Use {
+    /// Number of values.
+    pub count: usize,
+    /// As how many independent values they count.
+    pub effective: usize,
+    /// The mean.
+    pub mean: f64,
+    /// The median.
+    pub p50: f64,
+    /// The 95th percentile.
+    pub p95: f64,
+    /// The 99th percentile.
+    pub p99: f64,
+    /// The largest value.
+    pub max: f64,
+    /// The percentile that the risk chooses.
+    pub chosen: Interval,
+}
+
+impl Use {
+    /// Describes values, which count as `effective` independent ones. None without values.
+    pub(crate) fn of(mut values: Vec<f64>, effective: f64, level: f64) -> Option<Use> {
+        values.sort_unstable_by(f64::total_cmp);
+        let max = *values.last()?;
+        let count = values.len();
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 1 and the limit")]
+        let effective = effective.clamp(1.0, count.min(EFFECTIVE_MAX) as f64) as usize;
+        let (below, above) = ranks(effective, level);
+        let at_rank = |rank: usize| nearest(&values, rank as f64 / effective as f64);
+        Some(Use {
+            count,
+            effective,
+            mean: values.iter().sum::<f64>() / count as f64,
+            p50: nearest(&values, 0.5),
+            p95: nearest(&values, 0.95),
+            p99: nearest(&values, 0.99),
+            max,
+            chosen: Interval {
+                level,
+                low: below.map(at_rank),
+                value: nearest(&values, level),
+                high: above.map(at_rank),
+                needed: needed(level),
+            },
+        })
+    }
+}
+
+/// The smallest of the sorted values that a share of them does not exceed.
+fn nearest(sorted: &[f64], share: f64) -> f64 {
+    // A share such as 0.95 of 20 values is 19, not the 19.000000000000004 of its binary form.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a length")]
+    let rank = (share * sorted.len() as f64 - 1e-9).ceil().max(1.0) as usize;
+    sorted[rank.min(sorted.len()) - 1]
+}
+
+/// Number of independent values from which the largest is an upper end.
+fn needed(level: f64) -> usize {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "7 to 3,688 for the risks there are")]
+    let needed = ((ALPHA / 2.0).ln() / level.ln()).ceil() as usize;
+    needed
+}
+
+/// Which of n values, counted from 1, are the ends of the interval.
+fn ranks(n: usize, level: f64) -> (Option<usize>, Option<usize>) {
+    let (mut low, mut below) = (None, 0.0);
+    let odds = (level / (1.0 - level)).ln();
+    let mut log = n as f64 * (1.0 - level).ln();
+    for k in 0..n {
+        // The probability that at most k values lie below the percentile.
+        below += log.exp();
+        if below <= ALPHA / 2.0 {
+            low = Some(k + 1);
+        }
+        if below >= 1.0 - ALPHA / 2.0 {
+            return (low, Some(k + 1));
+        }
+        log += ((n - k) as f64 / (k + 1) as f64).ln() + odds;
+    }
+    (low, None)
+}
+
+/// As how many independent values series count: by the correlation of neighbours, as for a process of first order, but
+/// not as fewer than there are series.
+pub(crate) fn effective(series: &[&[f64]]) -> f64 {
+    let count: usize = series.iter().map(|one| one.len()).sum();
+    let mean = series.iter().flat_map(|one| one.iter()).sum::<f64>() / count.max(1) as f64;
+    let (mut squares, mut products) = (0.0, 0.0);
+    for one in series {
+        squares += one.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>();
+        products += one.windows(2).map(|pair| (pair[0] - mean) * (pair[1] - mean)).sum::<f64>();
+    }
+    // What the rounding of floating point adds to equal values is no correlation.
+    let differs = squares > 1e-9 * count as f64 * mean * mean;
+    let correlation = if differs { (products / squares).clamp(0.0, 0.99) } else { 0.0 };
+    (count as f64 * (1.0 - correlation) / (1.0 + correlation)).max(series.len() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_values_of_the_sample() {
+        let values: Vec<f64> = (1..=100).map(f64::from).collect();
+        let of = Use::of(values, 100.0, 0.9).unwrap();
+        assert_eq!([of.p50, of.p95, of.p99, of.max, of.mean], [50.0, 95.0, 99.0, 100.0, 50.5]);
+        assert_eq!(of.chosen.value, 90.0);
+        assert_eq!(Use::of(Vec::new(), 1.0, 0.9), None);
+    }
+
+    #[test]
+    fn intervals_of_a_table() {
+        // Of 100 values, those at ranks 84 and 96 enclose the 90th percentile; qbinom(0.025, 100, 0.9) is 84.
+        let values: Vec<f64> = (1..=100).map(f64::from).collect();
+        let chosen = Use::of(values, 100.0, 0.9).unwrap().chosen;
+        assert_eq!((chosen.low, chosen.high), (Some(84.0), Some(96.0)));
+        // The largest of 72 is above the 95th percentile in 97.5 % of cases, of 71 it is not.
+        assert_eq!(needed(0.95), 72);
+        assert_eq!((ranks(72, 0.95).1, ranks(71, 0.95).1), (Some(72), None));
+    }
+
+    #[test]
+    fn values_that_follow_each_other_count_as_fewer() {
+        let alternating: Vec<f64> = (0..100).map(|n| f64::from(n % 2)).collect();
+        assert_eq!(effective(&[&alternating]), 100.0);
+        let slow: Vec<f64> = (0..100).map(|n| f64::from(n / 25)).collect();
+        assert!(effective(&[&slow]) < 10.0);
+        let constant = [1.0; 50];
+        assert_eq!(effective(&[&constant, &constant]), 100.0);
+    }
+}

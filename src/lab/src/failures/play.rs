@@ -1,0 +1,271 @@
+//! Plays a trace through the classifier, in the order of time: an end is learned when it happens, not before.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use advice::ends::{End, Ends, JobStart, Launch, Score};
+use serde::Serialize;
+
+use crate::scenario::{GoogleEvent, ScenarioError, TaskEvent};
+
+/// Ages, in seconds, at which a task that still runs is predicted again.
+const AGES: [f64; 3] = [60.0, 600.0, 3_600.0];
+/// A job has ended when none of its tasks was submitted again within this time after the last one ended, in seconds.
+const QUIET: f64 = 600.0;
+/// Jobs that have not ended; launches of further ones are left out.
+const JOBS_MAX: usize = 1_000_000;
+/// Tasks of a job whose last end is remembered.
+const TASKS_MAX: usize = 100_000;
+
+/// Predictions of tasks that run for so long already.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Running {
+    /// For how long, in seconds.
+    pub age: f64,
+    /// How they were at that age.
+    pub then: Score,
+    /// How the predictions at the launch of the same tasks were.
+    pub at_launch: Score,
+}
+
+/// How good the predictions for the later part of a trace were.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Outcome {
+    /// From when on they count, in seconds since the trace's beginning.
+    pub from: f64,
+    /// Launches that ended before that.
+    pub learned: u64,
+    /// Of jobs, when their first task is launched.
+    pub jobs: Score,
+    /// The same without a network: how most jobs of that kind ended.
+    pub jobs_by_habit: Score,
+    /// Of launches ("events" in the source), when they begin.
+    pub events: Score,
+    /// The same without a network: how most launches of that job, or of its kind, ended.
+    pub events_by_habit: Score,
+    /// Of launches, by a classifier that stopped to learn when the first part was over.
+    pub events_frozen: Score,
+    /// Of launches that still run.
+    pub running: Vec<Running>,
+}
+
+/// A launch that has not ended.
+struct Open {
+    launch: Launch,
+    began: f64,
+    seen: Vec<f64>,
+    predicted: End,
+    habit: End,
+    frozen: Option<End>,
+    /// What was seen and predicted at each of [`AGES`] that it has reached.
+    later: Vec<(Vec<f64>, End)>,
+}
+
+/// A job that has not ended.
+#[derive(Default)]
+struct Job {
+    start: JobStart,
+    /// What was seen of it and predicted at its first launch.
+    at_launch: Option<(Vec<f64>, End, End)>,
+    /// How each task ended last, and how often it was launched.
+    tasks: BTreeMap<u32, (u32, Option<End>)>,
+    open: u32,
+    /// How often it was quiet: only the last time counts.
+    quiets: u32,
+}
+
+/// What is due at a time, whose bits sort as it does: a task's age, or the end of a job.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Due {
+    Age(u64, u32, u32),
+    Quiet(u64, u32),
+}
+
+struct Player {
+    ends: Ends,
+    frozen: Option<Ends>,
+    jobs: BTreeMap<u64, Job>,
+    open: BTreeMap<(u64, u32), Open>,
+    due: BinaryHeap<Reverse<(u64, Due)>>,
+    outcome: Outcome,
+}
+
+/// Plays a trace, whose events must come in the order of time. Predictions of what begins at `from` seconds or later
+/// count. What has not ended with the trace does not count.
+///
+/// # Errors
+/// An event cannot be read.
+pub fn study(
+    events: impl Iterator<Item = Result<GoogleEvent, ScenarioError>>,
+    from: f64,
+    seed: u64,
+) -> Result<Outcome, ScenarioError> {
+    let running = AGES.map(|age| Running { age, ..Running::default() }).to_vec();
+    let mut player = Player {
+        ends: Ends::new(seed),
+        frozen: None,
+        jobs: BTreeMap::new(),
+        open: BTreeMap::new(),
+        due: BinaryHeap::new(),
+        outcome: Outcome { from, running, ..Outcome::default() },
+    };
+    for event in events {
+        let event = event?;
+        player.until(event.time);
+        if event.time >= from && player.frozen.is_none() {
+            player.frozen = Some(player.ends.clone());
+        }
+        player.take(&event);
+    }
+    player.until(f64::INFINITY);
+    Ok(player.outcome)
+}
+
+/// Users are known by name in the trace, and by number here.
+fn number(user: &str) -> u64 {
+    user.bytes().fold(0, |hash, byte| base::scramble(hash ^ u64::from(byte)))
+}
+
+impl Player {
+    fn take(&mut self, event: &GoogleEvent) {
+        let end = match event.event {
+            TaskEvent::Submit => return self.submit(event),
+            TaskEvent::Schedule => return self.launch(event),
+            TaskEvent::Update => return,
+            TaskEvent::Finish => Some(End::Finish),
+            TaskEvent::Fail => Some(End::Fail),
+            TaskEvent::Kill => Some(End::Kill),
+            TaskEvent::Evict => Some(End::Evict),
+            TaskEvent::Lost => None,
+        };
+        self.end(event, end);
+    }
+
+    fn submit(&mut self, event: &GoogleEvent) {
+        if self.jobs.len() >= JOBS_MAX && !self.jobs.contains_key(&event.job) {
+            return;
+        }
+        let job = self.jobs.entry(event.job).or_default();
+        if job.at_launch.is_none() {
+            let (user, class, priority) = (number(&event.user), event.class, event.priority);
+            job.start = JobStart { user, class, priority, asked: event.asked, tasks: job.start.tasks + 1 };
+        }
+        job.open += 1;
+        job.quiets += 1;
+        if job.tasks.len() < TASKS_MAX && !job.tasks.contains_key(&event.task) {
+            job.tasks.insert(event.task, (0, None));
+            self.ends.submitted(event.job);
+        }
+    }
+
+    fn launch(&mut self, event: &GoogleEvent) {
+        let Some(job) = self.jobs.get_mut(&event.job) else { return };
+        let now = event.time;
+        if job.at_launch.is_none() {
+            let seen = self.ends.seen_of_job(&job.start, now);
+            let predicted = End::likeliest(&self.ends.predict_job(&seen));
+            job.at_launch = Some((seen, predicted, self.ends.habit_of_job(&job.start)));
+        }
+        let Some((attempts, last)) = job.tasks.get_mut(&event.task) else { return };
+        let launch = Launch {
+            job: event.job,
+            user: number(&event.user),
+            machine: event.machine,
+            class: event.class,
+            priority: event.priority,
+            asked: event.asked,
+            last: *last,
+            attempts: *attempts,
+        };
+        *attempts += 1;
+        let attempt = *attempts;
+        let seen = self.ends.seen(&launch, 0.0, now);
+        let predicted = End::likeliest(&self.ends.predict(&seen));
+        let frozen = self.frozen.as_ref().map(|frozen| End::likeliest(&frozen.predict(&seen)));
+        let habit = self.ends.habit(&launch);
+        let open = Open { launch, began: now, seen, predicted, habit, frozen, later: Vec::new() };
+        self.open.insert((event.job, event.task), open);
+        for age in AGES {
+            self.due.push(Reverse(((now + age).to_bits(), Due::Age(event.job, event.task, attempt))));
+        }
+    }
+
+    fn end(&mut self, event: &GoogleEvent, end: Option<End>) {
+        let Some(job) = self.jobs.get_mut(&event.job) else { return };
+        let now = event.time;
+        job.open = job.open.saturating_sub(1);
+        if let Some((_, last)) = job.tasks.get_mut(&event.task) {
+            *last = end.or(*last);
+        }
+        if job.open == 0 {
+            self.due.push(Reverse(((now + QUIET).to_bits(), Due::Quiet(event.job, job.quiets))));
+        }
+        // A task that was killed while it waited was not launched.
+        let Some(open) = self.open.remove(&(event.job, event.task)) else { return };
+        let Some(end) = end else { return };
+        self.score(&open, end);
+        for seen in std::iter::once(&open.seen).chain(open.later.iter().map(|(seen, _)| seen)) {
+            self.ends.learn(seen, end);
+        }
+        self.ends.ended(&open.launch, now - open.began, end, now);
+    }
+
+    fn score(&mut self, open: &Open, end: End) {
+        let outcome = &mut self.outcome;
+        if open.began < outcome.from {
+            outcome.learned += 1;
+            return;
+        }
+        outcome.events.add(open.predicted, end);
+        outcome.events_by_habit.add(open.habit, end);
+        if let Some(frozen) = open.frozen {
+            outcome.events_frozen.add(frozen, end);
+        }
+        for (running, (_, predicted)) in outcome.running.iter_mut().zip(&open.later) {
+            running.then.add(*predicted, end);
+            running.at_launch.add(open.predicted, end);
+        }
+    }
+
+    /// Does what is due before a time.
+    fn until(&mut self, now: f64) {
+        while let Some(Reverse((at, due))) =
+            self.due.peek().copied().filter(|Reverse((at, _))| f64::from_bits(*at) < now)
+        {
+            self.due.pop();
+            match due {
+                Due::Age(job, task, attempt) => self.look_again(job, task, attempt, f64::from_bits(at)),
+                Due::Quiet(job, quiets) => self.end_job(job, quiets, f64::from_bits(at)),
+            }
+        }
+    }
+
+    fn look_again(&mut self, job: u64, task: u32, attempt: u32, now: f64) {
+        let Some(open) = self.open.get_mut(&(job, task)).filter(|open| open.launch.attempts + 1 == attempt) else {
+            return;
+        };
+        let seen = self.ends.seen(&open.launch, now - open.began, now);
+        let predicted = End::likeliest(&self.ends.predict(&seen));
+        open.later.push((seen, predicted));
+    }
+
+    /// The job ended as most of its tasks did last.
+    fn end_job(&mut self, id: u64, quiets: u32, now: f64) {
+        if self.jobs.get(&id).is_none_or(|job| job.open > 0 || job.quiets != quiets) {
+            return;
+        }
+        let Some(job) = self.jobs.remove(&id) else { return };
+        let mut counts = [0.0; 4];
+        job.tasks.values().filter_map(|(_, last)| *last).for_each(|end| counts[end.place()] += 1.0);
+        let Some((seen, predicted, habit)) = job.at_launch.filter(|_| counts.iter().any(|count| *count > 0.0)) else {
+            return;
+        };
+        let end = End::likeliest(&counts);
+        if self.frozen.is_some() {
+            self.outcome.jobs.add(predicted, end);
+            self.outcome.jobs_by_habit.add(habit, end);
+        }
+        self.ends.learn_job(&seen, end);
+        self.ends.job_ended(&job.start, end, now);
+    }
+}
