@@ -25,6 +25,7 @@
 //! what they hold. The answer is a list such as `[{"job": 7, "stage": 1, "limit": 15}]`.
 
 mod action;
+mod deadline;
 mod fair;
 mod graph;
 mod heuristic;

@@ -180,7 +180,8 @@ fn of_sprinting(seeds: &[u64]) -> Vec<Row> {
     let runs: Vec<Vec<sprinting::Compared>> =
         seeds.iter().map(|seed| sprinting::study(sprinting::EFFORT, *seed)).collect();
     let spread = |of: &dyn Fn(&[sprinting::Compared]) -> f64| {
-        Spread::of(&runs.iter().map(|run| of(run)).filter(|value| !value.is_nan()).collect::<Vec<_>>())
+        let values: Vec<f64> = runs.iter().map(|run| of(run)).filter(|value| !value.is_nan()).collect();
+        if values.is_empty() { Spread { mean: f64::NAN, half: 0.0 } } else { Spread::of(&values) }
     };
     let row = |labels: [String; 2], marginal: Spread, errors: [[Spread; 2]; 3], found: [Spread; 2]| {
         let [grey, white, black] = errors;

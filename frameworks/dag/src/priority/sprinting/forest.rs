@@ -29,7 +29,7 @@ pub struct ForestSettings {
 
 impl Default for ForestSettings {
     fn default() -> ForestSettings {
-        ForestSettings { trees: 100, leaf: 2, tried: 3 }
+        ForestSettings { trees: 100, leaf: 2, tried: 6 }
     }
 }
 

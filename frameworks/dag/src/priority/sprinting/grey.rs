@@ -17,7 +17,7 @@ pub struct Profiled {
     pub response: f64,
 }
 
-/// Rates are looked for up to so many times the marginal gain.
+/// Effective gains are looked for up to so many times the marginal one.
 const MOST: f64 = 1.6;
 /// Steps of the search for a rate.
 const STEPS: u32 = 14;
@@ -31,15 +31,15 @@ pub struct Grey {
 }
 
 impl Grey {
-    /// Finds the effective rate of each profiled policy and trains the forest. `respond` simulates a policy with an
-    /// effective rate, and returns the mean response; `unit` is the mean service in seconds. Without profiled policies it
-    /// is the model with the marginal rate alone.
-    pub fn train(profiled: &[Profiled], respond: impl Fn(&Profiled, f64) -> f64, unit: f64, seed: u64) -> Grey {
-        let sample = |one: &Profiled| {
-            let (value, weight) = effective(one, |rate| respond(one, rate))?;
+    /// Finds the effective rate of each profiled policy and trains the forest. `respond` simulates the policy at this
+    /// place with an effective rate, and returns the mean response; `unit` is the mean service in seconds. Without
+    /// profiled policies it is the model with the marginal rate alone.
+    pub fn train(profiled: &[Profiled], respond: impl Fn(usize, f64) -> f64, unit: f64, seed: u64) -> Grey {
+        let sample = |(place, one): (usize, &Profiled)| {
+            let (value, weight) = effective(one, |rate| respond(place, rate))?;
             Some(Sample { features: features(one, unit), value, weight })
         };
-        let samples: Vec<Sample> = profiled.iter().filter_map(sample).collect();
+        let samples: Vec<Sample> = profiled.iter().enumerate().filter_map(sample).collect();
         Grey { forest: Forest::grow(&samples, ForestSettings::default(), seed), unit }
     }
 

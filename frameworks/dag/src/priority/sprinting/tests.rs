@@ -71,7 +71,7 @@ fn training_finds_the_rate_that_made_the_responses() {
             Profiled { policy, load: 0.9, marginal: 1.8, response }
         })
         .collect();
-    let grey = Grey::train(&profiled, |one, rate| simulate(&arrivals, &one.policy, rate).mean, 1.0, 3);
+    let grey = Grey::train(&profiled, |place, rate| simulate(&arrivals, &profiled[place].policy, rate).mean, 1.0, 3);
     let asked = Profiled { policy: SprintPolicy { timeout: 0.55, ..profiled[0].policy }, ..profiled[0] };
     assert!((grey.effective(&asked) - 1.4).abs() < 0.02, "{}", grey.effective(&asked));
     let predicted = grey.predict(&asked, &arrivals).mean;

@@ -24,7 +24,7 @@ pub struct Effort {
 }
 
 /// The effort of the published table.
-pub const EFFORT: Effort = Effort { trained: 80, held_out: 24, jobs: 2500, runs: 4 };
+pub const EFFORT: Effort = Effort { trained: 160, held_out: 24, jobs: 2500, runs: 4 };
 
 /// Servers of the system.
 const SERVERS: usize = 4;
@@ -175,7 +175,7 @@ pub fn study(effort: Effort, seed: u64) -> Vec<Compared> {
 pub fn compare(workload: &Workload, mechanism: Mechanism, effort: Effort, seed: u64) -> Compared {
     let profiler = Bench::new(workload, mechanism, effort, "profiled", seed);
     let profiled = profiler.profile(effort.trained, seed);
-    let respond = |one: &Profiled, rate: f64| profiler.simulated(&one.policy, one.load, rate);
+    let respond = |place: usize, rate: f64| profiler.simulated(&profiled[place].policy, profiled[place].load, rate);
     let grey = Grey::train(&profiled, respond, workload.mean, seed);
     let black = direct(&profiled, workload.mean, seed);
 
