@@ -12,7 +12,7 @@
 //!   "now": 12500, "executors": 50, "moving_delay": 2000, "ahead": false, "source": 7,
 //!   "free": [{"count": 3, "amounts": {"cpus": 1000, "mem": 512000}}],
 //!   "jobs": [{
-//!     "id": 7, "arrival": 9000, "class": 0, "weight": 1000, "held": 12,
+//!     "id": 7, "arrival": 9000, "class": 0, "weight": 1000, "deadline": 60000, "held": 12,
 //!     "stages": [
 //!       {"tasks": 0, "running": 2, "finished": 14, "duration": 1800, "demand": {"cpus": 1000, "mem": 512000}},
 //!       {"tasks": 4, "running": 0, "finished": 0, "duration": 900, "parents": [0]}

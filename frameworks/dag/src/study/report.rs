@@ -195,8 +195,8 @@ fn of_sprinting(seeds: &[u64]) -> Vec<Row> {
                 ("marginal worst %", white[1]),
                 ("forest median %", black[0]),
                 ("forest worst %", black[1]),
-                ("found of target", found[0]),
-                ("found of cheapest", found[1]),
+                ("found over target", found[0]),
+                ("found over cheapest", found[1]),
             ],
             known: "median 4 %, worst 11 %".to_owned(),
         }
