@@ -49,6 +49,7 @@ const PARTS: &[Part] = &[
             ("Published experiments", "docs/papers/README.md"),
             ("Decima: orders of stages", "docs/papers/decima.md"),
             ("DiAS: drops and sprints", "docs/papers/dias.md"),
+            ("A model of sprints", "docs/papers/sprinting.md"),
             ("DRF", "docs/papers/drf.md"),
             ("Libra: sizes of tasks", "docs/papers/libra.md"),
             ("Mesos: macrobenchmark", "docs/papers/mesos-macro.md"),

@@ -134,6 +134,7 @@ impl Core {
         record.ended = Some(now);
         let (name, why) = (record.name().to_owned(), record.why.clone());
         self.ended_tasks += record.tasks_known();
+        self.learn_job(serial);
         self.ended.push_back(serial);
         self.active.remove(&serial);
         self.changed.heads.insert(serial);

@@ -10,7 +10,7 @@ use base::Time;
 use sdk::v1::value::Scalar;
 
 use super::record::{Phase, Record, StageRun, Task};
-use super::settings::Sprinting;
+use super::settings::{After, Sprinting};
 use super::view::EstimateView;
 use super::{Core, Key};
 use crate::job::Stage;
@@ -67,10 +67,14 @@ impl Sprints {
 
 impl Core {
     /// Cores above its request for a task that is launched now, in thousandths.
-    pub(super) fn sprint(&mut self, serial: u64, stage: usize, now: Time) -> u32 {
+    pub(super) fn sprint(&mut self, (serial, stage, index): Key, now: Time) -> u32 {
         let boost = self.settings.sprint.boost;
         let Some(record) = self.records.get(&serial) else { return 0 };
-        if boost <= 0.0 || record.job.priority != Class::High || self.sprints.settle(now) == 0 {
+        if boost <= 0.0 || record.job.priority != Class::High || now.since(record.submitted) < self.sprint_after() {
+            return 0;
+        }
+        let auto = self.settings.sprint.after == After::Auto;
+        if (auto && self.tuning.compares(&record.stages[stage].key, index)) || self.sprints.settle(now) == 0 {
             return 0;
         }
         let extra = (record.stage(stage).need.0[0] as f64 * boost).clamp(0.0, EXTRA_MAX) as u32;
@@ -109,7 +113,7 @@ impl Core {
         if record.job.priority != Class::Low || (self.settings.drop_under_load && !others) {
             return 0.0;
         }
-        self.settings.drop.clamp(0.0, approximate.drop)
+        self.drop_wanted().clamp(0.0, approximate.drop)
     }
 
     /// All tasks of a stage that were not left out have ended. If the estimate is worse than the job accepts, those

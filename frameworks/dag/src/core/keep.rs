@@ -11,6 +11,7 @@ use sdk::Calls;
 use serde::{Deserialize, Serialize};
 
 use super::record::{Head, Machine, Phase, Record, StagePhase, Task};
+use super::tuning::Tuning;
 use super::{Core, approximate, sizes};
 use crate::order::History;
 use crate::sizing::{Memory, Sizing};
@@ -22,6 +23,8 @@ const META: &str = "meta";
 const SIZES: &str = "learned/sizes";
 /// The key of the durations of earlier runs.
 const DURATIONS: &str = "learned/durations";
+/// The key of what was learned for drops and sprints.
+const TUNING: &str = "learned/tuning";
 
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Meta {
@@ -104,6 +107,9 @@ impl Core {
         if changed.learned {
             set(SIZES.to_owned(), serde_json::to_vec(&self.memory).ok());
             set(DURATIONS.to_owned(), serde_json::to_vec(&self.history).ok());
+            if self.tuning_view().is_some() {
+                set(TUNING.to_owned(), serde_json::to_vec(&self.tuning).ok());
+            }
         }
         for record in changed.gone {
             forget(&record, calls);
@@ -129,6 +135,7 @@ pub(super) struct Kept {
     pub(super) next_serial: u64,
     pub(super) memory: Memory,
     pub(super) history: History,
+    pub(super) tuning: Tuning,
 }
 
 /// Reads what was kept.
@@ -152,6 +159,7 @@ pub(super) fn restore(entries: &BTreeMap<String, Vec<u8>>, now: Time) -> Result<
             META => kept.next_serial = read::<Meta>(key, value)?.next_serial,
             "learned" if key == SIZES => kept.memory = read(key, value)?,
             "learned" if key == DURATIONS => kept.history = read(key, value)?,
+            "learned" if key == TUNING => kept.tuning = read(key, value)?,
             "input" | "sizing" => {
                 let [serial, stage] = numbers(key).ok_or_else(|| damaged(key, "it names no stage"))?;
                 let Some(record) = kept.records.get_mut(&serial) else { continue };

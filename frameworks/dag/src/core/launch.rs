@@ -53,7 +53,7 @@ impl Core {
         let Placed { serial, stage, index, part, room, taken } = placed;
         let room = &plan.rooms[room];
         let machine = self.machine(&room.site.agent_id, &room.site.host, &room.site.agent);
-        let extra = self.sprint(serial, stage, now);
+        let extra = self.sprint((serial, stage, index), now);
         let record = self.records.get_mut(&serial)?;
         let phase = Phase::Live { step: Step::Staging, launched: now, running: None, stopping: false, sprint: extra };
         let run = &mut record.stages[stage];

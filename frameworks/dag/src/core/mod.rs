@@ -16,6 +16,7 @@ mod round;
 mod served;
 mod settings;
 mod sizes;
+mod tuning;
 mod updates;
 mod view;
 mod why;
@@ -41,7 +42,8 @@ pub use keep::Damaged;
 pub use record::{Counts, Outcome, StagePhase};
 pub use requests::{Reply, Request, Submitted, Taken, Unwanted};
 pub use served::{Answer, Served};
-pub use settings::{Settings, Sprinting};
+pub use settings::{After, Settings, Sprinting, Targets};
+pub use tuning::TuningView;
 pub use view::{
     EstimateView, Happening, JobSummary, JobView, MovingView, SizingView, StageView, State, Status, TaskPage, TaskView,
     Totals,
@@ -109,6 +111,7 @@ pub struct Core {
     history: History,
     moving: observe::Moving,
     sprints: approximate::Sprints,
+    tuning: tuning::Tuning,
     wishes: Vec<Wish>,
     /// Jobs that fail, and why.
     failing: Vec<(u64, String)>,
@@ -159,6 +162,7 @@ impl Core {
             memory: Memory::default(),
             history: History::default(),
             moving: observe::Moving::default(),
+            tuning: tuning::Tuning::default(),
             wishes: Vec::new(),
             failing: Vec::new(),
             happenings: VecDeque::new(),
@@ -293,7 +297,7 @@ impl Core {
             }
         };
         self.next_serial = kept.next_serial;
-        (self.memory, self.history) = (kept.memory, kept.history);
+        (self.memory, self.history, self.tuning) = (kept.memory, kept.history, kept.tuning);
         self.records = kept.records;
         let mut ended: Vec<(Option<Time>, u64)> = Vec::new();
         let mut waiting = Vec::new();

@@ -91,6 +91,7 @@ impl Core {
             arrival: millis(record.submitted),
             class,
             weight: (record.job.weight * 1_000.0).clamp(1.0, f64::from(u32::MAX)) as u32,
+            deadline: record.job.deadline.map(|deadline| millis(record.submitted + deadline)),
             held: record.live(),
             stages,
         }

@@ -160,6 +160,10 @@ pub(super) struct StageRun {
     pub(super) sizing: Option<Sizing>,
     /// Sum of the durations of finished tasks, in milliseconds, and how many these are.
     pub(super) took: (u64, u32),
+    /// The part of that sum that is of tasks that sprinted; counted since the start.
+    pub(super) sprinted: u64,
+    /// The sum of the squares of the durations of finished tasks, in seconds; counted since the start.
+    pub(super) squares: f64,
     /// Numbers of tasks that are left out when their turn comes.
     pub(super) left_out: BTreeSet<u32>,
     /// By what the stage is known again in a later run.
@@ -208,6 +212,8 @@ impl StageRun {
             left: 0,
             sizing: None,
             took: (0, 0),
+            sprinted: 0,
+            squares: 0.0,
             key: "".into(),
             gone: BTreeSet::new(),
             left_out: BTreeSet::new(),
@@ -224,6 +230,7 @@ impl StageRun {
         self.cursor = self.cursor.max(task.part.0 + task.part.1);
         if let Phase::Done { millis, .. } = task.phase {
             self.took = (self.took.0 + u64::from(millis), self.took.1 + 1);
+            self.squares += (f64::from(millis) / 1e3).powi(2);
         }
         *self.counts.of(&task.phase) += 1;
         if let Some(before) = self.tasks.insert(index, task) {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use jobs::place::Policy;
 
+use crate::job::Class;
 use crate::order::Heuristic;
 
 /// Settings of a scheduler.
@@ -29,6 +30,10 @@ pub struct Settings {
     pub drop: f64,
     /// Whether tasks are dropped only while other jobs wait.
     pub drop_under_load: bool,
+    /// Whether the share is found from earlier jobs: the smallest with which the targets are met, up to `drop`.
+    pub drop_auto: bool,
+    /// What the mean response of a class should be.
+    pub targets: Targets,
     /// How jobs of high priority sprint.
     pub sprint: Sprinting,
 }
@@ -42,11 +47,43 @@ pub struct Sprinting {
     pub budget: f64,
     /// Core-seconds that come back in a second.
     pub refill: f64,
+    /// How old a job is when its tasks begin to sprint.
+    pub after: After,
+}
+
+/// How old a job of high priority is when its tasks begin to sprint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum After {
+    /// So old.
+    Age(Duration),
+    /// It is found from earlier jobs: the latest with which the target is met, or what makes responses shortest.
+    Auto,
+}
+
+/// What the mean response of jobs should be, from submission to end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Targets([Option<Duration>; 3]);
+
+impl Targets {
+    /// The target of a class, if it has one.
+    pub fn of(&self, class: Class) -> Option<Duration> {
+        self.0[class as usize]
+    }
+
+    /// Sets the target of a class.
+    pub fn set(&mut self, class: Class, target: Duration) {
+        self.0[class as usize] = Some(target);
+    }
+
+    /// Whether no class has one.
+    pub fn is_empty(&self) -> bool {
+        self.0.iter().all(Option::is_none)
+    }
 }
 
 impl Default for Sprinting {
     fn default() -> Sprinting {
-        Sprinting { boost: 0.0, budget: 600.0, refill: 1.0 }
+        Sprinting { boost: 0.0, budget: 600.0, refill: 1.0, after: After::Age(Duration::ZERO) }
     }
 }
 
@@ -63,6 +100,8 @@ impl Default for Settings {
             revive_every: Duration::from_millis(100),
             drop: 0.0,
             drop_under_load: true,
+            drop_auto: false,
+            targets: Targets::default(),
             sprint: Sprinting::default(),
         }
     }

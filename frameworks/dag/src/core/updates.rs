@@ -10,6 +10,7 @@ use sdk::{Calls, is_terminal};
 use super::record::{Goal, Phase, Step};
 use super::view::Happening;
 use super::{Core, Key};
+use crate::job::Class;
 use crate::task::Fault;
 
 /// How often in a row a task may be lost before its job fails: something is wrong that no further attempt mends.
@@ -76,7 +77,7 @@ impl Core {
         self.sprint_ended(key, now);
         let Some(record) = self.records.get_mut(&serial) else { return };
         let Some(task) = record.stages[stage].tasks().get(&index) else { return };
-        let Phase::Live { launched, stopping, .. } = task.phase else { return };
+        let Phase::Live { launched, stopping, sprint, .. } = task.phase else { return };
         let took = now.since(launched);
         let mut end = End::of(status.state());
         // A task that found its sources gone, or no framework, is not to blame.
@@ -101,6 +102,11 @@ impl Core {
                 task.losses = 0;
             });
             run.took = (run.took.0 + u64::from(millis), run.took.1 + 1);
+            run.squares += took.as_secs_f64().powi(2);
+            run.sprinted += if sprint > 0 { u64::from(millis) } else { 0 };
+            if record.job.priority == Class::High {
+                self.tuning.task_finished(&run.key.clone(), took, sprint > 0);
+            }
             return self.measured(serial, stage, index, took);
         }
         let text = fault.map_or_else(|| said(status), |fault| format!("{}: {}", fault.what(), said(status)));

@@ -9,6 +9,7 @@ use jobs::{Need, Place};
 use serde::{Deserialize, Serialize};
 
 use super::record::{Counts, Goal, Outcome, Phase, Record, StagePhase, Step, Task};
+use super::tuning::TuningView;
 use super::{Core, sizes};
 use crate::job::{Class, Job};
 use crate::sizing::{Sizing, Wave};
@@ -138,6 +139,8 @@ pub struct Status {
     pub moving: MovingView,
     /// Core-seconds that are left for sprints.
     pub sprint_budget: f64,
+    /// What was found for drops and sprints, if that was asked for.
+    pub tuning: Option<TuningView>,
     /// Jobs, in the order of submission.
     pub jobs: Vec<JobSummary>,
 }
@@ -180,6 +183,8 @@ pub struct JobView {
     pub stages: Vec<StageView>,
     /// Why tasks wait, in words.
     pub why: Vec<String>,
+    /// What was found for drops and sprints of its class, in words.
+    pub tuned: Vec<String>,
 }
 
 /// A stage.
@@ -300,6 +305,7 @@ impl Core {
             totals: self.totals,
             moving: MovingView { mean_millis: self.moving.mean, count: self.moving.count },
             sprint_budget: self.sprints.left(now),
+            tuning: self.tuning_view(),
             jobs: self.records.values().filter(newest).map(|record| summary(record, now)).collect(),
         }
     }
@@ -312,6 +318,7 @@ impl Core {
             serial,
             stages: (0..record.stages.len()).map(|stage| self.stage_view(record, stage, now)).collect(),
             why: self.why(record, now),
+            tuned: self.tuned(record),
         }
     }
 

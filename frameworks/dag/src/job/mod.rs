@@ -61,7 +61,7 @@ pub struct Job {
     pub shared: Option<String>,
     /// Its class of priority.
     pub priority: Class,
-    /// For how long it should take; orders that know deadlines put it first when it is at risk.
+    /// How long it should take from its submission, for the order by deadlines.
     #[serde(with = "seconds::optional")]
     pub deadline: Option<Duration>,
     /// Its share against other jobs; above 0.

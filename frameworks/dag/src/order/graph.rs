@@ -39,7 +39,7 @@ mod tests {
         let stage =
             |tasks, duration, parents: &[u32]| Stage { tasks, duration, parents: parents.into(), ..Stage::default() };
         let stages = vec![stage(1, 5, &[]), stage(2, 10, &[0]), stage(30, 1, &[0]), stage(1, 3, &[1, 2])];
-        let job = Job { id: 1, arrival: 0, class: 0, weight: 1000, held: 0, stages };
+        let job = Job { id: 1, arrival: 0, class: 0, weight: 1000, held: 0, deadline: None, stages };
         let paths = paths(&job);
         assert_eq!(paths.length, [18, 13, 4, 3]);
         assert_eq!(paths.work, [38, 23, 33, 3]);

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::action::Action;
 use super::observation::Observation;
-use super::{Policy, fair, packing, shortest};
+use super::{Policy, deadline, fair, packing, shortest};
 
 /// A policy without a state.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -27,6 +27,8 @@ pub enum Heuristic {
     Tetris,
     /// Short jobs, and their troublesome stages first.
     Graphene,
+    /// The earliest deadline that can still be met first; jobs without one last.
+    Deadline,
 }
 
 impl Policy for Heuristic {
@@ -39,6 +41,7 @@ impl Policy for Heuristic {
             Heuristic::ShortestRemaining => fair::remaining(observation),
             Heuristic::Tetris => packing::tetris(observation, 1.0),
             Heuristic::Graphene => packing::graphene(observation),
+            Heuristic::Deadline => deadline::earliest(observation),
         }
     }
 
@@ -57,13 +60,16 @@ impl fmt::Display for Heuristic {
             Heuristic::ShortestRemaining => f.write_str("remaining"),
             Heuristic::Tetris => f.write_str("tetris"),
             Heuristic::Graphene => f.write_str("graphene"),
+            Heuristic::Deadline => f.write_str("deadline"),
         }
     }
 }
 
 /// A text names no heuristic.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no order: must be fifo, fair, 'weighted ALPHA' with -5 to 5, sjf-cp, remaining, tetris or graphene")]
+#[error(
+    "'{0}' is no order: must be fifo, fair, 'weighted ALPHA' with -5 to 5, sjf-cp, remaining, tetris, graphene or deadline"
+)]
 pub struct UnknownHeuristic(String);
 
 impl FromStr for Heuristic {
@@ -78,6 +84,7 @@ impl FromStr for Heuristic {
             "remaining" => Heuristic::ShortestRemaining,
             "tetris" => Heuristic::Tetris,
             "graphene" => Heuristic::Graphene,
+            "deadline" => Heuristic::Deadline,
             other => match other.strip_prefix("weighted ").and_then(alpha) {
                 Some(alpha) => Heuristic::Weighted(alpha),
                 None => return Err(UnknownHeuristic(text.to_owned())),

@@ -12,7 +12,7 @@
 //!   "now": 12500, "executors": 50, "moving_delay": 2000, "ahead": false, "source": 7,
 //!   "free": [{"count": 3, "amounts": {"cpus": 1000, "mem": 512000}}],
 //!   "jobs": [{
-//!     "id": 7, "arrival": 9000, "class": 0, "weight": 1000, "held": 12,
+//!     "id": 7, "arrival": 9000, "class": 0, "weight": 1000, "deadline": 60000, "held": 12,
 //!     "stages": [
 //!       {"tasks": 0, "running": 2, "finished": 14, "duration": 1800, "demand": {"cpus": 1000, "mem": 512000}},
 //!       {"tasks": 4, "running": 0, "finished": 0, "duration": 900, "parents": [0]}
@@ -25,6 +25,7 @@
 //! what they hold. The answer is a list such as `[{"job": 7, "stage": 1, "limit": 15}]`.
 
 mod action;
+mod deadline;
 mod fair;
 mod graph;
 mod heuristic;

@@ -124,6 +124,9 @@ pub struct Job {
     /// What it counts, in thousandths; 1,000 is usual.
     #[serde(default = "usual_weight")]
     pub weight: u32,
+    /// When it should have ended, in milliseconds since the same beginning as `now`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<u64>,
     /// Executors that it has or that are on their way to it, without those in [`Observation::free`].
     #[serde(default)]
     pub held: u32,

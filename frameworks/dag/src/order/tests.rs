@@ -14,7 +14,7 @@ use super::*;
 
 fn all() -> Vec<Heuristic> {
     use Heuristic::*;
-    vec![Fifo, Fair, Weighted(-0.5), Weighted(1.0), ShortestJob, ShortestRemaining, Tetris, Graphene]
+    vec![Fifo, Fair, Weighted(-0.5), Weighted(1.0), ShortestJob, ShortestRemaining, Tetris, Graphene, Deadline]
 }
 
 fn amounts() -> impl Strategy<Value = Amounts> {
@@ -35,13 +35,15 @@ fn stage(at: usize) -> impl Strategy<Value = Stage> {
 }
 
 fn job(id: u64) -> impl Strategy<Value = Job> {
-    (0..1000_u64, 0..3_u8, 1..3000_u32, 0..5_u32, (stage(0), stage(1), stage(2), stage(3), 1..=4_usize)).prop_map(
-        move |(arrival, class, weight, held, (a, b, c, d, many))| Job {
+    let due = prop::option::of(0..20_000_u64);
+    (0..1000_u64, 0..3_u8, 1..3000_u32, 0..5_u32, due, (stage(0), stage(1), stage(2), stage(3), 1..=4_usize)).prop_map(
+        move |(arrival, class, weight, held, deadline, (a, b, c, d, many))| Job {
             id,
             arrival,
             class,
             weight,
             held,
+            deadline,
             stages: vec![a, b, c, d].into_iter().take(many).collect(),
         },
     )
@@ -147,7 +149,7 @@ proptest! {
             .map(|(_, stage)| stage.tasks)
             .sum();
         use Heuristic::*;
-        for mut policy in [Fifo, ShortestJob, ShortestRemaining, Tetris, Graphene] {
+        for mut policy in [Fifo, ShortestJob, ShortestRemaining, Tetris, Graphene, Deadline] {
             let actions = policy.decide(&observation);
             let given: u32 = grants(&observation, &actions).iter().map(|grant| grant.tasks).sum();
             prop_assert!(given >= free.min(runnable), "{} gives {} of {} to {}", policy, given, free, runnable);
@@ -157,7 +159,7 @@ proptest! {
 
 fn simple(id: u64, arrival: u64, tasks: u32, duration: u64) -> Job {
     let stages = vec![Stage { tasks, duration, ..Stage::default() }];
-    Job { id, arrival, class: 0, weight: 1000, held: 0, stages }
+    Job { id, arrival, class: 0, weight: 1000, held: 0, deadline: None, stages }
 }
 
 fn slots(count: u32, jobs: Vec<Job>) -> Observation {
@@ -179,6 +181,28 @@ fn each_heuristic_has_its_favourite() {
     assert_eq!(given(Heuristic::ShortestJob, &observation), [(3, 6), (2, 6)]);
     let weighted = given(Heuristic::Weighted(1.0), &observation);
     assert_eq!(weighted, [(1, 10), (2, 2)]);
+}
+
+#[test]
+fn the_earliest_deadline_that_can_be_met_is_first() {
+    let due = |id: u64, tasks: u32, deadline: u64| Job { deadline: Some(deadline), ..simple(id, id, tasks, 10) };
+    let order = |jobs: Vec<Job>| {
+        let all = Heuristic::Deadline.decide(&slots(1000, jobs.clone()));
+        // So many executors that each job gets some.
+        let wide: Vec<u64> = all.iter().map(|action| action.job).collect();
+        let first = given(Heuristic::Deadline, &slots(2, jobs)).first().map(|(job, _)| *job);
+        (wide, first)
+    };
+    let jobs = vec![simple(1, 0, 2, 10), due(2, 4, 500), due(3, 4, 100)];
+    assert_eq!(order(jobs.clone()), (vec![3, 2, 1], Some(3)));
+    // Two executors take 5 ms for each task: a hundred of them are not done by then, and would make the next late.
+    let hopeless = due(4, 100, 60);
+    let with = [jobs.clone(), vec![hopeless.clone()]].concat();
+    assert_eq!(order(with).1, Some(3));
+    assert_eq!(order(vec![jobs[0].clone(), hopeless]).1, Some(4), "late is still before those without a deadline");
+    let mut urgent = simple(5, 9, 2, 10);
+    urgent.class = 2;
+    assert_eq!(order(vec![simple(1, 0, 2, 10), urgent]).1, Some(5));
 }
 
 #[test]

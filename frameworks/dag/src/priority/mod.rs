@@ -14,6 +14,7 @@ mod estimate;
 mod response;
 mod search;
 mod service;
+pub mod sprinting;
 mod student;
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! - [`orders`]: the heuristics that Decima was compared with, on TPC-H queries.
 //! - [`packing`]: orders of jobs that need several resources.
 //! - [`dias`]: dropped tasks and sprints, against evictions.
+//! - [`sprinting`]: a model of sprints, on policies that it was not trained on.
 //!
 //! Equal seeds give equal results. No file is opened here: traces come in as bytes.
 
@@ -20,6 +21,7 @@ pub mod packing;
 mod pickle;
 pub mod random;
 pub mod report;
+pub mod sprinting;
 pub mod stats;
 pub mod tpch;
 

@@ -248,6 +248,7 @@ impl Run<'_> {
                 class: 0,
                 weight: 1000,
                 held: state.held,
+                deadline: None,
                 stages: stages.collect(),
             }
         };

@@ -46,6 +46,8 @@ pub(crate) struct View {
     pub(crate) summary: Summary,
     pub(crate) stages: Vec<Stage>,
     pub(crate) why: Vec<String>,
+    /// What was found for drops and sprints.
+    pub(crate) tuned: Vec<String>,
 }
 
 /// A stage.

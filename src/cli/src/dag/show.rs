@@ -123,6 +123,9 @@ fn show_text(view: &View) -> String {
         let line = if why.starts_with("warning") { why.clone() } else { format!("waits: {why}") };
         text.push_str(&format!("{line}\n"));
     }
+    for found in &view.tuned {
+        text.push_str(&format!("{} priority: {found}\n", view.summary.priority));
+    }
     text.push_str(&format!("\n{}\n", stages_table(&view.stages)));
     for stage in &view.stages {
         if let Some(directory) = &stage.directory {
@@ -224,7 +227,7 @@ mod tests {
     #[test]
     fn stages_sizes_and_estimates_are_shown() {
         let view: View = serde_json::from_value(json!({
-            "summary": { "name": "count", "state": "running", "stages": 2, "stages_done": 1, "age": 61.0 },
+            "summary": { "name": "count", "state": "running", "priority": "high", "stages": 2, "stages_done": 1, "age": 61.0 },
             "stages": [
                 { "name": "map", "state": "running", "tasks": { "live": 2, "finished": 3 }, "mean": 1.5, "longest": 2.0,
                   "sizing": { "unit": "bytes", "size": 4096, "left": 100, "why": "wave 1: fine",
@@ -234,6 +237,7 @@ mod tests {
                 { "name": "reduce", "state": "blocked", "after": ["map"], "total": 1, "directory": "/d" },
             ],
             "why": ["reduce: waits for map", "warning: too large"],
+            "tuned": ["jobs sprint once they are 2 s old"],
         }))
         .unwrap();
         let text = show_text(&view);
@@ -241,6 +245,7 @@ mod tests {
             "1/2",
             "waits: reduce: waits for map",
             "\nwarning: too large",
+            "\nhigh priority: jobs sprint once they are 2 s old\n",
             "outputs of reduce: /d",
             "sum 12 \u{b1} 1.5 (95 % sure) from 4 of 5 tasks",
             "now 4096 bytes, 100 left; wave 1: fine",

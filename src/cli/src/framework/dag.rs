@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use dag::core::{Happening, Outcome, Settings, Sprinting, State, Status};
-use dag::job::{self, Job};
+use dag::core::{After, Happening, Outcome, Settings, Sprinting, State, Status, Targets};
+use dag::job::{self, Class, Job};
 use dag::order::Heuristic;
 use dag::service::{Error, Follower, Options, Service};
 use dag::task::{Spec, VARIABLE};
@@ -43,8 +43,8 @@ pub struct Args {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Behaviour")]
 struct SettingArgs {
-    /// Which stage is next, and how many tasks a job may run: fifo, fair, "weighted ALPHA", sjf-cp, remaining, tetris
-    /// or graphene
+    /// Which stage is next, and how many tasks a job may run: fifo, fair, "weighted ALPHA", sjf-cp, remaining, tetris,
+    /// graphene or deadline
     #[arg(long, default_value = "remaining", value_name = "ORDER")]
     order: Heuristic,
     /// Where tasks go: first-fit, best-fit, worst-fit (spread), dot-product (tetris), least-residual (l2)
@@ -63,15 +63,23 @@ struct SettingArgs {
     /// For how long what waiting tasks have no use for is refused
     #[arg(long, default_value = "1s", value_name = "TIME", value_parser = time)]
     refuse: Duration,
-    /// The share of tasks that jobs of low priority leave out while others wait, of stages that allow it
-    #[arg(long, default_value_t = 0.0, value_name = "SHARE", value_parser = share)]
-    drop: f64,
+    /// The share of tasks that jobs of low priority leave out while others wait, of stages that allow it; or auto: the
+    /// smallest with which all targets are met, found from the jobs that have ended
+    #[arg(long, default_value = "0", value_name = "SHARE|auto", value_parser = drop_share)]
+    drop: Drop,
+    /// What the mean response of jobs of a class should be, such as low=10m; once for each class
+    #[arg(long, value_name = "CLASS=TIME", value_parser = target)]
+    target: Vec<(Class, Duration)>,
     /// Leave tasks out also while no other job is there
     #[arg(long)]
     drop_always: bool,
     /// By what part tasks of jobs of high priority may use more cores than they request, such as 0.5
     #[arg(long, default_value_t = 0.0, value_name = "PART", value_parser = part)]
     sprint: f64,
+    /// How old a job of high priority is when its tasks begin to sprint; or auto: the latest age with which its target
+    /// is met, or without one that with which responses are shortest, found from the jobs that have ended
+    #[arg(long, default_value = "0s", value_name = "TIME|auto", value_parser = after)]
+    sprint_after: After,
     /// Core-seconds above requests that sprints may use at once
     #[arg(long, default_value_t = 600.0, value_name = "NUMBER", value_parser = part)]
     sprint_budget: f64,
@@ -91,6 +99,35 @@ fn share(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "must be 0 or more, and below 1".to_owned())
 }
 
+/// What `--drop` says.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Drop {
+    Share(f64),
+    Auto,
+}
+
+fn drop_share(text: &str) -> Result<Drop, String> {
+    if text == "auto" { Ok(Drop::Auto) } else { share(text).map(Drop::Share).map_err(|rule| format!("{rule}, or auto")) }
+}
+
+fn after(text: &str) -> Result<After, String> {
+    if text == "auto" { Ok(After::Auto) } else { time(text).map(After::Age).map_err(|rule| format!("{rule}, or auto")) }
+}
+
+fn target(text: &str) -> Result<(Class, Duration), String> {
+    let (class, wanted) = text.split_once('=').ok_or("write a class and a time, such as low=10m")?;
+    let class = match class {
+        "low" => Class::Low,
+        "normal" => Class::Normal,
+        "high" => Class::High,
+        other => return Err(format!("'{other}' is no class: must be low, normal or high")),
+    };
+    match time(wanted)? {
+        Duration::ZERO => Err("a target must be above 0".to_owned()),
+        wanted => Ok((class, wanted)),
+    }
+}
+
 fn part(text: &str) -> Result<f64, String> {
     let number = text.parse().ok().filter(|number| (0.0..=1e9).contains(number));
     number.ok_or_else(|| "must be a number, 0 or more".to_owned())
@@ -105,6 +142,14 @@ impl SettingArgs {
         if self.shared.as_ref().is_some_and(|shared| !shared.starts_with('/')) {
             bail!("--shared must be an absolute path, the same on all agents");
         }
+        let mut targets = Targets::default();
+        self.target.iter().for_each(|(class, wanted)| targets.set(*class, *wanted));
+        if self.drop == Drop::Auto && targets.is_empty() {
+            bail!("--drop=auto needs a target for some class, such as --target=low=10m");
+        }
+        if self.sprint_after == After::Auto && self.sprint == 0.0 {
+            bail!("--sprint-after=auto needs --sprint, such as --sprint=0.5");
+        }
         Ok(Settings {
             placement: self.policy,
             order: self.order,
@@ -112,9 +157,17 @@ impl SettingArgs {
             runner: runner.display().to_string(),
             api: self.api.clone().unwrap_or_default(),
             refuse: self.refuse,
-            drop: self.drop,
+            // What stages allow is the bound of what is found.
+            drop: if let Drop::Share(share) = self.drop { share } else { 0.99 },
+            drop_auto: self.drop == Drop::Auto,
+            targets,
             drop_under_load: !self.drop_always,
-            sprint: Sprinting { boost: self.sprint, budget: self.sprint_budget, refill: self.sprint_refill },
+            sprint: Sprinting {
+                boost: self.sprint,
+                budget: self.sprint_budget,
+                refill: self.sprint_refill,
+                after: self.sprint_after,
+            },
             ..Settings::default()
         })
     }

@@ -21,8 +21,8 @@ const LARGEST: u64 = 16 << 20;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Which studies: sizes (Libra), orders (Decima's heuristics), packing (several resources), drops (DiAS); all if
-    /// none is named
+    /// Which studies: sizes (Libra), orders (Decima's heuristics), packing (several resources), drops (DiAS),
+    /// sprinting (a model of sprints); all if none is named
     #[arg(value_name = "STUDY")]
     studies: Vec<String>,
     /// TPC-H traces for `orders`: the directory `spark_env/tpch` of Decima's public simulator; queries are made
@@ -32,7 +32,7 @@ pub struct Args {
     /// Jobs for `packing`: `batch_task.csv` of Alibaba's trace of 2018; jobs are made otherwise
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// How many seeds; streams of `orders` take a tenth of them
+    /// How many seeds; streams of `orders`, and profiles of `sprinting`, take a tenth of them
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=1000))]
     seeds: u64,
     /// Print the rows as JSON
@@ -62,7 +62,7 @@ fn chosen(names: &[String]) -> Result<Vec<Study>> {
     }
     let known = |name: &String| match STUDIES.into_iter().find(|study| study.name() == name) {
         Some(study) => Ok(study),
-        None => bail!("invalid study '{name}': must be sizes, orders, packing or drops"),
+        None => bail!("invalid study '{name}': must be sizes, orders, packing, drops or sprinting"),
     };
     names.iter().map(known).collect()
 }
@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(chosen(&[]).unwrap(), STUDIES);
         assert_eq!(chosen(&["drops".to_owned()]).unwrap(), [Study::Drops]);
         let error = chosen(&["x".to_owned()]).unwrap_err().to_string();
-        assert_eq!(error, "invalid study 'x': must be sizes, orders, packing or drops");
+        assert_eq!(error, "invalid study 'x': must be sizes, orders, packing, drops or sprinting");
         let missing = format!("{:#}", read_queries(Path::new("/nowhere")).unwrap_err());
         assert!(
             missing.starts_with("cannot read the queries of /nowhere: 2g/adj_mat_1.npy cannot be used"),

@@ -3,6 +3,7 @@
 mod lineage;
 mod priority;
 mod random;
+mod tuning;
 mod world;
 
 use std::time::Duration;

@@ -80,7 +80,7 @@ fn nothing_is_left_out_while_no_other_job_waits() {
 
 #[test]
 fn high_priority_sprints_while_its_budget_lasts() {
-    let sprint = Sprinting { boost: 0.5, budget: 10.0, refill: 0.0 };
+    let sprint = Sprinting { boost: 0.5, budget: 10.0, refill: 0.0, ..Sprinting::default() };
     let mut world = World::new(Settings { sprint, ..Settings::default() }, 1, 4.0);
     let job = |name: &str, priority: &str| {
         format!("name = '{name}'\npriority = '{priority}'\n[[stage]]\nname = 's'\ntasks = 2\ncpus = 2\ncommand = 'x'\n")

@@ -48,6 +48,14 @@ impl Run {
                 parents: stage.parents.clone(),
             }
         });
-        Job { id: job as u64, arrival: self.arrivals[job].at, class: 0, weight: 1000, held, stages: stages.collect() }
+        Job {
+            id: job as u64,
+            arrival: self.arrivals[job].at,
+            class: 0,
+            weight: 1000,
+            held,
+            deadline: None,
+            stages: stages.collect(),
+        }
     }
 }

@@ -1,0 +1,253 @@
+//! What is learned of ended jobs for drops and sprints, and what follows from it: which share of tasks to leave out
+//! (`drop`), and how old a job is when it sprints (`sprint`). It launches nothing.
+//!
+//! The last jobs of each class are kept, so it follows changes and its room is bounded.
+
+mod drop;
+mod sprint;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::record::{Outcome, Record};
+use super::settings::After;
+use super::{Core, Settings};
+use crate::job::Class;
+
+/// Ended jobs of a class that are remembered.
+const JOBS_MAX: usize = 96;
+/// Ended jobs of a class without which nothing is said of it.
+const JOBS_NEEDED: usize = 8;
+/// Programs whose rates are remembered.
+const PROGRAMS_MAX: usize = 500;
+/// Tasks of a program that count at most; then what is older counts half.
+const TASKS_MAX: u32 = 1_000;
+/// Tasks of a program that run without a sprint so that there is something to compare with.
+const PLAIN_NEEDED: u32 = 8;
+
+/// A job that has finished.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+struct Ended {
+    /// When it was submitted, in seconds since the epoch.
+    submitted: f64,
+    /// Seconds from that to its end.
+    response: f64,
+    /// Tasks of its approximate stages, with those that were left out.
+    tasks: u32,
+    /// The share of these that was left out.
+    dropped: f64,
+    /// The largest share that it allows.
+    allowed: f64,
+    /// Mean seconds of a task of these stages.
+    wave: f64,
+    /// The variance of these over the square of the mean of all of its stages.
+    spread: f64,
+    /// Slot-seconds of its other stages.
+    other: f64,
+    /// The same of all stages, of tasks that sprinted.
+    sprinted: f64,
+    /// Tasks that it can run at once: those of its widest stage.
+    width: u32,
+    /// Cores that its tasks request, in the mean.
+    cores: f64,
+}
+
+impl Ended {
+    /// Slot-seconds of all of its tasks that ran.
+    fn work(&self) -> f64 {
+        self.wave * f64::from(self.tasks) * (1.0 - self.dropped) + self.other
+    }
+}
+
+/// Durations of a program's tasks, in seconds: sums and numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Rates {
+    plain: (f64, u32),
+    sprinted: (f64, u32),
+}
+
+/// What was learned, and what follows from it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct Tuning {
+    jobs: [VecDeque<Ended>; 3],
+    rates: BTreeMap<String, Rates>,
+    windows: VecDeque<sprint::Window>,
+    /// Jobs of high class since the last window.
+    fresh: usize,
+    /// The share of tasks that is left out.
+    drop: f64,
+    why_drop: String,
+    /// How old a job is when it sprints, in seconds.
+    after: f64,
+    why_sprint: String,
+}
+
+/// What was found from earlier jobs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TuningView {
+    /// The share of tasks that jobs of low priority leave out, if it is found.
+    pub drop: Option<f64>,
+    /// How old a job of high priority is when its tasks sprint, in seconds, if it is found.
+    pub sprint_after: Option<f64>,
+    /// How many times as fast tasks are that sprint, if that was measured.
+    pub sprint_rate: Option<f64>,
+    /// Why, in words.
+    pub why: Vec<String>,
+}
+
+impl Tuning {
+    /// A task has finished.
+    pub(super) fn task_finished(&mut self, program: &str, took: Duration, sprinted: bool) {
+        if self.rates.len() >= PROGRAMS_MAX && !self.rates.contains_key(program) {
+            self.rates.pop_first();
+        }
+        let rates = self.rates.entry(program.to_owned()).or_default();
+        let (sum, count) = if sprinted { &mut rates.sprinted } else { &mut rates.plain };
+        if *count >= TASKS_MAX {
+            (*sum, *count) = (*sum / 2.0, *count / 2);
+        }
+        (*sum, *count) = (*sum + took.as_secs_f64(), *count + 1);
+    }
+
+    /// Whether a task of a program runs without a sprint, so that sprints can be compared: one in eight of the first.
+    pub(super) fn compares(&self, program: &str, index: u32) -> bool {
+        index % 8 == 7 && self.rates.get(program).is_none_or(|rates| rates.plain.1 < PLAIN_NEEDED)
+    }
+
+    /// How many times as fast tasks are that sprint; none before enough of both kinds have finished.
+    fn marginal(&self) -> Option<f64> {
+        let known = self.rates.values().filter(|rates| rates.plain.1 >= 3 && rates.sprinted.1 >= 3);
+        let (plain, sprinted) = known.fold((0.0, 0.0), |(plain, sprinted), rates| {
+            let mean = rates.plain.0 / f64::from(rates.plain.1);
+            (plain + mean * f64::from(rates.sprinted.1), sprinted + rates.sprinted.0)
+        });
+        (sprinted > 0.0).then(|| plain / sprinted)
+    }
+
+    /// A job has ended; `slots` tasks of its kind can run at once.
+    fn learn(&mut self, class: Class, ended: Ended, slots: u32, settings: &Settings) {
+        let jobs = &mut self.jobs[class as usize];
+        if jobs.len() >= JOBS_MAX {
+            jobs.pop_front();
+        }
+        jobs.push_back(ended);
+        if settings.drop_auto {
+            self.choose_drop(slots, settings);
+        }
+        if settings.sprint.after == After::Auto && class == Class::High {
+            self.choose_sprint(slots, settings);
+        }
+    }
+
+    /// Jobs of a class in a second, and the slot-seconds that these take.
+    fn rate(&self, class: Class) -> f64 {
+        let jobs = &self.jobs[class as usize];
+        let (Some(first), Some(last)) =
+            (jobs.iter().map(|job| job.submitted).reduce(f64::min), jobs.len().checked_sub(1))
+        else {
+            return 0.0;
+        };
+        let latest = jobs.iter().map(|job| job.submitted).fold(first, f64::max);
+        last as f64 / (latest - first).max(1e-3)
+    }
+}
+
+impl Core {
+    /// The share that is left out of stages that allow it.
+    pub(super) fn drop_wanted(&self) -> f64 {
+        if self.settings.drop_auto { self.tuning.drop.min(self.settings.drop) } else { self.settings.drop }
+    }
+
+    /// How old a job of high class is when its tasks sprint.
+    pub(super) fn sprint_after(&self) -> Duration {
+        match self.settings.sprint.after {
+            After::Age(age) => age,
+            After::Auto => Duration::from_secs_f64(self.tuning.after.clamp(0.0, 1e9)),
+        }
+    }
+
+    /// A job has ended: if it has finished, something is learned.
+    pub(super) fn learn_job(&mut self, serial: u64) {
+        let wanted = self.settings.drop_auto || self.settings.sprint.after == After::Auto;
+        let Some(record) = self.records.get(&serial).filter(|_| wanted) else { return };
+        let Some(ended) = measured(record).filter(|_| record.outcome == Some(Outcome::Finished)) else { return };
+        let widest = (0..record.stages.len()).max_by_key(|stage| record.stages[*stage].counts.finished).unwrap_or(0);
+        let (slots, class) = (self.slots(serial, widest), record.job.priority);
+        self.tuning.learn(class, ended, slots, &self.settings);
+        self.changed.learned = true;
+    }
+
+    /// What was found, if anything is to be found.
+    pub(super) fn tuning_view(&self) -> Option<TuningView> {
+        let (drops, sprints) = (self.settings.drop_auto, self.settings.sprint.after == After::Auto);
+        let why = [(drops, &self.tuning.why_drop), (sprints, &self.tuning.why_sprint)];
+        (drops || sprints).then(|| TuningView {
+            drop: drops.then(|| self.drop_wanted()),
+            sprint_after: sprints.then(|| self.sprint_after().as_secs_f64()),
+            sprint_rate: self.tuning.marginal(),
+            why: why.into_iter().filter(|(is_on, why)| *is_on && !why.is_empty()).map(|(_, why)| why.clone()).collect(),
+        })
+    }
+
+    /// What was found for jobs of this class, in words.
+    pub(super) fn tuned(&self, record: &Record) -> Vec<String> {
+        let why = match record.job.priority {
+            Class::Low if self.settings.drop_auto => &self.tuning.why_drop,
+            Class::High if self.settings.sprint.after == After::Auto => &self.tuning.why_sprint,
+            _ => return Vec::new(),
+        };
+        if why.is_empty() { vec![unknown(0)] } else { vec![why.clone()] }
+    }
+}
+
+/// What stands in place of a choice before enough is known.
+fn unknown(jobs: usize) -> String {
+    format!("nothing is chosen yet: {jobs} jobs of the class have finished, and {JOBS_NEEDED} are needed")
+}
+
+/// What a job shows that has ended.
+fn measured(record: &Record) -> Option<Ended> {
+    let response = record.ended?.since(record.submitted).as_secs_f64();
+    let mut ended = Ended {
+        submitted: record.submitted.as_secs_f64(),
+        response,
+        tasks: 0,
+        dropped: 0.0,
+        allowed: 0.0,
+        wave: 0.0,
+        spread: 0.0,
+        other: 0.0,
+        sprinted: 0.0,
+        width: 1,
+        cores: 0.0,
+    };
+    let (mut ran, mut seconds, mut squares, mut weight) = (0_u32, 0.0, 0.0, 0.0);
+    for (place, run) in record.stages.iter().enumerate() {
+        let (stage, took) = (record.stage(place), run.took.0 as f64 / 1e3);
+        ended.width = ended.width.max(run.counts.finished);
+        ended.sprinted += run.sprinted as f64 / 1e3;
+        ended.cores += took * stage.need.0[0] as f64 / 1e3;
+        weight += took;
+        match &stage.approximate {
+            Some(approximate) => {
+                ended.tasks = ended.tasks.saturating_add(run.counts.finished).saturating_add(run.counts.dropped);
+                ended.allowed = ended.allowed.max(approximate.drop);
+                ran = ran.saturating_add(run.took.1);
+                seconds += took;
+                squares += run.squares;
+            }
+            None => ended.other += took,
+        }
+    }
+    ended.cores = if weight > 0.0 { ended.cores / weight } else { 0.0 };
+    if ran > 0 {
+        ended.wave = seconds / f64::from(ran);
+        ended.dropped = 1.0 - (f64::from(ran) / f64::from(ended.tasks.max(1))).min(1.0);
+        let variance = (squares / f64::from(ran) - ended.wave * ended.wave).max(0.0);
+        ended.spread = if ended.wave > 0.0 { variance / (ended.wave * ended.wave) } else { 0.0 };
+    }
+    Some(ended)
+}
