@@ -84,6 +84,10 @@ struct KnobArgs {
     /// How often running tasks are measured for that
     #[arg(long, alias = "measure_every", default_value = "5s", value_name = "TIME", value_parser = interval)]
     measure_every: Duration,
+    /// Avoid agents for a while whose tasks failed lately while the same jobs succeed elsewhere, and try those tasks
+    /// again at once
+    #[arg(long, alias = "avoid_failing_agents")]
+    avoid_failing_agents: bool,
 }
 
 /// Interval between revives.
@@ -126,6 +130,7 @@ impl KnobArgs {
             pace: self.pace.or(base.pace),
             tasks_per_offer: self.tasks_per_offer.or(base.tasks_per_offer),
             active_sizing: self.active_sizing,
+            avoid_failing_agents: self.avoid_failing_agents,
             ..base
         }
     }
