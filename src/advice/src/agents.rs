@@ -66,6 +66,17 @@ impl Tally {
     }
 }
 
+/// How an agent stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// There is nothing against it.
+    Good,
+    /// It was avoided, and no task has succeeded on it since: one at a time.
+    OnTrial,
+    /// It is to be given no tasks.
+    Avoided,
+}
+
 /// What is known of agents.
 #[derive(Clone, Debug, Default)]
 pub struct Agents {
@@ -153,6 +164,15 @@ impl Agents {
         seen.failed >= least && 2.0 * seen.failed >= seen.ended && seen.failed >= TIMES * expected
     }
 
+    /// How an agent stands.
+    pub fn standing(&self, agent: &str) -> Standing {
+        match self.agents.get(agent) {
+            Some(agent) if agent.avoided_until.is_some() => Standing::Avoided,
+            Some(agent) if agent.times > 0 => Standing::OnTrial,
+            _ => Standing::Good,
+        }
+    }
+
     /// Whether an agent is avoided.
     pub fn is_avoided(&self, agent: &str) -> bool {
         self.agents.get(agent).is_some_and(|agent| agent.avoided_until.is_some())
@@ -211,11 +231,13 @@ mod tests {
         assert_eq!(agents.avoided().collect::<Vec<_>>(), ["bad"]);
         assert_eq!(agents.next(), Some(at(72)));
         assert!(!agents.expire(at(71)) && agents.expire(at(72)));
+        assert_eq!((agents.standing("bad"), agents.standing("good")), (Standing::OnTrial, Standing::Good));
         // The next one is a test.
         assert!(agents.ended("bad", 1, true, 0, at(80)));
         assert_eq!(agents.next(), Some(at(200)), "twice as long");
         assert!(agents.expire(at(200)));
         assert!(!agents.ended("bad", 1, false, 0, at(210)));
+        assert_eq!(agents.standing("bad"), Standing::Good);
         assert!(!agents.ended("bad", 1, true, 0, at(211)), "a success starts anew");
     }
 

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use advice::agents::Standing;
 use base::Time;
 use sdk::v1::task_status::Reason;
 use sdk::v1::{TaskState, TaskStatus};
@@ -43,6 +44,15 @@ fn well_elsewhere(record: &Record, agent_id: &str, now: Time) -> u32 {
 }
 
 impl Core {
+    /// How many more tasks an agent may be given: none while it is avoided, and one at a time on trial.
+    pub(super) fn limit_of(&self, agent_id: &str) -> Option<u32> {
+        match self.agents.standing(agent_id) {
+            Standing::Good => None,
+            Standing::OnTrial => Some(u32::from(!self.usage.contains_key(agent_id))),
+            Standing::Avoided => Some(0),
+        }
+    }
+
     /// Counts the end of a task. Returns whether its agent is to blame for it.
     pub(super) fn blames_agent(&mut self, serial: u64, number: u32, status: &TaskStatus, now: Time) -> bool {
         if !self.knobs.avoid_failing_agents {

@@ -50,8 +50,8 @@ pub(super) struct Plan {
     /// other room for the rest.
     special: Vec<bool>,
     most: u32,
-    /// Rooms on agents that are avoided; empty if none is.
-    avoided: Vec<bool>,
+    /// How many tasks each room may be given, because its agent is avoided or on trial; empty if none is.
+    limits: Vec<u32>,
     /// Until when a gang keeps a room.
     pub(super) kept: Vec<Option<Time>>,
     /// Tasks that have ended by then may be placed in rooms that are kept: half of the time in which the gang gathers
@@ -70,7 +70,7 @@ impl Plan {
             counts: vec![0; rooms.len()],
             special: special(&free),
             most: most.unwrap_or(u32::MAX),
-            avoided: Vec::new(),
+            limits: Vec::new(),
             kept: vec![None; rooms.len()],
             backfill_until: Time::EPOCH,
             placed: Vec::new(),
@@ -78,10 +78,12 @@ impl Plan {
         }
     }
 
-    /// No task goes on these agents.
-    fn avoid(&mut self, is_avoided: impl Fn(&str) -> bool) {
-        let avoided: Vec<bool> = self.sites.iter().map(|site| is_avoided(&site.agent_id)).collect();
-        self.avoided = if avoided.contains(&true) { avoided } else { Vec::new() };
+    /// Sets how many tasks each agent may be given; `None` if as many as it has room for.
+    fn limit(&mut self, of: impl Fn(&str) -> Option<u32>) {
+        let limits: Vec<Option<u32>> = self.sites.iter().map(|site| of(&site.agent_id)).collect();
+        let is_limited = limits.iter().any(Option::is_some);
+        self.limits =
+            if is_limited { limits.into_iter().map(|limit| limit.unwrap_or(u32::MAX)).collect() } else { Vec::new() };
     }
 
     /// From here on this policy decides.
@@ -105,9 +107,9 @@ impl Plan {
         loop {
             let special = if plain { &self.special[..] } else { &[] };
             let (kept, most) = (if check.end <= self.backfill_until { &[] } else { &self.kept[..] }, self.most);
-            let avoided = &self.avoided[..];
+            let limits = &self.limits[..];
             let mut rules =
-                JobRules { check, sites: &self.sites, counts: &mut self.counts, special, avoided, kept, most };
+                JobRules { check, sites: &self.sites, counts: &mut self.counts, special, limits, kept, most };
             let room = self.placer.put(need, &mut rules)?;
             if let Some(taken) = self.rooms[room].take(need) {
                 return Some((room, taken));
@@ -140,7 +142,7 @@ impl Plan {
     fn keep(&mut self, need: &Need, check: &Check, until: Time, gather: Duration) {
         self.backfill_until = until - gather / 2;
         for room in 0..self.rooms.len() {
-            let is_avoided = self.avoided.get(room).copied().unwrap_or(false);
+            let is_avoided = self.limits.get(room) == Some(&0);
             if !is_avoided && need.fits(&self.placer.free()[room]) && check.allows(&self.sites[room], room) {
                 self.kept[room] = Some(until);
             }
@@ -170,8 +172,8 @@ struct JobRules<'a> {
     counts: &'a mut [u32],
     /// Rooms that are not to be used.
     special: &'a [bool],
-    /// Rooms on agents that are avoided.
-    avoided: &'a [bool],
+    /// How many tasks each room may be given; empty if that is not limited.
+    limits: &'a [u32],
     /// Rooms that a gang keeps.
     kept: &'a [Option<Time>],
     most: u32,
@@ -179,9 +181,10 @@ struct JobRules<'a> {
 
 impl Rules for JobRules<'_> {
     fn allows(&self, room: usize) -> bool {
-        let barred = [self.special, self.avoided].iter().any(|rooms| rooms.get(room).copied().unwrap_or(false));
+        let barred = self.special.get(room).copied().unwrap_or(false);
+        let most = self.limits.get(room).map_or(self.most, |limit| self.most.min(*limit));
         let kept = self.kept.get(room).is_some_and(Option::is_some);
-        !barred && !kept && self.counts[room] < self.most && self.check.allows(&self.sites[room], room)
+        !barred && !kept && self.counts[room] < most && self.check.allows(&self.sites[room], room)
     }
 
     fn placed(&mut self, room: usize) {
@@ -242,7 +245,7 @@ impl Core {
     fn place_all(&mut self, now: Time, calls: &mut Calls) -> Vec<Option<Time>> {
         let rooms = std::mem::take(&mut self.offers.rooms);
         let mut plan = Plan::new(rooms, self.knobs.policy, self.knobs.tasks_per_offer);
-        plan.avoid(|agent_id| self.agents.is_avoided(agent_id));
+        plan.limit(|agent_id| self.limit_of(agent_id));
         for key in self.job_order(&plan) {
             if self.paced_out() {
                 // The gang that gathers may not have had its turn.
@@ -409,7 +412,7 @@ pub(super) fn ranks_on(sites: &[Arc<Site>], all: &[Need], job: &Job, mut check: 
         sites,
         counts: &mut counts,
         special: &[],
-        avoided: &[],
+        limits: &[],
         kept: &[],
         most: u32::MAX,
     };

@@ -6,7 +6,7 @@
 use super::End;
 
 /// The step of a weight that was never moved.
-const RATE: f64 = 0.05;
+const RATE: f64 = 0.1;
 /// What keeps the first steps finite.
 const TINY: f64 = 1e-6;
 const ENDS: usize = End::ALL.len();
