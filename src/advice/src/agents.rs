@@ -1,9 +1,9 @@
 //! Agents whose tasks fail while the same work succeeds elsewhere.
 //!
 //! An agent is avoided when at least [`FAILURES_MIN`] of its tasks failed lately, half of those that ended, and
-//! [`TIMES`] as many as the failures of the same jobs on other agents make likely. So a job that fails everywhere blames no
-//! agent. Avoidance ends by itself, first after [`FIRST`], and twice as late each time; the agent's next tasks are a test, and
-//! one failure is enough then.
+//! [`TIMES`] as many as the failures of the same jobs on other agents make likely. So a job that fails everywhere
+//! blames no agent. Avoidance ends by itself, first after [`FIRST`], and twice as late each time; the agent's next
+//! tasks are a test, and one failure is enough then.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;

@@ -50,6 +50,7 @@ const PARTS: &[Part] = &[
             ("Decima: orders of stages", "docs/papers/decima.md"),
             ("DiAS: drops and sprints", "docs/papers/dias.md"),
             ("DRF", "docs/papers/drf.md"),
+            ("Failures of tasks", "docs/papers/failures.md"),
             ("Libra: sizes of tasks", "docs/papers/libra.md"),
             ("Mesos: macrobenchmark", "docs/papers/mesos-macro.md"),
             ("Mesos: scale", "docs/papers/mesos-scale.md"),

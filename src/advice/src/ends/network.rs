@@ -16,7 +16,8 @@ const ENDS: usize = End::ALL.len();
 pub struct Network {
     inputs: usize,
     hidden: usize,
-    /// From the inputs and a constant to each unit of the hidden layer, then from that layer and a constant to each end.
+    /// From the inputs and a constant to each unit of the hidden layer, then from that layer and a constant to each
+    /// end.
     weights: Vec<f64>,
     /// The sum of the squares of the gradients of each.
     moved: Vec<f64>,

@@ -77,8 +77,8 @@ struct KnobArgs {
     /// The most tasks launched on one agent at once
     #[arg(long, value_name = "NUMBER")]
     tasks_per_offer: Option<u32>,
-    /// Launch tasks of a job with what its earlier tasks were measured to use, at this risk of a shortage, such as 0.05;
-    /// never with more than the job file says, unless a task ended for lack of memory
+    /// Launch tasks of a job with what its earlier tasks were measured to use, at this risk of a shortage, such as
+    /// 0.05; never with more than the job file says, unless a task ended for lack of memory
     #[arg(long, alias = "active_sizing", value_name = "RISK")]
     active_sizing: Option<Risk>,
     /// How often running tasks are measured for that
