@@ -2,12 +2,13 @@
 //!
 //! - `tepui advise` proposes less, records what it measured, and says the same from the record without a cluster;
 //! - with too few measurements it proposes nothing and says so;
+//! - an agent that fails every task fails few of them if the framework avoids failing agents, and many if it does not;
 //! - with active sizing the framework launches the job's next task with less, and leaves the running one as it is.
 
 use serde_json::Value;
 
-use crate::process::Process;
-use crate::support::{Cluster, get, tepui, until};
+use crate::process::{Process, ToItsEnd};
+use crate::support::{Cluster, call, tepui, until};
 
 struct World {
     cluster: Cluster,
@@ -22,14 +23,23 @@ impl World {
         said
     }
 
+    /// Starts the framework, and waits until the master knows it.
+    fn framework(&self, words: &[&str]) -> Process {
+        let master = format!("--master={}", self.cluster.master);
+        let mut framework = Process::start(tepui().args(["framework", "binpack", "--json", &master]).args(words));
+        framework.until("the framework is known to the master", || {
+            tepui().args(["job", "list"]).env("TEPUI_MASTER", &self.cluster.master).run().status.success()
+        });
+        framework
+    }
+
     fn json(&self, words: &[&str]) -> Value {
         serde_json::from_str(&self.ok(words)).unwrap()
     }
 
     /// What the tasks that the master knows were launched with: state, cores and memory, in the order of their ids.
     fn tasks(&self) -> Vec<(String, f64, f64)> {
-        let document = get(&self.cluster.address, "/frameworks").unwrap_or_default();
-        let document: Value = serde_json::from_str(&document).unwrap_or_default();
+        let document = call(&self.cluster.master, "GET", "/frameworks").unwrap_or_default();
         let mut tasks: Vec<&Value> = document["frameworks"][0]["tasks"].as_array().into_iter().flatten().collect();
         tasks.sort_by_key(|task| task["id"].as_str().unwrap_or_default());
         let amount = |task: &Value, name: &str| task["resources"][name].as_f64().unwrap_or_default();
@@ -44,14 +54,8 @@ const RUNNING: &str = "TASK_RUNNING";
 
 #[test]
 fn a_job_that_uses_little_is_advised_and_launched_with_less() {
-    let cluster = Cluster::start("advise", 1, "cpus:4;mem:2048;disk:512");
-    let world = World { cluster };
-    let master = format!("--master={}", world.cluster.master);
-    let words = ["framework", "binpack", "--json", &master, "--active-sizing=0.1", "--measure-every=200ms"];
-    let mut framework = Process::start(tepui().args(words));
-    framework.until("the framework is known to the master", || {
-        tepui().args(["job", "list"]).env("TEPUI_MASTER", &world.cluster.master).run().status.success()
-    });
+    let world = World { cluster: Cluster::start("advise", 1, "cpus:4;mem:2048;disk:512") };
+    let _framework = world.framework(&["--active-sizing=0.1", "--measure-every=200ms"]);
     let job = "name = 'idle'\nkind = 'service'\ncount = 2\ncpus = 1\nmem = 256\ncommand = 'exec sleep 1000'\n\
                restart = { first = '100ms' }\n";
     let file = world.cluster.directory.write("job.toml", job);
@@ -97,5 +101,47 @@ fn a_job_that_uses_little_is_advised_and_launched_with_less() {
     });
     let text = world.ok(&["job", "show", "idle"]);
     assert!(text.contains("asks: cpus:1 mem:256; launched with: cpus:0."), "{text}");
-    assert!(text.contains("sizing: mem: the largest of 2 tasks is") && text.contains("GIVEN"), "{text}");
+    assert!(text.contains("sizing: mem: the largest of ") && text.contains("GIVEN"), "{text}");
+}
+
+/// Runs an array of which the tasks on the first agent fail, until it has finished or so many have failed. Returns how
+/// many that are, and what the framework says in the end.
+fn failures(name: &str, words: &[&str], most: usize) -> (usize, String) {
+    let world = World { cluster: Cluster::start(name, 2, "cpus:2;mem:512;disk:512") };
+    let _framework = world.framework(words);
+    // The path of a sandbox has the agent's id.
+    let job = "name = 'a'\nkind = 'array'\ncount = 60\ncpus = 0.5\nmem = 32\nretries = 1000\n\
+               restart = { first = '100ms', factor = 1 }\n\
+               command = 'case \"$PWD\" in *-S0/*) exit 1;; esac'\n";
+    world.ok(&["job", "submit", &world.cluster.directory.write("job.toml", job)]);
+    let state = || {
+        let view = world.json(&["job", "show", "a", "--json"]);
+        let tasks = view["tasks"].as_array().unwrap();
+        // Each attempt but the last has failed, and a task that waits has failed as often as it was launched.
+        let failed = tasks.iter().map(|task| {
+            let attempts = task["attempts"].as_u64().unwrap_or_default();
+            attempts
+                - u64::from(
+                    attempts > 0 && ["finished", "running", "staging"].contains(&task["state"].as_str().unwrap()),
+                )
+        });
+        (usize::try_from(failed.sum::<u64>()).unwrap(), view["summary"]["state"] == "finished")
+    };
+    let mut failed = 0;
+    until("the job ends, or enough tasks fail", || {
+        let (now, has_finished) = state();
+        failed = now;
+        has_finished || failed >= most
+    });
+    (failed, world.ok(&["job", "show", "a"]))
+}
+
+#[test]
+fn an_agent_that_fails_every_task_is_avoided() {
+    const MANY: usize = 40;
+    let (without, _) = failures("failing", &[], MANY);
+    let (with, shown) = failures("avoided", &["--avoid-failing-agents"], MANY);
+    println!("an agent that fails every task: {with} failures with avoidance, {without} without");
+    assert!(shown.contains("finished"), "{shown}");
+    assert!(with < MANY && without >= MANY, "{with} with, {without} without");
 }

@@ -7,7 +7,7 @@ use std::process::Command;
 use binpack::Knobs;
 use binpack::core::{Happening, JobView, Outcome};
 use binpack::job::{self, Syntax};
-use binpack::service::{Options, Service};
+use binpack::service::{MEASURE_EVERY, Options, Service};
 use tepui_sdk::v1::{FrameworkInfo, framework_info};
 
 use crate::support::{Cluster, PATIENCE, binary};
@@ -46,7 +46,7 @@ async fn framework(master: &str) -> Service {
     };
     let driver = tepui_sdk::driver::Options::new(master, framework).unwrap();
     let listen = "127.0.0.1:0".parse().unwrap();
-    Service::start(Options { driver, listen, knobs: Knobs::default() }).await.unwrap()
+    Service::start(Options { driver, listen, knobs: Knobs::default(), measure_every: MEASURE_EVERY }).await.unwrap()
 }
 
 /// Runs the gang to its end.

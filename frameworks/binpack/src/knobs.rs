@@ -51,6 +51,8 @@ pub struct Knobs {
     /// The risk of a shortage that launches keep to, which ask for what the job's tasks were measured to use. `None`:
     /// they ask for what the job file says.
     pub active_sizing: Option<Risk>,
+    /// Whether agents are avoided whose tasks failed lately while the same jobs succeed elsewhere.
+    pub avoid_failing_agents: bool,
 }
 
 /// Arrival smoothing: at most so many tasks in each such time.
@@ -83,6 +85,7 @@ impl Default for Knobs {
             tasks_per_offer: None,
             seed: 0,
             active_sizing: None,
+            avoid_failing_agents: false,
         }
     }
 }

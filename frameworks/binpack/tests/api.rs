@@ -4,10 +4,9 @@
 #![forbid(unsafe_code)]
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::time::Duration;
 
 use binpack::Knobs;
-use binpack::service::{Options, Service};
+use binpack::service::{MEASURE_EVERY, Options, Service};
 use sdk::state::{Change, Memory, State, StateError};
 use sdk::v1::FrameworkInfo;
 use sdk::{AskError, Ending};
@@ -25,9 +24,7 @@ async fn start_with(state: Option<Box<dyn State>>) -> Service {
     let mut driver = sdk::driver::Options::new("127.0.0.1:1", framework).unwrap();
     driver.state = state;
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    Service::start(Options { driver, listen, knobs: Knobs::default(), measure_every: Duration::from_secs(5) })
-        .await
-        .unwrap()
+    Service::start(Options { driver, listen, knobs: Knobs::default(), measure_every: MEASURE_EVERY }).await.unwrap()
 }
 
 struct Api(Client);

@@ -2,12 +2,14 @@
 //!
 //! - [`Book`] takes what agents measure, and [`Book::report`] says for each job and role what was asked, what was used
 //!   and what to ask ([`History`] and [`Advice`] do so for one job).
+//! - [`agents`] finds agents whose tasks fail while the same work succeeds elsewhere.
 //! - [`ends`] predicts how tasks and jobs will end.
 //! - [`Risk`] is the risk of a shortage that the proposals keep to.
 //!
 //! It computes and does nothing else: how measurements are had, and what is done with proposals, is elsewhere.
 #![forbid(unsafe_code)]
 
+pub mod agents;
 mod amounts;
 mod book;
 pub mod ends;

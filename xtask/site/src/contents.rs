@@ -51,6 +51,7 @@ const PARTS: &[Part] = &[
             ("DiAS: drops and sprints", "docs/papers/dias.md"),
             ("A model of sprints", "docs/papers/sprinting.md"),
             ("DRF", "docs/papers/drf.md"),
+            ("Failures of tasks", "docs/papers/failures.md"),
             ("Libra: sizes of tasks", "docs/papers/libra.md"),
             ("Mesos: macrobenchmark", "docs/papers/mesos-macro.md"),
             ("Mesos: scale", "docs/papers/mesos-scale.md"),

@@ -5,6 +5,7 @@
 //! wake-up is set. [`crate::place`] chooses places, [`Knobs`] defines the behaviour towards the cluster. Its interface
 //! is [`Request`]; HTTP is elsewhere.
 
+mod avoid;
 mod capacity;
 mod container;
 mod gangs;
@@ -24,6 +25,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
+use advice::agents::Agents;
 use base::Time;
 use sdk::{Calls, Event, Scheduler};
 
@@ -86,6 +88,8 @@ pub struct Core {
     /// The gang that holds offers.
     gathering: Option<u64>,
     capacity: Capacity,
+    /// What is known of agents, if failing ones are avoided.
+    agents: Agents,
     /// Jobs that may not be at their goal.
     unsettled: BTreeSet<u64>,
     /// Large services, and when they may be looked at again.
@@ -136,6 +140,7 @@ impl Core {
             unreachable: Silent::default(),
             gathering: None,
             capacity: Capacity::default(),
+            agents: Agents::default(),
             unsettled: BTreeSet::new(),
             looked_at: BTreeMap::new(),
             dirty: false,
@@ -177,6 +182,7 @@ impl Core {
     fn settle(&mut self, now: Time, calls: &mut Calls) {
         self.settle_jobs(now, calls);
         self.queue.mature(now);
+        self.dirty |= self.agents.expire(now);
         if self.attention.subscribed {
             self.round(now, calls);
             self.pay_attention(now, calls);
@@ -257,6 +263,7 @@ impl Core {
         if record.is_over() {
             self.ended_tasks = self.ended_tasks.saturating_sub(record.instances().len() as u64);
         }
+        self.agents.forget_job(serial);
         self.changed.heads.remove(&serial);
         self.changed.gone.push(head_key(serial));
         for number in record.instances().keys() {
@@ -372,6 +379,7 @@ impl Core {
         if self.attention.subscribed && !self.queue.is_empty() {
             sooner(self.pace.until.filter(|_| self.knobs.pace.is_some()));
             sooner(self.next_revive());
+            sooner(self.agents.next());
         }
         sooner(self.next_unreachable());
         sooner(self.unsettled.iter().filter_map(|serial| self.looked_at.get(serial).copied()).min());
@@ -406,6 +414,7 @@ impl Scheduler for Core {
             Event::Update(status) => self.update(&status, now, calls),
             Event::AgentLost(agent_id) => {
                 self.seen.lost(&agent_id.value);
+                self.agents.lost(&agent_id.value);
                 self.dirty = true;
             }
             // Tasks of a call that the master did not take are in the ledger and will be found missing.

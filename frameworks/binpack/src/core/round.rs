@@ -50,6 +50,8 @@ pub(super) struct Plan {
     /// other room for the rest.
     special: Vec<bool>,
     most: u32,
+    /// How many tasks each room may be given, because its agent is avoided or on trial; empty if none is.
+    limits: Vec<u32>,
     /// Until when a gang keeps a room.
     pub(super) kept: Vec<Option<Time>>,
     /// Tasks that have ended by then may be placed in rooms that are kept: half of the time in which the gang gathers
@@ -68,11 +70,20 @@ impl Plan {
             counts: vec![0; rooms.len()],
             special: special(&free),
             most: most.unwrap_or(u32::MAX),
+            limits: Vec::new(),
             kept: vec![None; rooms.len()],
             backfill_until: Time::EPOCH,
             placed: Vec::new(),
             rooms,
         }
+    }
+
+    /// Sets how many tasks each agent may be given; `None` if as many as it has room for.
+    fn limit(&mut self, of: impl Fn(&str) -> Option<u32>) {
+        let limits: Vec<Option<u32>> = self.sites.iter().map(|site| of(&site.agent_id)).collect();
+        let is_limited = limits.iter().any(Option::is_some);
+        self.limits =
+            if is_limited { limits.into_iter().map(|limit| limit.unwrap_or(u32::MAX)).collect() } else { Vec::new() };
     }
 
     /// From here on this policy decides.
@@ -96,7 +107,9 @@ impl Plan {
         loop {
             let special = if plain { &self.special[..] } else { &[] };
             let (kept, most) = (if check.end <= self.backfill_until { &[] } else { &self.kept[..] }, self.most);
-            let mut rules = JobRules { check, sites: &self.sites, counts: &mut self.counts, special, kept, most };
+            let limits = &self.limits[..];
+            let mut rules =
+                JobRules { check, sites: &self.sites, counts: &mut self.counts, special, limits, kept, most };
             let room = self.placer.put(need, &mut rules)?;
             if let Some(taken) = self.rooms[room].take(need) {
                 return Some((room, taken));
@@ -129,7 +142,8 @@ impl Plan {
     fn keep(&mut self, need: &Need, check: &Check, until: Time, gather: Duration) {
         self.backfill_until = until - gather / 2;
         for room in 0..self.rooms.len() {
-            if need.fits(&self.placer.free()[room]) && check.allows(&self.sites[room], room) {
+            let is_avoided = self.limits.get(room) == Some(&0);
+            if !is_avoided && need.fits(&self.placer.free()[room]) && check.allows(&self.sites[room], room) {
                 self.kept[room] = Some(until);
             }
         }
@@ -158,6 +172,8 @@ struct JobRules<'a> {
     counts: &'a mut [u32],
     /// Rooms that are not to be used.
     special: &'a [bool],
+    /// How many tasks each room may be given; empty if that is not limited.
+    limits: &'a [u32],
     /// Rooms that a gang keeps.
     kept: &'a [Option<Time>],
     most: u32,
@@ -166,8 +182,9 @@ struct JobRules<'a> {
 impl Rules for JobRules<'_> {
     fn allows(&self, room: usize) -> bool {
         let barred = self.special.get(room).copied().unwrap_or(false);
+        let most = self.limits.get(room).map_or(self.most, |limit| self.most.min(*limit));
         let kept = self.kept.get(room).is_some_and(Option::is_some);
-        !barred && !kept && self.counts[room] < self.most && self.check.allows(&self.sites[room], room)
+        !barred && !kept && self.counts[room] < most && self.check.allows(&self.sites[room], room)
     }
 
     fn placed(&mut self, room: usize) {
@@ -228,6 +245,7 @@ impl Core {
     fn place_all(&mut self, now: Time, calls: &mut Calls) -> Vec<Option<Time>> {
         let rooms = std::mem::take(&mut self.offers.rooms);
         let mut plan = Plan::new(rooms, self.knobs.policy, self.knobs.tasks_per_offer);
+        plan.limit(|agent_id| self.limit_of(agent_id));
         for key in self.job_order(&plan) {
             if self.paced_out() {
                 // The gang that gathers may not have had its turn.
@@ -389,7 +407,15 @@ impl Core {
 pub(super) fn ranks_on(sites: &[Arc<Site>], all: &[Need], job: &Job, mut check: Check, policy: Policy) -> u32 {
     let mut placer = Placer::new(job.policy.unwrap_or(policy), all);
     let mut counts = vec![0; all.len()];
-    let mut rules = JobRules { check: &mut check, sites, counts: &mut counts, special: &[], kept: &[], most: u32::MAX };
+    let mut rules = JobRules {
+        check: &mut check,
+        sites,
+        counts: &mut counts,
+        special: &[],
+        limits: &[],
+        kept: &[],
+        most: u32::MAX,
+    };
     (0..job.count).take_while(|_| placer.put(&job.need, &mut rules).is_some()).fold(0, |ranks, _| ranks + 1)
 }
 

@@ -135,6 +135,8 @@ pub struct Status {
     pub used: Need,
     /// Since the start.
     pub totals: Totals,
+    /// Agents that are avoided because tasks failed there that succeed elsewhere.
+    pub avoided: Vec<String>,
     /// Jobs, in the order of submission.
     pub jobs: Vec<JobSummary>,
 }
@@ -248,6 +250,7 @@ impl Core {
             tasks,
             used: self.usage.values().fold(Need::default(), |all, used| all.plus(used)),
             totals: self.totals,
+            avoided: self.agents.avoided().map(str::to_owned).collect(),
             jobs: self.summaries(now),
         }
     }

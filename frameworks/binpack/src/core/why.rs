@@ -18,6 +18,7 @@ enum Obstacle {
     Lacks(usize),
     Rule(String),
     Containerizer,
+    Failing,
 }
 
 impl Core {
@@ -99,6 +100,7 @@ impl Core {
             let rule = checker.broken_by(agent).map(|rule| Obstacle::Rule(rule.to_string()));
             let obstacle = lacks
                 .then_some(Obstacle::Containerizer)
+                .or(self.agents.is_avoided(&agent.site.agent_id).then_some(Obstacle::Failing))
                 .or(rule)
                 .or_else(|| job.need.lacks(&agent.left).map(Obstacle::Lacks));
             if let Some(obstacle) = obstacle {
@@ -130,6 +132,9 @@ impl Core {
                 ),
                 Obstacle::Containerizer => {
                     format!("{on}: no Docker containerizer; start agents with --containerizers=docker,mesos")
+                }
+                Obstacle::Failing => {
+                    format!("{on}: avoided for a while, because tasks failed there that succeed elsewhere")
                 }
                 Obstacle::Rule(rule) => format!("{on}: the constraint '{rule}' keeps it off"),
             }

@@ -27,6 +27,9 @@ pub type Event = Arc<Happening>;
 /// Hears what happens.
 pub type Follower = jobs::follow::Follower<Happening>;
 
+/// How often tasks are measured by default.
+pub const MEASURE_EVERY: Duration = Duration::from_secs(5);
+
 /// How to run the framework.
 #[derive(Debug)]
 pub struct Options {

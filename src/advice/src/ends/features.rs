@@ -108,5 +108,5 @@ fn told(all: &mut Vec<f64>, class: u8, priority: u8, asked: &[f64; 3]) {
 
 /// Brings what ranges over orders of magnitude to about 0 to 1.
 fn small(value: f64) -> f64 {
-    value.max(0.0).ln_1p() / 10.0
+    value.max(0.0).ln_1p() / 5.0
 }

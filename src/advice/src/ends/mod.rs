@@ -1,7 +1,8 @@
 //! How tasks and jobs will end: a classifier that learns while it predicts.
 //!
-//! [`Ends`] is the classifier, with what it knows of jobs, users, machines and kinds of work; [`Network`] is the part of it that learns.
-//! After "Failure analysis and prediction for big-data systems" (IEEE TSC 2017), which puts tasks and jobs into the same four classes with neural networks.
+//! [`Ends`] is the classifier, with what it knows of jobs, users, machines and kinds of work; [`Network`] is the part
+//! of it that learns. After "Failure analysis and prediction for big-data systems" (IEEE TSC 2017), which puts tasks
+//! and jobs into the same four classes with neural networks.
 
 mod features;
 mod known;

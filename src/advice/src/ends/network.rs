@@ -6,7 +6,7 @@
 use super::End;
 
 /// The step of a weight that was never moved.
-const RATE: f64 = 0.05;
+const RATE: f64 = 0.1;
 /// What keeps the first steps finite.
 const TINY: f64 = 1e-6;
 const ENDS: usize = End::ALL.len();
@@ -16,7 +16,8 @@ const ENDS: usize = End::ALL.len();
 pub struct Network {
     inputs: usize,
     hidden: usize,
-    /// From the inputs and a constant to each unit of the hidden layer, then from that layer and a constant to each end.
+    /// From the inputs and a constant to each unit of the hidden layer, then from that layer and a constant to each
+    /// end.
     weights: Vec<f64>,
     /// The sum of the squares of the gradients of each.
     moved: Vec<f64>,

@@ -12,9 +12,10 @@ pub(super) fn text(report: &Report) -> String {
     }
     let mut text = jobs(report);
     text.push_str(&format!("\n\n{}\n\n", roles(report)));
-    for (job, part) in report.jobs.iter().flat_map(|job| [(job, &job.advice.cpus), (job, &job.advice.mem)]) {
-        let resource = if std::ptr::eq(part, &job.advice.cpus) { "cpus" } else { "mem" };
-        text.push_str(&format!("{}/{} {resource}: {}\n", job.framework, job.job, part.why));
+    for job in &report.jobs {
+        for (resource, part) in parts(job) {
+            text.push_str(&format!("{}/{} {resource}: {}\n", job.framework, job.job, part.why));
+        }
     }
     if report.left_out > 0 {
         text.push_str(&format!(
@@ -31,6 +32,11 @@ pub(super) fn text(report: &Report) -> String {
          proposed. Peaks between two\nrounds are not seen.",
     ));
     text
+}
+
+/// What is said about each resource of a job.
+fn parts(job: &JobAdvice) -> [(&'static str, &Part); 2] {
+    [("cpus", &job.advice.cpus), ("mem", &job.advice.mem)]
 }
 
 fn jobs(report: &Report) -> String {
@@ -52,7 +58,7 @@ fn jobs(report: &Report) -> String {
     ];
     let mut table = table(&titles);
     for job in &report.jobs {
-        for (resource, part) in [("cpus", &job.advice.cpus), ("mem", &job.advice.mem)] {
+        for (resource, part) in parts(job) {
             table.add_row(row(job, resource, part));
         }
     }

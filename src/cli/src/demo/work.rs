@@ -155,6 +155,7 @@ impl Frameworks {
             driver: driver(master, NAMES[0])?,
             listen: ([127, 0, 0, 1], 0).into(),
             knobs: binpack::Knobs::default(),
+            measure_every: binpack::service::MEASURE_EVERY,
         });
         let batch = batch.await.context("the batch framework does not start")?;
         batch.submit(binpack::job::read("batch.toml", BATCH, binpack::job::Syntax::Toml)?).await?;

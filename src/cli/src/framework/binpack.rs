@@ -77,13 +77,17 @@ struct KnobArgs {
     /// The most tasks launched on one agent at once
     #[arg(long, value_name = "NUMBER")]
     tasks_per_offer: Option<u32>,
-    /// Launch tasks of a job with what its earlier tasks were measured to use, at this risk of a shortage, such as 0.05;
-    /// never with more than the job file says, unless a task ended for lack of memory
+    /// Launch tasks of a job with what its earlier tasks were measured to use, at this risk of a shortage, such as
+    /// 0.05; never with more than the job file says, unless a task ended for lack of memory
     #[arg(long, alias = "active_sizing", value_name = "RISK")]
     active_sizing: Option<Risk>,
     /// How often running tasks are measured for that
     #[arg(long, alias = "measure_every", default_value = "5s", value_name = "TIME", value_parser = interval)]
     measure_every: Duration,
+    /// Avoid agents for a while whose tasks failed lately while the same jobs succeed elsewhere, and try those tasks
+    /// again at once
+    #[arg(long, alias = "avoid_failing_agents")]
+    avoid_failing_agents: bool,
 }
 
 /// Interval between revives.
@@ -126,6 +130,7 @@ impl KnobArgs {
             pace: self.pace.or(base.pace),
             tasks_per_offer: self.tasks_per_offer.or(base.tasks_per_offer),
             active_sizing: self.active_sizing,
+            avoid_failing_agents: self.avoid_failing_agents,
             ..base
         }
     }

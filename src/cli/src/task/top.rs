@@ -153,14 +153,14 @@ pub(crate) struct Row {
     /// Processors used, in the mean.
     pub(crate) cpus: f64,
     /// Of how many.
-    pub(crate) cpus_limit: f64,
+    cpus_limit: f64,
     /// The part of the time in which it was kept from them.
     throttled: f64,
     mem_rss_bytes: f64,
-    pub(crate) mem_limit_bytes: f64,
-    pub(crate) processes: u32,
+    mem_limit_bytes: f64,
+    processes: u32,
     /// Parts of the time in which some process waited for processors, memory and disks; null where that is not counted.
-    pub(crate) stalled: [Option<f64>; 3],
+    stalled: [Option<f64>; 3],
 }
 
 /// A row for each executor that was there both times, the busiest first.

@@ -1,12 +1,12 @@
 //! A made trace in the format of Google's of 2011, with stated mechanisms.
 //!
 //! - 40 users have one to five kinds of work each: a class, a priority, requests, a number of tasks and a duration.
-//! - One kind in six has an error: its tasks fail after a twentieth of their time, with a probability of the kind's own (0.6 to 0.98), and
-//!   are launched again up to four times. Tasks of other kinds fail with 1 %.
+//! - One kind in six has an error: its tasks fail after a twentieth of their time, with a probability of the kind's own
+//!   (0.6 to 0.98), and are launched again up to four times. Tasks of other kinds fail with 1 %.
 //! - One kind in five is of services or trials that their users end: all tasks of such a job are killed together, at a
 //!   random moment, with a probability of 0.85. Of other jobs 3 % are killed.
-//! - Machines have little room for low priorities at some hours: tasks of priority 0 and 1 are evicted at a rate that rises and
-//!   falls over the day, with a phase of each machine's own; evicted tasks are launched again.
+//! - Machines have little room for low priorities at some hours: tasks of priority 0 and 1 are evicted at a rate that
+//!   rises and falls over the day, with a phase of each machine's own; evicted tasks are launched again.
 //! - One machine in thirty is broken for some hours: 9 of 10 tasks on it fail within 30 s.
 //! - Work of a kind comes in sessions: a user repeats the same kind for a while.
 //!

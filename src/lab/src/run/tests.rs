@@ -157,6 +157,7 @@ fn bad_scenarios_are_refused_with_their_line() {
     for (from, to, start, words) in [
         ("count = 4", "cout = 4", "x.toml:7:", "unknown field `cout`"),
         ("count = 4", "count = 0", "x.toml:6:", "agents"),
+        ("count = 4", "count = 4\nfailures = 2", "x.toml:8:", "is a share: 0 to 1"),
         ("cpus:8;mem:8192", "cpus:x", "x.toml:8:", "resources"),
         ("tasks = 200", "tasks = 0", "x.toml:15:", "tasks"),
         ("at = \"0s\"", "", "x.toml:13:", "exactly one of"),

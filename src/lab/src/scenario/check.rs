@@ -72,6 +72,9 @@ fn agents(groups: &[AgentGroup]) -> Checked {
     }
     for (n, group) in groups.iter().enumerate() {
         let broken = |field: &str, why: String| Err(Broken::new(format!("agents.{n}.{field}"), why));
+        if !(0.0..=1.0).contains(&group.failures) {
+            return broken("failures", "is a share: 0 to 1".to_owned());
+        }
         if let Err(why) = parse_text(&group.resources, &Role::star()) {
             return broken("resources", why.to_string());
         }

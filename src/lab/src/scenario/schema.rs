@@ -158,6 +158,9 @@ pub struct AgentGroup {
     pub region: Option<String>,
     /// Their zone; needs a region.
     pub zone: Option<String>,
+    /// The share of tasks that fail on them, beside those of the model.
+    #[serde(default)]
+    pub failures: f64,
 }
 
 fn agent() -> String {

@@ -229,6 +229,7 @@ fn agents_of(group: &AgentGroup) -> impl Iterator<Item = AgentSpec> + '_ {
     (0..group.count).map(move |n| AgentSpec {
         attributes: attributes.clone(),
         domain: domain.clone(),
+        failures: group.failures,
         ..AgentSpec::new(&format!("{}{n}", group.name), resources.clone())
     })
 }

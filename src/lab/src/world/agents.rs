@@ -36,12 +36,14 @@ pub struct AgentSpec {
     pub attributes: Vec<protos::mesos::Attribute>,
     /// Its region and zone.
     pub domain: Option<protos::mesos::DomainInfo>,
+    /// The share of its tasks that fail, beside those that fail anywhere.
+    pub failures: f64,
 }
 
 impl AgentSpec {
     /// A plain agent.
     pub fn new(hostname: &str, resources: Resources) -> AgentSpec {
-        AgentSpec { hostname: hostname.to_owned(), resources, attributes: Vec::new(), domain: None }
+        AgentSpec { hostname: hostname.to_owned(), resources, attributes: Vec::new(), domain: None, failures: 0.0 }
     }
 
     /// Its `SlaveInfo`.

@@ -362,13 +362,14 @@ impl<O: Observer> World<O> {
     fn run_task(&mut self, executor: u32, task: pb::TaskInfo) {
         let entry = &mut self.executors[executor as usize];
         let (framework, serial, id) = (entry.framework.clone(), entry.serial, task.task_id.value.clone());
+        let agent = entry.agent;
         let work = Work::of(&task);
         entry.tasks.push(Running { task: Box::new(task), ended: false, unseen: true });
         self.observer.started(&framework, &id, self.now);
         self.use_volumes(executor);
         self.make_update(executor, &id, TaskState::TaskStarting);
         self.make_update(executor, &id, TaskState::TaskRunning);
-        if let Some((span, state)) = self.task_span(&framework, &id, work) {
+        if let Some((span, state)) = self.task_span(agent, &framework, &id, work) {
             self.queue.push(self.now + span, Event::Executor { executor, serial, what: ToExecutor::TaskEnds(state) });
         }
     }

@@ -103,7 +103,7 @@ impl<O: Observer> World<O> {
         let Some(framework) = run.framework.id.clone() else { return };
         let serial = self.name();
         let work = Work::of(&run.task);
-        let span = self.task_span(&framework.value, &run.task.task_id.value, work);
+        let span = self.task_span(agent, &framework.value, &run.task.task_id.value, work);
         let task = self.light_tasks.insert(LightTask {
             agent,
             serial,
@@ -206,11 +206,19 @@ impl<O: Observer> World<O> {
 
     /// How long a task takes and how it ends; none: it runs until it is killed. The draw belongs to the task's name, so
     /// that it is the same under every policy.
-    pub(super) fn task_span(&mut self, framework: &str, task: &str, work: Work) -> Option<(Duration, TaskState)> {
+    pub(super) fn task_span(
+        &mut self,
+        agent: u32,
+        framework: &str,
+        task: &str,
+        work: Work,
+    ) -> Option<(Duration, TaskState)> {
         let span = work.span?;
         let ending = if work.exit == 0 { TaskState::TaskFinished } else { TaskState::TaskFailed };
         let model = &self.model;
-        let mishaps = Mishaps { failures: model.failures, stragglers: model.stragglers, straggling: model.straggling };
+        let own = self.agents.get(agent as usize).map_or(0.0, |host| host.spec.failures);
+        let failures = model.failures + own * (1.0 - model.failures);
+        let mishaps = Mishaps { failures, stragglers: model.stragglers, straggling: model.straggling };
         match mishaps.draw(span, || self.seed.child("tasks").child(framework).child(task)) {
             (span, true) => Some((span, TaskState::TaskFailed)),
             (span, false) => Some((span, ending)),

@@ -1,5 +1,6 @@
 //! Scripted scenarios of the scheduler; `random` has the properties, `world` the cluster that they run on.
 
+mod avoid;
 mod behaviour;
 mod gangs;
 mod random;

@@ -44,6 +44,7 @@ struct Options {
     revive_every: Option<Span>,
     pace: Option<PaceOption>,
     tasks_per_offer: Option<u32>,
+    avoid_failing_agents: bool,
 }
 
 /// At most so many tasks in each such time.
@@ -70,6 +71,7 @@ impl Options {
             revive_every: self.revive_every.map(|span| span.0).or(like.revive_every),
             pace: self.pace.map(|pace| Pace { tasks: pace.tasks, every: pace.every.0 }).or(like.pace),
             tasks_per_offer: self.tasks_per_offer.or(like.tasks_per_offer),
+            avoid_failing_agents: self.avoid_failing_agents,
             ..like
         }
     }
