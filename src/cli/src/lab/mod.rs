@@ -1,5 +1,6 @@
 //! `tepui lab`: runs in the laboratory or on a real cluster, and what came out of them.
 
+mod bitrate;
 pub(crate) mod bundled;
 mod compare;
 mod faults;
@@ -29,8 +30,10 @@ pub enum LabCommand {
     Faults(faults::Args),
     /// Play a recorded master once more (`tepui master --record`), under the same or other policies
     Replay(replay::Args),
-    /// Compare sizes, orders and drops of jobs of stages in virtual time, beside the numbers of the papers
+    /// Compare sizes, orders, drops and sprints of jobs of stages in virtual time, beside the numbers of the papers
     Stages(stages::Args),
+    /// Compare policies of bitrates over traces of bandwidth, and train the linear one
+    Bitrate(bitrate::Args),
 }
 
 impl LabCommand {
@@ -42,6 +45,7 @@ impl LabCommand {
             LabCommand::Faults(args) => faults::run(&args),
             LabCommand::Replay(args) => replay::run(&args),
             LabCommand::Stages(args) => stages::run(&args),
+            LabCommand::Bitrate(args) => bitrate::run(&args),
         }
     }
 }
