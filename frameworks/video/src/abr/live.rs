@@ -17,7 +17,7 @@ pub struct Rung {
     pub width: usize,
     /// The quality of JPEG, 1 to 100.
     pub quality: u8,
-    /// Pictures a second.
+    /// Pictures a second at most; a query that looks at fewer has no more.
     pub rate: f64,
     /// About how many kbit/s that is, before anything was measured.
     pub kilobits: u32,
