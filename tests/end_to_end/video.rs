@@ -1,5 +1,5 @@
 //! Video queries on a real cluster: counted in real videos, with a worker that is killed, and a scheduler that is
-//! killed and started again.
+//! killed and started again; live views over slow and fast links.
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -287,4 +287,45 @@ fn videos_that_cannot_be_read_fail_their_query_with_what_was_found_before() {
     let output = world.video(&["--master", &world.cluster.master, "--queries", &queries]).run();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success() && said.contains("queries.toml:6") && said.contains("max_lag"), "{said}");
+}
+
+/// Two viewers of one query, over a link that carries much and one that carries little: each gets what its link carries,
+/// and the query goes on.
+#[test]
+fn viewers_see_what_their_links_carry() {
+    let world = World::start("live", 1.0);
+    world.generate("street.mp4", &["--width=640", "--height=360", "--seconds=8"]);
+    let queries = world.path("queries.toml");
+    let video = world.path("street.mp4");
+    let text =
+        format!("[[query]]\nname = \"cars\"\nkind = \"cars\"\nvideo = \"{video}\"\nloop = true\nseconds = 3600\n");
+    std::fs::write(&queries, text).unwrap();
+    let mut framework = world.framework(&queries);
+    framework.until("the query is on its way", |api| api.position("cars") > 1.0);
+    let address = framework.api.address.clone();
+    let live = |more: &[&str]| world.video(&["live", "--service", &address]).args(more).run();
+
+    let said = live(&["cars"]);
+    assert_eq!(String::from_utf8_lossy(&said.stdout).trim(), format!("http://{address}/queries/cars/live"));
+    let refused = live(&["nobody"]);
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("there is no query"), "{refused:?}");
+    let wrong = live(&["cars", "--watch=1secs", "--choose=dearest"]);
+    assert!(String::from_utf8_lossy(&wrong.stderr).contains("400"), "{wrong:?}");
+
+    let watch = |link: &str| -> Value {
+        let output = live(&["cars", "--watch=8secs", "--json", "--link", link]);
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"))
+    };
+    framework.until("the viewer of the slow link gets smaller pictures", |api| {
+        let before = api.position("cars");
+        let (slow, fast) = std::thread::scope(|scope| {
+            let slow = scope.spawn(|| watch("0.15"));
+            let fast = watch("50");
+            (slow.join().unwrap(), fast)
+        });
+        // What the link carries, and what was in it before the first picture was whole.
+        assert!(slow["megabits"].as_f64().unwrap() < 0.4, "{slow}");
+        assert!(api.position("cars") > before, "the query goes on");
+        slow["rung"].as_f64() < fast["rung"].as_f64()
+    });
 }

@@ -11,10 +11,12 @@
 //!   a clock;
 //! - [`core`] is the framework's scheduler without I/O, [`service`] runs it, [`worker`] is the process beside a task,
 //!   [`modelled`] what stands for such processes in laboratories;
-//! - [`bitrate`] is video on demand over networks whose bandwidth varies, for comparisons of policies;
-//! - [`local`] runs one query here, [`output`] draws what it found, [`spec`] reads what users ask for.
+//! - [`bitrate`] is video on demand over networks whose bandwidth varies, for comparisons of policies; [`abr`] has policies;
+//! - [`local`] runs one query here, [`output`] draws what it found, [`spec`] reads what users ask for,
+//!   [`viewer`] watches the live view of a running query.
 #![forbid(unsafe_code)]
 
+pub mod abr;
 pub mod bitrate;
 mod chance;
 mod clock;
@@ -33,5 +35,6 @@ pub mod scope;
 pub mod service;
 pub mod spec;
 pub mod truth;
+pub mod viewer;
 pub mod vision;
 pub mod worker;

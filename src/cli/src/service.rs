@@ -78,6 +78,11 @@ impl Service {
         Ok(Service { address, command })
     }
 
+    /// Where it is, as `host:port`.
+    pub(crate) fn address(&self) -> String {
+        self.address.to_string()
+    }
+
     pub(crate) async fn get(&self, path: &str) -> Result<Value> {
         self.ask(Method::GET, path, JSON, Vec::new()).await
     }

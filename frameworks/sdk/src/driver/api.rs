@@ -111,6 +111,11 @@ impl Events {
         self.send(format!("event: {name}\ndata: {data}\n\n"))
     }
 
+    /// Bytes that wait for the reader.
+    pub fn queued(&self) -> usize {
+        self.0.queued()
+    }
+
     /// Returns when the reader has gone.
     pub async fn closed(&self) -> StreamEnd {
         self.0.wait_end().await

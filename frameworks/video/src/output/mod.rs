@@ -7,5 +7,5 @@ mod picture;
 mod sheet;
 
 pub use draw::{annotate, draw_scope, grid, outline, segment, text};
-pub use picture::png;
+pub use picture::{jpeg, png};
 pub use sheet::{Sheet, SheetError};

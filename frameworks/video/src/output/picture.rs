@@ -1,6 +1,27 @@
-//! A picture as PNG.
+//! A picture as PNG, and as JPEG.
 
 use crate::frame::{Colour, Frame};
+
+/// Encodes a picture as JPEG of this quality, 1 to 100, with chroma as frames have it.
+///
+/// # Errors
+/// The encoder refuses it.
+pub fn jpeg(frame: &Frame, quality: u8) -> Result<Vec<u8>, jpeg_encoder::EncodingError> {
+    let (w, h) = (frame.width(), frame.height());
+    let mut pixels = Vec::with_capacity(w * h * 3);
+    for y in 0..h {
+        let (u, v) = (&frame.u[y / 2 * (w / 2)..][..w / 2], &frame.v[y / 2 * (w / 2)..][..w / 2]);
+        for (x, luma) in frame.y[y * w..][..w].iter().enumerate() {
+            pixels.extend([*luma, u[x / 2], v[x / 2]]);
+        }
+    }
+    let mut out = Vec::new();
+    let mut encoder = jpeg_encoder::Encoder::new(&mut out, quality.clamp(1, 100));
+    encoder.set_sampling_factor(jpeg_encoder::SamplingFactor::F_2_2);
+    // Sides of frames are at most 4096 pixels.
+    encoder.encode(&pixels, w as u16, h as u16, jpeg_encoder::ColorType::Ycbcr)?;
+    Ok(out)
+}
 
 /// Encodes a picture as PNG.
 ///

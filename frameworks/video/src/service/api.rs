@@ -7,6 +7,8 @@ use sdk::driver::api::{Api, Call, Response, StatusCode, error, json};
 use serde::Deserialize;
 
 use super::{Error, Inner};
+use crate::abr::Kind;
+use crate::abr::live::{RUNGS, policy};
 use crate::spec::{QuerySpec, parse};
 
 /// Answers calls:
@@ -17,6 +19,8 @@ use crate::spec::{QuerySpec, parse};
 /// | `GET /queries/NAME` | one query |
 /// | `GET /queries/NAME/results` | what it found last |
 /// | `GET /queries/NAME/frame` | what it sees now, as PNG, with boxes, lines and region |
+/// | `GET /queries/NAME/live` | the same as a stream of JPEG pictures, as the connection carries them |
+/// | `GET /` | a page with the queries, and the live view of `?query=NAME` |
 /// | `POST /queries` | takes queries in: the TOML of a query file, or `{"queries": [...]}` |
 /// | `DELETE /queries/NAME` | ends a query and forgets it |
 #[derive(Debug)]
@@ -57,6 +61,16 @@ impl Api for VideoApi {
                     Err(why) => refusal(&why),
                 }
             }
+            ("GET", path) if path.len() == 3 && path[0] == "queries" && path[2] == "live" => {
+                self.live(path[1], &call).await
+            }
+            ("GET", path) if path.is_empty() => match inner.status().await {
+                Ok(status) => {
+                    let page = super::page::page(&status.queries, call.query.get("query"));
+                    Response::ok_body("text/html; charset=utf-8", page.into_bytes())
+                }
+                Err(why) => refusal(&why),
+            },
             ("POST", path) if path == ["queries"] => self.submit(&call).await,
             ("DELETE", path) if path.len() == 2 && path[0] == "queries" => match inner.remove(path[1]).await {
                 Ok(()) => json(StatusCode::OK, &serde_json::json!({})),
@@ -70,6 +84,28 @@ impl Api for VideoApi {
 }
 
 impl VideoApi {
+    /// A live view. `policy` chooses another policy, for comparisons.
+    async fn live(&self, query: &str, call: &Call) -> Response {
+        let kind = match call.query.get("policy").map(kind) {
+            None => None,
+            Some(Some(kind)) => Some(kind),
+            Some(None) => {
+                let rule =
+                    format!("policy must be linear, predictive, rate, buffer, or a rung from 0 to {}", RUNGS.len() - 1);
+                return error(StatusCode::BAD_REQUEST, rule);
+            }
+        };
+        match self.0.status().await {
+            Ok(status) if !status.queries.iter().any(|one| one.name == query) => {
+                error(StatusCode::NOT_FOUND, format!("there is no query {query:?}"))
+            }
+            Ok(_) => self.0.views.open(query, kind).unwrap_or_else(|_| {
+                error(StatusCode::SERVICE_UNAVAILABLE, "there are as many viewers as may be at once")
+            }),
+            Err(why) => refusal(&why),
+        }
+    }
+
     async fn submit(&self, call: &Call) -> Response {
         let text = String::from_utf8_lossy(&call.body);
         let queries = if text.trim_start().starts_with('{') {
@@ -88,6 +124,17 @@ impl VideoApi {
             Ok(()) => json(StatusCode::CREATED, &serde_json::json!({ "queries": names })),
             Err(why) => refusal(&why),
         }
+    }
+}
+
+/// A policy by its name.
+fn kind(name: &str) -> Option<Kind> {
+    match name {
+        "linear" => Some(policy()),
+        "predictive" => Some(Kind::Predictive),
+        "rate" => Some(Kind::Rate),
+        "buffer" => Some(Kind::Buffer),
+        rung => rung.parse().ok().filter(|rung| *rung < RUNGS.len()).map(Kind::Fixed),
     }
 }
 

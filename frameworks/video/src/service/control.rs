@@ -14,6 +14,7 @@ use tokio::task::JoinHandle;
 
 use super::book::Book;
 use super::identity::Identity;
+use super::views::{Picture, Views};
 use super::{Error, io};
 use crate::core::{Answer, Question};
 use crate::worker::{LINE_MAX, Said, Told};
@@ -38,6 +39,7 @@ struct Desk {
     token: Arc<str>,
     requester: Requester<Question, Answer>,
     book: Arc<Book>,
+    views: Arc<Views>,
 }
 
 impl Control {
@@ -46,12 +48,13 @@ impl Control {
         identity: &Identity,
         requester: Requester<Question, Answer>,
         book: Arc<Book>,
+        views: Arc<Views>,
     ) -> Result<Control, Error> {
         let what = format!("cannot listen for workers at {}", identity.address);
         let elsewhere = SocketAddr::new(identity.address.ip(), 0);
         let bound = bind(identity.address).or_else(|_| bind(elsewhere)).map_err(io(what.clone()))?;
         let address = bound.local_addr().map_err(io(what))?;
-        let desk = Desk { token: identity.token.as_str().into(), requester, book };
+        let desk = Desk { token: identity.token.as_str().into(), requester, book, views };
         let task = tokio::spawn(accept(bound, desk));
         Ok(Control { address, task })
     }
@@ -132,14 +135,25 @@ impl Desk {
                 return Ok(());
             }
             let said = tokio::time::timeout(SILENCE, line(&mut stream, LINE_MAX)).await??;
-            let Ok(Said::Report { report, findings, picture }) = serde_json::from_slice(&said) else { return Ok(()) };
+            let Ok(Said::Report { report, findings, picture, shown }) = serde_json::from_slice(&said) else {
+                return Ok(());
+            };
             told = match self.requester.ask(Question::Report { task: task.clone(), report }).await {
                 Ok(Answer::Orders(orders)) => {
                     self.book.add(&query, findings);
                     if let Some(picture) = picture.and_then(|text| BASE64_STANDARD.decode(text).ok()) {
                         self.book.drawn(&query, picture);
                     }
-                    if self.book.asks(&query) { Told::Draw(orders) } else { Told::Orders(orders) }
+                    for shown in shown {
+                        if let Ok(jpeg) = BASE64_STANDARD.decode(shown.jpeg) {
+                            self.views.add(&query, shown.rung, Picture { seconds: shown.seconds, jpeg });
+                        }
+                    }
+                    match (self.book.asks(&query), self.views.wanted(&query)) {
+                        (true, rungs) if rungs.is_empty() => Told::Draw(orders),
+                        (false, rungs) if rungs.is_empty() => Told::Orders(orders),
+                        (draw, rungs) => Told::Show { orders, draw, rungs },
+                    }
                 }
                 Ok(Answer::Over) => Told::Over,
                 Ok(_) => Told::Unknown,

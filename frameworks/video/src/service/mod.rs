@@ -8,7 +8,9 @@ mod api;
 mod book;
 mod control;
 mod identity;
+mod page;
 mod profiles;
+mod views;
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -154,6 +156,7 @@ pub struct Service {
 pub(crate) struct Inner {
     requester: Requester<Question, Answer>,
     book: Arc<Book>,
+    views: Arc<views::Views>,
     profiles: PathBuf,
     knobs: Knobs,
     profile_seconds: f64,
@@ -168,7 +171,8 @@ impl Service {
         let identity = Identity::of(options.state_dir.as_deref(), options.control)?;
         let (requester, requests) = sdk::requests();
         let book = Arc::new(Book::new(options.results.clone(), options.hook.clone().map(Alerts::start))?);
-        let control = control::Control::serve(&identity, requester.clone(), book.clone())?;
+        let views = Arc::new(views::Views::default());
+        let control = control::Control::serve(&identity, requester.clone(), book.clone(), views.clone())?;
         if let Some(directory) = &options.state_dir {
             identity.keep(directory, control.address())?;
         }
@@ -176,6 +180,7 @@ impl Service {
         let shared = Arc::new(Inner {
             requester: requester.clone(),
             book,
+            views,
             profiles: options.profiles,
             knobs: options.knobs,
             profile_seconds: options.profile_seconds,
@@ -333,6 +338,7 @@ impl Inner {
             Answer::Refused(why) => Err(Error::Refused(why)),
             _ => {
                 self.book.close(name);
+                self.views.close(name);
                 Ok(())
             }
         }

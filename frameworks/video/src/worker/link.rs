@@ -10,6 +10,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde::{Deserialize, Serialize};
 
+use super::show::{Pictures, Shown};
 use super::{Exchange, Shared, WorkerError, WorkerOptions, clock};
 use crate::core::{Orders, Report, Start};
 use crate::pipeline::Finding;
@@ -47,7 +48,22 @@ pub(crate) enum Said {
         /// A PNG file in base64, if one was asked for.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         picture: Option<String>,
+        /// Pictures for live views.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        shown: Vec<ShownPicture>,
     },
+}
+
+/// A picture for a live view.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ShownPicture {
+    /// The rung of the live view.
+    pub(crate) rung: usize,
+    /// When it was seen, in seconds of the stream.
+    pub(crate) seconds: f64,
+    /// A JPEG file in base64.
+    pub(crate) jpeg: String,
 }
 
 /// What the scheduler answers.
@@ -60,6 +76,15 @@ pub(crate) enum Told {
     Orders(Orders),
     /// The same, and a picture of what it sees is wanted.
     Draw(Orders),
+    /// What it may use, whether a picture is wanted, and of which rungs of the live view pictures are.
+    Show {
+        /// What it may use.
+        orders: Orders,
+        /// Whether a picture is wanted.
+        draw: bool,
+        /// Rungs of the live view.
+        rungs: Vec<usize>,
+    },
     /// Its query has ended, or another worker has taken over.
     Over,
     /// Nobody knows it.
@@ -88,7 +113,7 @@ impl Link {
                 Ok(Told::Start(start)) => return Ok(Some(*start)),
                 Ok(Told::Over) => return Ok(None),
                 Ok(Told::Unknown) => return Err(WorkerError::Unwanted(self.options.task.clone())),
-                Ok(Told::Orders(_) | Told::Draw(_)) => "the answer to hello was none".to_owned(),
+                Ok(Told::Orders(_) | Told::Draw(_) | Told::Show { .. }) => "the answer to hello was none".to_owned(),
                 Err(error) => error.to_string(),
             };
             let seconds = clock() - since;
@@ -135,17 +160,16 @@ impl Link {
 
     /// Reports until the work has ended, here or altogether.
     pub(super) fn talk(&mut self, shared: &Shared, start: &Start) -> Result<(), WorkerError> {
+        let mut pictures = Pictures::default();
         loop {
             let (report, findings, last) = take(shared);
             let picture = shared.lock().picture.take().map(|bytes| BASE64_STANDARD.encode(bytes));
-            let said = Said::Report { report, findings, picture };
+            let shown = shown(&mut pictures, shared, start);
+            let said = Said::Report { report, findings, picture, shown };
             let told = self.ask(&said);
             match told {
-                Ok(Told::Orders(orders) | Told::Draw(orders)) => {
-                    let mut state = shared.lock();
-                    state.orders = orders;
-                    state.wanted |= matches!(told, Ok(Told::Draw(_)));
-                    drop(state);
+                Ok(Told::Orders(_) | Told::Draw(_) | Told::Show { .. }) => {
+                    shared.follow(told.ok());
                     shared.changed.notify_all();
                     if last {
                         return Ok(());
@@ -165,12 +189,45 @@ impl Link {
                     continue;
                 }
             }
-            let ended = |e: &Exchange| e.report.done || e.report.failure.is_some() || e.picture.is_some();
+            let ended =
+                |e: &Exchange| e.report.done || e.report.failure.is_some() || e.picture.is_some() || e.seen.is_some();
             let until = clock() + REPORT_EVERY;
             while clock() < until && !ended(&shared.lock()) {
                 shared.wait(until - clock());
             }
         }
+    }
+}
+
+/// Draws the last picture for viewers.
+fn shown(pictures: &mut Pictures, shared: &Shared, start: &Start) -> Vec<ShownPicture> {
+    let (seen, viewers) = {
+        let mut state = shared.lock();
+        (state.seen.take(), state.viewers)
+    };
+    let Some(seen) = seen else { return Vec::new() };
+    let drawn = pictures.draw(&seen, &viewers, &start.spec.scope, clock());
+    let message = |shown: Shown| ShownPicture {
+        rung: shown.rung,
+        seconds: shown.seconds,
+        jpeg: BASE64_STANDARD.encode(shown.jpeg),
+    };
+    drawn.into_iter().map(message).collect()
+}
+
+impl Shared {
+    /// Does as it was told.
+    fn follow(&self, told: Option<Told>) {
+        let (orders, draw, rungs) = match told {
+            Some(Told::Orders(orders)) => (orders, false, Vec::new()),
+            Some(Told::Draw(orders)) => (orders, true, Vec::new()),
+            Some(Told::Show { orders, draw, rungs }) => (orders, draw, rungs),
+            _ => return,
+        };
+        let mut state = self.lock();
+        state.orders = orders;
+        state.wanted |= draw;
+        state.viewers = std::array::from_fn(|rung| rungs.contains(&rung));
     }
 }
 

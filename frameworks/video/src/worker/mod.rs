@@ -7,6 +7,7 @@ mod link;
 mod live;
 mod pace;
 mod sampler;
+mod show;
 mod stream;
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -77,6 +78,10 @@ struct Exchange {
     /// Whether a picture is wanted, and the picture: a PNG file.
     wanted: bool,
     picture: Option<Vec<u8>>,
+    /// What viewers want, from when on the next picture is wanted, and the last one.
+    viewers: show::Wanted,
+    show_after: f64,
+    seen: Option<show::Seen>,
     /// The work is not needed any more.
     stop: bool,
 }
@@ -90,6 +95,9 @@ impl Shared {
             findings: Vec::new(),
             wanted: false,
             picture: None,
+            viewers: show::Wanted::default(),
+            show_after: 0.0,
+            seen: None,
             stop: false,
         });
         Arc::new(Shared { began: clock() - start.age, state, changed: Condvar::new() })
@@ -100,8 +108,9 @@ impl Shared {
         (clock() - self.began - position).max(0.0)
     }
 
-    /// Draws what is seen, if a picture was asked for.
+    /// Draws what is seen, if a picture was asked for, and hands it over for live views.
     fn draw(&self, frame: &Frame, tracks: &[Track], seconds: f64, scope: &Scope) {
+        self.show(frame, tracks, seconds, clock());
         if !std::mem::take(&mut self.lock().wanted) {
             return;
         }

@@ -107,7 +107,11 @@ enum Drop {
 }
 
 fn drop_share(text: &str) -> Result<Drop, String> {
-    if text == "auto" { Ok(Drop::Auto) } else { share(text).map(Drop::Share).map_err(|rule| format!("{rule}, or auto")) }
+    if text == "auto" {
+        Ok(Drop::Auto)
+    } else {
+        share(text).map(Drop::Share).map_err(|rule| format!("{rule}, or auto"))
+    }
 }
 
 fn after(text: &str) -> Result<After, String> {

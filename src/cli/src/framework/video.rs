@@ -2,6 +2,7 @@
 //! cluster: making traffic scenes, profiling, and running one query here; and what a worker task runs.
 
 mod frame;
+mod live_view;
 mod tools;
 mod view;
 
@@ -44,6 +45,8 @@ enum Command {
     Run(tools::RunArgs),
     /// Draw a frame of a video or a camera with a grid and a query's lines, to choose coordinates
     Frame(frame::FrameArgs),
+    /// Print the address of the live view of a running query, or watch it over a link and say what is seen
+    Live(live_view::LiveArgs),
     /// Work on a query: what the framework's tasks run
     #[command(hide = true)]
     Worker(WorkerArgs),
@@ -136,6 +139,7 @@ pub(super) fn run(args: Args) -> Result<ExitCode> {
         Some(Command::Profile(args)) => tools::profile(&args),
         Some(Command::Run(args)) => tools::run(&args),
         Some(Command::Frame(args)) => frame::frame(&args),
+        Some(Command::Live(args)) => crate::block_on(live_view::live(&args)),
         Some(Command::Worker(WorkerArgs { driver, task, token })) => {
             worker::run(&WorkerOptions { driver, task, token })?;
             Ok(ExitCode::SUCCESS)

@@ -1,5 +1,6 @@
 //! `tepui lab`: runs in the laboratory or on a real cluster, and what came out of them.
 
+mod bitrate;
 pub(crate) mod bundled;
 mod compare;
 mod failures;
@@ -32,8 +33,10 @@ pub enum LabCommand {
     Replay(replay::Args),
     /// Predict how jobs and tasks of a trace end, and count how often that is right
     Failures(failures::Args),
-    /// Compare sizes, orders and drops of jobs of stages in virtual time, beside the numbers of the papers
+    /// Compare sizes, orders, drops and sprints of jobs of stages in virtual time, beside the numbers of the papers
     Stages(stages::Args),
+    /// Compare policies of bitrates over traces of bandwidth, and train the linear one
+    Bitrate(bitrate::Args),
 }
 
 impl LabCommand {
@@ -46,6 +49,7 @@ impl LabCommand {
             LabCommand::Replay(args) => replay::run(&args),
             LabCommand::Failures(args) => failures::run(&args),
             LabCommand::Stages(args) => stages::run(&args),
+            LabCommand::Bitrate(args) => bitrate::run(&args),
         }
     }
 }

@@ -61,7 +61,12 @@ impl Options {
             placement: self.policy,
             drop: self.drop,
             drop_under_load: !self.drop_always,
-            sprint: Sprinting { boost: self.sprint, budget: self.sprint_budget, refill: self.sprint_refill, ..Sprinting::default() },
+            sprint: Sprinting {
+                boost: self.sprint,
+                budget: self.sprint_budget,
+                refill: self.sprint_refill,
+                ..Sprinting::default()
+            },
             // Outputs are not lost with agents: there are none.
             shared: Some("/shared".to_owned()),
             ..Settings::default()

@@ -1,0 +1,81 @@
+//! The two settings in which policies are trained and compared: a movie, and the live view. Traces of training and of
+//! comparison are never the same.
+
+use std::sync::Arc;
+
+use super::{Compared, Kind, Setting, Training, Weights, WeightsError, compare, live, made_traces, train};
+use crate::bitrate::{BitrateError, Markov, Trace};
+
+/// Traces of training, and of the comparison.
+const TRACES: usize = 200;
+/// Seconds of a live view.
+const SECONDS: usize = 120;
+
+/// What is watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Study {
+    /// Pensieve's movie: chunks of 4 s, a buffer of 60 s.
+    Movie,
+    /// The live view: chunks of a second, a buffer of 3 s.
+    Live,
+}
+
+impl Study {
+    /// What is watched through what.
+    ///
+    /// # Errors
+    /// None, as long as the rungs of the live view rise.
+    pub fn setting(self) -> Result<Setting, BitrateError> {
+        match self {
+            Study::Movie => Ok(Setting::movie(1)),
+            Study::Live => live::setting(SECONDS, 1),
+        }
+    }
+
+    fn markov(self) -> Markov {
+        match self {
+            Study::Movie => Markov::default(),
+            Study::Live => Markov { lowest: 0.1, highest: 9.0, states: 20, ..Markov::default() },
+        }
+    }
+
+    /// The weights that this project has for it.
+    ///
+    /// # Errors
+    /// Their file was damaged before it was built in.
+    pub fn weights(self) -> Result<Weights, WeightsError> {
+        Weights::read(match self {
+            Study::Movie => include_str!("weights/movie.toml"),
+            Study::Live => include_str!("weights/live.toml"),
+        })
+    }
+
+    /// Trains on made traces.
+    ///
+    /// # Errors
+    /// As [`Study::setting`].
+    pub fn train(self, training: Training, each: impl FnMut(u32, f64)) -> Result<Weights, BitrateError> {
+        train(&self.setting()?, &made_traces(self.markov(), TRACES, 1)?, training, each)
+    }
+
+    /// Compares the baselines, all fixed rungs and the linear policy on these traces, or on made ones that training has
+    /// not seen.
+    ///
+    /// # Errors
+    /// As [`Study::setting`].
+    pub fn compare(self, weights: &Weights, traces: Option<&[Arc<Trace>]>) -> Result<Vec<Compared>, BitrateError> {
+        let setting = self.setting()?;
+        let made;
+        let traces = match traces {
+            Some(traces) => traces,
+            None => {
+                made = made_traces(self.markov(), TRACES, 2)?;
+                &made
+            }
+        };
+        let mut kinds = vec![Kind::Buffer, Kind::BufferSizes, Kind::Rate, Kind::Predictive];
+        kinds.push(Kind::Linear(weights.clone()));
+        kinds.extend((0..setting.movie.ladder().len()).map(Kind::Fixed));
+        compare(&setting, &kinds, traces)
+    }
+}

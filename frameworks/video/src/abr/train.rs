@@ -1,0 +1,78 @@
+//! Weights by the cross-entropy method: candidates are drawn about a mean, all are watched over the same sessions
+//! (common random numbers), and the best of them make the next mean. Equal seeds give equal weights.
+
+use super::Weights;
+use super::compare::{Setting, watch};
+use super::linear::COUNT;
+use crate::abr::Kind;
+use crate::bitrate::{BitrateError, Trace};
+use crate::chance::Chance;
+
+/// How long is trained.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Training {
+    /// Rounds.
+    pub rounds: u32,
+    /// Candidates of a round.
+    pub candidates: usize,
+    /// Of these, how many make the next mean.
+    pub best: usize,
+    /// Traces of a round, others in each.
+    pub traces: usize,
+    /// The seed.
+    pub seed: u64,
+}
+
+impl Default for Training {
+    fn default() -> Training {
+        Training { rounds: 80, candidates: 96, best: 12, traces: 80, seed: 1 }
+    }
+}
+
+/// Deviations do not fall below this: a little is tried to the end.
+const DEVIATION_MIN: f64 = 0.02;
+
+/// Trains on these traces; `each` is told the round and the mean score of its best candidates, by chunk.
+///
+/// # Errors
+/// A setting that breaks its rule.
+pub fn train(
+    setting: &Setting,
+    traces: &[std::sync::Arc<Trace>],
+    training: Training,
+    mut each: impl FnMut(u32, f64),
+) -> Result<Weights, BitrateError> {
+    let mut chance = Chance::new(base::scramble(training.seed ^ 0x7472_6169_6e00));
+    // A beginning that is no worse than a rule of thumb: bitrate is good, standing is bad.
+    let mut mean: [f64; COUNT] = [1.0, -2.0, -1.0, 0.0, 0.0, -0.3, -0.3, 0.0];
+    let mut deviation = [1.0; COUNT];
+    for round in 0..training.rounds {
+        let chosen: Vec<(usize, u64)> = (0..training.traces.min(traces.len()))
+            .map(|_| (chance.below(traces.len() as u64) as usize, chance.bits()))
+            .collect();
+        let mut scored = Vec::with_capacity(training.candidates);
+        for candidate in 0..training.candidates.max(2) {
+            let drawn = std::array::from_fn(|n| mean[n] + deviation[n] * chance.normal());
+            // The mean itself is one of them.
+            let weights = Weights(if candidate == 0 { mean } else { drawn });
+            let kind = Kind::Linear(weights.clone());
+            let mut score = 0.0;
+            for (trace, seed) in &chosen {
+                score += watch(setting, &kind, &traces[*trace], *seed)?.score;
+            }
+            scored.push((score / chosen.len().max(1) as f64, weights));
+        }
+        scored.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let best = &scored[..training.best.clamp(1, scored.len())];
+        let count = best.len() as f64;
+        for n in 0..COUNT {
+            mean[n] = best.iter().map(|(_, weights)| weights.0[n]).sum::<f64>() / count;
+            let variance = best.iter().map(|(_, weights)| (weights.0[n] - mean[n]).powi(2)).sum::<f64>() / count;
+            deviation[n] = variance.sqrt().max(DEVIATION_MIN);
+        }
+        each(round, best.iter().map(|(score, _)| score).sum::<f64>() / count);
+    }
+    // Only their proportions count: the largest is made 1, so that two trainings can be compared.
+    let largest = mean.iter().map(|weight| weight.abs()).fold(f64::MIN_POSITIVE, f64::max);
+    Ok(Weights(mean.map(|weight| weight / largest)))
+}

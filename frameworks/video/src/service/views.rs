@@ -1,0 +1,256 @@
+//! Live views: pictures of workers go to viewers, to each as its connection carries them. A viewer never holds up a
+//! worker or another viewer: what it does not take is left out.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use sdk::driver::api::{Events, Response, events};
+use tokio::sync::watch;
+
+use crate::abr::Kind;
+use crate::abr::live::{RUNGS, Viewer, policy};
+
+/// Viewers of all queries at once.
+const VIEWERS_MAX: usize = 64;
+/// How often connections are looked at.
+const TICK: Duration = Duration::from_millis(50);
+/// What stands between two pictures.
+const BOUNDARY: &str = "tepui-picture";
+const CONTENT_TYPE: &str = "multipart/x-mixed-replace; boundary=tepui-picture";
+
+/// A picture of a query: a JPEG file.
+#[derive(Debug)]
+pub(super) struct Picture {
+    pub(super) seconds: f64,
+    pub(super) jpeg: Vec<u8>,
+}
+
+/// The last picture of a rung.
+type Last = Option<Arc<Picture>>;
+
+/// The pictures of all queries.
+#[derive(Debug, Default)]
+pub(crate) struct Views {
+    queries: Mutex<BTreeMap<String, Query>>,
+}
+
+#[derive(Debug)]
+struct Query {
+    /// Viewers of each rung.
+    viewers: [usize; RUNGS.len()],
+    pictures: [watch::Sender<Last>; RUNGS.len()],
+}
+
+/// Why there is no view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Full {
+    /// There are as many viewers as may be.
+    Viewers,
+}
+
+impl Views {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Query>> {
+        self.queries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The rungs of which viewers of a query want pictures.
+    pub(super) fn wanted(&self, query: &str) -> Vec<usize> {
+        let queries = self.lock();
+        let viewers = queries.get(query).map(|query| query.viewers).unwrap_or_default();
+        (0..RUNGS.len()).filter(|rung| viewers[*rung] > 0).collect()
+    }
+
+    /// A picture has come. Only the last of each rung is kept.
+    pub(super) fn add(&self, query: &str, rung: usize, picture: Picture) {
+        if let Some(sender) = self.lock().get(query).and_then(|query| query.pictures.get(rung)) {
+            sender.send_replace(Some(Arc::new(picture)));
+        }
+    }
+
+    /// Ends the views of a query.
+    pub(super) fn close(&self, query: &str) {
+        self.lock().remove(query);
+    }
+
+    /// A stream of pictures for one viewer, chosen by this policy, or by the project's own.
+    ///
+    /// # Errors
+    /// There are too many viewers.
+    pub(super) fn open(self: &Arc<Views>, query: &str, kind: Option<Kind>) -> Result<Response, Full> {
+        let seat = Seat::take(self, query)?;
+        let (events, response) = events(CONTENT_TYPE);
+        tokio::spawn(feed(seat, events, Viewer::new(kind.unwrap_or_else(policy))));
+        Ok(response)
+    }
+}
+
+/// A viewer among those of a query; it leaves when this is dropped.
+struct Seat {
+    views: Arc<Views>,
+    query: String,
+    rung: usize,
+}
+
+impl Seat {
+    fn take(views: &Arc<Views>, query: &str) -> Result<Seat, Full> {
+        let mut queries = views.lock();
+        let all: usize = queries.values().map(|query| query.viewers.iter().sum::<usize>()).sum();
+        if all >= VIEWERS_MAX {
+            return Err(Full::Viewers);
+        }
+        let new = || Query { viewers: Default::default(), pictures: std::array::from_fn(|_| watch::channel(None).0) };
+        queries.entry(query.to_owned()).or_insert_with(new).viewers[0] += 1;
+        Ok(Seat { views: views.clone(), query: query.to_owned(), rung: 0 })
+    }
+
+    /// The pictures of its rung; none if the query has ended.
+    fn pictures(&self) -> Option<watch::Receiver<Last>> {
+        Some(self.views.lock().get(&self.query)?.pictures[self.rung].subscribe())
+    }
+
+    fn change(&mut self, rung: usize) {
+        if let Some(query) = self.views.lock().get_mut(&self.query) {
+            query.viewers[self.rung] = query.viewers[self.rung].saturating_sub(1);
+            query.viewers[rung] += 1;
+        }
+        self.rung = rung;
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut queries = self.views.lock();
+        if let Some(query) = queries.get_mut(&self.query) {
+            query.viewers[self.rung] = query.viewers[self.rung].saturating_sub(1);
+            if query.viewers.iter().all(|viewers| *viewers == 0) {
+                queries.remove(&self.query);
+            }
+        }
+    }
+}
+
+/// Sends pictures until the viewer or the query is gone.
+async fn feed(mut seat: Seat, events: Events, mut viewer: Viewer) {
+    let Some(mut pictures) = seat.pictures() else { return };
+    let mut tick = tokio::time::interval(TICK);
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut line = Line::default();
+    let mut last = tokio::time::Instant::now();
+    loop {
+        tokio::select! {
+            now = tick.tick() => {
+                let passed = now.duration_since(last).as_secs_f64();
+                last = now;
+                if !line.pass(passed, &events, &mut viewer) || viewer.rung() == seat.rung {
+                    continue;
+                }
+                seat.change(viewer.rung());
+                let Some(others) = seat.pictures() else { return };
+                pictures = others;
+            }
+            changed = pictures.changed() => {
+                if changed.is_err() {
+                    return;
+                }
+                let picture = pictures.borrow_and_update().clone();
+                if let Some(picture) = picture {
+                    viewer.picture(seat.rung, picture.jpeg.len());
+                    if !line.send(&picture, seat.rung, &events) {
+                        return;
+                    }
+                }
+            }
+            _ = events.closed() => return,
+        }
+    }
+}
+
+/// What goes over a viewer's connection.
+#[derive(Debug, Default)]
+struct Line {
+    /// Bytes that were sent, and of these, how many the connection has taken.
+    sent: usize,
+    taken: usize,
+    /// For how long a picture waits, in seconds.
+    age: f64,
+    left_out: u64,
+}
+
+impl Line {
+    /// Some time has passed; returns whether the viewer's rung was chosen anew.
+    fn pass(&mut self, passed: f64, events: &Events, viewer: &mut Viewer) -> bool {
+        let waiting = events.queued();
+        let taken = self.sent - waiting.min(self.sent);
+        let new = taken - self.taken.min(taken);
+        self.taken = taken;
+        self.age = if waiting > 0 { self.age + passed } else { 0.0 };
+        viewer.pass(passed, new, waiting > 0, self.age)
+    }
+
+    /// Sends a picture, or leaves it out if one is still waiting; whether the viewer is there.
+    fn send(&mut self, picture: &Picture, rung: usize, events: &Events) -> bool {
+        if events.queued() > 0 {
+            self.left_out += 1;
+            return true;
+        }
+        let head = format!(
+            "--{BOUNDARY}\r\nContent-Type: image/jpeg\r\nContent-Length: {}\r\nX-Tepui-Seconds: {:.3}\r\nX-Tepui-Rung: \
+             {rung}\r\nX-Tepui-Left-Out: {}\r\n\r\n",
+            picture.jpeg.len(),
+            picture.seconds,
+            self.left_out
+        );
+        let mut bytes = head.into_bytes();
+        bytes.extend_from_slice(&picture.jpeg);
+        bytes.extend_from_slice(b"\r\n");
+        self.sent += bytes.len();
+        events.send(bytes).is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn viewers_are_counted_by_rung_and_leave() {
+        let views = Arc::new(Views::default());
+        assert!(views.wanted("a").is_empty());
+        let mut one = Seat::take(&views, "a").ok().unwrap();
+        let two = Seat::take(&views, "a").ok().unwrap();
+        one.change(3);
+        assert_eq!(views.wanted("a"), [0, 3]);
+        let mut pictures = one.pictures().unwrap();
+        let picture = |seconds| Picture { seconds, jpeg: vec![1, 2] };
+        views.add("a", 3, picture(1.0));
+        views.add("a", 3, picture(2.0));
+        views.add("b", 3, picture(2.0));
+        assert_eq!(pictures.borrow_and_update().as_ref().unwrap().seconds, 2.0);
+        drop(two);
+        assert_eq!(views.wanted("a"), [3]);
+        drop(one);
+        assert!(views.lock().is_empty());
+    }
+
+    #[test]
+    fn there_is_a_limit_of_viewers() {
+        let views = Arc::new(Views::default());
+        let seats: Vec<Seat> = (0..VIEWERS_MAX).map(|_| Seat::take(&views, "a").ok().unwrap()).collect();
+        assert!(matches!(Seat::take(&views, "b"), Err(Full::Viewers)));
+        drop(seats);
+        assert!(Seat::take(&views, "b").is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_view_ends_with_its_query() {
+        let views = Arc::new(Views::default());
+        let seat = Seat::take(&views, "a").ok().unwrap();
+        let (events, response) = events(CONTENT_TYPE);
+        let fed = tokio::spawn(feed(seat, events, Viewer::new(policy())));
+        views.add("a", 0, Picture { seconds: 1.0, jpeg: vec![0; 100] });
+        views.close("a");
+        fed.await.unwrap();
+        drop(response);
+    }
+}

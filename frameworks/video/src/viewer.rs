@@ -1,0 +1,374 @@
+//! A viewer of a live view: reads it through a link of its own bandwidth, and says what was seen. It shows nothing.
+//!
+//! The link is made by reading no faster than it carries, with a small buffer in the kernel: the sender's connection
+//! then takes no more either, as behind a slow network.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::time::Instant;
+
+use crate::abr::live::RUNGS;
+use crate::bitrate::Trace;
+
+/// Bytes that the kernel keeps for the reader.
+const RECEIVE_BUFFER: u32 = 16 << 10;
+/// Bytes that are read at once.
+const PIECE: usize = 4 << 10;
+/// The longest head of a picture, and the largest picture.
+const HEAD_MAX: usize = 8 << 10;
+const PICTURE_MAX: usize = 16 << 20;
+/// Without a new picture for so many seconds the view stands.
+const STANDS: f64 = 1.0;
+/// No connection, and no answer to the request, within this time is an error.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What a viewer saw.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Watched {
+    /// Seconds from the first picture to the end.
+    pub seconds: f64,
+    /// Pictures.
+    pub pictures: u64,
+    /// Pictures that were left out for this viewer, as the last one says.
+    pub left_out: u64,
+    /// Mbit/s.
+    pub megabits: f64,
+    /// The rung in the mean over time, and the mean of their bitrates in Mbit/s.
+    pub rung: f64,
+    /// The mean over time of what its rungs are meant to have, in Mbit/s.
+    pub meant: f64,
+    /// Seconds for which the view stood: those beyond a second without a new picture.
+    pub stands: f64,
+    /// How much later pictures came than the earliest did, in seconds: the mean, and what 95 in 100 do not exceed.
+    pub delay: f64,
+    /// The same of 95 in 100 pictures.
+    pub delay_95: f64,
+    /// How often the rung changed.
+    pub changes: u64,
+    /// The last rung.
+    pub last_rung: usize,
+}
+
+/// A live view cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ViewError {
+    /// The connection.
+    #[error("the live view at {0} cannot be read")]
+    Io(SocketAddr, #[source] std::io::Error),
+    /// The framework's answer.
+    #[error("the framework answered: {0}")]
+    Refused(String),
+    /// What came is no live view.
+    #[error("what came is no live view: {0}")]
+    Malformed(&'static str),
+}
+
+/// Watches for so many seconds after the first picture. `path` is the view's path with its query; without a trace the
+/// link carries what it can.
+///
+/// # Errors
+/// No connection, a refusal, or something else than a live view.
+pub async fn watch(
+    address: SocketAddr,
+    path: &str,
+    link: Option<Arc<Trace>>,
+    seconds: f64,
+    mut each: impl FnMut(&Watched),
+) -> Result<Watched, ViewError> {
+    let io = |why| ViewError::Io(address, why);
+    let late = || io(std::io::ErrorKind::TimedOut.into());
+    let connected = tokio::time::timeout(PATIENCE, connect(address)).await.map_err(|_| late())?;
+    let mut stream = connected.map_err(io)?;
+    // In this version of HTTP a stream comes as it is.
+    let request = format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.map_err(io)?;
+    let mut reader = Reader { stream, link: link.map(Link::new), kept: Vec::new() };
+    let answer = tokio::time::timeout(PATIENCE, reader.head()).await.map_err(|_| late())?.map_err(io)?;
+    if !answer.lines().next().is_some_and(|line| line.contains(" 200")) {
+        return Err(ViewError::Refused(answer.lines().next().unwrap_or_default().to_owned()));
+    }
+    let (mut sight, mut began): (Sight, Option<Instant>) = (Sight::default(), None);
+    loop {
+        let end = began.map(|began| began + Duration::from_secs_f64(seconds));
+        let next = reader.picture();
+        let picture = match end {
+            None => next.await,
+            Some(end) => match tokio::time::timeout_at(end, next).await {
+                Ok(next) => next,
+                Err(_) => return Ok(sight.watched(seconds)),
+            },
+        };
+        let Some(picture) = picture.map_err(io)?? else {
+            return Ok(sight.watched(began.map_or(0.0, |began| began.elapsed().as_secs_f64())));
+        };
+        let began = *began.get_or_insert_with(Instant::now);
+        sight.saw(began.elapsed().as_secs_f64(), &picture);
+        each(&sight.watched(began.elapsed().as_secs_f64()));
+    }
+}
+
+async fn connect(address: SocketAddr) -> std::io::Result<TcpStream> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    socket.set_recv_buffer_size(RECEIVE_BUFFER)?;
+    socket.connect(address).await
+}
+
+/// A picture that came.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Came {
+    bytes: usize,
+    seconds: f64,
+    rung: usize,
+    left_out: u64,
+}
+
+/// Bytes as a link carries them.
+struct Reader {
+    stream: TcpStream,
+    link: Option<Link>,
+    kept: Vec<u8>,
+}
+
+/// The time that bytes take.
+struct Link {
+    trace: Arc<Trace>,
+    began: Instant,
+    /// Seconds after that at which all bytes are through.
+    through: f64,
+}
+
+impl Link {
+    fn new(trace: Arc<Trace>) -> Link {
+        Link { trace, began: Instant::now(), through: 0.0 }
+    }
+
+    /// Waits until so many further bytes are through.
+    async fn carry(&mut self, bytes: usize) {
+        let due = self.due(self.began.elapsed().as_secs_f64(), bytes);
+        tokio::time::sleep_until(self.began + Duration::from_secs_f64(due)).await;
+    }
+
+    /// When bytes that are there now are through.
+    fn due(&mut self, now: f64, bytes: usize) -> f64 {
+        let from = self.through.max(now);
+        self.through = from + self.trace.transfer(from, bytes as f64, 1.0);
+        self.through
+    }
+}
+
+impl Reader {
+    /// Reads more; whether there is any.
+    async fn more(&mut self) -> std::io::Result<bool> {
+        let mut piece = [0; PIECE];
+        let read = self.stream.read(&mut piece).await?;
+        if let Some(link) = &mut self.link {
+            link.carry(read).await;
+        }
+        self.kept.extend_from_slice(&piece[..read]);
+        Ok(read > 0)
+    }
+
+    /// The lines up to the next empty one.
+    async fn head(&mut self) -> std::io::Result<String> {
+        loop {
+            if let Some(end) = self.kept.windows(4).position(|four| four == b"\r\n\r\n") {
+                let head = String::from_utf8_lossy(&self.kept[..end]).into_owned();
+                self.kept.drain(..end + 4);
+                return Ok(head);
+            }
+            if self.kept.len() > HEAD_MAX {
+                return Err(std::io::ErrorKind::InvalidData.into());
+            }
+            if !self.more().await? {
+                return Err(std::io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+    }
+
+    /// The next picture; none at the end.
+    async fn picture(&mut self) -> std::io::Result<Result<Option<Came>, ViewError>> {
+        let head = match self.head().await {
+            Err(why) if why.kind() == std::io::ErrorKind::UnexpectedEof => return Ok(Ok(None)),
+            head => head?,
+        };
+        let came = match came(&head) {
+            Ok(came) => came,
+            Err(why) => return Ok(Err(why)),
+        };
+        // The line end after the picture is a part of it.
+        while self.kept.len() < came.bytes + 2 {
+            if !self.more().await? {
+                return Ok(Ok(None));
+            }
+        }
+        if self.kept[..2] != [0xff, 0xd8] {
+            return Ok(Err(ViewError::Malformed("a picture must be a JPEG file")));
+        }
+        self.kept.drain(..came.bytes + 2);
+        Ok(Ok(Some(came)))
+    }
+}
+
+/// What the head of a picture says.
+fn came(head: &str) -> Result<Came, ViewError> {
+    let value = |name: &str| {
+        let lines = head.lines().filter_map(|line| line.split_once(':'));
+        lines.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim().to_owned())
+    };
+    fn number<T: std::str::FromStr>(text: Option<String>) -> Option<T> {
+        text.and_then(|text| text.parse().ok())
+    }
+    let missing = ViewError::Malformed("a picture must have its length, seconds and rung");
+    let (Some(bytes), Some(seconds), Some(rung)) = (
+        number::<usize>(value("Content-Length")).filter(|bytes| (2..=PICTURE_MAX).contains(bytes)),
+        number::<f64>(value("X-Tepui-Seconds")),
+        number::<usize>(value("X-Tepui-Rung")).filter(|rung| *rung < RUNGS.len()),
+    ) else {
+        return Err(missing);
+    };
+    Ok(Came { bytes, seconds, rung, left_out: number(value("X-Tepui-Left-Out")).unwrap_or(0) })
+}
+
+/// What was seen so far.
+#[derive(Debug, Default)]
+struct Sight {
+    last: Option<(f64, Came)>,
+    pictures: u64,
+    bytes: usize,
+    /// Rungs and their bitrates, times seconds.
+    rung: f64,
+    meant: f64,
+    stands: f64,
+    changes: u64,
+    /// Arrival less the second of the stream, of each of the last pictures.
+    delays: Vec<f64>,
+}
+
+/// Pictures whose delays are remembered.
+const DELAYS_MAX: usize = 100_000;
+
+impl Sight {
+    fn saw(&mut self, at: f64, came: &Came) {
+        self.shown_until(at);
+        if self.last.as_ref().is_some_and(|(_, last)| last.rung != came.rung) {
+            self.changes += 1;
+        }
+        self.last = Some((at, *came));
+        self.pictures += 1;
+        self.bytes += came.bytes;
+        if self.delays.len() < DELAYS_MAX {
+            self.delays.push(at - came.seconds);
+        }
+    }
+
+    /// The last picture is seen until this instant.
+    fn shown_until(&mut self, at: f64) {
+        let Some((since, last)) = self.last else { return };
+        self.rung += last.rung as f64 * (at - since);
+        self.meant += f64::from(RUNGS[last.rung].kilobits) / 1e3 * (at - since);
+        self.stands += (at - since - STANDS).max(0.0);
+    }
+
+    fn watched(&self, seconds: f64) -> Watched {
+        let mut now = Sight { delays: Vec::new(), ..*self };
+        now.shown_until(seconds);
+        let mut delays = self.delays.clone();
+        delays.sort_by(f64::total_cmp);
+        let earliest = delays.first().copied().unwrap_or(0.0);
+        let mean = delays.iter().sum::<f64>() / delays.len().max(1) as f64;
+        let (time, last) = (seconds.max(1e-9), self.last.unwrap_or_default().1);
+        Watched {
+            seconds,
+            pictures: self.pictures,
+            left_out: last.left_out,
+            megabits: self.bytes as f64 * 8e-6 / time,
+            rung: now.rung / time,
+            meant: now.meant / time,
+            stands: now.stands,
+            delay: mean - earliest,
+            delay_95: delays.get(delays.len() * 95 / 100).map_or(0.0, |delay| delay - earliest),
+            changes: self.changes,
+            last_rung: last.rung,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn picture(rung: usize, seconds: f64) -> Vec<u8> {
+        let mut bytes = format!(
+            "--x\r\nContent-Type: image/jpeg\r\nContent-Length: 1000\r\nX-Tepui-Seconds: {seconds}\r\nX-Tepui-Rung: \
+             {rung}\r\nX-Tepui-Left-Out: 3\r\n\r\n"
+        )
+        .into_bytes();
+        bytes.extend([0xff, 0xd8]);
+        bytes.extend([7; 998]);
+        bytes.extend(b"\r\n");
+        bytes
+    }
+
+    /// A server that answers with this and closes.
+    async fn server(answer: Vec<u8>) -> SocketAddr {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut request = [0; 1024];
+            let _ = stream.read(&mut request).await.unwrap();
+            stream.write_all(&answer).await.unwrap();
+        });
+        address
+    }
+
+    #[tokio::test]
+    async fn pictures_are_read_one_after_the_other() {
+        let mut answer = b"HTTP/1.0 200 OK\r\nContent-Type: multipart/x-mixed-replace\r\n\r\n".to_vec();
+        for n in 0..3 {
+            answer.extend(picture(n, n as f64));
+        }
+        let address = server(answer).await;
+        let mut seen = Vec::new();
+        let watched =
+            watch(address, "/queries/a/live", None, 60.0, |watched| seen.push(watched.last_rung)).await.unwrap();
+        assert_eq!((watched.pictures, watched.left_out, watched.changes, watched.last_rung), (3, 3, 2, 2));
+        assert_eq!(seen, [0, 1, 2]);
+    }
+
+    #[tokio::test]
+    async fn refusals_and_other_streams_are_told() {
+        let refused = server(b"HTTP/1.0 404 Not Found\r\n\r\n".to_vec()).await;
+        let error = watch(refused, "/", None, 1.0, |_| {}).await.unwrap_err().to_string();
+        assert_eq!(error, "the framework answered: HTTP/1.0 404 Not Found");
+        let other = server(b"HTTP/1.0 200 OK\r\n\r\n--x\r\nContent-Length: 5\r\n\r\nabc".to_vec()).await;
+        assert!(matches!(watch(other, "/", None, 1.0, |_| {}).await, Err(ViewError::Malformed(_))));
+    }
+
+    #[test]
+    fn a_link_carries_what_its_trace_says() {
+        let mut link = Link::new(Arc::new(Trace::new(&[(1.0, 0.8), (1.0, 1.6)]).unwrap()));
+        let first = link.due(0.0, 100_000);
+        let second = link.due(0.2, 100_000);
+        let third = link.due(3.0, 100_000);
+        assert!((first - 1.0).abs() < 1e-9 && (second - 1.5).abs() < 1e-9 && (third - 3.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn standing_is_what_is_beyond_a_second() {
+        let mut sight = Sight::default();
+        let came = |rung, seconds| Came { bytes: 1000, seconds, rung, left_out: 0 };
+        sight.saw(0.0, &came(1, 10.0));
+        sight.saw(0.5, &came(1, 10.5));
+        sight.saw(4.5, &came(3, 11.0));
+        let watched = sight.watched(5.0);
+        assert!((watched.stands - 3.0).abs() < 1e-9, "{watched:?}");
+        assert!((watched.rung - (4.5 + 1.5) / 5.0).abs() < 1e-9 && watched.changes == 1, "{watched:?}");
+        assert!((watched.delay_95 - 3.5).abs() < 1e-9, "{watched:?}");
+    }
+}

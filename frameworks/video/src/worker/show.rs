@@ -1,0 +1,114 @@
+//! Pictures for the live view: the thread that works hands the last picture over, and the one that talks draws and
+//! encodes it. So viewers cost the query a copy of a picture, at most so many times a second as some viewer wants.
+
+use super::Shared;
+use crate::abr::live::RUNGS;
+use crate::frame::Frame;
+use crate::output::{annotate, draw_scope, jpeg};
+use crate::pipeline::Scope;
+use crate::vision::{Track, shrink};
+
+/// What viewers want of a worker: whether some viewer wants pictures of a rung.
+pub(super) type Wanted = [bool; RUNGS.len()];
+
+/// The last picture that was looked at.
+#[derive(Debug)]
+pub(super) struct Seen {
+    frame: Frame,
+    tracks: Vec<Track>,
+    seconds: f64,
+}
+
+/// A picture of a rung: a JPEG file.
+#[derive(Debug)]
+pub(super) struct Shown {
+    pub(super) rung: usize,
+    pub(super) seconds: f64,
+    pub(super) jpeg: Vec<u8>,
+}
+
+/// When pictures of each rung are due.
+#[derive(Debug, Default)]
+pub(super) struct Pictures {
+    next: [f64; RUNGS.len()],
+}
+
+impl Shared {
+    /// Hands a picture over, if a viewer wants one by now. One that was not drawn yet is replaced.
+    pub(super) fn show(&self, frame: &Frame, tracks: &[Track], seconds: f64, now: f64) {
+        let widest = {
+            let state = self.lock();
+            if now < state.show_after {
+                return;
+            }
+            match (0..RUNGS.len()).rev().find(|rung| state.viewers[*rung]) {
+                Some(rung) => RUNGS[rung],
+                None => return,
+            }
+        };
+        let smaller = shrink(frame, divisor(frame.width(), widest.width)).into_owned();
+        let mut state = self.lock();
+        // The fastest of them says how often; a little earlier, or else every other picture would come too early.
+        let most = (0..RUNGS.len()).filter(|rung| state.viewers[*rung]).map(|rung| RUNGS[rung].rate);
+        state.show_after = now + 0.8 / most.fold(0.1, f64::max);
+        state.seen = Some(Seen { frame: smaller, tracks: tracks.to_vec(), seconds });
+        drop(state);
+        self.changed.notify_all();
+    }
+}
+
+/// By what the sides of a picture are divided so that it is no wider.
+fn divisor(width: usize, most: usize) -> u32 {
+    u32::try_from(width.div_ceil(most.max(1))).unwrap_or(u32::MAX).max(1)
+}
+
+impl Pictures {
+    /// Draws the picture for each rung that is wanted and due.
+    pub(super) fn draw(&mut self, seen: &Seen, wanted: &Wanted, scope: &Scope, now: f64) -> Vec<Shown> {
+        let mut shown = Vec::new();
+        for (rung, next) in self.next.iter_mut().enumerate().filter(|(rung, _)| wanted[*rung]) {
+            if now < *next {
+                continue;
+            }
+            let every = 1.0 / RUNGS[rung].rate;
+            *next = if now - *next > every { now + 0.9 * every } else { *next + every };
+            let mut frame = shrink(&seen.frame, divisor(seen.frame.width(), RUNGS[rung].width)).into_owned();
+            annotate(&mut frame, &seen.tracks, seen.seconds, |_| None, &format!("{:.1} s", seen.seconds));
+            draw_scope(&mut frame, scope);
+            if let Ok(jpeg) = jpeg(&frame, RUNGS[rung].quality) {
+                shown.push(Shown { rung, seconds: seen.seconds, jpeg });
+            }
+        }
+        shown
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::Colour;
+
+    #[test]
+    fn pictures_come_at_the_rate_of_their_rung() {
+        let seen = Seen { frame: Frame::filled(640, 360, Colour::grey(90)), tracks: Vec::new(), seconds: 1.0 };
+        let mut wanted = [false; RUNGS.len()];
+        (wanted[0], wanted[2]) = (true, true);
+        let (mut pictures, mut counts) = (Pictures::default(), [0_u32; RUNGS.len()]);
+        for n in 0..1000 {
+            for shown in pictures.draw(&seen, &wanted, &Scope::default(), 100.0 + f64::from(n) / 100.0) {
+                counts[shown.rung] += 1;
+                assert_eq!(shown.jpeg[..2], [0xff, 0xd8]);
+            }
+        }
+        let rates = [counts[0], counts[2]].map(|count| f64::from(count) / 10.0);
+        assert!((rates[0] - RUNGS[0].rate).abs() < 0.3 && (rates[1] - RUNGS[2].rate).abs() < 0.5, "{rates:?}");
+        assert_eq!(counts[1] + counts[3] + counts[4] + counts[5], 0);
+    }
+
+    #[test]
+    fn pictures_are_no_wider_than_their_rung() {
+        for (width, most) in [(640, 160), (640, 240), (1920, 960), (100, 960), (641, 320)] {
+            assert!(width / divisor(width, most) as usize <= most, "{width} {most}");
+        }
+    }
+}
