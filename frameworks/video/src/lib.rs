@@ -11,9 +11,11 @@
 //!   a clock;
 //! - [`core`] is the framework's scheduler without I/O, [`service`] runs it, [`worker`] is the process beside a task,
 //!   [`modelled`] what stands for such processes in laboratories;
+//! - [`bitrate`] is video on demand over networks whose bandwidth varies, for comparisons of policies;
 //! - [`local`] runs one query here, [`output`] draws what it found, [`spec`] reads what users ask for.
 #![forbid(unsafe_code)]
 
+pub mod bitrate;
 mod chance;
 mod clock;
 pub mod core;

@@ -1,0 +1,100 @@
+//! A video in chunks and bitrates: how many bytes each chunk has. It has no pictures.
+
+use super::{BitrateError, CHUNK_SECONDS, CHUNKS, LADDER};
+use crate::chance::Chance;
+
+/// Chunks of a movie at most.
+const MOST_CHUNKS: usize = 100_000;
+
+/// Rungs of a ladder at most.
+const MOST_RUNGS: usize = 32;
+
+/// Bytes of each chunk in each bitrate.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Movie {
+    ladder: Vec<u32>,
+    seconds: f64,
+    /// By chunk, then by rung.
+    sizes: Vec<Vec<f64>>,
+}
+
+impl Movie {
+    /// A movie with these sizes: for each chunk its bytes in each rung of the ladder (kbit/s, from the lowest).
+    ///
+    /// # Errors
+    /// A ladder that does not rise, or has no or more than 32 rungs; no chunks or more than 100,000; a size for each
+    /// rung is missing or is not above 0; chunks that have no length.
+    pub fn new(ladder: &[u32], seconds: f64, sizes: Vec<Vec<f64>>) -> Result<Movie, BitrateError> {
+        let invalid = |setting, rule| Err(BitrateError::Setting { setting, rule });
+        if !(1..=MOST_RUNGS).contains(&ladder.len()) || ladder[0] == 0 || !ladder.is_sorted_by(|a, b| a < b) {
+            return invalid("ladder", "must be 1 to 32 bitrates above 0, each above the one before");
+        }
+        if !(0.1..=60.0).contains(&seconds) {
+            return invalid("chunk_seconds", "must be 0.1 to 60");
+        }
+        if !(1..=MOST_CHUNKS).contains(&sizes.len()) {
+            return invalid("chunks", "must be 1 to 100,000");
+        }
+        let usable =
+            |chunk: &Vec<f64>| chunk.len() == ladder.len() && chunk.iter().all(|size| (1.0..1e12).contains(size));
+        if !sizes.iter().all(usable) {
+            return invalid("sizes", "must have bytes, 1 to 10^12, for each rung of each chunk");
+        }
+        Ok(Movie { ladder: ladder.to_vec(), seconds, sizes })
+    }
+
+    /// A movie of this ladder whose chunks vary about their bitrate, by about a tenth between rungs and twice that
+    /// between scenes. The same seed makes the same movie.
+    ///
+    /// # Errors
+    /// As [`Movie::new`].
+    pub fn made(ladder: &[u32], seconds: f64, chunks: usize, seed: u64) -> Result<Movie, BitrateError> {
+        Movie::new(ladder, seconds, made(ladder, seconds, chunks.min(MOST_CHUNKS + 1), seed))
+    }
+
+    /// A movie of Pensieve's ladder, length and number of chunks.
+    pub fn like_pensieve(seed: u64) -> Movie {
+        Movie { ladder: LADDER.to_vec(), seconds: CHUNK_SECONDS, sizes: made(&LADDER, CHUNK_SECONDS, CHUNKS, seed) }
+    }
+
+    /// The bitrates in kbit/s, from the lowest.
+    pub fn ladder(&self) -> &[u32] {
+        &self.ladder
+    }
+
+    /// The bitrate of a rung in Mbit/s; of the highest one above the ladder.
+    pub fn megabits(&self, rung: usize) -> f64 {
+        f64::from(self.ladder[rung.min(self.ladder.len() - 1)]) / 1000.0
+    }
+
+    /// Seconds of each chunk.
+    pub fn chunk_seconds(&self) -> f64 {
+        self.seconds
+    }
+
+    /// Chunks.
+    pub fn chunks(&self) -> usize {
+        self.sizes.len()
+    }
+
+    /// Bytes of a chunk in each rung; none after the last chunk.
+    pub fn sizes(&self, chunk: usize) -> Option<&[f64]> {
+        self.sizes.get(chunk).map(Vec::as_slice)
+    }
+}
+
+/// The sizes of a made movie.
+fn made(ladder: &[u32], seconds: f64, chunks: usize, seed: u64) -> Vec<Vec<f64>> {
+    let mut chance = Chance::new(base::scramble(seed ^ 0x6d6f_7669_6500));
+    let chunk = |_| {
+        let scene = (0.2 * chance.normal()).exp().clamp(0.5, 2.0);
+        let size = |rate: &u32| f64::from(*rate) * 125.0 * seconds * scene * (0.05 * chance.normal()).exp();
+        let mut sizes: Vec<f64> = ladder.iter().map(size).collect();
+        // A higher rung is never the smaller one.
+        for at in 1..sizes.len() {
+            sizes[at] = sizes[at].max(sizes[at - 1]);
+        }
+        sizes
+    };
+    (0..chunks).map(chunk).collect()
+}
