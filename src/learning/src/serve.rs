@@ -105,25 +105,21 @@ impl Served {
 
 /// Writes the results of a batch, whose parts are in order.
 fn write_parts(output: &mut dyn Write, parts: &[Part]) -> io::Result<()> {
-    let fields = parts.first().map_or(0, |part| part.observations.0.len());
-    let mut pieces: Vec<&[u8]> = Vec::new();
-    for field in 0..fields {
-        pieces.extend(parts.iter().map(|part| part.observations.0[field].as_slice()));
-    }
     let floats = |of: &dyn Fn(&Part) -> &[f64]| -> Vec<u8> {
         parts.iter().flat_map(|part| of(part).iter().flat_map(|value| value.to_le_bytes())).collect()
     };
     let bytes = |of: &dyn Fn(&Part) -> &[bool]| -> Vec<u8> {
         parts.iter().flat_map(|part| of(part).iter().map(|value| u8::from(*value))).collect()
     };
-    let seeds: Vec<u8> = parts.iter().flat_map(|part| part.seeds.iter().flat_map(|seed| seed.to_le_bytes())).collect();
-    let rest = [
-        floats(&|part| &part.rewards),
-        seeds,
-        floats(&|part| &part.info),
-        bytes(&|part| &part.terminated),
-        bytes(&|part| &part.truncated),
-    ];
-    pieces.extend(rest.iter().map(Vec::as_slice));
+    let seeds: Vec<u8> =
+        parts.iter().flat_map(|part| part.seeds.iter().flat_map(|seed| seed.to_le_bytes())).collect();
+    let long = [floats(&|part| &part.rewards), seeds, floats(&|part| &part.info)];
+    let flags = [bytes(&|part| &part.terminated), bytes(&|part| &part.truncated)];
+    let mut pieces: Vec<&[u8]> = long.iter().map(Vec::as_slice).collect();
+    let fields = parts.first().map_or(0, |part| part.observations.0.len());
+    for field in 0..fields {
+        pieces.extend(parts.iter().map(|part| part.observations.0[field].as_slice()));
+    }
+    pieces.extend(flags.iter().map(Vec::as_slice));
     write_frame(output, answer::RESULTS, &pieces)
 }

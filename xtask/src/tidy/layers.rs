@@ -76,6 +76,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "plot",
         ],
     ),
+    ("learning", &["base", "resources", "allocator", "dag", "video", "lab"]),
     (
         "cli",
         &[
@@ -96,6 +97,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "video",
             "daemon",
             "lab",
+            "learning",
             "plot",
         ],
     ),

@@ -11,7 +11,8 @@ use super::random::Random;
 /// An executor that has nothing to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FreeSlot {
-    slot: u32,
+    /// Its number.
+    pub slot: u32,
     /// The task that it has finished: its size and how long it took; none at the beginning.
     pub finished: Option<(u64, Duration)>,
 }

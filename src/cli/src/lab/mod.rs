@@ -7,6 +7,7 @@ mod live;
 mod load;
 mod replay;
 mod run;
+mod serve;
 mod stages;
 
 use std::process::ExitCode;
@@ -31,6 +32,8 @@ pub enum LabCommand {
     Replay(replay::Args),
     /// Compare sizes, orders and drops of jobs of stages in virtual time, beside the numbers of the papers
     Stages(stages::Args),
+    /// Serve environments for learners over standard input and output, for the Python package (tepui.lab)
+    Serve(serve::Args),
 }
 
 impl LabCommand {
@@ -42,6 +45,7 @@ impl LabCommand {
             LabCommand::Faults(args) => faults::run(&args),
             LabCommand::Replay(args) => replay::run(&args),
             LabCommand::Stages(args) => stages::run(&args),
+            LabCommand::Serve(args) => serve::run(&args),
         }
     }
 }

@@ -22,13 +22,13 @@ const MOST: usize = 32_000;
 
 /// Fields, in their order.
 const NODES: usize = 0;
-const NODE_JOB: usize = 1;
-const NODE_MASK: usize = 2;
-const ACTION_MASK: usize = 3;
+const JOBS: usize = 1;
+const GLOBAL: usize = 2;
+const NODE_JOB: usize = 3;
 const EDGES: usize = 4;
-const JOBS: usize = 5;
-const LEAST_LIMIT: usize = 6;
-const GLOBAL: usize = 7;
+const LEAST_LIMIT: usize = 5;
+const NODE_MASK: usize = 6;
+const ACTION_MASK: usize = 7;
 
 /// How large the arrays are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,13 +58,13 @@ impl Layout {
         let most = i16::try_from(self.nodes).unwrap_or(i16::MAX);
         vec![
             Field::floats("nodes", &[self.nodes, NODE]),
+            Field::floats("jobs", &[self.jobs, JOB]),
+            Field::floats("global", &[4]),
             Field::shorts("node_job", &[self.nodes], -1, self.jobs as i16 - 1),
+            Field::shorts("edges", &[self.edges, 2], -1, most - 1),
+            Field::shorts("least_limit", &[self.jobs], 0, i16::MAX),
             Field::mask("node_mask", &[self.nodes]),
             Field::mask("action_mask", &[self.nodes]),
-            Field::shorts("edges", &[self.edges, 2], -1, most - 1),
-            Field::floats("jobs", &[self.jobs, JOB]),
-            Field::shorts("least_limit", &[self.jobs], 0, i16::MAX),
-            Field::floats("global", &[4]),
         ]
     }
 

@@ -13,8 +13,9 @@
 //! | 5 baseline | handle, JSON: `policy`, `seeds` | 5: for each seed the return and the measurements (`f64`) |
 //! | 6 close | handle | 6 |
 //!
-//! Results are the observations, field by field, each with all environments; then rewards (`f64`), seeds (`u64`),
-//! measurements (`f64`, all of the first environment first), ends and cuts (`u8`). The answer 255 is an error: text that
+//! Results are rewards (`f64`), seeds (`u64`) and measurements (`f64`, all of the first environment first); then the
+//! observations, field by field, each with all environments; then ends and cuts (`u8`). Fields with larger numbers come
+//! first, so that all arrays are aligned if the body is. The answer 255 is an error: text that
 //! names the item and the rule. After an error in a request the connection goes on.
 
 mod frame;
