@@ -105,8 +105,10 @@ def test_vectors_do_what_single_environments_do_on_any_number_of_threads(kind: t
                 observation, reward, ended[at], _, _ = env.step(actions[at])
                 assert reward == results[0][1][at] and ended[at] == results[0][2][at]
             assert same(observation, {name: values[at] for name, values in results[0][0].items()})
-    for env in [*single, *many]:
+    for env in single:
         env.close()
+    for envs in many:
+        envs.close()
 
 
 def test_ended_environments_wait_for_a_reset_if_told_so() -> None:

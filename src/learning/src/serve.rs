@@ -111,8 +111,7 @@ fn write_parts(output: &mut dyn Write, parts: &[Part]) -> io::Result<()> {
     let bytes = |of: &dyn Fn(&Part) -> &[bool]| -> Vec<u8> {
         parts.iter().flat_map(|part| of(part).iter().map(|value| u8::from(*value))).collect()
     };
-    let seeds: Vec<u8> =
-        parts.iter().flat_map(|part| part.seeds.iter().flat_map(|seed| seed.to_le_bytes())).collect();
+    let seeds: Vec<u8> = parts.iter().flat_map(|part| part.seeds.iter().flat_map(|seed| seed.to_le_bytes())).collect();
     let long = [floats(&|part| &part.rewards), seeds, floats(&|part| &part.info)];
     let flags = [bytes(&|part| &part.terminated), bytes(&|part| &part.truncated)];
     let mut pieces: Vec<&[u8]> = long.iter().map(Vec::as_slice).collect();
