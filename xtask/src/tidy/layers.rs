@@ -121,6 +121,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "video",
             "daemon",
             "lab",
+            "learning",
         ],
     ),
     ("tepui", &["base", "executor", "fetcher", "containers", "daemon", "cli"]),
