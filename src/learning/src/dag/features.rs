@@ -70,16 +70,25 @@ impl Layout {
 
     /// Writes an observation.
     pub fn write(&self, asked: &Asked, row: &mut Row<'_>) {
-        row.shorts(NODE_JOB, 0, std::iter::repeat_n(-1, self.nodes));
-        row.shorts(EDGES, 0, std::iter::repeat_n(-1, 2 * self.edges));
+        self.clear(row);
         let mut edges = 0;
         for job in 0..asked.held.len() {
             self.job(asked, job, &mut edges, row);
         }
         let observation = asked.observation();
-        let jobs = observation.jobs.len() as f32;
-        let executors = observation.executors as f32;
-        row.floats(GLOBAL, 0, [asked.free as f32, executors, jobs, observation.now as f32 / 1000.0]);
+        global(asked.free, observation.executors, observation.jobs.len(), observation.now, row);
+    }
+
+    /// Writes that there is nothing to choose.
+    pub fn write_end(&self, executors: u32, jobs: usize, now: u64, row: &mut Row<'_>) {
+        self.clear(row);
+        global(0, executors, jobs, now, row);
+    }
+
+    /// Writes that there are no stages and no edges.
+    fn clear(&self, row: &mut Row<'_>) {
+        row.shorts(NODE_JOB, 0, std::iter::repeat_n(-1, self.nodes));
+        row.shorts(EDGES, 0, std::iter::repeat_n(-1, 2 * self.edges));
     }
 
     fn job(&self, asked: &Asked, at: usize, edges: &mut usize, row: &mut Row<'_>) {
@@ -121,4 +130,9 @@ impl Layout {
         row.floats(JOBS, at * JOB, [held, local, free, (left / 1e6) as f32, length, age]);
         row.shorts(LEAST_LIMIT, at, [i16::try_from(asked.held[at] + 1).unwrap_or(i16::MAX)]);
     }
+}
+
+/// Writes what concerns the cluster.
+fn global(free: u32, executors: u32, jobs: usize, now: u64, row: &mut Row<'_>) {
+    row.floats(GLOBAL, 0, [free as f32, executors as f32, jobs as f32, now as f32 / 1000.0]);
 }

@@ -235,8 +235,13 @@ impl Environment for DagScheduling {
     }
 
     fn observe(&self, row: &mut Row<'_>) {
-        if let Some(asked) = &self.asked {
-            self.shared.layout.write(asked, row);
+        match (&self.asked, &self.episode) {
+            (Some(asked), _) => self.shared.layout.write(asked, row),
+            // The end: there is nothing to choose.
+            (None, Some(episode)) => {
+                self.shared.layout.write_end(self.shared.setup.executors, episode.active(), episode.now(), row);
+            }
+            (None, None) => {}
         }
     }
 
