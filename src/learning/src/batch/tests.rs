@@ -19,7 +19,10 @@ fn actions(all: &[i32]) -> Vec<u8> {
     all.iter().flat_map(|one| one.to_le_bytes()).collect()
 }
 
-fn joined(parts: &[Part]) -> (Vec<Vec<u8>>, Vec<f64>, Vec<u64>, Vec<bool>) {
+/// Observations by field, rewards, seeds and ends of all environments.
+type Joined = (Vec<Vec<u8>>, Vec<f64>, Vec<u64>, Vec<bool>);
+
+fn joined(parts: &[Part]) -> Joined {
     let fields = parts[0].observations.0.len();
     let field = |at: usize| parts.iter().flat_map(|part| part.observations.0[at].clone()).collect();
     let all = |of: fn(&Part) -> &Vec<f64>| parts.iter().flat_map(of).copied().collect();
@@ -28,7 +31,7 @@ fn joined(parts: &[Part]) -> (Vec<Vec<u8>>, Vec<f64>, Vec<u64>, Vec<bool>) {
     ((0..fields).map(field).collect(), all(|part| &part.rewards), seeds, ends)
 }
 
-fn play(threads: usize) -> Vec<(Vec<Vec<u8>>, Vec<f64>, Vec<u64>, Vec<bool>)> {
+fn play(threads: usize) -> Vec<Joined> {
     let mut batch = Batch::new(&balance(), 5, threads, true).unwrap();
     let seeds: Vec<Option<Begin>> = (0..5).map(|seed| Some(Begin::Seed(seed / 2))).collect();
     let mut all = vec![joined(&batch.reset(&seeds).unwrap())];
