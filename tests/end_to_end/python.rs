@@ -7,7 +7,7 @@
 use std::process::Command;
 
 use crate::process::ToItsEnd;
-use crate::support::Cluster;
+use crate::support::{Cluster, binary};
 
 /// The Python with the package; none without `cargo xtask test`.
 fn python() -> Option<String> {
@@ -29,7 +29,9 @@ fn python_package_passes_its_own_tests_and_checks() {
         &["-m", "ruff", "check", "--no-cache", ".", "../tests/python/tepui_scheduler.py"],
     ] {
         let mut command = Command::new(&python);
-        let output = command.args(words).current_dir("python").env("PYTHONDONTWRITEBYTECODE", "1").run();
+        // The environments of `tepui.lab` run in this program.
+        command.args(words).current_dir("python").env("PYTHONDONTWRITEBYTECODE", "1").env("TEPUI", binary());
+        let output = command.run();
         let said = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success(), "{words:?}: {said}\n{}", String::from_utf8_lossy(&output.stderr));
     }

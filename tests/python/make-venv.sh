@@ -36,4 +36,4 @@ $pip install marathon==0.13.0
 unset PYTHONPATH
 # Editable: a change of the package needs no new environment.
 $pip install --editable "$(dirname "$0")/../../python[test]"
-"$directory/bin/python" -W ignore -c 'import http_parser.parser, pymesos, marathon, tepui'
+"$directory/bin/python" -W ignore -c 'import http_parser.parser, pymesos, marathon, tepui.lab'

@@ -123,7 +123,7 @@ fn python(install: bool) -> Result<PathBuf> {
     let directory = crate::target().join("xtask/python");
     let (stamp, python) = (directory.join("made-by"), directory.join("bin/python"));
     let made_by = std::fs::read_to_string(&stamp).unwrap_or_default();
-    if made_by == recipe && works(&[&python.to_string_lossy(), "-c", "import pymesos, tepui, pytest"]) {
+    if made_by == recipe && works(&[&python.to_string_lossy(), "-c", "import pymesos, tepui.lab, pytest"]) {
         println!("clients from PyPI: {}", directory.display());
         return Ok(python);
     }

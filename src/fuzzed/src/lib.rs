@@ -11,6 +11,7 @@ mod cni;
 mod cram_md5;
 mod docker;
 mod files;
+mod frames;
 mod http_request;
 mod http_response;
 mod image;
@@ -33,6 +34,7 @@ pub use checkpoints::checkpoints;
 pub use cni::cni;
 pub use cram_md5::cram_md5;
 pub use docker::docker;
+pub use frames::frames;
 pub use http_request::http_request;
 pub use http_response::http_response;
 pub use image::image;
@@ -53,13 +55,14 @@ pub use zookeeper::zookeeper;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target, by name. Its program is `fuzz/fuzz_targets/NAME.rs`, its corpus `fuzz/corpus/NAME`.
-pub const TARGETS: [Target; 22] = [
+pub const TARGETS: [Target; 23] = [
     ("binary", binary),
     ("certificates", certificates),
     ("checkpoints", checkpoints),
     ("cni", cni),
     ("cram_md5", cram_md5),
     ("docker", docker),
+    ("frames", frames),
     ("http_request", http_request),
     ("http_response", http_response),
     ("image", image),

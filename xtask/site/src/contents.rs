@@ -46,6 +46,7 @@ const PARTS: &[Part] = &[
         pages: &[
             ("Overview", "docs/researcher.md"),
             ("The laboratory", "docs/lab-guide.md"),
+            ("Your first learned policy", "docs/tutorial-learning.md"),
             ("Published experiments", "docs/papers/README.md"),
             ("Decima: orders of stages", "docs/papers/decima.md"),
             ("DiAS: drops and sprints", "docs/papers/dias.md"),

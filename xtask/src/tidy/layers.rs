@@ -78,6 +78,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "plot",
         ],
     ),
+    ("learning", &["base", "resources", "allocator", "dag", "video", "lab"]),
     (
         "cli",
         &[
@@ -99,6 +100,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "video",
             "daemon",
             "lab",
+            "learning",
             "plot",
         ],
     ),
@@ -122,6 +124,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "video",
             "daemon",
             "lab",
+            "learning",
         ],
     ),
     ("tepui", &["base", "executor", "fetcher", "containers", "daemon", "cli"]),

@@ -5,11 +5,7 @@
 //! the size has the form of a U. The model is ours: the paper's body was not at hand, its claim is a stage time that is
 //! 25 to 70 % shorter.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::time::Duration;
-
-use super::random::Random;
+use super::stage::Stage;
 use super::stats::Spread;
 use crate::sizing::{Fixed, Memory, Rule, Sample, Sizing, SizingConfig, Tuner, Wave};
 
@@ -82,7 +78,7 @@ impl Curve {
     }
 
     /// Seconds that a task takes that starts while these sizes run on its machine, without noise.
-    fn seconds(&self, size: u64, beside: &[u64]) -> f64 {
+    pub(super) fn seconds(&self, size: u64, beside: &[u64]) -> f64 {
         let size = size as f64;
         let together = beside.iter().map(|other| *other as f64).sum::<f64>() + size;
         let bandwidth = self.bandwidth.min(self.machine_bandwidth / (beside.len() as f64 + 1.0));
@@ -109,39 +105,22 @@ pub struct Outcome {
 
 /// Runs a stage. The seed decides the noise, which is the same for the same executors under every rule.
 pub fn run(curve: &Curve, sizing: &mut Sizing, seed: u64) -> Outcome {
-    let mut random: Vec<Random> =
-        (0..curve.all_slots()).map(|slot| Random::new(seed, &format!("slot {slot}"))).collect();
-    let names: Vec<String> = (0..curve.machines).map(|machine| format!("m{machine}")).collect();
-    let mut running: Vec<Vec<u64>> = vec![Vec::new(); curve.machines as usize];
-    let mut events: BinaryHeap<Reverse<(u64, u32, u64, u64)>> = BinaryHeap::new();
-    // All executors are there from the beginning, machine by machine in turns.
-    for slot in 0..curve.all_slots() {
-        events.push(Reverse((0, slot, 0, 0)));
-    }
-    let (mut left, mut outcome, mut last) = (curve.input, Outcome::default(), 0);
-    while let Some(Reverse((now, slot, size, began))) = events.pop() {
-        let machine = (slot % curve.machines) as usize;
-        if size > 0 {
-            last = now;
-            running[machine].iter().position(|other| *other == size).map(|at| running[machine].swap_remove(at));
-            let duration = Duration::from_micros(now - began);
-            sizing.finished(Sample { machine: &names[machine], size, duration });
+    let mut stage = Stage::new(curve, seed);
+    let mut outcome = Outcome::default();
+    while let Some(free) = stage.next_free() {
+        let machine = stage.machine(free);
+        if let Some((size, duration)) = free.finished {
+            sizing.finished(Sample { machine, size, duration });
         }
-        if left == 0 {
+        if stage.left() == 0 {
             continue;
         }
-        sizing.set_left(left, curve.all_slots());
-        let size = sizing.next_size(&names[machine]).clamp(1, left);
-        left -= size;
+        sizing.set_left(stage.left(), curve.all_slots());
+        let size = sizing.next_size(machine);
         outcome.tasks += 1;
-        let chance = &mut random[slot as usize];
-        let noise = (curve.noise * chance.normal()).exp() * if chance.part() < curve.stragglers { 3.0 } else { 1.0 };
-        let slowed = curve.neighbour && (now / 60_000_000) as usize % curve.machines as usize == machine;
-        let seconds = curve.seconds(size, &running[machine]) * noise * if slowed { 2.0 } else { 1.0 };
-        running[machine].push(size);
-        events.push(Reverse((now + ((seconds * 1e6) as u64).max(1), slot, size, now)));
+        stage.start(free, size);
     }
-    outcome.seconds = last as f64 / 1e6;
+    outcome.seconds = stage.seconds();
     if let Sizing::Tuned(tuner) = sizing {
         outcome.waves = tuner.waves().copied().collect();
     }

@@ -1,6 +1,7 @@
 //! Studies: the policies of this crate in virtual time, beside the numbers of the papers that they are from.
 //!
 //! - [`libra`]: sizes of tasks that are found at run time, against fixed ones.
+//! - [`stage`]: such a stage, one task after the other.
 //! - [`orders`]: the heuristics that Decima was compared with, on TPC-H queries.
 //! - [`packing`]: orders of jobs that need several resources.
 //! - [`dias`]: dropped tasks and sprints, against evictions.
@@ -22,6 +23,7 @@ mod pickle;
 pub mod random;
 pub mod report;
 pub mod sprinting;
+pub mod stage;
 pub mod stats;
 pub mod tpch;
 

@@ -81,19 +81,7 @@ pub const ORDERS: [&str; 10] = [
 impl Workload {
     /// The jobs of a seed.
     pub fn arrivals(&self, queries: &Queries, seed: u64) -> Vec<Arrival> {
-        let known = queries.of_sizes(self.sizes);
-        let (mut which, mut when) = (Random::new(seed, "jobs"), Random::new(seed, "arrivals"));
-        let mut now = 0.0;
-        let mut next = || -> Option<Arc<JobModel>> { known.get(which.below(known.len())).cloned() };
-        (0..self.jobs)
-            .filter_map(|_| {
-                let at = self.gap.map_or(0.0, |gap| {
-                    now += when.exponential(gap);
-                    now
-                });
-                next().map(|job| Arrival { at: at as u64, job })
-            })
-            .collect()
+        arrivals(&queries.of_sizes(self.sizes), self.jobs, self.gap, seed)
     }
 
     /// Runs a seed under an order.
@@ -113,6 +101,22 @@ impl Workload {
         }
         run(setup, &self.arrivals(queries, seed), &mut policy, &mut history, seed)
     }
+}
+
+/// So many jobs drawn from those that are known, at once or with a mean gap in milliseconds between two.
+pub fn arrivals(known: &[Arc<JobModel>], jobs: usize, gap: Option<f64>, seed: u64) -> Vec<Arrival> {
+    let (mut which, mut when) = (Random::new(seed, "jobs"), Random::new(seed, "arrivals"));
+    let mut now = 0.0;
+    let mut next = || -> Option<Arc<JobModel>> { known.get(which.below(known.len())).cloned() };
+    (0..jobs)
+        .filter_map(|_| {
+            let at = gap.map_or(0.0, |gap| {
+                now += when.exponential(gap);
+                now
+            });
+            next().map(|job| Arrival { at: at as u64, job })
+        })
+        .collect()
 }
 
 /// An order under a workload, over the seeds.

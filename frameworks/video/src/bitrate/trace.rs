@@ -83,7 +83,7 @@ impl Trace {
                 return Err(BitrateError::Line { line, rule: "must be seconds and Mbit/s" });
             };
             match before {
-                Some(before) if !(time > before) => {
+                Some(before) if time <= before || time.is_nan() => {
                     return Err(BitrateError::Line { line, rule: "must be later than the line before" });
                 }
                 Some(before) => intervals.push((time - before, rate)),

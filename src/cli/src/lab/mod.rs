@@ -9,6 +9,7 @@ mod live;
 mod load;
 mod replay;
 mod run;
+mod serve;
 mod stages;
 
 use std::process::ExitCode;
@@ -37,6 +38,8 @@ pub enum LabCommand {
     Stages(stages::Args),
     /// Compare policies of bitrates over traces of bandwidth, and train the linear one
     Bitrate(bitrate::Args),
+    /// Serve environments for learners over standard input and output, for the Python package (tepui.lab)
+    Serve(serve::Args),
 }
 
 impl LabCommand {
@@ -50,6 +53,7 @@ impl LabCommand {
             LabCommand::Failures(args) => failures::run(&args),
             LabCommand::Stages(args) => stages::run(&args),
             LabCommand::Bitrate(args) => bitrate::run(&args),
+            LabCommand::Serve(args) => serve::run(&args),
         }
     }
 }

@@ -3,6 +3,7 @@
 mod faults;
 mod sampler;
 mod source;
+mod stepped;
 mod timeline;
 
 use std::path::Path;
@@ -12,11 +13,10 @@ use protos::mesos::master::{Call, call};
 use resources::Quantities;
 
 use crate::measure::{Outcome, Recorder};
-use crate::scenario::{Prepared, Scenario, ScenarioError, prepare, quotas};
-use crate::seeds::Seed;
+use crate::scenario::{Scenario, ScenarioError, quotas};
 use crate::world::{BEGIN, Setup, World};
-use faults::Troubles;
 pub(crate) use sampler::Head;
+pub use stepped::Stepped;
 pub(crate) use timeline::Timeline;
 
 /// Strips of a Gantt chart that a run keeps.
@@ -33,38 +33,9 @@ pub fn run(
     directory: &Path,
     progress: &mut dyn FnMut(f64) -> bool,
 ) -> Result<Outcome, ScenarioError> {
-    let root = Seed::root(seed);
-    let Prepared { setup, frameworks } = prepare(scenario, root, directory)?;
-    let total = total_of(&setup);
-    let recorder = Recorder::new(frameworks.len(), STRIPS, total.clone());
-    let mut timeline = Timeline::new(scenario, frameworks, total);
-    let mut world = World::new(setup, root.child("world"), recorder);
-    set_quotas(scenario, &mut world);
-    let end = scenario.duration.0;
-    let mut troubles = Troubles::new(scenario, root.child("faults"));
-    while let Some(at) = timeline.next_at() {
-        while let Some(fault) = troubles.next_at().filter(|fault| *fault <= at) {
-            world.run_until(BEGIN + fault);
-            troubles.strike(fault, &mut world);
-        }
-        world.run_until(BEGIN + at);
-        let step = timeline.step(at, world.observer());
-        step.submitted.into_iter().for_each(|who| world.nudge(who));
-        if timeline.is_over() || step.looked && !progress(at.as_secs_f64() / end.as_secs_f64()) {
-            break;
-        }
-    }
-    let (digest, events) = (world.digest(), world.events());
-    let head = Head {
-        scenario: scenario.name.clone(),
-        seed,
-        digest: format!("{digest:016x}"),
-        events,
-        seconds: world.now().since(BEGIN).as_secs_f64(),
-        done: timeline.is_done(),
-        live: None,
-    };
-    Ok(timeline.outcome(head, &world.into_observer()))
+    let mut run = Stepped::new(scenario, seed, directory)?;
+    run.advance(scenario.duration.0, progress);
+    Ok(run.finish())
 }
 
 /// Total resources of a world's agents.

@@ -72,6 +72,11 @@ impl Sampler {
         self.windows.iter().flat_map(|(window, _)| [window.from.0, window.to.0]).collect()
     }
 
+    /// What was sampled until now.
+    pub fn series(&self) -> &Series {
+        &self.series
+    }
+
     /// Begins and ends the windows of which this is an edge.
     pub fn edge(&mut self, at: Duration, recorder: &Recorder) {
         for (window, sums) in &mut self.windows {

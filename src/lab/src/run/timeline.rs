@@ -9,7 +9,7 @@ use resources::Quantities;
 use super::sampler::{Head, Sampler};
 use super::source::Sources;
 use crate::bundled::Diary;
-use crate::measure::{Outcome, Recorder};
+use crate::measure::{Outcome, Recorder, Series};
 use crate::scenario::{PreparedFramework, Scenario};
 
 /// What was done at a moment.
@@ -97,6 +97,11 @@ impl Timeline {
     /// All is done, and that is what the scenario waits for.
     pub fn is_over(&self) -> bool {
         self.until_done && self.done
+    }
+
+    /// What was sampled until now.
+    pub fn series(&self) -> &Series {
+        self.sampler.series()
     }
 
     /// Sums up.

@@ -210,6 +210,14 @@ impl<O: Observer> World<O> {
         self.queue.push(self.now, Event::Master { life: self.master.life, over: None, input });
     }
 
+    /// An operator sets the master's policies; the answer is not waited for.
+    pub fn set_policies(&mut self, policies: allocator::policies::Policies) {
+        let request = self.name();
+        self.master.operators.insert(request);
+        let input = Input::UpdatePolicies { request: RequestId(request), policies: Box::new(policies) };
+        self.queue.push(self.now, Event::Master { life: self.master.life, over: None, input });
+    }
+
     /// The last thing that an event does: the master's batch. It would be the next event, if nothing else happens now.
     fn batch_or_plan(&mut self) {
         let free = !self.master.planned && self.master.busy_until <= self.now;

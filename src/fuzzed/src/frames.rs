@@ -1,0 +1,33 @@
+//! Frames of `tepui lab serve`.
+
+use learning::kinds::NoFiles;
+use learning::serve::serve;
+use learning::wire::{GREETING, Request, VERSION, answer, read_frame, write_frame};
+
+/// What is open when the bytes come: two small environments.
+const OPEN: &[u8] = br#"{"name": "LoadBalance", "settings": {"servers": 3, "jobs": 5}, "count": 2, "autoreset": true}"#;
+
+/// Every frame gets one answer. Requests that may make or play as much as they like are read only.
+pub fn frames(data: &[u8]) {
+    let mut session = Vec::new();
+    write_frame(&mut session, 1, &[GREETING, &VERSION.to_le_bytes()]).expect("a vector");
+    write_frame(&mut session, 2, &[OPEN]).expect("a vector");
+    let (mut rest, mut body, mut frames) = (data, Vec::new(), 2);
+    while let Ok(Some(kind)) = read_frame(&mut rest, &mut body) {
+        match Request::read(kind, &body) {
+            Ok(Request::Open(_) | Request::Baseline(..)) => {}
+            _ => {
+                write_frame(&mut session, kind, &[&body]).expect("a vector");
+                frames += 1;
+            }
+        }
+    }
+    let mut output = Vec::new();
+    serve(&mut session.as_slice(), &mut output, &NoFiles).expect("whole frames");
+    let (mut rest, mut answers) = (output.as_slice(), 0);
+    while let Some(kind) = read_frame(&mut rest, &mut body).expect("whole answers") {
+        assert!(kind != answer::ERROR || !body.is_empty(), "an error says what is wrong");
+        answers += 1;
+    }
+    assert_eq!(answers, frames);
+}

@@ -1,0 +1,111 @@
+//! A run that stops at any time to be looked at, and whose master can be given other policies: for learners. Without
+//! that it is the same run.
+
+use std::path::Path;
+use std::time::Duration;
+
+use allocator::policies::Policies;
+
+use super::faults::Troubles;
+use super::{Head, STRIPS, Timeline, set_quotas, total_of};
+use crate::measure::{Outcome, Recorder, Series, TaskRecord};
+use crate::scenario::{Prepared, Scenario, ScenarioError, prepare};
+use crate::seeds::Seed;
+use crate::world::{BEGIN, World};
+
+/// A run under way.
+pub struct Stepped {
+    world: World<Recorder>,
+    timeline: Timeline,
+    troubles: Troubles,
+    name: String,
+    seed: u64,
+    end: Duration,
+    over: bool,
+}
+
+impl Stepped {
+    /// A run of this seed, at its beginning. `directory` has the traces and other files that the scenario names.
+    ///
+    /// # Errors
+    /// A trace that cannot be used.
+    pub fn new(scenario: &Scenario, seed: u64, directory: &Path) -> Result<Stepped, ScenarioError> {
+        let root = Seed::root(seed);
+        let Prepared { setup, frameworks } = prepare(scenario, root, directory)?;
+        let total = total_of(&setup);
+        let recorder = Recorder::new(frameworks.len(), STRIPS, total.clone());
+        let timeline = Timeline::new(scenario, frameworks, total);
+        let mut world = World::new(setup, root.child("world"), recorder);
+        set_quotas(scenario, &mut world);
+        let troubles = Troubles::new(scenario, root.child("faults"));
+        let (name, end) = (scenario.name.clone(), scenario.duration.0);
+        Ok(Stepped { world, timeline, troubles, name, seed, end, over: false })
+    }
+
+    /// Carries out what is due up to this time, and returns with the last of it. `progress` is as for
+    /// [`run`](super::run).
+    pub(super) fn advance(&mut self, until: Duration, progress: &mut dyn FnMut(f64) -> bool) {
+        while let Some(at) = self.timeline.next_at().filter(|at| !self.over && *at <= until) {
+            self.strike(at);
+            self.world.run_until(BEGIN + at);
+            let step = self.timeline.step(at, self.world.observer());
+            step.submitted.into_iter().for_each(|who| self.world.nudge(who));
+            let stopped = step.looked && !progress(at.as_secs_f64() / self.end.as_secs_f64());
+            self.over = self.timeline.is_over() || stopped;
+        }
+        self.over |= self.timeline.next_at().is_none();
+    }
+
+    /// Lets faults strike up to this time.
+    fn strike(&mut self, until: Duration) {
+        while let Some(fault) = self.troubles.next_at().filter(|fault| *fault <= until) {
+            self.world.run_until(BEGIN + fault);
+            self.troubles.strike(fault, &mut self.world);
+        }
+    }
+
+    /// Lets virtual time pass until then, but not beyond the end of the run.
+    pub fn run_until(&mut self, until: Duration) {
+        let until = until.min(self.end);
+        self.advance(until, &mut |_| true);
+        if !self.over {
+            self.strike(until);
+            self.world.run_until(BEGIN + until);
+        }
+    }
+
+    /// Whether the run is over: its time is, or all jobs are done and that is what the scenario waits for.
+    pub fn is_over(&self) -> bool {
+        self.over
+    }
+
+    /// An operator sets the master's policies. Those that are invalid change nothing.
+    pub fn set_policies(&mut self, policies: Policies) {
+        self.world.set_policies(policies);
+    }
+
+    /// What was sampled until now.
+    pub fn series(&self) -> &Series {
+        self.timeline.series()
+    }
+
+    /// The tasks of a framework.
+    pub fn tasks(&mut self, who: usize) -> &[TaskRecord] {
+        self.world.observer().tasks(who)
+    }
+
+    /// Sums up.
+    pub fn finish(self) -> Outcome {
+        let (digest, events) = (self.world.digest(), self.world.events());
+        let head = Head {
+            scenario: self.name,
+            seed: self.seed,
+            digest: format!("{digest:016x}"),
+            events,
+            seconds: self.world.now().since(BEGIN).as_secs_f64(),
+            done: self.timeline.is_done(),
+            live: None,
+        };
+        self.timeline.outcome(head, &self.world.into_observer())
+    }
+}

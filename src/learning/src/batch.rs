@@ -1,0 +1,405 @@
+//! Many environments that step together, on threads. Whatever the number of threads is, the results are the same.
+//!
+//! An environment whose episode has ended begins the next one at its next step, and its action does not count then: the
+//! mode `NEXT_STEP` of Gymnasium. Without that it waits for a reset.
+
+use std::ops::Range;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+
+use crate::kinds::Maker;
+use crate::space::{Actions, Buffers, Spaces};
+use crate::{Action, Environment, LearningError, Rollout};
+
+/// Environments of a batch at most.
+pub const MOST_ENVIRONMENTS: usize = 4096;
+
+/// Threads of a batch at most.
+const MOST_THREADS: usize = 256;
+
+/// Bytes of a batch's observations at most.
+const MOST_BYTES: usize = 256 << 20;
+
+/// What came of a reset or a step for some environments of a batch, in order.
+#[derive(Clone, Debug, Default)]
+pub struct Part {
+    /// The observations, by field.
+    pub observations: Buffers,
+    /// The rewards.
+    pub rewards: Vec<f64>,
+    /// Whether episodes have ended.
+    pub terminated: Vec<bool>,
+    /// Whether episodes were cut off.
+    pub truncated: Vec<bool>,
+    /// The seeds of the episodes.
+    pub seeds: Vec<u64>,
+    /// What is measured: for each environment all measurements.
+    pub info: Vec<f64>,
+}
+
+/// What a thread is to do.
+enum Work {
+    /// Reset these environments of the thread; none: leave as it is.
+    Reset(Vec<Option<Begin>>),
+    /// Step all.
+    Step(Vec<u8>),
+    /// Let a policy decide episodes.
+    Baseline(String, Vec<u64>),
+}
+
+/// How an environment begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begin {
+    /// With this seed.
+    Seed(u64),
+    /// With the next episode after the seed that it had.
+    Next,
+}
+
+/// What a thread has done.
+enum Done {
+    Part(Result<Part, LearningError>),
+    Rollouts(Result<Vec<Rollout>, LearningError>),
+}
+
+/// Many environments.
+pub struct Batch {
+    spaces: Spaces,
+    count: usize,
+    hands: Vec<Hand>,
+}
+
+/// Some environments, here or on a thread.
+enum Hand {
+    Here(Box<Group>),
+    Thread { range: Range<usize>, work: Sender<Work>, done: Receiver<Done>, thread: Option<JoinHandle<()>> },
+}
+
+impl Batch {
+    /// So many environments on so many threads. With one thread they run in the caller's.
+    ///
+    /// # Errors
+    /// Too many environments or threads, observations that are too large, or an environment that cannot be made.
+    pub fn new(maker: &Maker, count: usize, threads: usize, autoreset: bool) -> Result<Batch, LearningError> {
+        let spaces = maker.make()?.spaces().clone();
+        if !(1..=MOST_ENVIRONMENTS).contains(&count) {
+            return Err(LearningError::setting("count", format!("must be 1 to {MOST_ENVIRONMENTS}")));
+        }
+        if !(1..=MOST_THREADS).contains(&threads) {
+            return Err(LearningError::setting("threads", format!("must be 1 to {MOST_THREADS}")));
+        }
+        if spaces.bytes() * count > MOST_BYTES {
+            let rule = format!("observations of {} bytes each must be 256 MiB or less together", spaces.bytes());
+            return Err(LearningError::setting("count", rule));
+        }
+        let threads = threads.min(count);
+        let range = |at: usize| count * at / threads..count * (at + 1) / threads;
+        let hands = match threads {
+            1 => vec![Hand::Here(Box::new(Group::new(maker, 0..count, autoreset)?))],
+            _ => (0..threads).map(|at| Hand::thread(maker.clone(), range(at), autoreset)).collect(),
+        };
+        Ok(Batch { spaces, count, hands })
+    }
+
+    /// The form of what goes in and comes out.
+    pub fn spaces(&self) -> &Spaces {
+        &self.spaces
+    }
+
+    /// Environments.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Resets the environments that have an entry. Those without one keep their episodes.
+    ///
+    /// # Errors
+    /// An episode cannot begin.
+    pub fn reset(&mut self, begin: &[Option<Begin>]) -> Result<Vec<Part>, LearningError> {
+        if begin.len() != self.count {
+            return Err(LearningError::frame("seeds", format!("must be for {} environments", self.count)));
+        }
+        self.parts(|range| Work::Reset(begin[range].to_vec()))
+    }
+
+    /// Steps all environments with these actions, four bytes for each number.
+    ///
+    /// # Errors
+    /// The first action that breaks a rule; no environment has stepped then.
+    pub fn step(&mut self, actions: &[u8]) -> Result<Vec<Part>, LearningError> {
+        check(&self.spaces.action, self.count, actions)?;
+        let each = 4 * self.spaces.action.numbers();
+        self.parts(|range| Work::Step(actions[range.start * each..range.end * each].to_vec()))
+    }
+
+    /// Lets a policy by name decide the episodes of these seeds. All environments need a reset afterwards.
+    ///
+    /// # Errors
+    /// An unknown policy, or an episode that cannot begin.
+    pub fn baseline(&mut self, policy: &str, seeds: &[u64]) -> Result<Vec<Rollout>, LearningError> {
+        let threads = self.hands.len();
+        let share = |at: usize| seeds[seeds.len() * at / threads..seeds.len() * (at + 1) / threads].to_vec();
+        let work = (0..threads).map(|at| Work::Baseline(policy.to_owned(), share(at))).collect();
+        let mut all = Vec::with_capacity(seeds.len());
+        let mut failed = None;
+        for done in self.all(work) {
+            match done? {
+                Done::Rollouts(Ok(rollouts)) => all.extend(rollouts),
+                Done::Rollouts(Err(why)) | Done::Part(Err(why)) => failed = failed.or(Some(why)),
+                Done::Part(Ok(_)) => {}
+            }
+        }
+        failed.map_or(Ok(all), Err)
+    }
+
+    fn parts(&mut self, work: impl Fn(Range<usize>) -> Work) -> Result<Vec<Part>, LearningError> {
+        let work = self.hands.iter().map(|hand| work(hand.range())).collect();
+        let (mut all, mut failed) = (Vec::with_capacity(self.hands.len()), None);
+        // All threads have answered before an error is returned: none of their answers is left for the next call.
+        for done in self.all(work) {
+            match done {
+                Ok(Done::Part(Ok(part))) => all.push(part),
+                Ok(Done::Part(Err(why)) | Done::Rollouts(Err(why))) | Err(why) => failed = failed.or(Some(why)),
+                Ok(Done::Rollouts(Ok(_))) => {}
+            }
+        }
+        failed.map_or(Ok(all), Err)
+    }
+
+    fn all(&mut self, work: Vec<Work>) -> Vec<Result<Done, LearningError>> {
+        for (hand, work) in self.hands.iter_mut().zip(work) {
+            hand.begin(work);
+        }
+        self.hands.iter_mut().map(Hand::end).collect()
+    }
+}
+
+impl Hand {
+    fn thread(maker: Maker, range: Range<usize>, autoreset: bool) -> Hand {
+        let (work, todo) = channel::<Work>();
+        let (finished, done) = channel::<Done>();
+        let own = range.clone();
+        let thread = std::thread::spawn(move || {
+            // Environments are made in their thread: those of scenarios cannot move to another one.
+            let mut group = match Group::new(&maker, own, autoreset) {
+                Ok(group) => group,
+                Err(why) => {
+                    let _ = todo.recv();
+                    // The batch may be gone.
+                    let _ = finished.send(Done::Part(Err(why)));
+                    return;
+                }
+            };
+            for work in todo {
+                if finished.send(group.carry_out(work)).is_err() {
+                    return;
+                }
+            }
+        });
+        Hand::Thread { range, work, done, thread: Some(thread) }
+    }
+
+    fn range(&self) -> Range<usize> {
+        match self {
+            Hand::Here(group) => group.range.clone(),
+            Hand::Thread { range, .. } => range.clone(),
+        }
+    }
+
+    fn begin(&mut self, todo: Work) {
+        match self {
+            Hand::Here(group) => group.todo = Some(todo),
+            // A thread that has ended is noticed when its answer is waited for.
+            Hand::Thread { work, .. } => drop(work.send(todo)),
+        }
+    }
+
+    fn end(&mut self) -> Result<Done, LearningError> {
+        match self {
+            Hand::Here(group) => {
+                let todo = group.todo.take().ok_or(LearningError::Thread)?;
+                Ok(group.carry_out(todo))
+            }
+            Hand::Thread { done, .. } => done.recv().map_err(|_| LearningError::Thread),
+        }
+    }
+}
+
+impl Drop for Hand {
+    fn drop(&mut self) {
+        if let Hand::Thread { work, thread, .. } = self {
+            // Without its sender the thread ends.
+            drop(std::mem::replace(work, channel().0));
+            if let Some(thread) = thread.take() {
+                // A panic of it was reported.
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+/// An environment with its seeds.
+struct Slot {
+    environment: Box<dyn Environment>,
+    /// The seed that it was reset with.
+    root: u64,
+    /// Episodes since then.
+    episode: u64,
+    running: bool,
+    was_reset: bool,
+}
+
+impl Slot {
+    /// The seed of the episode: that of the reset, and for those after it numbers below 2^53, which any language can
+    /// write down.
+    fn seed(&self) -> u64 {
+        match self.episode {
+            0 => self.root,
+            episode => base::scramble(self.root.wrapping_add(episode.wrapping_mul(base::GAMMA))) >> 11,
+        }
+    }
+
+    fn begin(&mut self, begin: Begin) -> Result<(), LearningError> {
+        match begin {
+            Begin::Seed(seed) => (self.root, self.episode) = (seed, 0),
+            Begin::Next if self.was_reset => self.episode += 1,
+            Begin::Next => {}
+        }
+        self.environment.reset(self.seed())?;
+        (self.running, self.was_reset) = (true, true);
+        Ok(())
+    }
+}
+
+/// Some environments of a batch, one after the other.
+struct Group {
+    range: Range<usize>,
+    spaces: Spaces,
+    slots: Vec<Slot>,
+    autoreset: bool,
+    todo: Option<Work>,
+}
+
+impl Group {
+    fn new(maker: &Maker, range: Range<usize>, autoreset: bool) -> Result<Group, LearningError> {
+        let slot = |_| {
+            let environment = maker.make()?;
+            Ok(Slot { environment, root: 0, episode: 0, running: false, was_reset: false })
+        };
+        let slots = range.clone().map(slot).collect::<Result<Vec<Slot>, LearningError>>()?;
+        let spaces = maker.make()?.spaces().clone();
+        Ok(Group { range, spaces, slots, autoreset, todo: None })
+    }
+
+    fn carry_out(&mut self, work: Work) -> Done {
+        match work {
+            Work::Reset(begin) => Done::Part(self.reset(&begin)),
+            Work::Step(actions) => Done::Part(self.step(&actions)),
+            Work::Baseline(policy, seeds) => Done::Rollouts(self.baseline(&policy, &seeds)),
+        }
+    }
+
+    fn reset(&mut self, begin: &[Option<Begin>]) -> Result<Part, LearningError> {
+        for (slot, begin) in self.slots.iter_mut().zip(begin) {
+            if let Some(begin) = begin {
+                slot.begin(*begin)?;
+            }
+        }
+        let mut part = self.part();
+        self.observe(&mut part);
+        Ok(part)
+    }
+
+    fn step(&mut self, actions: &[u8]) -> Result<Part, LearningError> {
+        let mut part = self.part();
+        let numbers = self.spaces.action.numbers();
+        let first = self.range.start;
+        let (mut choices, mut amounts) = (Vec::with_capacity(numbers), Vec::with_capacity(numbers));
+        for (at, (slot, bytes)) in self.slots.iter_mut().zip(actions.chunks_exact(4 * numbers)).enumerate() {
+            if !slot.running {
+                if !(self.autoreset && slot.was_reset) {
+                    return Err(LearningError::NoEpisode(first + at));
+                }
+                slot.begin(Begin::Next)?;
+                continue;
+            }
+            let cells = bytes.as_chunks::<4>().0;
+            let step = match &self.spaces.action {
+                Actions::Choices(_) => {
+                    choices.clear();
+                    choices.extend(cells.iter().map(|cell| i32::from_le_bytes(*cell)));
+                    slot.environment.step(Action::Choices(&choices))
+                }
+                Actions::Amounts(_) => {
+                    amounts.clear();
+                    amounts.extend(cells.iter().map(|cell| f32::from_le_bytes(*cell)));
+                    slot.environment.step(Action::Amounts(&amounts))
+                }
+            }?;
+            (part.rewards[at], part.terminated[at], part.truncated[at]) =
+                (step.reward, step.terminated, step.truncated);
+            slot.running = !step.terminated && !step.truncated;
+        }
+        self.observe(&mut part);
+        Ok(part)
+    }
+
+    fn baseline(&mut self, policy: &str, seeds: &[u64]) -> Result<Vec<Rollout>, LearningError> {
+        self.slots.iter_mut().for_each(|slot| (slot.running, slot.was_reset) = (false, false));
+        let Some(slot) = self.slots.first_mut() else { return Err(LearningError::Thread) };
+        seeds.iter().map(|seed| slot.environment.baseline(policy, *seed)).collect()
+    }
+
+    fn part(&self) -> Part {
+        let count = self.slots.len();
+        Part {
+            observations: Buffers::new(&self.spaces, count),
+            rewards: vec![0.0; count],
+            terminated: vec![false; count],
+            truncated: vec![false; count],
+            seeds: vec![0; count],
+            info: vec![0.0; count * self.spaces.info.len()],
+        }
+    }
+
+    fn observe(&self, part: &mut Part) {
+        let measured = self.spaces.info.len();
+        for (at, slot) in self.slots.iter().enumerate() {
+            if slot.was_reset {
+                slot.environment.observe(&mut part.observations.row(&self.spaces, at));
+                slot.environment.info(&mut part.info[at * measured..(at + 1) * measured]);
+                part.seeds[at] = slot.seed();
+            }
+        }
+    }
+}
+
+/// Checks the actions of a batch.
+fn check(space: &Actions, count: usize, actions: &[u8]) -> Result<(), LearningError> {
+    let numbers = space.numbers();
+    if actions.len() != 4 * numbers * count {
+        let rule = format!("must have 4 bytes for each of {numbers} numbers of {count} environments");
+        return Err(LearningError::frame("actions", rule));
+    }
+    for (at, cell) in actions.as_chunks::<4>().0.iter().enumerate() {
+        let (environment, item) = (at / numbers, at % numbers);
+        let rule = match space {
+            Actions::Choices(counts) => {
+                let given = i32::from_le_bytes(*cell);
+                let fits = u32::try_from(given).is_ok_and(|given| given < counts[item]);
+                (!fits).then(|| format!("{given} must be 0 to {}", counts[item] - 1))
+            }
+            Actions::Amounts(bounds) => {
+                let (given, (low, high)) = (f32::from_le_bytes(*cell), bounds[item]);
+                (!(low..=high).contains(&given)).then(|| format!("{given} must be {low} to {high}"))
+            }
+        };
+        if let Some(rule) = rule {
+            return Err(LearningError::Action { environment, item, rule });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

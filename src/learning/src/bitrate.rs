@@ -1,0 +1,258 @@
+//! Video in chunks over a network that varies: which bitrate the next chunk has. The model is `video`'s, after Pensieve
+//! (SIGCOMM 2017); the reward of a step is the score of its chunk.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use video::bitrate::{CHUNK_SECONDS, CHUNKS, LADDER, Markov, Movie, Network, Quality, Session, Trace};
+
+use crate::environment::{Chosen, roll_out};
+use crate::error::rules;
+use crate::kinds::Files;
+use crate::random::Random;
+use crate::space::{Actions, Field, Row, Spaces};
+use crate::{Action, Environment, LearningError, Rollout, Step};
+
+/// The settings, by default those of Pensieve's training.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Settings {
+    /// Bitrates in kbit/s, from the lowest.
+    pub ladder: Vec<u32>,
+    /// Chunks.
+    pub chunks: usize,
+    /// Seconds of each.
+    pub chunk_seconds: f64,
+    /// The seed of the sizes of chunks, which are the same in all episodes.
+    pub movie: u64,
+    /// Files of traces, of which the seed of an episode chooses one; made ones if there are none.
+    pub traces: Vec<String>,
+    /// The lowest mean bandwidth of made traces in Mbit/s.
+    pub lowest: f64,
+    /// The highest one.
+    pub highest: f64,
+    /// How far the time of a download varies, evenly: 0.1 for 0.9 to 1.1 of it.
+    pub noise: f64,
+    /// Seconds of video that the buffer holds.
+    pub buffer: f64,
+    /// Less for each second that the video stands.
+    pub rebuffer_penalty: f64,
+    /// Less for each Mbit/s by which the bitrate changes.
+    pub change_penalty: f64,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            ladder: LADDER.to_vec(),
+            chunks: CHUNKS,
+            chunk_seconds: CHUNK_SECONDS,
+            movie: 1,
+            traces: Vec::new(),
+            lowest: Markov::default().lowest,
+            highest: Markov::default().highest,
+            noise: 0.1,
+            buffer: Network::default().buffer,
+            rebuffer_penalty: Quality::default().rebuffer,
+            change_penalty: Quality::default().change,
+        }
+    }
+}
+
+/// Traces at most.
+const MOST_TRACES: usize = 10_000;
+
+/// Chunks of which an observation has the throughput.
+const PAST: usize = 8;
+
+/// The policies that [`Environment::baseline`] knows.
+const POLICIES: &str = "random, lowest, highest, 'constant RUNG', rate";
+
+/// The environment.
+pub struct VideoBitrate {
+    spaces: Spaces,
+    movie: Arc<Movie>,
+    traces: Arc<[Arc<Trace>]>,
+    markov: Markov,
+    network: Network,
+    quality: Quality,
+    session: Option<Session>,
+    /// Throughputs in Mbit/s and seconds of the last chunks, the last one last.
+    past: VecDeque<(f64, f64)>,
+    bitrates: f64,
+    stood: f64,
+    changes: f64,
+}
+
+/// What all environments of a batch share.
+#[derive(Clone)]
+pub struct Shared {
+    movie: Arc<Movie>,
+    traces: Arc<[Arc<Trace>]>,
+    markov: Markov,
+    network: Network,
+    quality: Quality,
+}
+
+impl Shared {
+    /// Makes the movie and reads the traces.
+    ///
+    /// # Errors
+    /// The first setting that breaks its rule, or a file that is no trace.
+    pub fn new(settings: &Settings, files: &dyn Files) -> Result<Shared, LearningError> {
+        let refused = |why: video::bitrate::BitrateError| LearningError::setting("settings", why.to_string());
+        rules([("traces", settings.traces.len() <= MOST_TRACES, "must be 10,000 files or less")])?;
+        let read = |name: &String| {
+            let unusable =
+                |why: Box<dyn std::error::Error + Send + Sync>| LearningError::File { name: name.clone(), why };
+            let text = files.read(name).map_err(|why| unusable(why.into()))?;
+            let text = String::from_utf8(text).map_err(|why| unusable(why.into()))?;
+            Trace::read(&text).map(Arc::new).map_err(|why| unusable(why.into()))
+        };
+        let movie = Movie::made(&settings.ladder, settings.chunk_seconds, settings.chunks, settings.movie);
+        let markov = Markov { lowest: settings.lowest, highest: settings.highest, ..Markov::default() };
+        let network = Network { noise: settings.noise, buffer: settings.buffer, ..Network::default() };
+        let quality = Quality { rebuffer: settings.rebuffer_penalty, change: settings.change_penalty };
+        let shared = Shared {
+            movie: Arc::new(movie.map_err(refused)?),
+            traces: settings.traces.iter().map(read).collect::<Result<Vec<_>, _>>()?.into(),
+            markov,
+            network,
+            quality,
+        };
+        // Whatever a session can refuse, it refuses now.
+        let trace = Arc::new(Trace::made(markov, 1).map_err(refused)?);
+        Session::new(shared.movie.clone(), trace, network, quality, 1).map_err(refused)?;
+        Ok(shared)
+    }
+}
+
+impl VideoBitrate {
+    /// An environment.
+    pub fn new(shared: Shared) -> VideoBitrate {
+        let Shared { movie, traces, markov, network, quality } = shared;
+        let rungs = movie.ladder().len();
+        let spaces = Spaces {
+            observation: vec![
+                Field::floats("state", &[4]),
+                Field::floats("throughput", &[PAST]),
+                Field::floats("download", &[PAST]),
+                Field::floats("next_sizes", &[rungs]),
+                Field::floats("ladder", &[rungs]),
+            ],
+            action: Actions::Choices(vec![rungs as u32]),
+            info: vec!["bitrate", "rebuffer", "change", "time"],
+            reward: (f64::NEG_INFINITY, movie.megabits(rungs)),
+        };
+        let past = VecDeque::with_capacity(PAST);
+        VideoBitrate {
+            spaces,
+            movie,
+            traces,
+            markov,
+            network,
+            quality,
+            session: None,
+            past,
+            bitrates: 0.0,
+            stood: 0.0,
+            changes: 0.0,
+        }
+    }
+
+    /// The highest rung at the harmonic mean of the last five throughputs, or the lowest one.
+    fn by_rate(&self) -> usize {
+        let last: Vec<f64> = self.past.iter().rev().take(5).map(|(rate, _)| *rate).collect();
+        let mean = last.len() as f64 / last.iter().map(|rate| 1.0 / rate.max(1e-6)).sum::<f64>();
+        let fitting = self.movie.ladder().iter().filter(|rate| f64::from(**rate) / 1000.0 <= mean).count();
+        fitting.saturating_sub(1)
+    }
+}
+
+impl Environment for VideoBitrate {
+    fn spaces(&self) -> &Spaces {
+        &self.spaces
+    }
+
+    fn reset(&mut self, seed: u64) -> Result<(), LearningError> {
+        let refused = |why: video::bitrate::BitrateError| LearningError::setting("settings", why.to_string());
+        let trace = match self.traces.len() {
+            0 => Arc::new(Trace::made(self.markov, seed).map_err(refused)?),
+            all => self.traces[Random::new(seed, "trace").below(all)].clone(),
+        };
+        self.session =
+            Some(Session::new(self.movie.clone(), trace, self.network, self.quality, seed).map_err(refused)?);
+        self.past.clear();
+        (self.bitrates, self.stood, self.changes) = (0.0, 0.0, 0.0);
+        Ok(())
+    }
+
+    fn step(&mut self, action: Action<'_>) -> Result<Step, LearningError> {
+        let Some(session) = &mut self.session else { return Err(LearningError::NoEpisode(0)) };
+        let Some(chunk) = session.step(action.choice(0)) else { return Err(LearningError::NoEpisode(0)) };
+        if self.past.len() == PAST {
+            self.past.pop_front();
+        }
+        self.past.push_back((chunk.throughput, chunk.download));
+        self.bitrates += chunk.bitrate;
+        self.stood += chunk.rebuffer;
+        self.changes += chunk.change;
+        Ok(Step { reward: chunk.score, terminated: session.left() == 0, truncated: false })
+    }
+
+    fn observe(&self, row: &mut Row<'_>) {
+        let Some(session) = &self.session else { return };
+        let last = self.movie.megabits(session.last_rung());
+        let left = session.left() as f32 / self.movie.chunks() as f32;
+        let buffer = session.buffer() as f32;
+        row.floats(0, 0, [last as f32, buffer, left, session.elapsed() as f32]);
+        let from = PAST - self.past.len();
+        row.floats(1, from, self.past.iter().map(|(rate, _)| *rate as f32));
+        row.floats(2, from, self.past.iter().map(|(_, seconds)| *seconds as f32));
+        row.floats(3, 0, session.next_sizes().unwrap_or_default().iter().map(|bytes| (*bytes / 1e6) as f32));
+        row.floats(4, 0, self.movie.ladder().iter().map(|rate| *rate as f32 / 1000.0));
+    }
+
+    fn info(&self, values: &mut [f64]) {
+        let Some(session) = &self.session else { return };
+        let chunks = (self.movie.chunks() - session.left()).max(1) as f64;
+        values.copy_from_slice(&[self.bitrates / chunks, self.stood, self.changes / chunks, session.elapsed()]);
+    }
+
+    fn policies(&self) -> &'static str {
+        POLICIES
+    }
+
+    fn baseline(&mut self, policy: &str, seed: u64) -> Result<Rollout, LearningError> {
+        let rungs = self.movie.ladder().len();
+        let constant = policy.strip_prefix("constant ").and_then(|rung| rung.parse::<usize>().ok());
+        let mut random = Random::new(seed, "policy");
+        match (policy, constant.filter(|rung| *rung < rungs)) {
+            ("random", _) => roll_out(self, seed, |_| Chosen::Choices(vec![random.below(rungs) as i32])),
+            ("lowest", _) => roll_out(self, seed, |_| Chosen::Choices(vec![0])),
+            ("highest", _) => roll_out(self, seed, |_| Chosen::Choices(vec![rungs as i32 - 1])),
+            ("rate", _) => roll_out(self, seed, |video| Chosen::Choices(vec![video.by_rate() as i32])),
+            (_, Some(rung)) => roll_out(self, seed, |_| Chosen::Choices(vec![rung as i32])),
+            _ => Err(LearningError::Policy { policy: policy.to_owned(), known: POLICIES }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kinds::NoFiles;
+
+    #[test]
+    fn the_rate_policy_beats_constants_and_the_return_is_the_sum_of_scores() {
+        let mut video = VideoBitrate::new(Shared::new(&Settings::default(), &NoFiles).unwrap());
+        let mut of = |policy: &str| (1..20).map(|seed| video.baseline(policy, seed).unwrap().total).sum::<f64>();
+        let (rate, highest, random) = (of("rate"), of("highest"), of("random"));
+        assert!(rate > highest && rate > random, "{rate} {highest} {random}");
+        assert_eq!(of("constant 0"), of("lowest"));
+        assert!(video.baseline("constant 6", 1).is_err());
+        let wrong = Settings { traces: vec!["no.log".into()], ..Settings::default() };
+        assert_eq!(Shared::new(&wrong, &NoFiles).err().unwrap().to_string(), "no.log cannot be used");
+    }
+}

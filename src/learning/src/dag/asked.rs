@@ -1,0 +1,121 @@
+//! A question of the cluster under way: the decisions that were made of it, and what is left to decide. No time passes.
+
+use dag::order::{Action, Heuristic, Observation, Policy};
+
+use super::features::Layout;
+use crate::random::Random;
+
+/// A stage that is visible.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Node {
+    /// The place of its job in the observation.
+    pub job: usize,
+    /// Its place in the job.
+    pub stage: usize,
+    /// Tasks that were not started, those of earlier decisions taken off.
+    pub tasks: u32,
+    /// Whether it can get executors.
+    pub ready: bool,
+}
+
+/// A question.
+pub(super) struct Asked {
+    observation: Observation,
+    /// Visible stages, job by job.
+    pub nodes: Vec<Node>,
+    /// The first node of each visible job, and the end.
+    pub first: Vec<usize>,
+    /// Executors of each visible job, with those of earlier decisions.
+    pub held: Vec<u32>,
+    /// Executors that are still free.
+    pub free: u32,
+    /// The place of the job that they belong to.
+    pub source: Option<usize>,
+    actions: Vec<Action>,
+}
+
+impl Asked {
+    pub fn new(observation: Observation, layout: &Layout) -> Asked {
+        let mut nodes = Vec::with_capacity(layout.nodes);
+        let (mut first, mut held) = (Vec::with_capacity(layout.jobs + 1), Vec::with_capacity(layout.jobs));
+        for (at, job) in observation.jobs.iter().take(layout.jobs).enumerate() {
+            first.push(nodes.len());
+            held.push(job.held);
+            let node =
+                |(stage, known): (usize, &dag::order::Stage)| Node { job: at, stage, tasks: known.tasks, ready: false };
+            nodes.extend(job.stages.iter().enumerate().map(node));
+        }
+        first.push(nodes.len());
+        let source = observation.source.and_then(|id| observation.jobs.iter().position(|job| job.id == id));
+        let free = observation.free_count();
+        let mut asked = Asked { observation, nodes, first, held, free, source, actions: Vec::new() };
+        (0..asked.held.len()).for_each(|job| asked.look(job));
+        asked
+    }
+
+    pub fn observation(&self) -> &Observation {
+        &self.observation
+    }
+
+    /// The decisions, in the order in which they were made; then, if there is no choice any more, what jobs get that are
+    /// not visible: executors would otherwise rest until another job arrives.
+    pub fn with_rest(&self) -> Vec<Action> {
+        let mut actions = self.actions.clone();
+        if self.free > 0 && self.observation.jobs.len() > self.held.len() {
+            let visible =
+                |action: &Action| self.observation.jobs.iter().take(self.held.len()).any(|job| job.id == action.job);
+            actions.extend(Heuristic::Fifo.decide(&self.observation).into_iter().filter(|action| !visible(action)));
+        }
+        actions
+    }
+
+    /// Whether there is an executor to give, and a stage to give it to.
+    pub fn has_choice(&self) -> bool {
+        self.free > 0 && self.nodes.iter().any(|node| self.can_choose(node))
+    }
+
+    /// Whether a stage can be chosen: it is ready, and its job can have one executor more.
+    pub fn can_choose(&self, node: &Node) -> bool {
+        node.ready && self.held[node.job] < self.observation.executors
+    }
+
+    /// Chooses a node, and how many executors its job may have. Returns whether that was possible as it is: otherwise
+    /// it is put right, with the first node that can be chosen, and one executor more than the job has. There must be
+    /// a choice.
+    pub fn choose(&mut self, at: usize, limit: u32) -> bool {
+        let valid = self.nodes.get(at).is_some_and(|node| self.can_choose(node));
+        let Some(at) = Some(at).filter(|_| valid).or_else(|| self.nodes.iter().position(|node| self.can_choose(node)))
+        else {
+            return false;
+        };
+        let Node { job, stage, tasks, .. } = self.nodes[at];
+        let least = self.held[job] + 1;
+        let given = (limit.max(least) - self.held[job]).min(tasks).min(self.free);
+        self.nodes[at].tasks -= given;
+        self.held[job] += given;
+        self.free -= given;
+        let id = self.observation.jobs[job].id;
+        self.actions.push(Action { job: id, stage: stage as u32, limit: self.held[job] });
+        self.look(job);
+        valid && limit >= least
+    }
+
+    /// A random node that can be chosen, and the least limit for it.
+    pub fn draw(&self, random: &mut Random) -> (usize, u32) {
+        let all: Vec<usize> = (0..self.nodes.len()).filter(|at| self.can_choose(&self.nodes[*at])).collect();
+        let at = all.get(random.below(all.len())).copied().unwrap_or(0);
+        (at, self.nodes.get(at).map_or(1, |node| self.held[node.job] + 1))
+    }
+
+    /// Finds out which stages of a job are ready.
+    fn look(&mut self, job: usize) {
+        let (from, stages) = (self.first[job], &self.observation.jobs[job].stages);
+        for (at, stage) in stages.iter().enumerate() {
+            let started = |parent: &u32| {
+                let known = &stages[*parent as usize];
+                known.is_done() || self.observation.ahead && self.nodes[from + *parent as usize].tasks == 0
+            };
+            self.nodes[from + at].ready = self.nodes[from + at].tasks > 0 && stage.parents.iter().all(started);
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! Jobs of stages on a cluster: which stage gets the free executors, and how many its job may have. The cluster is that
+//! of `dag`'s `study::cluster`, the decisions are Decima's (SIGCOMM 2019): a stage and a limit of parallelism, again
+//! and again until no executor of the question is free.
+
+mod asked;
+mod features;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use ::dag::order::{Heuristic, History, Policy};
+use ::dag::study::cluster::{Episode, Setup};
+use ::dag::study::job::{Arrival, JobModel};
+use ::dag::study::orders::arrivals;
+use ::dag::study::tpch::{Queries, SIX, SIZES};
+use ::dag::study::{StudyError, made};
+use serde::Deserialize;
+
+use crate::environment::{Chosen, roll_out};
+use crate::error::rules;
+use crate::kinds::Files;
+use crate::random::Random;
+use crate::space::{Actions, Row, Spaces};
+use crate::{Action, Environment, LearningError, Rollout, Step};
+use asked::Asked;
+use features::Layout;
+
+/// What a step is worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reward {
+    /// −Δt · jobs in the cluster, over all jobs: the return is minus the mean completion time in seconds.
+    Completion,
+    /// −Δt: the return is minus the makespan in seconds.
+    Makespan,
+}
+
+/// The settings, by default a batch of 20 queries on 50 executors, as in Decima's paper.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Settings {
+    /// Jobs of an episode.
+    pub jobs: usize,
+    /// Executors.
+    pub executors: u32,
+    /// Mean seconds between two arrivals; all jobs are there at the beginning if unset.
+    pub gap: Option<f64>,
+    /// Sizes of the queries' inputs, of 2g, 5g, 10g, 20g, 50g, 80g and 100g; the paper's six if there are none.
+    pub sizes: Vec<String>,
+    /// Directory of the public TPC-H traces; made queries if unset.
+    pub tpch: Option<String>,
+    /// The seed of made queries, which are the same in all episodes.
+    pub queries: u64,
+    /// Seconds that an executor needs to move to another job.
+    pub moving_delay: f64,
+    /// What a step is worth.
+    pub reward: Reward,
+    /// Seconds after which an episode is cut off; never if unset.
+    pub horizon: Option<f64>,
+    /// Jobs that an observation has: the first ones in the cluster. All jobs, up to 50, if unset. What these leave over
+    /// goes to the others in the order of their arrival.
+    pub visible: Option<usize>,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            jobs: 20,
+            executors: 50,
+            gap: None,
+            sizes: Vec::new(),
+            tpch: None,
+            queries: 1,
+            moving_delay: 2.0,
+            reward: Reward::Completion,
+            horizon: None,
+            visible: None,
+        }
+    }
+}
+
+/// Jobs that are visible if the settings do not say how many.
+const VISIBLE: usize = 50;
+
+/// The policies that [`Environment::baseline`] knows.
+const POLICIES: &str = "random, fifo, fair, 'weighted ALPHA' with -5 to 5, sjf-cp, remaining, tetris or graphene";
+
+/// What all environments of a batch share.
+#[derive(Clone)]
+pub struct Shared {
+    known: Arc<[Arc<JobModel>]>,
+    settings: Settings,
+    setup: Setup,
+    layout: Layout,
+}
+
+impl Shared {
+    /// Reads or makes the queries.
+    ///
+    /// # Errors
+    /// The first setting that breaks its rule, or a file of the traces that cannot be used.
+    pub fn new(settings: Settings, files: &dyn Files) -> Result<Shared, LearningError> {
+        let seconds = |value: Option<f64>| value.is_none_or(|value| (1e-3..=1e7).contains(&value));
+        rules([
+            ("jobs", (1..=10_000).contains(&settings.jobs), "must be 1 to 10,000"),
+            ("executors", (1..=10_000).contains(&settings.executors), "must be 1 to 10,000"),
+            ("gap", seconds(settings.gap), "must be 0.001 to 10^7 seconds"),
+            ("horizon", seconds(settings.horizon), "must be 0.001 to 10^7 seconds"),
+            ("moving_delay", (0.0..=3600.0).contains(&settings.moving_delay), "must be 0 to 3600 seconds"),
+            ("visible", settings.visible.is_none_or(|jobs| (1..=200).contains(&jobs)), "must be 1 to 200"),
+            ("sizes", settings.sizes.iter().all(|size| SIZES.contains(&size.as_str())), "must be of 2g to 100g"),
+        ])?;
+        let queries = match &settings.tpch {
+            None => made::queries(settings.queries),
+            Some(directory) => {
+                let unusable = |why: StudyError| LearningError::File { name: directory.clone(), why: why.into() };
+                Queries::read(&|name| files.read(&format!("{directory}/{name}"))).map_err(unusable)?
+            }
+        };
+        let sizes: Vec<&str> = settings.sizes.iter().map(String::as_str).collect();
+        let known = queries.of_sizes(if sizes.is_empty() { &SIX } else { &sizes });
+        let setup = Setup {
+            executors: settings.executors,
+            moving_delay: (settings.moving_delay * 1000.0) as u64,
+            ..Setup::default()
+        };
+        let visible = settings.visible.unwrap_or(settings.jobs.min(VISIBLE)).min(settings.jobs);
+        let layout = Layout::new(&known, visible)?;
+        Ok(Shared { known: known.into(), settings, setup, layout })
+    }
+}
+
+/// The environment.
+pub struct DagScheduling {
+    shared: Shared,
+    spaces: Spaces,
+    episode: Option<Episode>,
+    asked: Option<Asked>,
+    /// Millisecond-jobs, or milliseconds, that were paid for.
+    paid: u64,
+    decisions: u64,
+    /// Actions that were put right.
+    corrected: u64,
+}
+
+impl DagScheduling {
+    /// An environment.
+    pub fn new(shared: Shared) -> DagScheduling {
+        let spaces = Spaces {
+            observation: shared.layout.fields(),
+            action: Actions::Choices(vec![shared.layout.nodes as u32, shared.settings.executors]),
+            info: vec!["mean_completion", "makespan", "decisions", "corrected", "jobs_left"],
+            reward: (f64::NEG_INFINITY, 0.0),
+        };
+        DagScheduling { shared, spaces, episode: None, asked: None, paid: 0, decisions: 0, corrected: 0 }
+    }
+
+    fn begin(&self, seed: u64) -> Result<Episode, LearningError> {
+        let Settings { jobs, gap, .. } = self.shared.settings;
+        let jobs: Vec<Arrival> = arrivals(&self.shared.known, jobs, gap.map(|gap| gap * 1000.0), seed);
+        let refused = |why: StudyError| LearningError::setting("jobs", why.to_string());
+        Episode::new(self.shared.setup, jobs, History::default(), seed).map_err(refused)
+    }
+
+    /// Lets time pass until there is something to choose.
+    fn ask(&mut self) {
+        let Some(episode) = &mut self.episode else { return };
+        self.asked = None;
+        while let Some(observation) = episode.observation() {
+            let asked = Asked::new(observation, &self.shared.layout);
+            if asked.has_choice() {
+                self.asked = Some(asked);
+                return;
+            }
+            // Nothing to choose from, so no decision.
+            episode.act(asked.observation(), &asked.with_rest());
+        }
+    }
+
+    /// What has been paid so far, in the reward's unit.
+    fn due(&self, episode: &Episode) -> u64 {
+        match self.shared.settings.reward {
+            Reward::Completion => episode.waited(),
+            Reward::Makespan => episode.now(),
+        }
+    }
+
+    /// Milliseconds of the reward's unit as a reward.
+    fn reward(&self, milliseconds: u64) -> f64 {
+        let parts = if self.shared.settings.reward == Reward::Completion { self.shared.settings.jobs } else { 1 };
+        -(milliseconds as f64) / 1000.0 / parts as f64
+    }
+
+    /// A random stage with a random limit.
+    fn draw(&self, random: &mut Random) -> Chosen {
+        let Some(asked) = &self.asked else { return Chosen::Choices(vec![0, 0]) };
+        let (node, least) = asked.draw(random);
+        let most = self.shared.settings.executors;
+        let limit = least + random.below((most + 1).saturating_sub(least) as usize) as u32;
+        Chosen::Choices(vec![node as i32, limit.clamp(1, most) as i32 - 1])
+    }
+}
+
+impl Environment for DagScheduling {
+    fn spaces(&self) -> &Spaces {
+        &self.spaces
+    }
+
+    fn reset(&mut self, seed: u64) -> Result<(), LearningError> {
+        self.episode = Some(self.begin(seed)?);
+        (self.paid, self.decisions, self.corrected) = (0, 0, 0);
+        self.ask();
+        Ok(())
+    }
+
+    fn step(&mut self, action: Action<'_>) -> Result<Step, LearningError> {
+        let (Some(episode), Some(asked)) = (&mut self.episode, &mut self.asked) else {
+            return Err(LearningError::NoEpisode(0));
+        };
+        self.decisions += 1;
+        self.corrected += u64::from(!asked.choose(action.choice(0), action.choice(1) as u32 + 1));
+        if !asked.has_choice() {
+            episode.act(asked.observation(), &asked.with_rest());
+            self.ask();
+        }
+        let Some(episode) = &self.episode else { return Err(LearningError::NoEpisode(0)) };
+        let due = self.due(episode);
+        let reward = self.reward(due - self.paid);
+        let late = self.shared.settings.horizon.is_some_and(|horizon| episode.now() as f64 >= horizon * 1000.0);
+        let terminated = self.asked.is_none();
+        self.paid = due;
+        Ok(Step { reward, terminated, truncated: late && !terminated })
+    }
+
+    fn observe(&self, row: &mut Row<'_>) {
+        match (&self.asked, &self.episode) {
+            (Some(asked), _) => self.shared.layout.write(asked, row),
+            // The end: there is nothing to choose.
+            (None, Some(episode)) => {
+                self.shared.layout.write_end(self.shared.setup.executors, episode.active(), episode.now(), row);
+            }
+            (None, None) => {}
+        }
+    }
+
+    fn info(&self, values: &mut [f64]) {
+        let Some(episode) = &self.episode else { return };
+        let mean = episode.waited() as f64 / 1000.0 / self.shared.settings.jobs as f64;
+        let left = episode.active() as f64;
+        let counts = [self.decisions as f64, self.corrected as f64, left];
+        values.copy_from_slice(&[mean, episode.now() as f64 / 1000.0, counts[0], counts[1], counts[2]]);
+    }
+
+    fn policies(&self) -> &'static str {
+        POLICIES
+    }
+
+    fn baseline(&mut self, policy: &str, seed: u64) -> Result<Rollout, LearningError> {
+        if policy == "random" {
+            let mut random = Random::new(seed, "policy");
+            return roll_out(self, seed, |env| env.draw(&mut random));
+        }
+        let unknown = |_| LearningError::Policy { policy: policy.to_owned(), known: POLICIES };
+        let mut heuristic: Heuristic = policy.parse().map_err(unknown)?;
+        let mut episode = self.begin(seed)?;
+        (self.decisions, self.corrected, self.asked) = (0, 0, None);
+        let late = |episode: &Episode| {
+            self.shared.settings.horizon.is_some_and(|horizon| episode.now() as f64 >= horizon * 1000.0)
+        };
+        while let Some(observation) = episode.observation().filter(|_| !late(&episode)) {
+            let actions = heuristic.decide(&observation);
+            self.decisions += 1;
+            episode.act(&observation, &actions);
+        }
+        let total = self.reward(self.due(&episode));
+        self.episode = Some(episode);
+        let mut info = vec![0.0; self.spaces.info.len()];
+        self.info(&mut info);
+        Ok(Rollout { total, info })
+    }
+}

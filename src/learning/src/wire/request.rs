@@ -1,0 +1,136 @@
+//! Requests: what the bodies of frames mean. Nothing is carried out here.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{GREETING, VERSION};
+use crate::LearningError;
+use crate::batch::Begin;
+
+/// Seeds of a baseline at most.
+const MOST_SEEDS: usize = 100_000;
+
+/// Environments that are to be made.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Open {
+    /// The environment.
+    pub name: String,
+    /// Its settings; the usual ones if there are none.
+    #[serde(default = "no_settings")]
+    pub settings: Value,
+    /// How many.
+    #[serde(default = "one")]
+    pub count: usize,
+    /// On how many threads.
+    #[serde(default = "one")]
+    pub threads: usize,
+    /// Whether an environment whose episode has ended begins the next one at its next step.
+    #[serde(default)]
+    pub autoreset: bool,
+}
+
+fn no_settings() -> Value {
+    Value::Object(serde_json::Map::new())
+}
+
+fn one() -> usize {
+    1
+}
+
+/// Episodes that a policy by name is to decide.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Baseline {
+    /// The policy.
+    pub policy: String,
+    /// The seeds of the episodes.
+    pub seeds: Vec<u64>,
+}
+
+/// A request.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Request<'a> {
+    /// Greets.
+    Hello,
+    /// Makes environments.
+    Open(Open),
+    /// Resets environments.
+    Reset(u32, Vec<Option<Begin>>),
+    /// Steps environments.
+    Step(u32, &'a [u8]),
+    /// Lets a policy decide.
+    Baseline(u32, Baseline),
+    /// Ends environments.
+    Close(u32),
+}
+
+impl<'a> Request<'a> {
+    /// Reads a request.
+    ///
+    /// # Errors
+    /// The first part that breaks its rule.
+    pub fn read(kind: u8, body: &'a [u8]) -> Result<Request<'a>, LearningError> {
+        match kind {
+            1 => hello(body),
+            2 => Ok(Request::Open(json("open", body)?)),
+            3 => {
+                let (handle, rest) = handle(body)?;
+                Ok(Request::Reset(handle, begins(rest)?))
+            }
+            4 => handle(body).map(|(handle, actions)| Request::Step(handle, actions)),
+            5 => {
+                let (handle, rest) = handle(body)?;
+                let baseline: Baseline = json("baseline", rest)?;
+                if baseline.seeds.len() > MOST_SEEDS {
+                    return Err(LearningError::frame("seeds", format!("must be {MOST_SEEDS} or less")));
+                }
+                Ok(Request::Baseline(handle, baseline))
+            }
+            6 => match handle(body)? {
+                (handle, []) => Ok(Request::Close(handle)),
+                _ => Err(LearningError::frame("close", "must have a handle only")),
+            },
+            other => Err(LearningError::frame("kind", format!("{other} must be 1 to 6"))),
+        }
+    }
+}
+
+fn hello(body: &[u8]) -> Result<Request<'_>, LearningError> {
+    let version = body.strip_prefix(GREETING).and_then(|rest| <[u8; 2]>::try_from(rest).ok());
+    match version.map(u16::from_le_bytes) {
+        Some(VERSION) => Ok(Request::Hello),
+        Some(other) => {
+            let rule = format!("{other} must be {VERSION}: the package and the program are of different versions");
+            Err(LearningError::frame("version", rule))
+        }
+        None => Err(LearningError::frame("hello", "must be TEPUI-LAB and a version")),
+    }
+}
+
+fn handle(body: &[u8]) -> Result<(u32, &[u8]), LearningError> {
+    let Some((handle, rest)) = body.split_first_chunk::<4>() else {
+        return Err(LearningError::frame("handle", "must have 4 bytes"));
+    };
+    Ok((u32::from_le_bytes(*handle), rest))
+}
+
+fn begins(body: &[u8]) -> Result<Vec<Option<Begin>>, LearningError> {
+    let (entries, []) = body.as_chunks::<9>() else {
+        return Err(LearningError::frame("seeds", "must have 9 bytes for each environment"));
+    };
+    let begin = |entry: &[u8; 9]| {
+        let [way, seed @ ..] = *entry;
+        match way {
+            0 => Ok(None),
+            1 => Ok(Some(Begin::Seed(u64::from_le_bytes(seed)))),
+            2 => Ok(Some(Begin::Next)),
+            other => Err(LearningError::frame("way", format!("{other} must be 0, 1 or 2"))),
+        }
+    };
+    entries.iter().map(begin).collect()
+}
+
+fn json<T: serde::de::DeserializeOwned>(item: &'static str, body: &[u8]) -> Result<T, LearningError> {
+    serde_json::from_slice(body).map_err(|why| LearningError::frame(item, format!("must be as described: {why}")))
+}
