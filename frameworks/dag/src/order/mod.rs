@@ -42,6 +42,7 @@ pub use graph::{Paths, paths};
 pub use heuristic::{Heuristic, UnknownHeuristic};
 pub use history::History;
 pub use observation::{Amounts, Free, Job, Observation, ObservationError, Ready, Stage};
+pub(crate) use plan::Plan;
 
 /// Decides which stages run next.
 ///

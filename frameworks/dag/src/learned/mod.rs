@@ -1,0 +1,17 @@
+//! An order of stages that was learned: the network of Decima (SIGCOMM 2019), and the policy that asks it. It is trained
+//! elsewhere (the crate `training`); here it is evaluated, and its gradients are computed.
+
+mod gradient;
+mod mlp;
+mod network;
+mod policy;
+mod round;
+mod score;
+mod state;
+
+pub use gradient::{Gradient, OfJob};
+pub use network::{Embedded, Network, WEIGHTS, WIDTH, Whole};
+pub use policy::{Chosen, Decima, Mode, Replay};
+pub use round::{Candidate, Choice, Limits, Situation};
+pub use score::{Scored, evaluate, evaluate_limits, pick};
+pub use state::{JOB, JOB_NAMES, JobState, NODE, NODE_NAMES};
