@@ -7,11 +7,15 @@ mod network;
 mod policy;
 mod round;
 mod score;
+mod seen;
 mod state;
+mod weights;
 
 pub use gradient::{Gradient, OfJob};
 pub use network::{Embedded, Network, WEIGHTS, WIDTH, Whole};
 pub use policy::{Chosen, Decima, Mode, Replay};
 pub use round::{Candidate, Choice, Limits, Situation};
 pub use score::{Scored, evaluate, evaluate_limits, pick};
+pub use seen::{Seen, Unseen};
 pub use state::{JOB, JOB_NAMES, JobState, NODE, NODE_NAMES};
+pub use weights::{BYTES_MAX, Model, ModelError};
