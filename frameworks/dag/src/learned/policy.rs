@@ -6,11 +6,18 @@ use std::sync::Arc;
 use super::network::{Embedded, Network};
 use super::round::{Choice, Round, Situation, States};
 use super::score::{evaluate, evaluate_limits, pick};
+use super::state::JobState;
 use crate::order::{Action, Observation, Policy};
 use crate::study::random::Random;
 
 /// Embeddings that are kept at most; all are forgotten then.
 const EMBEDDED: usize = 4096;
+
+/// Multiplications for a stage's embeddings, a job's part of the whole, a candidate's score, and the scores of limits.
+const OF_NODE: usize = 1_300;
+const OF_JOB: usize = 350;
+const OF_CANDIDATE: usize = 1_800;
+const OF_LIMITS: usize = 45_000;
 
 /// How a choice is made.
 #[derive(Clone, Debug)]
@@ -60,11 +67,52 @@ impl Decima {
         self.chosen.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
+    /// Decides, unless `check` refuses a situation on the way. `check` is told how many multiplications it will take.
+    ///
+    /// # Errors
+    /// What `check` has returned.
+    pub fn decide_if<E>(
+        &mut self,
+        observation: &Observation,
+        check: &mut dyn FnMut(&Situation, u64) -> Result<(), E>,
+    ) -> Result<Vec<Action>, E> {
+        self.states.keep(observation);
+        let mut states = std::mem::take(&mut self.states);
+        let mut round = Round::new(observation, &mut states);
+        let mut refused = None;
+        while let Some(situation) = round.situation() {
+            if let Err(why) = check(&situation, self.cost(&situation)) {
+                refused = Some(why);
+                break;
+            }
+            let (choice, log) = self.choose(&situation);
+            round.give(&situation, choice, &mut states);
+            if let Some(kept) = &mut self.chosen {
+                kept.push(Chosen { situation, choice, log });
+            }
+        }
+        self.states = states;
+        match refused {
+            Some(why) => {
+                self.take_chosen();
+                Err(why)
+            }
+            None => Ok(round.into_actions()),
+        }
+    }
+
+    /// Multiplications that a choice takes, about.
+    fn cost(&self, situation: &Situation) -> u64 {
+        let is_new = |job: &&Arc<JobState>| !self.embedded.contains_key(&(Arc::as_ptr(job) as usize));
+        let nodes: usize = situation.jobs.iter().filter(is_new).map(|job| job.len()).sum();
+        (nodes * OF_NODE + situation.jobs.len() * OF_JOB + situation.candidates.len() * OF_CANDIDATE + OF_LIMITS) as u64
+    }
+
     fn choose(&mut self, situation: &Situation) -> (Choice, f32) {
         if self.embedded.len() > EMBEDDED.max(4 * situation.jobs.len()) {
             self.embedded.clear();
         }
-        let place = |job: &Arc<super::JobState>| Arc::as_ptr(job) as usize;
+        let place = |job: &Arc<JobState>| Arc::as_ptr(job) as usize;
         for job in &situation.jobs {
             let embed = || self.network.embed(job);
             self.embedded.entry(place(job)).or_insert_with(embed);
@@ -85,18 +133,8 @@ impl Decima {
 
 impl Policy for Decima {
     fn decide(&mut self, observation: &Observation) -> Vec<Action> {
-        self.states.keep(observation);
-        let mut states = std::mem::take(&mut self.states);
-        let mut round = Round::new(observation, &mut states);
-        while let Some(situation) = round.situation() {
-            let (choice, log) = self.choose(&situation);
-            round.give(&situation, choice, &mut states);
-            if let Some(kept) = &mut self.chosen {
-                kept.push(Chosen { situation, choice, log });
-            }
-        }
-        self.states = states;
-        round.into_actions()
+        let never = &mut |_: &Situation, _| Ok::<(), std::convert::Infallible>(());
+        self.decide_if(observation, never).unwrap_or_default()
     }
 
     fn name(&self) -> String {

@@ -25,6 +25,7 @@
 //! what they hold. The answer is a list such as `[{"job": 7, "stage": 1, "limit": 15}]`.
 
 mod action;
+mod explain;
 mod fair;
 mod graph;
 mod heuristic;
@@ -38,11 +39,13 @@ mod shortest;
 mod tests;
 
 pub use action::{Action, Grant, grants};
+pub use explain::{ChoiceView, Explanation};
 pub use graph::{Paths, paths};
 pub use heuristic::{Heuristic, UnknownHeuristic};
 pub use history::History;
 pub use observation::{Amounts, Free, Job, Observation, ObservationError, Ready, Stage};
 pub(crate) use plan::Plan;
+pub(crate) use shortest::first;
 
 /// Decides which stages run next.
 ///
@@ -56,4 +59,14 @@ pub trait Policy {
 
     /// Its name, for tables and logs.
     fn name(&self) -> String;
+
+    /// Why its last decision was as it was, if it can say.
+    fn explain(&self) -> Option<Explanation> {
+        None
+    }
+
+    /// What users should know of it since the last time, in words: that it decides in another way than before.
+    fn take_notes(&mut self) -> Vec<String> {
+        Vec::new()
+    }
 }
