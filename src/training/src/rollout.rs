@@ -6,6 +6,7 @@ use dag::study::StudyError;
 use dag::study::cluster::Episode;
 
 use crate::lesson::Lesson;
+use crate::returns::{State, state};
 
 /// What has come out of an episode.
 #[derive(Clone, Debug, Default)]
@@ -14,6 +15,8 @@ pub struct Rollout {
     pub steps: Vec<Step>,
     /// Seconds, and job-seconds that jobs have waited until then: at each decision, and at the end.
     pub points: Vec<(f64, f64)>,
+    /// For each point what the cluster had before it, for a better baseline.
+    pub states: Vec<State>,
     /// What was seen.
     pub seen: Seen,
 }
@@ -38,8 +41,8 @@ impl Rollout {
 ///
 /// # Errors
 /// A lesson that the cluster refuses.
-pub fn run(lesson: &Lesson, policy: &mut Decima) -> Result<Rollout, StudyError> {
-    roll(lesson, &mut |observation| {
+pub fn run(lesson: &Lesson, policy: &mut Decima, discount: f64) -> Result<Rollout, StudyError> {
+    roll(lesson, discount, &mut |observation| {
         let actions = policy.decide(observation);
         (actions, policy.take_chosen())
     })
@@ -51,7 +54,7 @@ pub fn run(lesson: &Lesson, policy: &mut Decima) -> Result<Rollout, StudyError> 
 /// As [`run`].
 pub fn teach(lesson: &Lesson, mut teacher: Heuristic) -> Result<Rollout, StudyError> {
     let mut replay = Replay::default();
-    roll(lesson, &mut |observation| {
+    roll(lesson, 0.0, &mut |observation| {
         let actions = teacher.decide(observation);
         let chosen = replay.choices(observation, &actions);
         (actions, chosen)
@@ -60,7 +63,7 @@ pub fn teach(lesson: &Lesson, mut teacher: Heuristic) -> Result<Rollout, StudyEr
 
 type Decide<'a> = dyn FnMut(&dag::order::Observation) -> (Vec<dag::order::Action>, Vec<Chosen>) + 'a;
 
-fn roll(lesson: &Lesson, decide: &mut Decide<'_>) -> Result<Rollout, StudyError> {
+fn roll(lesson: &Lesson, discount: f64, decide: &mut Decide<'_>) -> Result<Rollout, StudyError> {
     let mut episode = Episode::new(lesson.setup, lesson.arrivals.clone(), History::default(), lesson.seed)?;
     let mut rollout = Rollout::default();
     let seconds = |millis: u64| millis as f64 / 1000.0;
@@ -73,11 +76,13 @@ fn roll(lesson: &Lesson, decide: &mut Decide<'_>) -> Result<Rollout, StudyError>
             let last = rollout.points.last().copied().unwrap_or((0.0, 0.0));
             let part = if here.0 > end { (end - last.0) / (here.0 - last.0) } else { 1.0 };
             rollout.points.push((here.0.min(end), last.1 + (here.1 - last.1) * part));
+            rollout.states.push(State::default());
             return Ok(rollout);
         };
         let (actions, chosen) = decide(&observation);
         let point = rollout.points.len();
         rollout.points.push(here);
+        rollout.states.push(state(&observation, seconds(lesson.horizon) - here.0, discount));
         for chosen in chosen {
             rollout.seen.add(&chosen.situation);
             rollout.steps.push(Step { chosen, point });

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::adam::Adam;
 use crate::learn::{Goal, Sums, learn};
 use crate::lesson::{Lesson, Pool};
-use crate::returns::advantages;
+use crate::returns::{State, advantages};
 use crate::rollout::{Rollout, run, teach};
 use crate::settings::{Settings, between};
 
@@ -202,12 +202,14 @@ impl Trainer {
             let random = Random::new(self.settings.seed.wrapping_add(self.iteration << 16), &format!("rollout {n}"));
             // Durations differ from rollout to rollout, arrivals do not.
             let lesson = Lesson { seed: lesson.seed + n as u64, ..lesson.clone() };
-            run(&lesson, &mut Decima::that_keeps(self.network.clone(), Mode::Sample(random)))
+            let mut policy = Decima::that_keeps(self.network.clone(), Mode::Sample(random));
+            run(&lesson, &mut policy, self.settings.discount)
         }))?;
         self.see(&rollouts);
         let points: Vec<&[(f64, f64)]> = rollouts.iter().map(|rollout| rollout.points.as_slice()).collect();
         let usual = if lesson.is_batch { 0.0 } else { self.usual };
-        let worth = advantages(&points, usual, self.settings.discount);
+        let states: Vec<&[State]> = rollouts.iter().map(|rollout| rollout.states.as_slice()).collect();
+        let worth = advantages(&points, &states, usual, self.settings.discount);
         let worth = scaled(&rollouts, &worth);
         if !lesson.is_batch {
             let jobs = rollouts.iter().map(Rollout::mean_jobs).sum::<f64>() / rollouts.len() as f64;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use jobs::place::Policy;
 
+use crate::learned::Order;
 use crate::order::Heuristic;
 
 /// Settings of a scheduler.
@@ -12,7 +13,7 @@ pub struct Settings {
     /// Where a task goes among the offers that have room for it.
     pub placement: Policy,
     /// Which stage is next, and how many tasks a job may run at once.
-    pub order: Heuristic,
+    pub order: Order,
     /// The directory for outputs of jobs that name none; without one they stay in the sandboxes.
     pub shared: Option<String>,
     /// The program on the agents that runs tasks with inputs and outputs: this one.
@@ -54,7 +55,7 @@ impl Default for Settings {
     fn default() -> Settings {
         Settings {
             placement: Policy::BestFit,
-            order: Heuristic::ShortestRemaining,
+            order: Heuristic::ShortestRemaining.into(),
             shared: None,
             runner: "tepui".to_owned(),
             api: String::new(),

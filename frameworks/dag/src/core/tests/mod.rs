@@ -240,14 +240,14 @@ fn damaged_state_stops_it() {
 
 #[test]
 fn shares_of_jobs_are_kept() {
-    let mut world = World::new(Settings { order: crate::order::Heuristic::Fair, ..Settings::default() }, 1, 4.0);
+    let mut world = World::new(Settings { order: crate::order::Heuristic::Fair.into(), ..Settings::default() }, 1, 4.0);
     let job = |name: &str| format!("name = '{name}'\n[[stage]]\nname = 's'\ntasks = 20\ncpus = 1\ncommand = 'x'\n");
     world.submit(&job("one"));
     world.submit(&job("two"));
     world.soon();
     let count = |world: &World, name: &str| world.tasks.keys().filter(|id| id.starts_with(name)).count();
     assert_eq!((count(&world, "one"), count(&world, "two")), (2, 2), "fair");
-    let mut world = World::new(Settings { order: crate::order::Heuristic::Fifo, ..Settings::default() }, 1, 4.0);
+    let mut world = World::new(Settings { order: crate::order::Heuristic::Fifo.into(), ..Settings::default() }, 1, 4.0);
     world.submit(&job("one"));
     world.submit(&job("two"));
     world.soon();
