@@ -50,9 +50,9 @@ impl Pool {
         Pool { sets: (0..settings.lessons.sets.max(1)).map(set).collect() }
     }
 
-    /// The lesson of an iteration.
-    pub fn lesson(&self, settings: &Settings, iteration: u64) -> Lesson {
-        let mut random = Random::new(settings.seed.wrapping_add(iteration << 20), "lesson");
+    /// A lesson of an iteration.
+    pub fn lesson(&self, settings: &Settings, iteration: u64, draw: u64) -> Lesson {
+        let mut random = Random::new(settings.seed.wrapping_add(iteration << 20), &format!("lesson {draw}"));
         let Lessons { batches, jobs, executors, load, .. } = settings.lessons;
         let set = &self.sets[random.below(self.sets.len())];
         let executors = executors.0 + random.below((executors.1 - executors.0 + 1) as usize) as u32;

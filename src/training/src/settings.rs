@@ -4,9 +4,12 @@ use serde::{Deserialize, Serialize};
 
 /// Settings of a training.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Settings {
     /// Decides jobs, durations, first weights and choices.
     pub seed: u64,
+    /// Kinds of jobs that an iteration draws.
+    pub draws: usize,
     /// Rollouts of the same jobs in an iteration: the baseline is their mean.
     pub rollouts: usize,
     /// Iterations of imitation of `teacher` before rewards count.
@@ -56,24 +59,25 @@ impl Default for Settings {
     fn default() -> Settings {
         Settings {
             seed: 1,
-            rollouts: 8,
+            draws: 4,
+            rollouts: 6,
             imitation: 60,
             teacher: "remaining".to_owned(),
             passes: 3,
             clip: 0.2,
             steps: (2e-3, 5e-4),
             norm: 0.5,
-            entropy: (0.01, 0.0005),
-            entropy_until: 1500,
-            episode: (150.0, 900.0),
+            entropy: (0.001, 0.0),
+            entropy_until: 1000,
+            episode: (200.0, 600.0),
             episode_until: 1000,
-            discount: 0.002,
+            discount: 0.005,
             lessons: Lessons {
                 sets: 24,
                 batches: 0.5,
                 jobs: (8, 30),
                 executors: (20, 70),
-                load: (0.5, 0.95),
+                load: (0.6, 0.95),
                 scale: 0.7,
             },
         }

@@ -47,13 +47,13 @@ pub enum TrainError {
 pub struct Iteration {
     /// Its number, from 0.
     pub iteration: u64,
-    /// What was learned: `imitation`, `batch` or `stream`.
+    /// From what was learned: `imitation` or `rewards`.
     pub kind: String,
     /// Choices of all rollouts.
     pub choices: usize,
-    /// Seconds of an episode.
+    /// Seconds of the first episode.
     pub episode: f64,
-    /// Executors.
+    /// Its executors.
     pub executors: u32,
     /// Mean number of jobs in the cluster.
     pub jobs: f64,
@@ -183,10 +183,10 @@ impl Trainer {
     fn imitate(&mut self, pool: &Pool, threads: usize) -> Result<Iteration, TrainError> {
         let teacher: Heuristic =
             self.settings.teacher.parse().map_err(|_| TrainError::Setting("teacher", "must be an order"))?;
-        let count = self.settings.rollouts as u64;
+        let count = (self.settings.draws * self.settings.rollouts) as u64;
         // Lessons of long episodes, which no iteration of rewards uses.
         let lessons: Vec<Lesson> = (0..count)
-            .map(|n| pool.lesson(&self.settings, (1 << 40) + self.iteration * count + n))
+            .map(|n| pool.lesson(&self.settings, (1 << 40) + self.iteration, n))
             .collect();
         let rollouts = gather(parallel(lessons.len(), threads, |n| teach(&lessons[n], teacher)))?;
         self.see(&rollouts);
@@ -197,23 +197,21 @@ impl Trainer {
     /// Learns from rewards.
     fn reinforce(&mut self, pool: &Pool, threads: usize) -> Result<Iteration, TrainError> {
         let learned = self.iteration - self.settings.imitation;
-        let lesson = pool.lesson(&self.settings, learned);
-        let rollouts = gather(parallel(self.settings.rollouts, threads, |n| {
+        let (draws, each) = (self.settings.draws, self.settings.rollouts);
+        let lessons: Vec<Lesson> =
+            (0..draws as u64).map(|draw| pool.lesson(&self.settings, learned, draw)).collect();
+        let rollouts = gather(parallel(draws * each, threads, |n| {
             let random = Random::new(self.settings.seed.wrapping_add(self.iteration << 16), &format!("rollout {n}"));
             // Durations differ from rollout to rollout, arrivals do not.
+            let lesson = &lessons[n / each];
             let lesson = Lesson { seed: lesson.seed + n as u64, ..lesson.clone() };
             let mut policy = Decima::that_keeps(self.network.clone(), Mode::Sample(random));
             run(&lesson, &mut policy, self.settings.discount)
         }))?;
         self.see(&rollouts);
-        let points: Vec<&[(f64, f64)]> = rollouts.iter().map(|rollout| rollout.points.as_slice()).collect();
-        let usual = if lesson.is_batch { 0.0 } else { self.usual };
-        let states: Vec<&[State]> = rollouts.iter().map(|rollout| rollout.states.as_slice()).collect();
-        let worth = advantages(&points, &states, usual, self.settings.discount);
-        let worth = scaled(&rollouts, &worth);
-        if !lesson.is_batch {
-            let jobs = rollouts.iter().map(Rollout::mean_jobs).sum::<f64>() / rollouts.len() as f64;
-            self.usual += (jobs - self.usual) * if self.usual == 0.0 { 1.0 } else { NEW };
+        let mut worth = Vec::new();
+        for (lesson, own) in lessons.iter().zip(rollouts.chunks(each)) {
+            worth.extend(self.worth(lesson, own));
         }
         let ends = (f64::from(self.settings.entropy.0), f64::from(self.settings.entropy.1));
         let entropy = between(ends, learned, self.settings.entropy_until) as f32;
@@ -225,8 +223,20 @@ impl Trainer {
             sums.add(&pass);
             norm = last;
         }
-        let kind = if lesson.is_batch { "batch" } else { "stream" };
-        Ok(log_of(kind, &lesson, &rollouts, &sums, norm))
+        Ok(log_of("rewards", &lessons[0], &rollouts, &sums, norm))
+    }
+
+    /// What the choices of rollouts of the same jobs were worth.
+    fn worth(&mut self, lesson: &Lesson, rollouts: &[Rollout]) -> Vec<Vec<f32>> {
+        let points: Vec<&[(f64, f64)]> = rollouts.iter().map(|rollout| rollout.points.as_slice()).collect();
+        let states: Vec<&[State]> = rollouts.iter().map(|rollout| rollout.states.as_slice()).collect();
+        let usual = if lesson.is_batch { 0.0 } else { self.usual };
+        let worth = advantages(&points, &states, usual, self.settings.discount);
+        if !lesson.is_batch {
+            let jobs = rollouts.iter().map(Rollout::mean_jobs).sum::<f64>() / rollouts.len().max(1) as f64;
+            self.usual += (jobs - self.usual) * if self.usual == 0.0 { 1.0 } else { NEW };
+        }
+        scaled(rollouts, &worth)
     }
 
     fn see(&mut self, rollouts: &[Rollout]) {
@@ -281,6 +291,7 @@ fn check(settings: &Settings) -> Result<(), TrainError> {
     let Settings { rollouts, passes, lessons, .. } = settings;
     let rule = |holds: bool, setting, rule| if holds { Ok(()) } else { Err(TrainError::Setting(setting, rule)) };
     rule((2..=256).contains(rollouts), "rollouts", "must be 2 to 256")?;
+    rule((1..=64).contains(&settings.draws), "draws", "must be 1 to 64")?;
     rule((1..=100).contains(passes), "passes", "must be 1 to 100")?;
     rule(lessons.jobs.0 >= 1 && lessons.jobs.1 >= lessons.jobs.0 && lessons.jobs.1 <= 1000, "jobs", "must be 1 to 1,000")?;
     let (least, most) = lessons.executors;

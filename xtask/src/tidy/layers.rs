@@ -38,6 +38,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("dag", &["base", "protos", "resources", "wire", "sdk", "jobs"]),
     ("quality", &["base", "protos", "resources", "wire", "sdk", "plot"]),
     ("video", &["base", "protos", "resources", "wire", "sdk", "quality"]),
+    ("training", &["base", "protos", "resources", "wire", "sdk", "jobs", "dag", "plot"]),
     (
         "daemon",
         &[
@@ -97,6 +98,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "daemon",
             "lab",
             "plot",
+            "training",
         ],
     ),
     (
@@ -141,6 +143,7 @@ const PURE: &[&str] = &[
     "binpack",
     "dag",
     "quality",
+    "training",
 ];
 
 /// What a pure crate does not list, because it is a way to the world, to a clock or to chance.

@@ -8,6 +8,7 @@ mod load;
 mod replay;
 mod run;
 mod stages;
+mod train;
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,6 +32,8 @@ pub enum LabCommand {
     Replay(replay::Args),
     /// Compare sizes, orders and drops of jobs of stages in virtual time, beside the numbers of the papers
     Stages(stages::Args),
+    /// Train the learned order of stages in virtual time
+    Train(train::Args),
 }
 
 impl LabCommand {
@@ -42,6 +45,7 @@ impl LabCommand {
             LabCommand::Faults(args) => faults::run(&args),
             LabCommand::Replay(args) => replay::run(&args),
             LabCommand::Stages(args) => stages::run(&args),
+            LabCommand::Train(args) => train::run(&args),
         }
     }
 }
