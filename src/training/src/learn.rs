@@ -10,6 +10,9 @@ use crate::rollout::Step;
 /// Choices whose jobs are embedded once: the same jobs are there again and again.
 const TOGETHER: usize = 64;
 
+/// Slopes of scores below this are left out.
+const LEAST: f32 = 2e-3;
+
 /// What a choice is to be changed by.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Goal {
@@ -75,7 +78,7 @@ pub fn learn(
             one(network, step, &seen, (goal(chunk * TOGETHER + at), scale), gradient, &mut of_jobs, &mut sums);
         }
         for (job, of) in jobs.iter().zip(of_jobs) {
-            gradient.of_job(network, job, of);
+            gradient.of_job(job, of);
         }
     }
     sums
@@ -122,16 +125,23 @@ fn one(
     let mut of_whole = [0.0; WIDTH];
     let of_stages = slopes(&stages.logs, choice.candidate, weight * scale, entropy * scale);
     for ((candidate, trace), slope) in situation.candidates.iter().zip(&stages.traces).zip(of_stages) {
+        // Most candidates are so unlikely that they do not count.
+        if slope.abs() < LEAST * scale {
+            continue;
+        }
         let job = candidate.job as usize;
         let pair = (jobs[job], &mut of_jobs[seen[job].1]);
         let at = (&features[job], candidate.node as usize);
-        gradient.of_stage(network, pair, at, (&whole, &mut of_whole), (slope, trace));
+        gradient.of_stage(pair, at, (&whole, &mut of_whole), (slope, trace));
     }
     let of_limits = slopes(&limits.logs, choice.limit, weight * scale, entropy * scale);
     let known = situation.limits(choice.candidate);
     for (place, (trace, slope)) in limits.traces.iter().zip(of_limits).enumerate() {
+        if slope.abs() < LEAST * scale {
+            continue;
+        }
         let pair = (jobs[own], &mut of_jobs[seen[own].1]);
-        gradient.of_limit(network, pair, (&features[own], known.at(place)), (&whole, &mut of_whole), (slope, trace));
+        gradient.of_limit(pair, (&features[own], known.at(place)), (&whole, &mut of_whole), (slope, trace));
     }
-    gradient.of_whole(network, &whole, &of_whole, seen, of_jobs);
+    gradient.of_whole(&whole, &of_whole, seen, of_jobs);
 }

@@ -59,17 +59,17 @@ impl Default for Settings {
     fn default() -> Settings {
         Settings {
             seed: 1,
-            draws: 4,
+            draws: 3,
             rollouts: 6,
-            imitation: 60,
+            imitation: 80,
             teacher: "remaining".to_owned(),
-            passes: 3,
+            passes: 2,
             clip: 0.2,
-            steps: (2e-3, 5e-4),
+            steps: (2e-3, 7e-4),
             norm: 0.5,
-            entropy: (0.001, 0.0),
+            entropy: (0.0005, 0.0),
             entropy_until: 1000,
-            episode: (200.0, 600.0),
+            episode: (200.0, 500.0),
             episode_until: 1000,
             discount: 0.005,
             lessons: Lessons {

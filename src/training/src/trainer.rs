@@ -183,7 +183,7 @@ impl Trainer {
     fn imitate(&mut self, pool: &Pool, threads: usize) -> Result<Iteration, TrainError> {
         let teacher: Heuristic =
             self.settings.teacher.parse().map_err(|_| TrainError::Setting("teacher", "must be an order"))?;
-        let count = (self.settings.draws * self.settings.rollouts) as u64;
+        let count = self.settings.rollouts as u64;
         // Lessons of long episodes, which no iteration of rewards uses.
         let lessons: Vec<Lesson> = (0..count)
             .map(|n| pool.lesson(&self.settings, (1 << 40) + self.iteration, n))
@@ -267,7 +267,7 @@ impl Trainer {
             let group = part.len().div_ceil(GROUPS).max(1);
             let groups: Vec<&[Chunk]> = part.chunks(group).collect();
             let gradients = parallel(groups.len(), threads, |n| {
-                let (mut gradient, mut sums) = (Gradient::default(), Sums::default());
+                let (mut gradient, mut sums) = (Gradient::new(&network), Sums::default());
                 for chunk in groups[n] {
                     let steps = &rollouts[chunk.rollout].steps[chunk.from..chunk.to];
                     let goal = |at: usize| goal(chunk.rollout, chunk.from + at);

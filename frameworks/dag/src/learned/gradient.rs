@@ -2,7 +2,7 @@
 //! against finite differences. What the scores should be is not known here.
 
 use super::network::{
-    Embedded, LIMIT, MESSAGE, Network, OF_JOB, OF_STAGE, PREP, STAGE, TO_ALL, TO_JOB, TRACE, UPDATE, WEIGHTS, WIDTH, Whole,
+    Embedded, LIMIT, MESSAGE, Network, OF_JOB, OF_STAGE, PARTS, PREP, STAGE, TO_ALL, TO_JOB, TRACE, UPDATE, WEIGHTS, WIDTH, Whole,
     limit_inputs, stage_inputs,
 };
 use super::state::{JOB, NODE};
@@ -12,6 +12,8 @@ use super::state::{JOB, NODE};
 pub struct Gradient {
     /// Of all weights.
     pub weights: Vec<f32>,
+    /// The network's weights by outputs.
+    transposed: Vec<f32>,
 }
 
 /// The gradient of a job's embeddings, collected from all decisions that saw it.
@@ -29,12 +31,6 @@ impl OfJob {
     }
 }
 
-impl Default for Gradient {
-    fn default() -> Gradient {
-        Gradient { weights: vec![0.0; WEIGHTS] }
-    }
-}
-
 fn add(to: &mut [f32], from: &[f32]) {
     for (to, from) in to.iter_mut().zip(from) {
         *to += from;
@@ -42,10 +38,16 @@ fn add(to: &mut [f32], from: &[f32]) {
 }
 
 impl Gradient {
+    /// None yet, for decisions of this network.
+    pub fn new(network: &Network) -> Gradient {
+        let mut transposed = vec![0.0; WEIGHTS];
+        PARTS.iter().for_each(|part| part.transpose(&network.weights, &mut transposed));
+        Gradient { weights: vec![0.0; WEIGHTS], transposed }
+    }
+
     /// A stage's score has this slope.
     pub fn of_stage(
         &mut self,
-        network: &Network,
         (job, of_job): (&Embedded, &mut OfJob),
         (features, node): (&[f32; JOB], usize),
         (whole, of_whole): (&Whole, &mut [f32; WIDTH]),
@@ -53,7 +55,7 @@ impl Gradient {
     ) {
         let inputs = stage_inputs(job, features, node, whole);
         let mut of_inputs = [0.0; STAGE.inputs()];
-        STAGE.back(&network.weights, (&inputs, trace), &[slope], &mut self.weights, &mut of_inputs);
+        STAGE.back(&self.transposed, (&inputs, trace), &[slope], &mut self.weights, &mut of_inputs);
         let embeddings = &of_inputs[NODE + JOB..];
         add(&mut of_job.stages[node * WIDTH..(node + 1) * WIDTH], &embeddings[..WIDTH]);
         add(&mut of_job.job, &embeddings[WIDTH..2 * WIDTH]);
@@ -64,7 +66,6 @@ impl Gradient {
     /// A limit's score has this slope.
     pub fn of_limit(
         &mut self,
-        network: &Network,
         (job, of_job): (&Embedded, &mut OfJob),
         (features, at): (&[f32; JOB], u32),
         (whole, of_whole): (&Whole, &mut [f32; WIDTH]),
@@ -72,7 +73,7 @@ impl Gradient {
     ) {
         let inputs = limit_inputs(job, features, at, whole);
         let mut of_inputs = [0.0; LIMIT.inputs()];
-        LIMIT.back(&network.weights, (&inputs, trace), &[slope], &mut self.weights, &mut of_inputs);
+        LIMIT.back(&self.transposed, (&inputs, trace), &[slope], &mut self.weights, &mut of_inputs);
         add(&mut of_job.job, &of_inputs[JOB..JOB + WIDTH]);
         add(of_whole, &of_inputs[JOB + WIDTH..JOB + 2 * WIDTH]);
         of_job.is_used = true;
@@ -81,28 +82,27 @@ impl Gradient {
     /// From the summary of all jobs back to each of them: `jobs` gives each one's embedding and calls back.
     pub fn of_whole(
         &mut self,
-        network: &Network,
         whole: &Whole,
         of_whole: &[f32; WIDTH],
         jobs: &[(&Embedded, usize)],
         of_jobs: &mut [OfJob],
     ) {
         let mut of_total = [0.0; WIDTH];
-        TO_ALL.back(&network.weights, (&whole.total, &whole.all), of_whole, &mut self.weights, &mut of_total);
+        TO_ALL.back(&self.transposed, (&whole.total, &whole.all), of_whole, &mut self.weights, &mut of_total);
         for (at, (job, place)) in jobs.iter().enumerate() {
             let trace = &whole.parts[at * TRACE..(at + 1) * TRACE];
             let of_job = &mut of_jobs[*place];
-            OF_JOB.back(&network.weights, (job.job(), trace), &of_total, &mut self.weights, &mut of_job.job);
+            OF_JOB.back(&self.transposed, (job.job(), trace), &of_total, &mut self.weights, &mut of_job.job);
             of_job.is_used = true;
         }
     }
 
     /// From a job's embeddings back to its features.
-    pub fn of_job(&mut self, network: &Network, job: &Embedded, mut of: OfJob) {
+    pub fn of_job(&mut self, job: &Embedded, mut of: OfJob) {
         if !of.is_used {
             return;
         }
-        let (weights, state) = (&network.weights, &job.state);
+        let (weights, state) = (&self.transposed, &job.state);
         let mut of_total = [0.0; WIDTH];
         TO_JOB.back(weights, (&job.total, &job.job), &of.job, &mut self.weights, &mut of_total);
         let mut of_messages = vec![0.0; state.len() * WIDTH];

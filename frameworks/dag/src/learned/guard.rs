@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use super::fair_time::FairTimes;
 use super::policy::{Chosen, Decima, Mode};
+use super::seen::Unseen;
 use super::shadow::{Shadow, Verdict};
 use super::state::{JOB_NAMES, NODE_NAMES};
 use super::weights::Model;
@@ -82,6 +83,12 @@ pub struct Guarded {
     times: FairTimes,
     last: Last,
     notes: Vec<String>,
+}
+
+/// In words.
+fn said(unseen: &Unseen) -> String {
+    let Unseen { feature, value, bound } = unseen;
+    format!("the feature '{feature}' is {value:.2}, and was {bound:.2} at the utmost in training")
 }
 
 /// The last decision.
@@ -168,10 +175,7 @@ impl Guarded {
             }
             // Within a decision only what was given changes, which is less than what was there.
             match std::mem::take(&mut is_first).then(|| seen.unseen(situation)).flatten() {
-                Some(unseen) => Err(format!(
-                    "the feature '{}' is {:.2}, and was {:.2} at the utmost in training",
-                    unseen.feature, unseen.value, unseen.bound
-                )),
+                Some(unseen) => Err(said(&unseen)),
                 None => Ok(()),
             }
         })
@@ -180,6 +184,11 @@ impl Guarded {
     fn by_model(&mut self, observation: &Observation) -> Option<Vec<Action>> {
         let now = observation.now;
         if self.fallen.as_ref().is_some_and(|fallback| now < fallback.until) {
+            // It is not quiet as long as there is what training has not seen.
+            let situation = self.decima.situation(observation);
+            if let Some(unseen) = situation.and_then(|situation| self.model.seen.unseen(&situation)) {
+                self.fall(said(&unseen), now);
+            }
             return None;
         }
         match self.ask(observation) {

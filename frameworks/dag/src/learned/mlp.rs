@@ -97,11 +97,23 @@ impl Mlp {
         }
     }
 
+    /// The weights of all layers by outputs instead of inputs, at the same places of `to`: what [`Mlp::back`] reads.
+    pub fn transpose(&self, weights: &[f32], to: &mut [f32]) {
+        for Layer { first, inputs, outputs } in self.layers() {
+            let from = first + outputs;
+            for input in 0..inputs {
+                for output in 0..outputs {
+                    to[from + output * inputs + input] = weights[from + input * outputs + output];
+                }
+            }
+        }
+    }
+
     /// Adds the gradients of an evaluation: of the weights to `gradient`, of the inputs to `to_inputs`. `of_outputs`
     /// has the gradient of the outputs.
     pub fn back(
         &self,
-        weights: &[f32],
+        transposed: &[f32],
         (inputs, trace): (&[f32], &[f32]),
         of_outputs: &[f32],
         gradient: &mut [f32],
@@ -120,17 +132,27 @@ impl Mlp {
             let outputs = &trace[done - layer.outputs..done];
             done -= layer.outputs;
             let range = layer.first..layer.first + (layer.inputs + 1) * layer.outputs;
-            let (part, grad) = (&weights[range.clone()], &mut gradient[range]);
+            let part = &transposed[range.start + layer.outputs..range.end];
+            let grad = &mut gradient[range];
             let mut before = [0.0; 32];
             let (from, to) = match at {
                 0 => (inputs, &mut *to_inputs),
                 _ => (&trace[done - layer.inputs..done], &mut before[..layer.inputs]),
             };
             match layer.outputs {
-                1 => backward::<1>(part, (from, outputs), &mut of, grad, to, bends),
-                8 => backward::<8>(part, (from, outputs), &mut of, grad, to, bends),
-                16 => backward::<16>(part, (from, outputs), &mut of, grad, to, bends),
-                _ => backward::<32>(part, (from, outputs), &mut of, grad, to, bends),
+                1 => backward::<1>((from, outputs), &mut of, grad, bends),
+                8 => backward::<8>((from, outputs), &mut of, grad, bends),
+                16 => backward::<16>((from, outputs), &mut of, grad, bends),
+                _ => backward::<32>((from, outputs), &mut of, grad, bends),
+            }
+            match layer.inputs {
+                6 => towards::<6>(part, &of, to),
+                8 => towards::<8>(part, &of, to),
+                16 => towards::<16>(part, &of, to),
+                22 => towards::<22>(part, &of, to),
+                32 => towards::<32>(part, &of, to),
+                35 => towards::<35>(part, &of, to),
+                _ => towards_any(part, &of, to),
             }
             of = before;
         }
@@ -154,44 +176,50 @@ fn forward<const OUT: usize>(weights: &[f32], inputs: &[f32], outputs: &mut [f32
     outputs.copy_from_slice(&sums);
 }
 
+/// The gradients of a layer's weights; `of_outputs` becomes that of the sums before the bend.
 fn backward<const OUT: usize>(
-    weights: &[f32],
     (inputs, outputs): (&[f32], &[f32]),
     of_outputs: &mut [f32; 32],
     gradient: &mut [f32],
-    to_inputs: &mut [f32],
     bends: bool,
 ) {
     let mut of = [0.0; OUT];
     for ((of, of_output), output) in of.iter_mut().zip(of_outputs.iter()).zip(outputs) {
         *of = if bends && *output <= 0.0 { LEAK * of_output } else { *of_output };
     }
-    let (rows, _) = weights.as_chunks::<OUT>();
     let (sums, _) = gradient.as_chunks_mut::<OUT>();
-    for (sum, of) in sums[0].iter_mut().zip(&of) {
+    let Some((biases, sums)) = sums.split_first_mut() else { return };
+    for (sum, of) in biases.iter_mut().zip(&of) {
         *sum += of;
     }
-    for (at, input) in inputs.iter().enumerate() {
-        let mut products = [0.0; OUT];
-        for place in 0..OUT {
-            sums[at + 1][place] += input * of[place];
-            products[place] = rows[at + 1][place] * of[place];
+    for (input, sums) in inputs.iter().zip(sums) {
+        for (sum, of) in sums.iter_mut().zip(&of) {
+            *sum += input * of;
         }
-        to_inputs[at] += sum(&products);
+    }
+    of_outputs[..OUT].copy_from_slice(&of);
+}
+
+/// The gradients of a layer's inputs. A width that the compiler knows keeps them in registers.
+fn towards<const IN: usize>(transposed: &[f32], of_sums: &[f32], to_inputs: &mut [f32]) {
+    let (rows, _) = transposed.as_chunks::<IN>();
+    let mut sums = [0.0; IN];
+    for (row, of) in rows.iter().zip(of_sums) {
+        for (sum, weight) in sums.iter_mut().zip(row) {
+            *sum += of * weight;
+        }
+    }
+    for (to, sum) in to_inputs.iter_mut().zip(sums) {
+        *to += sum;
     }
 }
 
-/// The sum in eight lanes: one after the other each addition would wait for the one before.
-fn sum(values: &[f32]) -> f32 {
-    let (rows, rest) = values.as_chunks::<8>();
-    let mut lanes = [0.0_f32; 8];
-    for row in rows {
-        for (lane, value) in lanes.iter_mut().zip(row) {
-            *lane += value;
+fn towards_any(transposed: &[f32], of_sums: &[f32], to_inputs: &mut [f32]) {
+    for (row, of) in transposed.chunks(to_inputs.len()).zip(of_sums) {
+        for (to, weight) in to_inputs.iter_mut().zip(row) {
+            *to += of * weight;
         }
     }
-    let pairs = [lanes[0] + lanes[4], lanes[1] + lanes[5], lanes[2] + lanes[6], lanes[3] + lanes[7]];
-    (pairs[0] + pairs[2]) + (pairs[1] + pairs[3]) + rest.iter().sum::<f32>()
 }
 
 #[cfg(test)]
@@ -216,7 +244,9 @@ mod tests {
             let mut trace = vec![0.0; mlp.trace()];
             mlp.run(&weights, &inputs, &mut trace);
             let (mut of_weights, mut of_inputs) = (vec![0.0; weights.len()], vec![0.0; inputs.len()]);
-            mlp.back(&weights, (&inputs, &trace), &factors, &mut of_weights, &mut of_inputs);
+            let mut transposed = vec![0.0; weights.len()];
+            mlp.transpose(&weights, &mut transposed);
+            mlp.back(&transposed, (&inputs, &trace), &factors, &mut of_weights, &mut of_inputs);
             let step = 1e-3;
             let close = |a: f64, b: f32| (a - f64::from(b)).abs() < 2e-2 * (1.0 + a.abs());
             for at in (mlp.first..weights.len()).step_by(7) {

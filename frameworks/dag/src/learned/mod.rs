@@ -15,6 +15,9 @@ mod shadow;
 mod state;
 mod weights;
 
+#[cfg(test)]
+mod tests;
+
 pub use gradient::{Gradient, OfJob};
 pub use guard::{Guard, Guarded};
 pub use network::{Embedded, Network, WEIGHTS, WIDTH, Whole};

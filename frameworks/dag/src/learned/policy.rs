@@ -101,6 +101,11 @@ impl Decima {
         }
     }
 
+    /// What could be chosen first; none if nothing is free or runnable.
+    pub fn situation(&mut self, observation: &Observation) -> Option<Situation> {
+        Round::new(observation, &mut self.states).situation()
+    }
+
     /// Multiplications that a choice takes, about.
     fn cost(&self, situation: &Situation) -> u64 {
         let is_new = |job: &&Arc<JobState>| !self.embedded.contains_key(&(Arc::as_ptr(job) as usize));

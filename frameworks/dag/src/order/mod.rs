@@ -36,7 +36,7 @@ mod plan;
 mod shortest;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use action::{Action, Grant, grants};
 pub use explain::{ChoiceView, Explanation};
