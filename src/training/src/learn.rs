@@ -10,8 +10,19 @@ use crate::rollout::Step;
 /// Choices whose jobs are embedded once: the same jobs are there again and again.
 const TOGETHER: usize = 64;
 
-/// Slopes of scores below this are left out.
+/// Of slopes below this only every eighth counts, eight times: most candidates are unlikely. Leaving them out would
+/// let all scores grow.
 const LEAST: f32 = 2e-3;
+const SPARSE: usize = 8;
+
+/// The slope as it counts; `small` counts the small ones.
+fn thinned(slope: f32, scale: f32, small: &mut usize) -> Option<f32> {
+    if slope.abs() >= LEAST * scale {
+        return Some(slope);
+    }
+    *small += 1;
+    (*small % SPARSE == 0).then_some(slope * SPARSE as f32)
+}
 
 /// What a choice is to be changed by.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,6 +51,8 @@ pub struct Sums {
     pub surprise: f64,
     /// Choices that counted no more, since they had changed enough.
     pub clipped: f64,
+    /// Small slopes so far.
+    small: usize,
 }
 
 impl Sums {
@@ -125,10 +138,7 @@ fn one(
     let mut of_whole = [0.0; WIDTH];
     let of_stages = slopes(&stages.logs, choice.candidate, weight * scale, entropy * scale);
     for ((candidate, trace), slope) in situation.candidates.iter().zip(&stages.traces).zip(of_stages) {
-        // Most candidates are so unlikely that they do not count.
-        if slope.abs() < LEAST * scale {
-            continue;
-        }
+        let Some(slope) = thinned(slope, scale, &mut sums.small) else { continue };
         let job = candidate.job as usize;
         let pair = (jobs[job], &mut of_jobs[seen[job].1]);
         let at = (&features[job], candidate.node as usize);
@@ -137,9 +147,7 @@ fn one(
     let of_limits = slopes(&limits.logs, choice.limit, weight * scale, entropy * scale);
     let known = situation.limits(choice.candidate);
     for (place, (trace, slope)) in limits.traces.iter().zip(of_limits).enumerate() {
-        if slope.abs() < LEAST * scale {
-            continue;
-        }
+        let Some(slope) = thinned(slope, scale, &mut sums.small) else { continue };
         let pair = (jobs[own], &mut of_jobs[seen[own].1]);
         gradient.of_limit(pair, (&features[own], known.at(place)), (&whole, &mut of_whole), (slope, trace));
     }

@@ -13,7 +13,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::order::tests::{check, observation};
-use crate::order::{Free, Heuristic, History, Job, Observation, Policy, Stage, grants};
+use crate::order::{Amounts, Free, Heuristic, History, Job, Observation, Policy, Stage, grants};
 use crate::study::cluster::{Outcome, Setup, run};
 use crate::study::job::{Arrival, Durations, JobModel, StageModel};
 use crate::study::made;
@@ -62,7 +62,7 @@ proptest! {
         let at = |now: u64, free: u32| Observation {
             now,
             executors: 20,
-            free: vec![Free { count: free, ..Free::default() }],
+            free: vec![Free { count: free, amounts: Amounts::default() }],
             jobs: vec![job(1, 0, 30), job(2, now, 300), job(3, now, 3)],
             ..Observation::default()
         };
@@ -86,7 +86,7 @@ fn the_gradient_of_the_network_is_that_of_finite_differences() {
     let job = |id, stages| Job { id, arrival: 0, class: 0, weight: 1000, held: id as u32, stages };
     let observation = Observation {
         executors: 12,
-        free: vec![Free { count: 5, ..Free::default() }],
+        free: vec![Free { count: 5, amounts: Amounts::default() }],
         source: Some(2),
         ahead: true,
         jobs: vec![job(1, stages.clone()), job(2, stages[..2].to_vec())],
@@ -246,7 +246,7 @@ fn what_training_has_not_seen_is_decided_by_the_heuristic_until_it_is_quiet() {
     let at = |now: u64, jobs: u64| {
         let stages = vec![Stage { tasks: 5, duration: 1000, ..Stage::default() }];
         let job = |id| Job { id, arrival: now, class: 0, weight: 1000, held: 0, stages: stages.clone() };
-        let free = vec![Free { count: 3, ..Free::default() }];
+        let free = vec![Free { count: 3, amounts: Amounts::default() }];
         Observation { now: now * 1000, executors: 20, free, jobs: (0..jobs).map(job).collect(), ..Observation::default() }
     };
     let mut said = Vec::new();
@@ -279,7 +279,7 @@ fn a_decision_that_takes_too_long_is_the_heuristics() {
     let stages = |count: usize| vec![Stage { tasks: 5, duration: 1000, ..Stage::default() }; count];
     let at = |count| Observation {
         executors: 20,
-        free: vec![Free { count: 1, ..Free::default() }],
+        free: vec![Free { count: 1, amounts: Amounts::default() }],
         jobs: vec![Job { id: 1, arrival: 0, class: 0, weight: 1000, held: 0, stages: stages(count) }],
         ..Observation::default()
     };
