@@ -21,3 +21,6 @@ pub mod returns;
 pub mod rollout;
 pub mod settings;
 pub mod trainer;
+
+#[cfg(test)]
+mod tests;
