@@ -7,6 +7,7 @@
 //!   outputs.
 //! - [`sizing`] chooses how much of a stage's input each task gets (Libra).
 //! - [`order`] chooses the stage that runs next, and how many tasks a job may run at once (the heuristics of Decima).
+//! - [`learned`] is an order that was trained instead of written (Decima), with a guard around it.
 //! - [`priority`] lets low priority give way by dropped tasks, and high priority sprint (DiAS).
 //! - [`study`] runs the orders in virtual time, for measurements.
 //! - `service` (feature `service`) runs the scheduler on a cluster, and serves its HTTP API.
@@ -16,6 +17,7 @@
 
 pub mod core;
 pub mod job;
+pub mod learned;
 pub mod order;
 pub mod priority;
 #[cfg(feature = "service")]

@@ -39,6 +39,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("dag", &["base", "protos", "resources", "wire", "sdk", "jobs"]),
     ("quality", &["base", "protos", "resources", "wire", "sdk", "plot"]),
     ("video", &["base", "protos", "resources", "wire", "sdk", "quality"]),
+    ("training", &["base", "protos", "resources", "wire", "sdk", "jobs", "dag", "plot"]),
     (
         "daemon",
         &[
@@ -102,6 +103,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "lab",
             "learning",
             "plot",
+            "training",
         ],
     ),
     (
@@ -148,6 +150,7 @@ const PURE: &[&str] = &[
     "binpack",
     "dag",
     "quality",
+    "training",
 ];
 
 /// What a pure crate does not list, because it is a way to the world, to a clock or to chance.

@@ -134,7 +134,8 @@ impl std::fmt::Debug for Core {
 impl Core {
     /// A scheduler without jobs.
     pub fn new(settings: Settings) -> Core {
-        Core::with_order(settings.clone(), Box::new(settings.order))
+        let order = settings.order.policy();
+        Core::with_order(settings, order)
     }
 
     /// A scheduler without jobs, with an order of its own.

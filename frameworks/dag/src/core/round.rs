@@ -9,6 +9,7 @@ use sdk::Calls;
 use sdk::v1::Offer;
 
 use super::record::{Phase, Record};
+use super::view::Happening;
 use super::{Core, approximate, sizes};
 use crate::order::Action;
 use crate::split::Part;
@@ -81,6 +82,9 @@ impl Core {
         let free: Vec<Need> = rooms.iter().map(Room::free).collect();
         let observation = self.observe(&free, now);
         let actions = self.order.decide(&observation);
+        for note in self.order.take_notes() {
+            self.tell(Happening::Order { order: self.order.name(), note });
+        }
         let placer = Placer::new(self.settings.placement, &free);
         let mut plan = Plan { rooms, placer, placed: Vec::new() };
         for action in actions {

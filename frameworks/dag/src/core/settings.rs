@@ -5,6 +5,7 @@ use std::time::Duration;
 use jobs::place::Policy;
 
 use crate::job::Class;
+use crate::learned::Order;
 use crate::order::Heuristic;
 
 /// Settings of a scheduler.
@@ -13,7 +14,7 @@ pub struct Settings {
     /// Where a task goes among the offers that have room for it.
     pub placement: Policy,
     /// Which stage is next, and how many tasks a job may run at once.
-    pub order: Heuristic,
+    pub order: Order,
     /// The directory for outputs of jobs that name none; without one they stay in the sandboxes.
     pub shared: Option<String>,
     /// The program on the agents that runs tasks with inputs and outputs: this one.
@@ -91,7 +92,7 @@ impl Default for Settings {
     fn default() -> Settings {
         Settings {
             placement: Policy::BestFit,
-            order: Heuristic::ShortestRemaining,
+            order: Heuristic::ShortestRemaining.into(),
             shared: None,
             runner: "tepui".to_owned(),
             api: String::new(),

@@ -12,6 +12,7 @@ use super::record::{Counts, Goal, Outcome, Phase, Record, StagePhase, Step, Task
 use super::tuning::TuningView;
 use super::{Core, sizes};
 use crate::job::{Class, Job};
+use crate::order::Explanation;
 use crate::sizing::{Sizing, Wave};
 
 /// How many tasks one page has.
@@ -77,6 +78,13 @@ pub enum Happening {
         /// Why, if it has failed.
         why: String,
     },
+    /// The order of stages decides in another way than before.
+    Order {
+        /// What decides now.
+        order: String,
+        /// Why.
+        note: String,
+    },
     /// A task has a new state.
     Task {
         /// The job's name.
@@ -131,6 +139,8 @@ pub struct Status {
     pub suppressed: bool,
     /// The order of stages.
     pub order: String,
+    /// Its last decision, if it can explain it; jobs have their serials there.
+    pub decision: Option<Explanation>,
     /// All tasks of jobs that have not ended, by what they do.
     pub tasks: Counts,
     /// Since the start.
@@ -301,6 +311,7 @@ impl Core {
             connected: self.attention.subscribed,
             suppressed: self.attention.suppressed,
             order: self.order.name(),
+            decision: self.order.explain(),
             tasks,
             totals: self.totals,
             moving: MovingView { mean_millis: self.moving.mean, count: self.moving.count },

@@ -8,6 +8,8 @@ use super::record::{Goal, Phase, Record, StagePhase};
 
 /// The most reasons that are given.
 const REASONS_MAX: usize = 20;
+/// The most choices of an order that are shown of a job.
+const CHOICES_MAX: usize = 3;
 
 impl Core {
     /// One line for each stage that does not run although it should.
@@ -23,7 +25,32 @@ impl Core {
             why.extend(self.why_stage(record, stage, now));
         }
         why.truncate(REASONS_MAX);
+        why.extend(self.order_says(record));
         why
+    }
+
+    /// What a learned order says of a job: lines that begin with `order:`.
+    fn order_says(&self, record: &Record) -> Vec<String> {
+        let Some(said) = self.order.explain() else { return Vec::new() };
+        let name = |stage: u32| record.job.stages.get(stage as usize).map_or("?", |stage| stage.name.as_str());
+        let mut lines = Vec::new();
+        if !said.why.is_empty() {
+            lines.push(format!("order: {} stands in for the model: {}", said.by, said.why));
+        }
+        if said.overdue.contains(&record.serial) {
+            lines.push("order: it has waited for too long, and comes first".to_owned());
+        }
+        for choice in said.choices.iter().filter(|choice| choice.job == record.serial).take(CHOICES_MAX) {
+            let seen: Vec<String> = choice.features.iter().map(|(name, value)| format!("{name} {value:.2}")).collect();
+            let (stage, limit, probability) = (name(choice.stage), choice.limit, choice.probability);
+            let seen = seen.join(", ");
+            lines.push(format!("order: the model gives {stage} up to {limit} tasks, with probability {probability:.2}; it sees {seen}"));
+        }
+        for action in said.instead.iter().filter(|action| action.job == record.serial).take(CHOICES_MAX) {
+            let by = if said.by == "model" { "the heuristic would give" } else { "the heuristic gives" };
+            lines.push(format!("order: {by} {} up to {} tasks", name(action.stage), action.limit));
+        }
+        lines
     }
 
     fn why_stage(&self, record: &Record, stage: usize, now: Time) -> Option<String> {

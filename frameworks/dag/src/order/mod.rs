@@ -26,6 +26,7 @@
 
 mod action;
 mod deadline;
+mod explain;
 mod fair;
 mod graph;
 mod heuristic;
@@ -36,13 +37,16 @@ mod plan;
 mod shortest;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use action::{Action, Grant, grants};
+pub use explain::{ChoiceView, Explanation};
 pub use graph::{Paths, paths};
 pub use heuristic::{Heuristic, UnknownHeuristic};
 pub use history::History;
 pub use observation::{Amounts, Free, Job, Observation, ObservationError, Ready, Stage};
+pub(crate) use plan::Plan;
+pub(crate) use shortest::first;
 
 /// Decides which stages run next.
 ///
@@ -56,4 +60,14 @@ pub trait Policy {
 
     /// Its name, for tables and logs.
     fn name(&self) -> String;
+
+    /// Why its last decision was as it was, if it can say.
+    fn explain(&self) -> Option<Explanation> {
+        None
+    }
+
+    /// What users should know of it since the last time, in words: that it decides in another way than before.
+    fn take_notes(&mut self) -> Vec<String> {
+        Vec::new()
+    }
 }

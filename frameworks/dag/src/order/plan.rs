@@ -21,7 +21,7 @@ impl Pool {
 }
 
 /// An observation with what has been given so far.
-pub(super) struct Plan<'a> {
+pub(crate) struct Plan<'a> {
     pub observation: &'a Observation,
     tasks: Vec<Vec<u32>>,
     held: Vec<u32>,
@@ -57,6 +57,17 @@ impl<'a> Plan<'a> {
     /// Executors of a job with those that it was given.
     pub fn held(&self, job: usize) -> u32 {
         self.held[job]
+    }
+
+    /// Tasks that are left of each stage of a job.
+    pub fn tasks(&self, job: usize) -> &[u32] {
+        &self.tasks[job]
+    }
+
+    /// How many tasks of this demand fit in what is free.
+    pub fn room(&self, demand: Amounts) -> u32 {
+        let rooms = self.pools.iter().map(|pool| pool.free.count.saturating_mul(pool.fits(demand)));
+        rooms.fold(0, u32::saturating_add)
     }
 
     /// Tasks given so far.

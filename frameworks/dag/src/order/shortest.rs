@@ -5,6 +5,15 @@ use super::graph::paths;
 use super::observation::Observation;
 use super::plan::Plan;
 
+/// These jobs one after the other, each with all that it can use, along its longest path.
+pub(crate) fn first(observation: &Observation, jobs: &[usize]) -> Vec<Action> {
+    let mut plan = Plan::new(observation);
+    for job in jobs {
+        along_paths(&mut plan, *job, u32::MAX);
+    }
+    plan.into_actions()
+}
+
 /// The job with the least work first, and in it the stage from which the longest path begins: SJF-CP.
 pub(super) fn critical_path(observation: &Observation) -> Vec<Action> {
     let mut plan = Plan::new(observation);

@@ -49,7 +49,7 @@ fn job(id: u64) -> impl Strategy<Value = Job> {
     )
 }
 
-fn observation() -> impl Strategy<Value = Observation> {
+pub(crate) fn observation() -> impl Strategy<Value = Observation> {
     let free = prop::collection::vec((0..5_u32, amounts()).prop_map(|(count, amounts)| Free { count, amounts }), 0..4);
     let jobs = (job(10), job(11), job(12), 0..=3_usize)
         .prop_map(|(a, b, c, many)| vec![a, b, c].into_iter().take(many).collect::<Vec<_>>());
@@ -65,7 +65,7 @@ fn observation() -> impl Strategy<Value = Observation> {
 }
 
 /// Checks 1 to 3 for actions that were carried out.
-fn check(observation: &Observation, actions: &[Action], granted: &[Grant]) -> Result<(), TestCaseError> {
+pub(crate) fn check(observation: &Observation, actions: &[Action], granted: &[Grant]) -> Result<(), TestCaseError> {
     let mut tasks: std::collections::BTreeMap<(u64, u32), u32> = std::collections::BTreeMap::new();
     let mut used = vec![[0_u64; 3]; observation.free.len()];
     let mut slots = vec![0_u64; observation.free.len()];

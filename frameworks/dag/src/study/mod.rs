@@ -3,6 +3,7 @@
 //! - [`libra`]: sizes of tasks that are found at run time, against fixed ones.
 //! - [`stage`]: such a stage, one task after the other.
 //! - [`orders`]: the heuristics that Decima was compared with, on TPC-H queries.
+//! - [`learned`]: the learned order beside the best of them.
 //! - [`packing`]: orders of jobs that need several resources.
 //! - [`dias`]: dropped tasks and sprints, against evictions.
 //! - [`sprinting`]: a model of sprints, on policies that it was not trained on.
@@ -14,6 +15,7 @@ pub mod cluster;
 pub mod dias;
 mod error;
 pub mod job;
+pub mod learned;
 pub mod libra;
 pub mod made;
 mod npy;

@@ -10,7 +10,7 @@ use super::job::{Arrival, JobModel};
 use super::random::Random;
 use super::stats::Spread;
 use super::tpch::{Queries, SIX, SIZES};
-use crate::order::{Heuristic, History};
+use crate::order::{Heuristic, History, Policy};
 
 /// How jobs arrive.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -82,6 +82,15 @@ impl Workload {
     /// The jobs of a seed.
     pub fn arrivals(&self, queries: &Queries, seed: u64) -> Vec<Arrival> {
         arrivals(&queries.of_sizes(self.sizes), self.jobs, self.gap, seed)
+    }
+
+    /// Runs a seed under a policy.
+    ///
+    /// # Errors
+    /// No queries of these sizes, or a policy that lets all executors rest.
+    pub fn run_with(&self, queries: &Queries, policy: &mut dyn Policy, seed: u64) -> Result<Outcome, StudyError> {
+        let setup = Setup { executors: self.executors, ..Setup::default() };
+        run(setup, &self.arrivals(queries, seed), policy, &mut History::default(), seed)
     }
 
     /// Runs a seed under an order.

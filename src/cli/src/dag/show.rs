@@ -120,7 +120,8 @@ fn show_text(view: &View) -> String {
         text.push_str(&format!("\nfailed: {}\n", view.summary.why));
     }
     for why in &view.why {
-        let line = if why.starts_with("warning") { why.clone() } else { format!("waits: {why}") };
+        let is_said = ["warning", "order:"].iter().any(|start| why.starts_with(start));
+        let line = if is_said { why.clone() } else { format!("waits: {why}") };
         text.push_str(&format!("{line}\n"));
     }
     for found in &view.tuned {

@@ -1,14 +1,14 @@
 //! `tepui framework dag`: runs the framework of jobs of stages, and shows what it does; `tepui framework dag-task`: the
 //! runner of its tasks.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use dag::core::{After, Happening, Outcome, Settings, Sprinting, State, Status, Targets};
 use dag::job::{self, Class, Job};
-use dag::order::Heuristic;
+use dag::learned::{BYTES_MAX, Model, Order};
 use dag::service::{Error, Follower, Options, Service};
 use dag::task::{Spec, VARIABLE};
 use jobs::file::seconds;
@@ -44,9 +44,12 @@ pub struct Args {
 #[command(next_help_heading = "Behaviour")]
 struct SettingArgs {
     /// Which stage is next, and how many tasks a job may run: fifo, fair, "weighted ALPHA", sjf-cp, remaining, tetris,
-    /// graphene or deadline
+    /// graphene or deadline; or decima, a learned order with a guard
     #[arg(long, default_value = "remaining", value_name = "ORDER")]
-    order: Heuristic,
+    order: Order,
+    /// The weights of the learned order, from `tepui lab train decima`; else those that come with this program
+    #[arg(long, value_name = "FILE")]
+    model: Option<PathBuf>,
     /// Where tasks go: first-fit, best-fit, worst-fit (spread), dot-product (tetris), least-residual (l2)
     #[arg(long, default_value = "best-fit")]
     policy: Policy,
@@ -138,6 +141,14 @@ fn part(text: &str) -> Result<f64, String> {
 }
 
 impl SettingArgs {
+    fn order(&self) -> Result<Order> {
+        match (&self.order, &self.model) {
+            (order, None) => Ok(order.clone()),
+            (Order::Learned(_), Some(file)) => Ok(Order::Learned(read_model(file)?.into())),
+            (order, Some(_)) => bail!("--model is for the order decima, and the order is {order}"),
+        }
+    }
+
     fn settings(&self) -> Result<Settings> {
         let runner = match &self.worker_program {
             Some(program) => program.clone(),
@@ -156,7 +167,7 @@ impl SettingArgs {
         }
         Ok(Settings {
             placement: self.policy,
-            order: self.order,
+            order: self.order()?,
             shared: self.shared.as_ref().map(|shared| shared.trim_end_matches('/').to_owned()),
             runner: runner.display().to_string(),
             api: self.api.clone().unwrap_or_default(),
@@ -195,6 +206,17 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         let greeting = format!("dag      http://{address}\ntry      tepui dag submit --service={address} FILE");
         job_framework::run(service, jobs, &greeting, wanted).await
     })
+}
+
+/// Reads the weights of a learned order.
+pub(crate) fn read_model(file: &Path) -> Result<Model> {
+    let context = || format!("cannot read the model {}", file.display());
+    let length = std::fs::metadata(file).with_context(context)?.len();
+    if length > BYTES_MAX as u64 {
+        bail!("the model {} has {length} bytes: must have {BYTES_MAX} at most", file.display());
+    }
+    let bytes = std::fs::read(file).with_context(context)?;
+    Model::read(&bytes).with_context(context)
 }
 
 impl Framework for Service {
@@ -241,6 +263,7 @@ impl Framework for Service {
             }
             Happening::Ended { name, outcome: Outcome::Failed, why } => format!("{name}: failed: {why}"),
             Happening::Ended { name, outcome, .. } => format!("{name}: {}", format!("{outcome:?}").to_lowercase()),
+            Happening::Order { order, note } => format!("the order is {order}: {note}"),
             Happening::Task { task_id, state, message, .. } => return task_line(task_id, state, message),
         })
     }

@@ -18,6 +18,9 @@ mod view;
 
 use std::process::ExitCode;
 
+#[cfg(feature = "lab")]
+pub(crate) use dag::read_model;
+
 use anyhow::Result;
 use clap::Subcommand;
 

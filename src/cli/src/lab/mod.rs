@@ -11,6 +11,7 @@ mod replay;
 mod run;
 mod serve;
 mod stages;
+mod train;
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -40,6 +41,8 @@ pub enum LabCommand {
     Bitrate(bitrate::Args),
     /// Serve environments for learners over standard input and output, for the Python package (tepui.lab)
     Serve(serve::Args),
+    /// Train the learned order of stages in virtual time
+    Train(train::Args),
 }
 
 impl LabCommand {
@@ -54,6 +57,7 @@ impl LabCommand {
             LabCommand::Stages(args) => stages::run(&args),
             LabCommand::Bitrate(args) => bitrate::run(&args),
             LabCommand::Serve(args) => serve::run(&args),
+            LabCommand::Train(args) => train::run(&args),
         }
     }
 }

@@ -13,6 +13,7 @@ use dag::study::report::{Inputs, Row, STUDIES, Study, run as run_study};
 use dag::study::stats::Spread;
 use dag::study::tpch::Queries;
 
+use crate::framework::read_model;
 use crate::read::table::table;
 use crate::say::say;
 
@@ -21,17 +22,20 @@ const LARGEST: u64 = 16 << 20;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Which studies: sizes (Libra), orders (Decima's heuristics), packing (several resources), drops (DiAS),
-    /// sprinting (a model of sprints); all if none is named
+    /// Which studies: sizes (Libra), orders (Decima's heuristics), decima (the learned order), packing (several
+    /// resources), drops (DiAS), sprinting (a model of sprints); all if none is named
     #[arg(value_name = "STUDY")]
     studies: Vec<String>,
-    /// TPC-H traces for `orders`: the directory `spark_env/tpch` of Decima's public simulator; queries are made
+    /// TPC-H traces for `orders` and `decima`: the directory `spark_env/tpch` of Decima's public simulator; queries are made
     /// otherwise
     #[arg(long, value_name = "FOLDER")]
     tpch: Option<PathBuf>,
     /// Jobs for `packing`: `batch_task.csv` of Alibaba's trace of 2018; jobs are made otherwise
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+    /// The weights of the learned order for `decima`; those that come with this program otherwise
+    #[arg(long, value_name = "FILE")]
+    model: Option<PathBuf>,
     /// How many seeds; streams of `orders`, and profiles of `sprinting`, take a tenth of them
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=1000))]
     seeds: u64,
@@ -44,7 +48,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let studies = chosen(&args.studies)?;
     let queries = args.tpch.as_deref().map(read_queries).transpose()?;
     let trace = args.trace.as_deref().map(read_trace).transpose()?;
-    let inputs = Inputs { seeds: (1..=args.seeds).collect(), queries, trace };
+    let model = args.model.as_deref().map(read_model).transpose()?.map(Into::into);
+    let inputs = Inputs { seeds: (1..=args.seeds).collect(), queries, trace, model };
     for study in studies {
         let rows = run_study(study, &inputs).with_context(|| format!("cannot run the study of {}", study.name()))?;
         if args.json {
@@ -62,12 +67,12 @@ fn chosen(names: &[String]) -> Result<Vec<Study>> {
     }
     let known = |name: &String| match STUDIES.into_iter().find(|study| study.name() == name) {
         Some(study) => Ok(study),
-        None => bail!("invalid study '{name}': must be sizes, orders, packing, drops or sprinting"),
+        None => bail!("invalid study '{name}': must be sizes, orders, decima, packing, drops or sprinting"),
     };
     names.iter().map(known).collect()
 }
 
-fn read_queries(directory: &Path) -> Result<Queries> {
+pub(super) fn read_queries(directory: &Path) -> Result<Queries> {
     let read = |name: &str| {
         let file = directory.join(name);
         match std::fs::metadata(&file)?.len() {
@@ -124,7 +129,7 @@ mod tests {
         assert_eq!(chosen(&[]).unwrap(), STUDIES);
         assert_eq!(chosen(&["drops".to_owned()]).unwrap(), [Study::Drops]);
         let error = chosen(&["x".to_owned()]).unwrap_err().to_string();
-        assert_eq!(error, "invalid study 'x': must be sizes, orders, packing, drops or sprinting");
+        assert_eq!(error, "invalid study 'x': must be sizes, orders, decima, packing, drops or sprinting");
         let missing = format!("{:#}", read_queries(Path::new("/nowhere")).unwrap_err());
         assert!(
             missing.starts_with("cannot read the queries of /nowhere: 2g/adj_mat_1.npy cannot be used"),

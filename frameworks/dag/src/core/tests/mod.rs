@@ -240,15 +240,30 @@ fn damaged_state_stops_it() {
 }
 
 #[test]
+fn a_learned_order_places_tasks_and_explains_itself() {
+    let order: crate::learned::Order = "decima".parse().unwrap();
+    let mut world = World::new(Settings { order, ..Settings::default() }, 2, 4.0);
+    let job = |name: &str, tasks: u32| {
+        format!("name = '{name}'\n[[stage]]\nname = 's'\ntasks = {tasks}\ncpus = 1\ncommand = 'x'\n")
+    };
+    world.submit(&job("one", 20));
+    world.submit(&job("two", 3));
+    world.soon();
+    assert_eq!(world.tasks.len(), 8, "all of both agents is used");
+    let why = ["one", "two"].map(|name| world.show(name).why.join("\n")).join("\n");
+    assert!(why.contains("order: the model gives s up to ") && why.contains("order: the heuristic would give s"), "{why}");
+}
+
+#[test]
 fn shares_of_jobs_are_kept() {
-    let mut world = World::new(Settings { order: crate::order::Heuristic::Fair, ..Settings::default() }, 1, 4.0);
+    let mut world = World::new(Settings { order: crate::order::Heuristic::Fair.into(), ..Settings::default() }, 1, 4.0);
     let job = |name: &str| format!("name = '{name}'\n[[stage]]\nname = 's'\ntasks = 20\ncpus = 1\ncommand = 'x'\n");
     world.submit(&job("one"));
     world.submit(&job("two"));
     world.soon();
     let count = |world: &World, name: &str| world.tasks.keys().filter(|id| id.starts_with(name)).count();
     assert_eq!((count(&world, "one"), count(&world, "two")), (2, 2), "fair");
-    let mut world = World::new(Settings { order: crate::order::Heuristic::Fifo, ..Settings::default() }, 1, 4.0);
+    let mut world = World::new(Settings { order: crate::order::Heuristic::Fifo.into(), ..Settings::default() }, 1, 4.0);
     world.submit(&job("one"));
     world.submit(&job("two"));
     world.soon();

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use ::dag::core::{Core, Happening, Request, Settings, Sprinting, Unwanted};
 use ::dag::job::{Job, Syntax, read};
-use ::dag::order::Heuristic;
+use ::dag::learned::Order;
 use ::jobs::{NAMES, place};
 use ::lab::bundled::{Broken, Bundled, Desk, JobKind, Kind, Part, Ready, Word, options};
 use ::lab::span::show_span;
@@ -30,7 +30,7 @@ pub(super) struct Dag;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Options {
-    order: Heuristic,
+    order: Order,
     policy: place::Policy,
     drop: f64,
     drop_always: bool,
@@ -57,7 +57,7 @@ impl Default for Options {
 impl Options {
     fn settings(&self) -> Settings {
         Settings {
-            order: self.order,
+            order: self.order.clone(),
             placement: self.policy,
             drop: self.drop,
             drop_under_load: !self.drop_always,

@@ -1,0 +1,89 @@
+//! How long each job would take with equal shares, and which jobs have waited for many times that. It gives nothing to
+//! anyone.
+
+use std::collections::BTreeMap;
+
+use crate::order::{Job, Observation, paths};
+
+/// Fair times below this count as this, in milliseconds: a job of a second is not starved after four.
+const LEAST: u64 = 10_000;
+
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    /// Executor-milliseconds that equal shares would have given it.
+    entitled: f64,
+    /// Its age when these were as much as its work, and as long as its longest path.
+    fair: Option<u64>,
+}
+
+/// The fair times of the jobs that are there.
+#[derive(Debug, Default)]
+pub(super) struct FairTimes {
+    jobs: BTreeMap<u64, Known>,
+    at: u64,
+}
+
+fn is_open(job: &Job) -> bool {
+    job.stages.iter().any(|stage| !stage.is_done())
+}
+
+impl FairTimes {
+    /// Lets time pass until this observation.
+    pub(super) fn observe(&mut self, observation: &Observation) {
+        let time = observation.now.saturating_sub(self.at) as f64;
+        self.at = observation.now;
+        let count = observation.jobs.iter().filter(|job| is_open(job)).count();
+        let share = f64::from(observation.executors) * time / count.max(1) as f64;
+        let mut jobs = BTreeMap::new();
+        for job in observation.jobs.iter().filter(|job| is_open(job)) {
+            // What a new job would have had since it arrived: a little less, since it counts from the next time on.
+            let mut known = match self.jobs.get(&job.id) {
+                Some(known) => Known { entitled: known.entitled + share, ..*known },
+                None => Known { entitled: 0.0, fair: None },
+            };
+            let age = observation.now.saturating_sub(job.arrival);
+            if known.fair.is_none() && known.entitled >= job.work() as f64 {
+                let longest = paths(job).length.into_iter().max().unwrap_or(0);
+                known.fair = (age >= longest).then_some(age);
+            }
+            jobs.insert(job.id, known);
+        }
+        self.jobs = jobs;
+    }
+
+    /// Jobs that are older than so many times their fair time, by their places, the oldest first.
+    pub(super) fn overdue(&self, observation: &Observation, times: f64) -> Vec<usize> {
+        let is_overdue = |place: &usize| {
+            let job = &observation.jobs[*place];
+            let fair = self.jobs.get(&job.id).and_then(|known| known.fair);
+            let age = observation.now.saturating_sub(job.arrival) as f64;
+            fair.is_some_and(|fair| age > times * fair.max(LEAST) as f64)
+        };
+        (0..observation.jobs.len()).filter(is_overdue).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::order::Stage;
+
+    #[test]
+    fn a_job_is_overdue_after_so_many_fair_times() {
+        let job = |id| {
+            let stages = vec![Stage { tasks: 40, duration: 10_000, ..Stage::default() }];
+            Job { id, arrival: 0, class: 0, weight: 1000, held: 0, stages }
+        };
+        let mut times = FairTimes::default();
+        // 400 s of work for each of two jobs on 20 executors: 40 s.
+        let mut overdue = Vec::new();
+        for now in (0..300_000).step_by(1000) {
+            let observation = Observation { now, executors: 20, jobs: vec![job(1), job(2)], ..Observation::default() };
+            times.observe(&observation);
+            if !times.overdue(&observation, 4.0).is_empty() {
+                overdue.push(now);
+            }
+        }
+        assert_eq!(overdue.first(), Some(&161_000));
+    }
+}

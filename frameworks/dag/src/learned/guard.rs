@@ -1,0 +1,267 @@
+//! What keeps a learned order from harm: a heuristic stands in where the model is not to be trusted, and no job starves.
+//!
+//! The model decides as long as all of this holds:
+//!
+//! - Every feature of a decision is in the range that training has seen.
+//! - A decision takes no more multiplications than [`Guard::work`]. The scheduler reads no clock: a count is the same on
+//!   every machine.
+//! - In a replay of the last minutes ([`Guard::every`]) it is not slower than fair shares or the heuristic by more than
+//!   [`Guard::margin`].
+//!
+//! What breaks this is decided by the heuristic, and so is all that follows, until nothing of the kind has happened for
+//! [`Guard::quiet`]. A job that has waited for [`Guard::times`] times what equal shares would have taken comes first,
+//! under the model as under the heuristic.
+
+use std::sync::Arc;
+
+use super::fair_time::FairTimes;
+use super::policy::{Chosen, Decima, Mode};
+use super::seen::Unseen;
+use super::shadow::{Shadow, Verdict};
+use super::state::{JOB_NAMES, NODE_NAMES};
+use super::weights::Model;
+use crate::order::{Action, ChoiceView, Explanation, Heuristic, Observation, Policy, first};
+
+/// Choices and actions of an explanation at most.
+const SHOWN: usize = 20;
+/// Notes that wait to be taken; more are dropped.
+const NOTES: usize = 100;
+
+/// The limits of a guard. Times are milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Guard {
+    /// What stands in for the model.
+    pub fallback: Heuristic,
+    /// Multiplications of a decision at most; 40 million take about 10 ms.
+    pub work: u64,
+    /// For how long nothing must have happened before the model decides again.
+    pub quiet: u64,
+    /// How often the last minutes are replayed.
+    pub every: u64,
+    /// How far a replay goes back.
+    pub window: u64,
+    /// Jobs without which a replay says nothing.
+    pub least_jobs: usize,
+    /// By what part the model may be slower in a replay.
+    pub margin: f64,
+    /// How many times its fair time a job may wait.
+    pub times: f64,
+}
+
+impl Default for Guard {
+    fn default() -> Guard {
+        Guard {
+            fallback: Heuristic::ShortestRemaining,
+            work: 40_000_000,
+            quiet: 300_000,
+            every: 60_000,
+            window: 600_000,
+            least_jobs: 6,
+            margin: 0.1,
+            times: 5.0,
+        }
+    }
+}
+
+/// Why the model does not decide.
+#[derive(Clone, Debug, PartialEq)]
+struct Fallback {
+    why: String,
+    until: u64,
+}
+
+/// The learned order with its guard.
+#[derive(Debug)]
+pub struct Guarded {
+    model: Arc<Model>,
+    network: Arc<super::Network>,
+    decima: Decima,
+    guard: Guard,
+    fallen: Option<Fallback>,
+    shadow: Shadow,
+    judged: Option<u64>,
+    times: FairTimes,
+    last: Last,
+    notes: Vec<String>,
+}
+
+/// In words.
+fn said(unseen: &Unseen) -> String {
+    let Unseen { feature, value, bound } = unseen;
+    format!("the feature '{feature}' is {value:.2}, and was {bound:.2} at the utmost in training")
+}
+
+/// The last decision.
+#[derive(Debug, Default)]
+struct Last {
+    observation: Observation,
+    chosen: Vec<Chosen>,
+    overdue: Vec<u64>,
+    by_model: bool,
+}
+
+impl Guarded {
+    /// This model with these limits.
+    pub fn new(model: Arc<Model>, guard: Guard) -> Guarded {
+        let network = Arc::new(model.network.clone());
+        Guarded {
+            decima: Decima::that_keeps(network.clone(), Mode::Greedy),
+            model,
+            network,
+            guard,
+            fallen: None,
+            shadow: Shadow::default(),
+            judged: None,
+            times: FairTimes::default(),
+            last: Last::default(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// Why the heuristic decides; none while the model does.
+    pub fn fallen(&self) -> Option<&str> {
+        self.fallen.as_ref().map(|fallback| fallback.why.as_str())
+    }
+
+    fn fall(&mut self, why: String, now: u64) {
+        if self.fallen.is_none() {
+            let (name, quiet) = (self.guard.fallback, self.guard.quiet / 1000);
+            self.note(format!("{name} decides until {quiet} s have passed without such a cause: {why}"));
+        }
+        self.fallen = Some(Fallback { why, until: now.saturating_add(self.guard.quiet) });
+    }
+
+    fn note(&mut self, note: String) {
+        if self.notes.len() < NOTES {
+            self.notes.push(note);
+        }
+    }
+
+    /// Replays the last minutes when it is time.
+    fn judge(&mut self, now: u64) {
+        let judged = *self.judged.get_or_insert(now);
+        if now < judged.saturating_add(self.guard.every) {
+            return;
+        }
+        self.judged = Some(now);
+        let Some(verdict) = self.shadow.judge(&self.network, self.guard.fallback, self.guard.least_jobs) else { return };
+        if let Some(why) = self.condemns(verdict) {
+            self.fall(why, now);
+        }
+    }
+
+    fn condemns(&self, verdict: Verdict) -> Option<String> {
+        let Verdict { model, fair, fallback, jobs } = verdict;
+        let (name, best) =
+            if fair < fallback { ("fair".to_owned(), fair) } else { (self.guard.fallback.to_string(), fallback) };
+        let minutes = self.guard.window / 60_000;
+        (model > best * (1.0 + self.guard.margin)).then(|| {
+            format!(
+                "replayed, the {jobs} jobs of the last {minutes} minutes take {model:.1} s each under the model and {best:.1} s \
+                 under {name}"
+            )
+        })
+    }
+
+    /// The model's actions, or why it has none.
+    fn ask(&mut self, observation: &Observation) -> Result<Vec<Action>, String> {
+        let (seen, most) = (&self.model.seen, self.guard.work);
+        let mut spent = 0_u64;
+        let mut is_first = true;
+        self.decima.decide_if(observation, &mut |situation, cost| {
+            spent = spent.saturating_add(cost);
+            if spent > most {
+                return Err(format!("a decision would take {spent} multiplications, more than {most}"));
+            }
+            // Within a decision only what was given changes, which is less than what was there.
+            match std::mem::take(&mut is_first).then(|| seen.unseen(situation)).flatten() {
+                Some(unseen) => Err(said(&unseen)),
+                None => Ok(()),
+            }
+        })
+    }
+
+    fn by_model(&mut self, observation: &Observation) -> Option<Vec<Action>> {
+        let now = observation.now;
+        if self.fallen.as_ref().is_some_and(|fallback| now < fallback.until) {
+            // It is not quiet as long as there is what training has not seen.
+            let situation = self.decima.situation(observation);
+            if let Some(unseen) = situation.and_then(|situation| self.model.seen.unseen(&situation)) {
+                self.fall(said(&unseen), now);
+            }
+            return None;
+        }
+        match self.ask(observation) {
+            Ok(actions) => {
+                if self.fallen.take().is_some() {
+                    self.note("the model decides again".to_owned());
+                }
+                Some(actions)
+            }
+            Err(why) => {
+                self.fall(why, now);
+                None
+            }
+        }
+    }
+}
+
+impl Policy for Guarded {
+    fn decide(&mut self, observation: &Observation) -> Vec<Action> {
+        self.shadow.observe(observation, self.guard.window);
+        self.times.observe(observation);
+        self.judge(observation.now);
+        let overdue = self.times.overdue(observation, self.guard.times);
+        let by_model = self.by_model(observation);
+        self.last = Last {
+            observation: observation.clone(),
+            chosen: self.decima.take_chosen(),
+            overdue: overdue.iter().map(|place| observation.jobs[*place].id).collect(),
+            by_model: by_model.is_some(),
+        };
+        let mut actions = if overdue.is_empty() { Vec::new() } else { first(observation, &overdue) };
+        // What the first ones have taken is not there any more: what is left out then is left out.
+        actions.extend(by_model.unwrap_or_else(|| self.guard.fallback.decide(observation)));
+        actions
+    }
+
+    fn name(&self) -> String {
+        match &self.fallen {
+            None => "decima".to_owned(),
+            Some(_) => format!("decima ({})", self.guard.fallback),
+        }
+    }
+
+    fn explain(&self) -> Option<Explanation> {
+        let Last { observation, chosen, overdue, by_model } = &self.last;
+        let view = |chosen: &Chosen| {
+            let situation = &chosen.situation;
+            let candidate = situation.candidates[chosen.choice.candidate];
+            let state = &situation.jobs[candidate.job as usize];
+            let open = observation.jobs.iter().filter(|job| job.stages.iter().any(|stage| !stage.is_done()));
+            let features = NODE_NAMES.into_iter().zip(state.node(candidate.node as usize).iter().copied());
+            let of_job = JOB_NAMES.into_iter().zip(situation.features(candidate.job));
+            ChoiceView {
+                job: open.map(|job| job.id).nth(candidate.job as usize).unwrap_or_default(),
+                stage: state.stages[candidate.node as usize],
+                limit: situation.limits(chosen.choice.candidate).at(chosen.choice.limit),
+                probability: chosen.log.exp(),
+                features: features.chain(of_job.skip(1)).collect(),
+            }
+        };
+        let mut instead = self.guard.fallback.clone().decide(observation);
+        instead.truncate(SHOWN);
+        Some(Explanation {
+            at: observation.now,
+            by: if *by_model { "model".to_owned() } else { self.guard.fallback.to_string() },
+            why: self.fallen().unwrap_or_default().to_owned(),
+            choices: chosen.iter().take(SHOWN).map(view).collect(),
+            instead,
+            overdue: overdue.clone(),
+        })
+    }
+
+    fn take_notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes)
+    }
+}

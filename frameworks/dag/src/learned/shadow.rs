@@ -1,0 +1,125 @@
+//! The last minutes once more: the jobs that came, in a modelled cluster, under the model and under heuristics. It
+//! decides nothing about the real cluster.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::network::Network;
+use super::policy::{Decima, Mode};
+use crate::order::{Heuristic, History, Observation, Policy};
+use crate::study::cluster::{Episode, Setup};
+use crate::study::job::{Arrival, Durations, JobModel, StageModel};
+
+/// Jobs of a replay at most, the last ones.
+const JOBS: usize = 40;
+/// Stages of a job that is replayed at most.
+const STAGES: usize = 100;
+/// Tasks of a replay at most; more of them are modelled as fewer and longer ones.
+const TASKS: u64 = 8_000;
+/// Decisions of a replay at most; one that takes more says nothing.
+const DECISIONS: usize = 2_000;
+
+/// A job that was seen.
+#[derive(Clone, Debug)]
+struct Kept {
+    arrival: u64,
+    /// Tasks, milliseconds of each, and parents.
+    stages: Vec<(u32, u64, Vec<u32>)>,
+}
+
+/// The jobs of the last minutes.
+#[derive(Debug, Default)]
+pub(super) struct Shadow {
+    jobs: BTreeMap<u64, Kept>,
+    executors: u32,
+    moving_delay: u64,
+}
+
+/// Mean seconds of a job in the replay.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Verdict {
+    pub(super) model: f64,
+    pub(super) fair: f64,
+    pub(super) fallback: f64,
+    pub(super) jobs: usize,
+}
+
+impl Shadow {
+    /// Takes up what an observation shows, and forgets what arrived longer than `window` milliseconds ago.
+    pub(super) fn observe(&mut self, observation: &Observation, window: u64) {
+        self.executors = self.executors.max(observation.executors);
+        self.moving_delay = observation.moving_delay;
+        let since = observation.now.saturating_sub(window);
+        self.jobs.retain(|_, job| job.arrival >= since);
+        for job in observation.jobs.iter().filter(|job| job.arrival >= since && job.stages.len() <= STAGES) {
+            let stages = job.stages.iter().map(|stage| {
+                let tasks = stage.tasks.saturating_add(stage.running).saturating_add(stage.finished).max(1);
+                (tasks, stage.duration.max(1), stage.parents.clone())
+            });
+            self.jobs.insert(job.id, Kept { arrival: job.arrival, stages: stages.collect() });
+        }
+        while self.jobs.len() > JOBS {
+            self.jobs.pop_first();
+        }
+    }
+
+    /// Runs the jobs again under all three; none if there are fewer than `least`, or if it takes too long.
+    pub(super) fn judge(&self, network: &Arc<Network>, fallback: Heuristic, least: usize) -> Option<Verdict> {
+        if self.jobs.len() < least {
+            return None;
+        }
+        let arrivals = self.arrivals();
+        let mean = |policy: &mut dyn Policy| self.replay(&arrivals, policy);
+        Some(Verdict {
+            model: mean(&mut Decima::new(network.clone(), Mode::Greedy))?,
+            fair: mean(&mut Heuristic::Fair)?,
+            fallback: mean(&mut fallback.clone())?,
+            jobs: arrivals.len(),
+        })
+    }
+
+    fn arrivals(&self) -> Vec<Arrival> {
+        let first = self.jobs.values().map(|job| job.arrival).min().unwrap_or(0);
+        let tasks: u64 = self.jobs.values().flat_map(|job| &job.stages).map(|stage| u64::from(stage.0)).sum();
+        let fewer = tasks.div_ceil(TASKS).max(1);
+        let mut arrivals: Vec<Arrival> = self
+            .jobs
+            .values()
+            .map(|job| {
+                let stages = job.stages.iter().map(|stage| model(stage, fewer)).collect();
+                Arrival { at: job.arrival - first, job: Arc::new(JobModel { name: String::new(), stages }) }
+            })
+            .collect();
+        arrivals.sort_by_key(|arrival| arrival.at);
+        arrivals
+    }
+
+    fn replay(&self, arrivals: &[Arrival], policy: &mut dyn Policy) -> Option<f64> {
+        let setup = Setup { executors: self.executors, moving_delay: self.moving_delay, knows_durations: true };
+        let mut episode = Episode::new(setup, arrivals.to_vec(), History::default(), 1).ok()?;
+        for _ in 0..DECISIONS {
+            let Some(observation) = episode.observation() else {
+                let waited = episode.waited() as f64 / 1000.0;
+                return (episode.active() == 0).then_some(waited / arrivals.len().max(1) as f64);
+            };
+            let actions = policy.decide(&observation);
+            episode.act(&observation, &actions);
+        }
+        None
+    }
+}
+
+fn model((tasks, duration, parents): &(u32, u64, Vec<u32>), fewer: u64) -> StageModel {
+    let kept = u64::from(*tasks).div_ceil(fewer).max(1);
+    // The work stays the same.
+    let duration = (duration.saturating_mul(u64::from(*tasks)) / kept).max(1);
+    let durations = Durations { executors: 5, first: vec![duration], rest: vec![duration], fresh: vec![duration] };
+    StageModel {
+        key: String::new(),
+        tasks: kept as u32,
+        parents: parents.clone(),
+        rough: duration,
+        durations: vec![durations],
+        ..StageModel::default()
+    }
+}

@@ -1,0 +1,169 @@
+//! What the network sees of a job: scaled features of the stages that are not done, and their graph. It decides
+//! nothing.
+
+use crate::order::{Job, Ready};
+
+/// Features of a stage.
+pub const NODE: usize = 6;
+
+/// Features of a job at a decision.
+pub const JOB: usize = 5;
+
+/// Names of the features of a stage, in their order.
+pub const NODE_NAMES: [&str; NODE] = ["executors", "work", "tasks", "duration", "running", "ready"];
+
+/// Names of the features of a job, in their order.
+pub const JOB_NAMES: [&str; JOB] = ["executors", "local", "free", "all executors", "remaining work"];
+
+/// Messages are passed along chains of at most so many stages (as in Decima's public code).
+const DEPTH: u32 = 8;
+
+/// A job as the network sees it. Equal states have equal embeddings.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct JobState {
+    /// Features, [`NODE`] for each stage that is not done.
+    pub features: Vec<f32>,
+    /// For each of these stages its place in the job.
+    pub stages: Vec<u32>,
+    /// For each of these stages where its children begin in `children`; one more at the end.
+    pub starts: Vec<u32>,
+    /// Children, by their places among these stages; a stage above the depth limit has none.
+    pub children: Vec<u32>,
+    /// Executors that the job has.
+    pub held: u32,
+    /// Task-milliseconds that the job has left.
+    pub remaining: u64,
+}
+
+/// Grows as a logarithm for large values, and as the value itself for small ones.
+fn compress(value: f64, unit: f64, scale: f64) -> f32 {
+    ((value / unit).ln_1p() / scale) as f32
+}
+
+/// Work in milliseconds, scaled.
+fn work(millis: u64) -> f32 {
+    compress(millis as f64, 10_000.0, 3.0)
+}
+
+impl JobState {
+    /// The state of a job of which some tasks have been given away in this decision already: `tasks` has what is left
+    /// of each stage, `ready` whether it can get executors.
+    pub fn of(job: &Job, tasks: &[u32], held: u32, ready: impl Fn(usize) -> Ready) -> JobState {
+        let mut state = JobState { held, ..JobState::default() };
+        // The place of each stage among those that are not done.
+        let mut places = vec![u32::MAX; job.stages.len()];
+        for (at, stage) in job.stages.iter().enumerate() {
+            if stage.is_done() {
+                continue;
+            }
+            places[at] = state.stages.len() as u32;
+            state.stages.push(at as u32);
+            let left = tasks.get(at).copied().unwrap_or(0);
+            let running = stage.running.saturating_add(stage.tasks.saturating_sub(left));
+            state.remaining = state.remaining.saturating_add(stage.remaining());
+            state.features.extend([
+                held as f32 / 20.0,
+                work(stage.remaining()),
+                compress(f64::from(left), 10.0, 2.0),
+                compress(stage.duration as f64, 1000.0, 2.0),
+                running as f32 / 20.0,
+                match ready(at) {
+                    Ready::Now => 1.0,
+                    Ready::Soon => 0.5,
+                    Ready::No => 0.0,
+                },
+            ]);
+        }
+        state.connect(job, &places);
+        state
+    }
+
+    /// Fills in the children. Parents come before their children.
+    fn connect(&mut self, job: &Job, places: &[u32]) {
+        let mut edges: Vec<(u32, u32)> = Vec::new();
+        for (child, stage) in self.stages.iter().enumerate() {
+            let parents = job.stages[*stage as usize].parents.iter();
+            let open = parents.filter_map(|parent| places.get(*parent as usize).filter(|place| **place != u32::MAX));
+            edges.extend(open.map(|parent| (*parent, child as u32)).filter(|(parent, child)| parent < child));
+        }
+        edges.sort_unstable();
+        edges.dedup();
+        let mut heights = vec![0_u32; self.stages.len()];
+        for (parent, child) in edges.iter().rev() {
+            heights[*parent as usize] = heights[*parent as usize].max(heights[*child as usize] + 1);
+        }
+        self.starts = Vec::with_capacity(self.stages.len() + 1);
+        let mut edges = edges.into_iter().peekable();
+        for parent in 0..self.stages.len() {
+            self.starts.push(self.children.len() as u32);
+            while let Some((_, child)) = edges.next_if(|(from, _)| *from as usize == parent) {
+                if heights[parent] <= DEPTH {
+                    self.children.push(child);
+                }
+            }
+        }
+        self.starts.push(self.children.len() as u32);
+    }
+
+    /// Stages that are not done.
+    pub fn len(&self) -> usize {
+        self.stages.len()
+    }
+
+    /// Whether all stages are done.
+    pub fn is_empty(&self) -> bool {
+        self.stages.is_empty()
+    }
+
+    /// The features of a stage.
+    pub fn node(&self, node: usize) -> &[f32] {
+        &self.features[node * NODE..(node + 1) * NODE]
+    }
+
+    /// The children of a stage.
+    pub fn children(&self, node: usize) -> &[u32] {
+        &self.children[self.starts[node] as usize..self.starts[node + 1] as usize]
+    }
+
+    /// The features of the job at a decision on `free` of `executors`.
+    pub fn job(&self, is_source: bool, free: u32, executors: u32) -> [f32; JOB] {
+        [
+            self.held as f32 / 20.0,
+            if is_source { 1.0 } else { -1.0 },
+            free as f32 / 20.0,
+            executors as f32 / 50.0,
+            work(self.remaining),
+        ]
+    }
+}
+
+/// The feature for a limit.
+pub fn limit(limit: u32) -> f32 {
+    limit as f32 / 50.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::order::Stage;
+
+    #[test]
+    fn stages_that_are_done_are_left_out_and_children_found() {
+        let stage = |tasks, parents: &[u32]| Stage { tasks, duration: 1000, parents: parents.into(), ..Stage::default() };
+        let stages = vec![stage(0, &[]), stage(2, &[0]), stage(3, &[0]), stage(1, &[1, 2])];
+        let job = Job { id: 1, arrival: 0, class: 0, weight: 1000, held: 4, stages };
+        let state = JobState::of(&job, &[0, 2, 3, 1], 4, |_| Ready::Now);
+        assert_eq!(state.stages, [1, 2, 3]);
+        assert_eq!((state.children(0), state.children(1), state.children(2)), (&[2][..], &[2][..], &[][..]));
+        assert_eq!((state.remaining, state.node(0)[0], state.node(0)[5]), (6000, 0.2, 1.0));
+    }
+
+    #[test]
+    fn long_chains_pass_messages_to_a_depth_only() {
+        let stage = |at: u32| Stage { tasks: 1, parents: at.checked_sub(1).into_iter().collect(), ..Stage::default() };
+        let job = Job { id: 1, arrival: 0, class: 0, weight: 1000, held: 0, stages: (0..12).map(stage).collect() };
+        let state = JobState::of(&job, &[1; 12], 0, |_| Ready::No);
+        let with: Vec<usize> = (0..12).filter(|node| !state.children(*node).is_empty()).collect();
+        assert_eq!(with, [3, 4, 5, 6, 7, 8, 9, 10]);
+    }
+}

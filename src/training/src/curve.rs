@@ -1,0 +1,33 @@
+//! How a training went, as a picture: mean completion times on jobs that it did not learn from. It measures nothing.
+
+use plot::{Line, Lines};
+use serde::{Deserialize, Serialize};
+
+/// A measurement on held-out jobs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// The iteration before which it was taken.
+    pub iteration: u64,
+    /// The workload.
+    pub workload: String,
+    /// Mean seconds from arrival to end, as a part of those of the best heuristic on the same jobs.
+    pub of_best: f64,
+}
+
+/// The picture.
+pub fn svg(measured: &[Measured]) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for one in measured {
+        if !names.contains(&one.workload.as_str()) {
+            names.push(&one.workload);
+        }
+    }
+    let line = |name: &&str| {
+        let own = measured.iter().filter(|one| one.workload == *name);
+        Line::new(*name, own.map(|one| (one.iteration as f64, one.of_best)).collect())
+    };
+    let mut lines: Vec<Line> = names.iter().map(line).collect();
+    let last = measured.iter().map(|one| one.iteration).max().unwrap_or(0) as f64;
+    lines.push(Line { dashed: true, ..Line::new("", vec![(0.0, 1.0), (last, 1.0)]) });
+    Lines::new("Mean completion time on held-out jobs", "iteration", "part of the best heuristic's", lines).svg()
+}

@@ -1,0 +1,92 @@
+//! An episode: the choices of a policy with the instants at which they were made. It learns nothing.
+
+use dag::learned::{Chosen, Decima, Replay, Seen};
+use dag::order::{Heuristic, History, Policy};
+use dag::study::StudyError;
+use dag::study::cluster::Episode;
+
+use crate::lesson::Lesson;
+use crate::returns::{State, state};
+
+/// What has come out of an episode.
+#[derive(Clone, Debug, Default)]
+pub struct Rollout {
+    /// The choices.
+    pub steps: Vec<Step>,
+    /// Seconds, and job-seconds that jobs have waited until then: at each decision, and at the end.
+    pub points: Vec<(f64, f64)>,
+    /// For each point what the cluster had before it, for a better baseline.
+    pub states: Vec<State>,
+    /// What was seen.
+    pub seen: Seen,
+}
+
+/// A choice.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// What was chosen, of what.
+    pub chosen: Chosen,
+    /// The place of its decision in [`Rollout::points`].
+    pub point: usize,
+}
+
+impl Rollout {
+    /// Mean number of jobs in the cluster.
+    pub fn mean_jobs(&self) -> f64 {
+        self.points.last().map_or(0.0, |(end, waited)| waited / end.max(1e-9))
+    }
+}
+
+/// Runs an episode under the policy, which keeps its choices.
+///
+/// # Errors
+/// A lesson that the cluster refuses.
+pub fn run(lesson: &Lesson, policy: &mut Decima, discount: f64) -> Result<Rollout, StudyError> {
+    roll(lesson, discount, &mut |observation| {
+        let actions = policy.decide(observation);
+        (actions, policy.take_chosen())
+    })
+}
+
+/// Runs an episode under a heuristic, with its actions as choices.
+///
+/// # Errors
+/// As [`run`].
+pub fn teach(lesson: &Lesson, mut teacher: Heuristic) -> Result<Rollout, StudyError> {
+    let mut replay = Replay::default();
+    roll(lesson, 0.0, &mut |observation| {
+        let actions = teacher.decide(observation);
+        let chosen = replay.choices(observation, &actions);
+        (actions, chosen)
+    })
+}
+
+type Decide<'a> = dyn FnMut(&dag::order::Observation) -> (Vec<dag::order::Action>, Vec<Chosen>) + 'a;
+
+fn roll(lesson: &Lesson, discount: f64, decide: &mut Decide<'_>) -> Result<Rollout, StudyError> {
+    let mut episode = Episode::new(lesson.setup, lesson.arrivals.clone(), History::default(), lesson.seed)?;
+    let mut rollout = Rollout::default();
+    let seconds = |millis: u64| millis as f64 / 1000.0;
+    loop {
+        let observation = episode.observation();
+        let here = (seconds(episode.now()), seconds(episode.waited()));
+        let Some(observation) = observation.filter(|observation| observation.now < lesson.horizon) else {
+            let end = seconds(lesson.horizon);
+            // Between two decisions the sum of waiting grows evenly, as nearly as it counts.
+            let last = rollout.points.last().copied().unwrap_or((0.0, 0.0));
+            let part = if here.0 > end { (end - last.0) / (here.0 - last.0) } else { 1.0 };
+            rollout.points.push((here.0.min(end), last.1 + (here.1 - last.1) * part));
+            rollout.states.push(State::default());
+            return Ok(rollout);
+        };
+        let (actions, chosen) = decide(&observation);
+        let point = rollout.points.len();
+        rollout.points.push(here);
+        rollout.states.push(state(&observation, seconds(lesson.horizon) - here.0, discount));
+        for chosen in chosen {
+            rollout.seen.add(&chosen.situation);
+            rollout.steps.push(Step { chosen, point });
+        }
+        episode.act(&observation, &actions);
+    }
+}

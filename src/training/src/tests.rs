@@ -1,0 +1,73 @@
+//! Trainings from scratch on small jobs: they do not depend on threads or on a pause, and they learn.
+
+use std::sync::Arc;
+
+use dag::learned::{Decima, Mode, Network};
+use dag::order::{Heuristic, Policy};
+use dag::study::made;
+use dag::study::orders::{WORKLOADS, Workload};
+
+use crate::lesson::Pool;
+use crate::settings::{Lessons, Settings};
+use crate::trainer::Trainer;
+
+fn small() -> Settings {
+    let lessons =
+        Lessons { sets: 2, batches: 0.7, jobs: (4, 8), executors: (8, 16), load: (0.6, 0.9), scale: 0.3 };
+    Settings { draws: 2, rollouts: 3, imitation: 2, episode: (60.0, 120.0), lessons, ..Settings::default() }
+}
+
+fn train(settings: &Settings, iterations: u64, threads: usize) -> Trainer {
+    let mut trainer = Trainer::new(settings.clone()).unwrap();
+    let pool = Pool::new(settings, None);
+    for _ in 0..iterations {
+        trainer.iterate(&pool, threads).unwrap();
+    }
+    trainer
+}
+
+#[test]
+fn threads_and_pauses_change_nothing() {
+    let settings = small();
+    let whole = train(&settings, 5, 1);
+    let first = train(&settings, 3, 3);
+    let mut resumed = Trainer::resume(&first.checkpoint("a test".to_owned()).unwrap()).unwrap();
+    let pool = Pool::new(&settings, None);
+    while resumed.iteration() < 5 {
+        resumed.iterate(&pool, 2).unwrap();
+    }
+    assert_eq!(resumed.network(), whole.network());
+    assert_eq!(resumed.checkpoint(String::new()).unwrap(), whole.checkpoint(String::new()).unwrap());
+    let other = train(&Settings { seed: 2, ..settings }, 3, 2);
+    assert_ne!(other.network(), first.network());
+}
+
+#[test]
+fn a_checkpoint_of_something_else_is_refused() {
+    let model = train(&small(), 0, 1).model("no checkpoint".to_owned()).write().unwrap();
+    let error = Trainer::resume(&model).unwrap_err();
+    assert_eq!(std::error::Error::source(&error).unwrap().to_string(), "the tensor 'adam.means' is missing");
+    let none = Settings { rollouts: 1, ..small() };
+    assert_eq!(Trainer::new(none).unwrap_err().to_string(), "invalid rollouts: must be 2 to 256");
+}
+
+/// Mean seconds of a job over batches that no training draws.
+fn mean(policy: &dyn Fn() -> Box<dyn Policy>) -> f64 {
+    let queries = made::queries(1);
+    let batch = Workload { jobs: 10, executors: 12, sizes: &["2g", "5g", "10g"], ..WORKLOADS[0] };
+    let seeds = 1..=8;
+    seeds.map(|seed| batch.run_with(&queries, &mut *policy(), seed).unwrap().mean()).sum::<f64>() / 8.0
+}
+
+fn of(network: &Arc<Network>) -> f64 {
+    mean(&|| Box::new(Decima::new(network.clone(), Mode::Greedy)))
+}
+
+#[test]
+fn a_training_of_seconds_is_better_than_chance_and_near_fair_shares() {
+    let settings = Settings { imitation: 40, rollouts: 4, steps: (5e-3, 7e-4), ..small() };
+    let trained = of(&train(&settings, 44, 2).network());
+    let drawn = of(&Arc::new(Network::new(settings.seed)));
+    let fair = mean(&|| Box::new(Heuristic::Fair));
+    assert!(trained < 0.95 * drawn && trained < 1.1 * fair, "trained {trained}, drawn {drawn}, fair {fair}");
+}

@@ -1,0 +1,355 @@
+//! A training: iterations of rollouts and gradients, on several threads, which can be kept and resumed.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use dag::learned::{Decima, Gradient, Mode, Model, ModelError, Network, Seen, WEIGHTS};
+use dag::order::Heuristic;
+use dag::study::StudyError;
+use dag::study::random::Random;
+use serde::{Deserialize, Serialize};
+
+use crate::adam::Adam;
+use crate::learn::{Goal, Sums, learn};
+use crate::lesson::{Lesson, Pool};
+use crate::returns::{State, advantages};
+use crate::rollout::{Rollout, run, teach};
+use crate::settings::{Settings, between};
+
+/// Choices one after the other that share the embeddings of their jobs.
+const CHUNK: usize = 64;
+/// Parts of an iteration's choices, each of which makes a step.
+const PARTS: usize = 4;
+/// Gradients that are summed one after the other; their number decides rounding, so it does not depend on threads.
+const GROUPS: usize = 8;
+/// The part that an iteration counts in the usual number of jobs.
+const NEW: f64 = 0.02;
+
+/// Why a training stops.
+#[derive(Debug, thiserror::Error)]
+pub enum TrainError {
+    /// An episode cannot be run.
+    #[error("an episode cannot be run")]
+    Study(#[from] StudyError),
+    /// A checkpoint cannot be used.
+    #[error("the checkpoint cannot be used")]
+    Model(#[from] ModelError),
+    /// A checkpoint lacks something.
+    #[error("the checkpoint has no '{0}', or not as a training writes it")]
+    Missing(&'static str),
+    /// A setting breaks a rule.
+    #[error("invalid {0}: {1}")]
+    Setting(&'static str, &'static str),
+}
+
+/// What an iteration has come to: a line of the log.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Iteration {
+    /// Its number, from 0.
+    pub iteration: u64,
+    /// From what was learned: `imitation` or `rewards`.
+    pub kind: String,
+    /// Choices of all rollouts.
+    pub choices: usize,
+    /// Seconds of the first episode.
+    pub episode: f64,
+    /// Its executors.
+    pub executors: u32,
+    /// Mean number of jobs in the cluster.
+    pub jobs: f64,
+    /// Mean entropy of a choice.
+    pub entropy: f64,
+    /// Mean of minus the logarithm of the probability of what was chosen.
+    pub surprise: f64,
+    /// The part of choices that counted no more in a pass.
+    pub clipped: f64,
+    /// The norm of the last gradient, before it was cut.
+    pub norm: f32,
+}
+
+/// A training.
+#[derive(Clone, Debug)]
+pub struct Trainer {
+    settings: Settings,
+    network: Arc<Network>,
+    adam: Adam,
+    iteration: u64,
+    /// The mean number of jobs in streams over earlier iterations.
+    usual: f64,
+    seen: Seen,
+}
+
+/// A part of a rollout's choices.
+struct Chunk {
+    rollout: usize,
+    from: usize,
+    to: usize,
+}
+
+impl Trainer {
+    /// A training from drawn weights.
+    ///
+    /// # Errors
+    /// A setting without sense.
+    pub fn new(settings: Settings) -> Result<Trainer, TrainError> {
+        check(&settings)?;
+        let network = Arc::new(Network::new(settings.seed));
+        Ok(Trainer { network, adam: Adam::new(WEIGHTS), iteration: 0, usual: 0.0, seen: Seen::default(), settings })
+    }
+
+    /// The number of the next iteration.
+    pub fn iteration(&self) -> u64 {
+        self.iteration
+    }
+
+    /// How it goes.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The network as it is now.
+    pub fn network(&self) -> Arc<Network> {
+        self.network.clone()
+    }
+
+    /// Changes how it goes on.
+    ///
+    /// # Errors
+    /// A setting without sense.
+    pub fn set(&mut self, settings: Settings) -> Result<(), TrainError> {
+        check(&settings)?;
+        self.settings = settings;
+        Ok(())
+    }
+
+    /// The trained model, with a text about it.
+    pub fn model(&self, about: String) -> Model {
+        Model { network: (*self.network).clone(), seen: self.seen.clone(), about }
+    }
+
+    /// All that is needed to resume.
+    ///
+    /// # Errors
+    /// The library cannot write it.
+    pub fn checkpoint(&self, about: String) -> Result<Vec<u8>, TrainError> {
+        let words = [
+            ("settings", serde_json::to_string(&self.settings).unwrap_or_default()),
+            ("iteration", self.iteration.to_string()),
+            ("steps", self.adam.steps.to_string()),
+            ("usual", self.usual.to_string()),
+        ];
+        let more = [("adam.means", self.adam.means.as_slice()), ("adam.squares", self.adam.squares.as_slice())];
+        Ok(self.model(about).write_with(&more, &words)?)
+    }
+
+    /// Goes on from a checkpoint.
+    ///
+    /// # Errors
+    /// It is none, or one of another network.
+    pub fn resume(bytes: &[u8]) -> Result<Trainer, TrainError> {
+        let (model, mut more, words) = Model::read_with(bytes, &["adam.means", "adam.squares"])?;
+        let word = |name: &'static str| words.get(name).ok_or(TrainError::Missing(name));
+        let number = |name: &'static str| word(name)?.parse::<u64>().map_err(|_| TrainError::Missing(name));
+        let settings = serde_json::from_str(word("settings")?).map_err(|_| TrainError::Missing("settings"))?;
+        check(&settings)?;
+        let squares = more.pop().ok_or(TrainError::Missing("adam.squares"))?;
+        let means = more.pop().ok_or(TrainError::Missing("adam.means"))?;
+        Ok(Trainer {
+            settings,
+            network: Arc::new(model.network),
+            adam: Adam { means, squares, steps: number("steps")? },
+            iteration: number("iteration")?,
+            usual: word("usual")?.parse().map_err(|_| TrainError::Missing("usual"))?,
+            seen: model.seen,
+        })
+    }
+
+    /// One iteration on so many threads.
+    ///
+    /// # Errors
+    /// An episode that cannot be run.
+    pub fn iterate(&mut self, pool: &Pool, threads: usize) -> Result<Iteration, TrainError> {
+        let mut log = if self.iteration < self.settings.imitation {
+            self.imitate(pool, threads)?
+        } else {
+            self.reinforce(pool, threads)?
+        };
+        log.iteration = self.iteration;
+        self.iteration += 1;
+        Ok(log)
+    }
+
+    /// Learns the choices of the teacher, on other jobs in each rollout.
+    fn imitate(&mut self, pool: &Pool, threads: usize) -> Result<Iteration, TrainError> {
+        let teacher: Heuristic =
+            self.settings.teacher.parse().map_err(|_| TrainError::Setting("teacher", "must be an order"))?;
+        let count = self.settings.rollouts as u64;
+        // Lessons of long episodes, which no iteration of rewards uses.
+        let lessons: Vec<Lesson> = (0..count)
+            .map(|n| pool.lesson(&self.settings, (1 << 40) + self.iteration, n))
+            .collect();
+        let rollouts = gather(parallel(lessons.len(), threads, |n| teach(&lessons[n], teacher)))?;
+        self.see(&rollouts);
+        let (sums, norm) = self.pass(&rollouts, &|_, _| Goal::Imitate, self.settings.steps.0, threads);
+        Ok(log_of("imitation", &lessons[0], &rollouts, &sums, norm))
+    }
+
+    /// Learns from rewards.
+    fn reinforce(&mut self, pool: &Pool, threads: usize) -> Result<Iteration, TrainError> {
+        let learned = self.iteration - self.settings.imitation;
+        let (draws, each) = (self.settings.draws, self.settings.rollouts);
+        let lessons: Vec<Lesson> =
+            (0..draws as u64).map(|draw| pool.lesson(&self.settings, learned, draw)).collect();
+        let rollouts = gather(parallel(draws * each, threads, |n| {
+            let random = Random::new(self.settings.seed.wrapping_add(self.iteration << 16), &format!("rollout {n}"));
+            // Durations differ from rollout to rollout, arrivals do not.
+            let lesson = &lessons[n / each];
+            let lesson = Lesson { seed: lesson.seed + n as u64, ..lesson.clone() };
+            let mut policy = Decima::that_keeps(self.network.clone(), Mode::Sample(random));
+            run(&lesson, &mut policy, self.settings.discount)
+        }))?;
+        self.see(&rollouts);
+        let mut worth = Vec::new();
+        for (lesson, own) in lessons.iter().zip(rollouts.chunks(each)) {
+            worth.extend(self.worth(lesson, own));
+        }
+        let ends = (f64::from(self.settings.entropy.0), f64::from(self.settings.entropy.1));
+        let entropy = between(ends, learned, self.settings.entropy_until) as f32;
+        let (mut sums, mut norm) = (Sums::default(), 0.0);
+        for _ in 0..self.settings.passes {
+            let clip = self.settings.clip;
+            let goal = |rollout: usize, step: usize| Goal::Reward { advantage: worth[rollout][step], clip, entropy };
+            let (pass, last) = self.pass(&rollouts, &goal, self.settings.steps.1, threads);
+            sums.add(&pass);
+            norm = last;
+        }
+        Ok(log_of("rewards", &lessons[0], &rollouts, &sums, norm))
+    }
+
+    /// What the choices of rollouts of the same jobs were worth.
+    fn worth(&mut self, lesson: &Lesson, rollouts: &[Rollout]) -> Vec<Vec<f32>> {
+        let points: Vec<&[(f64, f64)]> = rollouts.iter().map(|rollout| rollout.points.as_slice()).collect();
+        let states: Vec<&[State]> = rollouts.iter().map(|rollout| rollout.states.as_slice()).collect();
+        let usual = if lesson.is_batch { 0.0 } else { self.usual };
+        let worth = advantages(&points, &states, usual, self.settings.discount);
+        if !lesson.is_batch {
+            let jobs = rollouts.iter().map(Rollout::mean_jobs).sum::<f64>() / rollouts.len().max(1) as f64;
+            self.usual += (jobs - self.usual) * if self.usual == 0.0 { 1.0 } else { NEW };
+        }
+        scaled(rollouts, &worth)
+    }
+
+    fn see(&mut self, rollouts: &[Rollout]) {
+        rollouts.iter().for_each(|rollout| self.seen.merge(&rollout.seen));
+    }
+
+    /// Uses all choices once, in steps of a part of them each.
+    fn pass(
+        &mut self,
+        rollouts: &[Rollout],
+        goal: &(dyn Fn(usize, usize) -> Goal + Sync),
+        step: f32,
+        threads: usize,
+    ) -> (Sums, f32) {
+        let mut chunks: Vec<Chunk> = Vec::new();
+        for (rollout, all) in rollouts.iter().enumerate() {
+            let count = all.steps.len();
+            chunks.extend((0..count).step_by(CHUNK).map(|from| Chunk { rollout, from, to: (from + CHUNK).min(count) }));
+        }
+        let mut random = Random::new(self.settings.seed.wrapping_add(self.adam.steps << 24), "order");
+        for at in (1..chunks.len()).rev() {
+            chunks.swap(at, random.below(at + 1));
+        }
+        let (mut sums, mut norm) = (Sums::default(), 0.0);
+        for part in chunks.chunks(chunks.len().div_ceil(PARTS).max(1)) {
+            let count: usize = part.iter().map(|chunk| chunk.to - chunk.from).sum();
+            let network = self.network.clone();
+            let group = part.len().div_ceil(GROUPS).max(1);
+            let groups: Vec<&[Chunk]> = part.chunks(group).collect();
+            let gradients = parallel(groups.len(), threads, |n| {
+                let (mut gradient, mut sums) = (Gradient::new(&network), Sums::default());
+                for chunk in groups[n] {
+                    let steps = &rollouts[chunk.rollout].steps[chunk.from..chunk.to];
+                    let goal = |at: usize| goal(chunk.rollout, chunk.from + at);
+                    sums.add(&learn(&network, steps, &goal, 1.0 / count as f32, &mut gradient));
+                }
+                (gradient, sums)
+            });
+            let mut all = vec![0.0; WEIGHTS];
+            for (gradient, part) in gradients {
+                all.iter_mut().zip(&gradient.weights).for_each(|(sum, slope)| *sum += slope);
+                sums.add(&part);
+            }
+            let weights = &mut Arc::make_mut(&mut self.network).weights;
+            norm = self.adam.step(weights, &all, step, self.settings.norm);
+        }
+        (sums, norm)
+    }
+}
+
+fn check(settings: &Settings) -> Result<(), TrainError> {
+    let Settings { rollouts, passes, lessons, .. } = settings;
+    let rule = |holds: bool, setting, rule| if holds { Ok(()) } else { Err(TrainError::Setting(setting, rule)) };
+    rule((2..=256).contains(rollouts), "rollouts", "must be 2 to 256")?;
+    rule((1..=64).contains(&settings.draws), "draws", "must be 1 to 64")?;
+    rule((1..=100).contains(passes), "passes", "must be 1 to 100")?;
+    rule(lessons.jobs.0 >= 1 && lessons.jobs.1 >= lessons.jobs.0 && lessons.jobs.1 <= 1000, "jobs", "must be 1 to 1,000")?;
+    let (least, most) = lessons.executors;
+    rule(least >= 1 && most >= least && most <= 10_000, "executors", "must be 1 to 10,000")?;
+    rule(lessons.load.0 > 0.0 && lessons.load.1 >= lessons.load.0 && lessons.load.1 <= 2.0, "load", "must be above 0, and 2 at most")
+}
+
+/// The advantages of all choices, with deviation 1 over all of them.
+fn scaled(rollouts: &[Rollout], worth: &[Vec<f64>]) -> Vec<Vec<f32>> {
+    let of = |(rollout, worth): (&Rollout, &Vec<f64>)| -> Vec<f64> {
+        rollout.steps.iter().map(|step| worth[step.point]).collect()
+    };
+    let all: Vec<Vec<f64>> = rollouts.iter().zip(worth).map(of).collect();
+    let count = all.iter().map(Vec::len).sum::<usize>().max(1) as f64;
+    let square = all.iter().flatten().map(|worth| worth * worth).sum::<f64>() / count;
+    let deviation = square.sqrt().max(1e-6);
+    all.into_iter().map(|of| of.into_iter().map(|worth| (worth / deviation).clamp(-5.0, 5.0) as f32).collect()).collect()
+}
+
+fn log_of(kind: &str, lesson: &Lesson, rollouts: &[Rollout], sums: &Sums, norm: f32) -> Iteration {
+    let count = sums.count.max(1.0);
+    Iteration {
+        iteration: 0,
+        kind: kind.to_owned(),
+        choices: rollouts.iter().map(|rollout| rollout.steps.len()).sum(),
+        episode: lesson.horizon as f64 / 1000.0,
+        executors: lesson.setup.executors,
+        jobs: rollouts.iter().map(Rollout::mean_jobs).sum::<f64>() / rollouts.len().max(1) as f64,
+        entropy: sums.entropy / count,
+        surprise: sums.surprise / count,
+        clipped: sums.clipped / count,
+        norm,
+    }
+}
+
+fn gather(rollouts: Vec<Result<Rollout, StudyError>>) -> Result<Vec<Rollout>, TrainError> {
+    Ok(rollouts.into_iter().collect::<Result<_, _>>()?)
+}
+
+/// Does this for all numbers below `count`, on several threads; the results are in the order of the numbers.
+pub fn parallel<T: Send>(count: usize, threads: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let next = AtomicUsize::new(0);
+    let done: Mutex<Vec<(usize, T)>> = Mutex::new(Vec::with_capacity(count));
+    std::thread::scope(|scope| {
+        for _ in 0..threads.clamp(1, count.max(1)) {
+            scope.spawn(|| {
+                loop {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    if at >= count {
+                        return;
+                    }
+                    let result = work(at);
+                    done.lock().unwrap_or_else(PoisonError::into_inner).push((at, result));
+                }
+            });
+        }
+    });
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.sort_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, result)| result).collect()
+}
