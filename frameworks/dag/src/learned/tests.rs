@@ -164,9 +164,10 @@ fn weights_are_read_as_they_were_written_and_others_refused() {
     renamed[at] = b'x';
     assert_eq!(text(&renamed), "the tensor 'limit.3.bias' is missing");
     let mut shaped = bytes;
-    let at = shaped.windows(9).position(|part| part == b"[29,32]},").or_else(|| {
-        shaped.windows(7).position(|part| part == b"[6,16],")
-    });
+    let at = shaped
+        .windows(9)
+        .position(|part| part == b"[29,32]},")
+        .or_else(|| shaped.windows(7).position(|part| part == b"[6,16],"));
     let at = at.unwrap();
     shaped[at + 1..at + 5].copy_from_slice(b"3,32");
     assert_eq!(text(&shaped), "the tensor 'prep.0.weight' has F32 [3, 32]: must be F32 [6, 16]");
@@ -247,7 +248,13 @@ fn what_training_has_not_seen_is_decided_by_the_heuristic_until_it_is_quiet() {
         let stages = vec![Stage { tasks: 5, duration: 1000, ..Stage::default() }];
         let job = |id| Job { id, arrival: now, class: 0, weight: 1000, held: 0, stages: stages.clone() };
         let free = vec![Free { count: 3, amounts: Amounts::default() }];
-        Observation { now: now * 1000, executors: 20, free, jobs: (0..jobs).map(job).collect(), ..Observation::default() }
+        Observation {
+            now: now * 1000,
+            executors: 20,
+            free,
+            jobs: (0..jobs).map(job).collect(),
+            ..Observation::default()
+        }
     };
     let mut said = Vec::new();
     for (now, jobs) in [(0, 3), (10, 9), (20, 3), (200, 8), (310, 3), (500, 3), (511, 3), (520, 3)] {
