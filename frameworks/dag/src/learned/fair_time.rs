@@ -72,7 +72,7 @@ mod tests {
     fn a_job_is_overdue_after_so_many_fair_times() {
         let job = |id| {
             let stages = vec![Stage { tasks: 40, duration: 10_000, ..Stage::default() }];
-            Job { id, arrival: 0, class: 0, weight: 1000, held: 0, stages }
+            Job { id, arrival: 0, class: 0, weight: 1000, deadline: None, held: 0, stages }
         };
         let mut times = FairTimes::default();
         // 400 s of work for each of two jobs on 20 executors: 40 s.

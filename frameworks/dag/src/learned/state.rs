@@ -152,7 +152,7 @@ mod tests {
         let stage =
             |tasks, parents: &[u32]| Stage { tasks, duration: 1000, parents: parents.into(), ..Stage::default() };
         let stages = vec![stage(0, &[]), stage(2, &[0]), stage(3, &[0]), stage(1, &[1, 2])];
-        let job = Job { id: 1, arrival: 0, class: 0, weight: 1000, held: 4, stages };
+        let job = Job { id: 1, arrival: 0, class: 0, weight: 1000, deadline: None, held: 4, stages };
         let state = JobState::of(&job, &[0, 2, 3, 1], 4, |_| Ready::Now);
         assert_eq!(state.stages, [1, 2, 3]);
         assert_eq!((state.children(0), state.children(1), state.children(2)), (&[2][..], &[2][..], &[][..]));
@@ -162,7 +162,15 @@ mod tests {
     #[test]
     fn long_chains_pass_messages_to_a_depth_only() {
         let stage = |at: u32| Stage { tasks: 1, parents: at.checked_sub(1).into_iter().collect(), ..Stage::default() };
-        let job = Job { id: 1, arrival: 0, class: 0, weight: 1000, held: 0, stages: (0..12).map(stage).collect() };
+        let job = Job {
+            id: 1,
+            arrival: 0,
+            class: 0,
+            weight: 1000,
+            deadline: None,
+            held: 0,
+            stages: (0..12).map(stage).collect(),
+        };
         let state = JobState::of(&job, &[1; 12], 0, |_| Ready::No);
         let with: Vec<usize> = (0..12).filter(|node| !state.children(*node).is_empty()).collect();
         assert_eq!(with, [3, 4, 5, 6, 7, 8, 9, 10]);

@@ -55,7 +55,7 @@ proptest! {
     fn overdue_jobs_come_first(seed in 0..1000_u64, fallen in any::<bool>(), free in 1..20_u32) {
         let job = |id, arrival, tasks| {
             let stages = vec![Stage { tasks, duration: 1000, ..Stage::default() }];
-            Job { id, arrival, class: 0, weight: 1000, held: 0, stages }
+            Job { id, arrival, class: 0, weight: 1000, deadline: None, held: 0, stages }
         };
         let seen = if fallen { Seen { situations: 1, ..Seen::default() } } else { everything() };
         let mut policy = Guarded::new(model(Network::new(seed), seen), without_replay());
@@ -83,7 +83,7 @@ fn the_gradient_of_the_network_is_that_of_finite_differences() {
     let mut network = Network::new(3);
     let stage = |tasks, parents: &[u32]| Stage { tasks, duration: 700, parents: parents.into(), ..Stage::default() };
     let stages = vec![stage(4, &[]), stage(2, &[]), stage(9, &[0, 1]), stage(1, &[2])];
-    let job = |id, stages| Job { id, arrival: 0, class: 0, weight: 1000, held: id as u32, stages };
+    let job = |id, stages| Job { id, arrival: 0, class: 0, weight: 1000, deadline: None, held: id as u32, stages };
     let observation = Observation {
         executors: 12,
         free: vec![Free { count: 5, amounts: Amounts::default() }],
@@ -246,7 +246,8 @@ fn what_training_has_not_seen_is_decided_by_the_heuristic_until_it_is_quiet() {
     let mut policy = Guarded::new(model(network, seen), without_replay());
     let at = |now: u64, jobs: u64| {
         let stages = vec![Stage { tasks: 5, duration: 1000, ..Stage::default() }];
-        let job = |id| Job { id, arrival: now, class: 0, weight: 1000, held: 0, stages: stages.clone() };
+        let job =
+            |id| Job { id, arrival: now, class: 0, weight: 1000, deadline: None, held: 0, stages: stages.clone() };
         let free = vec![Free { count: 3, amounts: Amounts::default() }];
         Observation {
             now: now * 1000,
@@ -287,7 +288,7 @@ fn a_decision_that_takes_too_long_is_the_heuristics() {
     let at = |count| Observation {
         executors: 20,
         free: vec![Free { count: 1, amounts: Amounts::default() }],
-        jobs: vec![Job { id: 1, arrival: 0, class: 0, weight: 1000, held: 0, stages: stages(count) }],
+        jobs: vec![Job { id: 1, arrival: 0, class: 0, weight: 1000, deadline: None, held: 0, stages: stages(count) }],
         ..Observation::default()
     };
     policy.decide(&at(1));
