@@ -85,6 +85,11 @@ impl Seen<'_> {
     }
 }
 
+/// Whether what was seen is of a task that runs for some time.
+pub(super) fn runs(seen: &[f64]) -> bool {
+    seen.len() == EVENT_FEATURES && seen[EVENT_FEATURES - 4] > 0.0
+}
+
 /// What is known when a job begins: how its user's jobs, those of its kind, and all lately ended.
 pub(super) fn of_job(start: &JobStart, shares: &[Shares; 3]) -> Vec<f64> {
     let mut all = Vec::with_capacity(JOB_FEATURES);

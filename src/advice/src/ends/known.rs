@@ -94,7 +94,9 @@ struct Job {
 /// The classifier. Times are seconds from any moment on.
 #[derive(Clone, Debug)]
 pub struct Ends {
-    events: Network,
+    /// Of tasks that are launched, and of tasks that run for some time.
+    launches: Network,
+    running: Network,
     jobs_network: Network,
     jobs: Table<Job>,
     users: Table<Shares>,
@@ -110,8 +112,9 @@ impl Ends {
     /// A classifier that knows nothing.
     pub fn new(seed: u64) -> Ends {
         Ends {
-            events: Network::new(EVENT_FEATURES, HIDDEN, seed),
-            jobs_network: Network::new(JOB_FEATURES, HIDDEN, seed ^ 1),
+            launches: Network::new(EVENT_FEATURES, HIDDEN, seed),
+            running: Network::new(EVENT_FEATURES, HIDDEN, seed ^ 1),
+            jobs_network: Network::new(JOB_FEATURES, HIDDEN, seed ^ 2),
             jobs: Table::new(ENTRIES_MAX),
             users: Table::new(ENTRIES_MAX),
             kinds: Table::new(ENTRIES_MAX),
@@ -155,7 +158,7 @@ impl Ends {
 
     /// How probable each end of a task is, by what was [`seen`](Ends::seen) of it.
     pub fn predict(&self, seen: &[f64]) -> [f64; 4] {
-        self.events.predict(seen)
+        if features::runs(seen) { self.running.predict(seen) } else { self.launches.predict(seen) }
     }
 
     /// How probable each end of a job is.
@@ -181,7 +184,7 @@ impl Ends {
 
     /// Learns how what was seen of a task ended.
     pub fn learn(&mut self, seen: &[f64], end: End) {
-        self.events.learn(seen, end);
+        if features::runs(seen) { self.running.learn(seen, end) } else { self.launches.learn(seen, end) }
     }
 
     /// Learns how what was seen of a job ended.

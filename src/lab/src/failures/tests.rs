@@ -44,7 +44,7 @@ fn predictions_do_not_know_the_end() {
     // Two traces that differ in the last end alone: what is predicted is the same, what came is not.
     let text = made_trace(&small());
     let is_end = |line: &&str| line.split(',').nth(5) == Some("4");
-    let last = text.lines().filter(is_end).last().unwrap();
+    let last = text.lines().rfind(is_end).unwrap();
     let other = text.replace(last, &last.replacen(",4,user", ",3,user", 1));
     assert_ne!(text, other);
     let (one, other) = (of_text(&text, 86_400.0), of_text(&other, 86_400.0));
