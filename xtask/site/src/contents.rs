@@ -50,6 +50,7 @@ const PARTS: &[Part] = &[
             ("Decima: orders of stages", "docs/papers/decima.md"),
             ("DiAS: drops and sprints", "docs/papers/dias.md"),
             ("A model of sprints", "docs/papers/sprinting.md"),
+            ("Bitrates: a policy that can be read", "docs/papers/bitrate.md"),
             ("DRF", "docs/papers/drf.md"),
             ("Libra: sizes of tasks", "docs/papers/libra.md"),
             ("Mesos: macrobenchmark", "docs/papers/mesos-macro.md"),
