@@ -51,6 +51,7 @@ const PARTS: &[Part] = &[
             ("Decima: orders of stages", "docs/papers/decima.md"),
             ("DiAS: drops and sprints", "docs/papers/dias.md"),
             ("A model of sprints", "docs/papers/sprinting.md"),
+            ("Bitrates: a policy that can be read", "docs/papers/bitrate.md"),
             ("DRF", "docs/papers/drf.md"),
             ("Failures of tasks", "docs/papers/failures.md"),
             ("Libra: sizes of tasks", "docs/papers/libra.md"),

@@ -50,12 +50,21 @@ impl Study {
         })
     }
 
-    /// Trains on made traces.
+    /// Trains on these traces, or on made ones.
     ///
     /// # Errors
     /// As [`Study::setting`].
-    pub fn train(self, training: Training, each: impl FnMut(u32, f64)) -> Result<Weights, BitrateError> {
-        train(&self.setting()?, &made_traces(self.markov(), TRACES, 1)?, training, each)
+    pub fn train(
+        self,
+        training: Training,
+        traces: Option<&[Arc<Trace>]>,
+        each: impl FnMut(u32, f64),
+    ) -> Result<Weights, BitrateError> {
+        let setting = self.setting()?;
+        match traces {
+            Some(traces) => train(&setting, traces, training, each),
+            None => train(&setting, &made_traces(self.markov(), TRACES, 1)?, training, each),
+        }
     }
 
     /// Compares the baselines, all fixed rungs and the linear policy on these traces, or on made ones that training has

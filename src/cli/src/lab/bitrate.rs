@@ -28,9 +28,12 @@ pub struct Args {
     /// Weights of the linear policy [default: those of this program]
     #[arg(long, value_name = "FILE", conflicts_with = "train")]
     weights: Option<PathBuf>,
-    /// Train on made traces first, and write the weights there
+    /// Train first, and write the weights there
     #[arg(long, value_name = "FILE")]
     train: Option<PathBuf>,
+    /// Traces to train on; made ones otherwise
+    #[arg(long, value_name = "FOLDER", requires = "train")]
+    train_on: Option<PathBuf>,
     /// The seed of the training
     #[arg(long, default_value_t = 1, requires = "train")]
     seed: u64,
@@ -83,11 +86,16 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 fn trained(study: Study, args: &Args, file: &Path) -> Result<Weights> {
     let training = Training { seed: args.seed, ..Training::default() };
     let mut score = 0.0;
-    let weights = study.train(training, |_, best| score = best)?;
+    let traces = args.train_on.as_deref().map(read_traces).transpose()?;
+    let weights = study.train(training, traces.as_deref(), |_, best| score = best)?;
     let watched = format!("{:?}", args.watched).to_lowercase();
     let above = [
         "Weights of the linear policy of bitrates, by feature. Only their proportions count.".to_owned(),
-        format!("Made by `tepui lab bitrate {watched} --train=FILE --seed={}`.", args.seed),
+        format!(
+            "Made by `tepui lab bitrate {watched} --train=FILE{} --seed={}`.",
+            if args.train_on.is_some() { " --train-on=FOLDER" } else { "" },
+            args.seed
+        ),
     ];
     std::fs::write(file, weights.write(&above)).with_context(|| format!("cannot write {}", file.display()))?;
     stdio::err!("{}: the best of the last round have {score:.3} for a chunk", file.display());
