@@ -91,6 +91,11 @@ class Program:
             self.close()
             raise LabError(f"'{path} lab serve' does not serve this package: {error}") from error
 
+    @property
+    def process_id(self) -> int:
+        """The id of the process."""
+        return self._process.pid
+
     def open(
         self, name: str, settings: dict[str, Any], count: int, threads: int, autoreset: bool
     ) -> tuple[int, dict[str, Any]]:
