@@ -1,6 +1,6 @@
 //! Frames of `tepui lab serve`.
 
-use learning::kinds::NoFiles;
+use learning::files::NoFiles;
 use learning::serve::serve;
 use learning::wire::{GREETING, Request, VERSION, answer, read_frame, write_frame};
 

@@ -1,5 +1,5 @@
-//! Decisions of environments in a second: batches of 1 and of 16 on one thread, with observations, under random actions.
-//! Jobs of stages are 20 on 50 executors.
+//! Decisions of environments in a second: batches of 1 and of 16 on one thread, with observations, under random
+//! actions. Jobs of stages are 20 on 50 executors.
 //!
 //! The actions are valid ones: a random stage of the mask. Nothing is written to a pipe.
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it has measured")]
@@ -8,7 +8,8 @@
 
 use std::time::{Duration, Instant};
 
-use learning::kinds::{Maker, NAMES, NoFiles};
+use learning::files::NoFiles;
+use learning::kinds::{Maker, NAMES};
 use learning::space::Actions;
 use learning::{Batch, Part};
 

@@ -9,7 +9,7 @@ use video::bitrate::{CHUNK_SECONDS, CHUNKS, LADDER, Markov, Movie, Network, Qual
 
 use crate::environment::{Chosen, roll_out};
 use crate::error::rules;
-use crate::kinds::Files;
+use crate::files::Files;
 use crate::random::Random;
 use crate::space::{Actions, Field, Row, Spaces};
 use crate::{Action, Environment, LearningError, Rollout, Step};
@@ -242,7 +242,7 @@ impl Environment for VideoBitrate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kinds::NoFiles;
+    use crate::files::NoFiles;
 
     #[test]
     fn the_rate_policy_beats_constants_and_the_return_is_the_sum_of_scores() {

@@ -21,8 +21,13 @@ pub enum LearningError {
         why: serde_json::Error,
     },
     /// There is no such environment.
-    #[error("unknown environment '{0}': must be {names}", names = crate::kinds::NAMES.join(", "))]
-    Unknown(String),
+    #[error("unknown environment '{name}': must be {known}")]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: String,
+    },
     /// A file cannot be used.
     #[error("{name} cannot be used")]
     File {

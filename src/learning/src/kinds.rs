@@ -1,53 +1,18 @@
 //! Environments by name: their settings as JSON, and the files that these name. It opens no file itself.
 
-use std::path::PathBuf;
-
-use lab::bundled::Catalog;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::balance::LoadBalance;
 use crate::bitrate::VideoBitrate;
 use crate::dag::DagScheduling;
+use crate::files::Files;
 use crate::offers::OfferPolicies;
 use crate::sizing::TaskSizing;
 use crate::{Environment, LearningError, balance, bitrate, dag, offers, sizing};
 
 /// The names of all environments.
 pub const NAMES: [&str; 5] = ["DagScheduling", "OfferPolicies", "TaskSizing", "VideoBitrate", "LoadBalance"];
-
-/// Reads files that settings name.
-pub trait Files {
-    /// The bytes of a file.
-    ///
-    /// # Errors
-    /// The system's error, or that the file is too large.
-    fn read(&self, name: &str) -> std::io::Result<Vec<u8>>;
-
-    /// Where files beside this one are looked for.
-    fn directory(&self, name: &str) -> PathBuf;
-
-    /// The bundled frameworks that scenarios may name.
-    fn catalog(&self) -> Catalog;
-}
-
-/// There are no files.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct NoFiles;
-
-impl Files for NoFiles {
-    fn read(&self, _: &str) -> std::io::Result<Vec<u8>> {
-        Err(std::io::ErrorKind::NotFound.into())
-    }
-
-    fn directory(&self, _: &str) -> PathBuf {
-        PathBuf::new()
-    }
-
-    fn catalog(&self) -> Catalog {
-        Catalog::default()
-    }
-}
 
 /// What makes an environment, in any thread. It was checked: making one fails only if a file has changed.
 #[derive(Clone)]
@@ -76,7 +41,7 @@ impl Maker {
             "TaskSizing" => Maker::Sizing(read(NAMES[2], settings)?),
             "VideoBitrate" => Maker::Bitrate(bitrate::Shared::new(&read(NAMES[3], settings)?, files)?),
             "LoadBalance" => Maker::Balance(read(NAMES[4], settings)?),
-            other => return Err(LearningError::Unknown(other.to_owned())),
+            other => return Err(LearningError::Unknown { name: other.to_owned(), known: NAMES.join(", ") }),
         };
         maker.make()?;
         Ok(maker)

@@ -16,6 +16,7 @@ pub mod bitrate;
 pub mod dag;
 mod environment;
 mod error;
+pub mod files;
 pub mod kinds;
 pub mod offers;
 mod random;

@@ -3,7 +3,8 @@
 use std::io::{self, ErrorKind, Read, Write};
 
 use crate::batch::{Batch, Part};
-use crate::kinds::{Files, Maker};
+use crate::files::Files;
+use crate::kinds::Maker;
 use crate::wire::{Open, Request, VERSION, answer, read_frame, write_frame};
 use crate::{LearningError, Rollout};
 

@@ -55,6 +55,11 @@ class LabEnv(gymnasium.Env[Observation, Any]):
         self.action_space = action_space(self._form)
 
     @property
+    def process_id(self) -> int:
+        """The id of the program's process."""
+        return self._program.process_id
+
+    @property
     def policies(self) -> str:
         """The policies that :meth:`baseline` knows."""
         return str(self._form["policies"])

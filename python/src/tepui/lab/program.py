@@ -74,8 +74,9 @@ class Program:
     def __init__(self) -> None:
         """Start the process and greet it."""
         path = find()
+        # In a session of its own: Ctrl-C is for Python. It ends when its input does.
         self._process = subprocess.Popen(
-            [path, "lab", "serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+            [path, "lab", "serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, start_new_session=True
         )
         assert self._process.stdin is not None and self._process.stdout is not None
         self._to, self._from = self._process.stdin, self._process.stdout
@@ -90,6 +91,11 @@ class Program:
         except LabError as error:
             self.close()
             raise LabError(f"'{path} lab serve' does not serve this package: {error}") from error
+
+    @property
+    def process_id(self) -> int:
+        """The id of the process."""
+        return self._process.pid
 
     def open(
         self, name: str, settings: dict[str, Any], count: int, threads: int, autoreset: bool
@@ -163,8 +169,13 @@ class Program:
         if not self._waits:
             raise LabError("no step is under way: call step_async first")
         self._waits = False
-        length, kind = _HEAD.unpack(self._read(_HEAD.size).tobytes())
-        body = self._read(length - 1)
+        try:
+            length, kind = _HEAD.unpack(self._read(_HEAD.size).tobytes())
+            body = self._read(length - 1)
+        except BaseException:
+            # A part of an answer is left in the pipe, and would be taken for the next one.
+            self.close()
+            raise
         if kind == _ERROR:
             raise LabError(body.tobytes().decode(errors="replace"))
         return body

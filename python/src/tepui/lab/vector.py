@@ -60,6 +60,11 @@ class LabVectorEnv(VectorEnv[Observation, Any, Array]):
         self.action_space = batch_space(self.single_action_space, num_envs)
 
     @property
+    def process_id(self) -> int:
+        """The id of the program's process."""
+        return self._program.process_id
+
+    @property
     def policies(self) -> str:
         """The policies that :meth:`baseline` knows."""
         return str(self._form["policies"])

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use ::lab::bundled::Catalog;
 use anyhow::{Context, Result};
-use learning::kinds::Files;
+use learning::files::Files;
 
 /// Maximum size of a file that settings name.
 const LARGEST: u64 = 64 << 20;

@@ -5,7 +5,7 @@
 //! 3. What breaks a rule is refused, and changes nothing.
 
 use super::*;
-use crate::kinds::NoFiles;
+use crate::files::NoFiles;
 
 fn maker(name: &str, settings: serde_json::Value) -> Maker {
     Maker::new(name, settings, &NoFiles).unwrap()

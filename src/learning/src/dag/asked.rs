@@ -57,8 +57,8 @@ impl Asked {
         &self.observation
     }
 
-    /// The decisions, in the order in which they were made; then, if there is no choice any more, what jobs get that are
-    /// not visible: executors would otherwise rest until another job arrives.
+    /// The decisions, in the order in which they were made; then, if there is no choice any more, what jobs get that
+    /// are not visible: executors would otherwise rest until another job arrives.
     pub fn with_rest(&self) -> Vec<Action> {
         let mut actions = self.actions.clone();
         if self.free > 0 && self.observation.jobs.len() > self.held.len() {

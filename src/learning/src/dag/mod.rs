@@ -20,7 +20,7 @@ use serde::Deserialize;
 
 use crate::environment::{Chosen, roll_out};
 use crate::error::rules;
-use crate::kinds::Files;
+use crate::files::Files;
 use crate::random::Random;
 use crate::space::{Actions, Row, Spaces};
 use crate::{Action, Environment, LearningError, Rollout, Step};

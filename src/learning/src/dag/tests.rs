@@ -8,7 +8,7 @@ use dag::order::{Action as Given, grants};
 use proptest::prelude::*;
 
 use super::*;
-use crate::kinds::NoFiles;
+use crate::files::NoFiles;
 use crate::space::Buffers;
 
 fn environment(settings: Settings) -> DagScheduling {

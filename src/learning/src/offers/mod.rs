@@ -21,7 +21,7 @@ use serde::Deserialize;
 
 use crate::environment::{Chosen, roll_out};
 use crate::error::rules;
-use crate::kinds::Files;
+use crate::files::Files;
 use crate::random::Random;
 use crate::space::{Actions, Field, Row, Spaces};
 use crate::{Action, Environment, LearningError, Rollout, Step};
@@ -299,7 +299,7 @@ impl Environment for OfferPolicies {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kinds::NoFiles;
+    use crate::files::NoFiles;
 
     fn environment(settings: Settings) -> OfferPolicies {
         OfferPolicies::new(Shared::new(settings, &NoFiles).unwrap())

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::kinds::NoFiles;
+use crate::files::NoFiles;
 use crate::serve::serve;
 
 fn frame(kind: u8, pieces: &[&[u8]]) -> Vec<u8> {
