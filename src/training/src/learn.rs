@@ -84,10 +84,16 @@ pub fn learn(
         }
         let mut of_jobs: Vec<OfJob> = jobs.iter().map(OfJob::new).collect();
         for (at, step) in steps.iter().enumerate() {
-            let seen: Vec<(&Embedded, usize)> = step.chosen.situation.jobs.iter().map(|state| {
-                let place = places[&Arc::as_ptr(state)];
-                (&jobs[place], place)
-            }).collect();
+            let seen: Vec<(&Embedded, usize)> = step
+                .chosen
+                .situation
+                .jobs
+                .iter()
+                .map(|state| {
+                    let place = places[&Arc::as_ptr(state)];
+                    (&jobs[place], place)
+                })
+                .collect();
             one(network, step, &seen, (goal(chunk * TOGETHER + at), scale), gradient, &mut of_jobs, &mut sums);
         }
         for (job, of) in jobs.iter().zip(of_jobs) {

@@ -37,12 +37,7 @@ pub fn state(observation: &Observation, left: f64, discount: f64) -> State {
 ///
 /// The baseline is the mean over the rollouts at the same instant, plus what the state explains of the rest, as far as
 /// that is linear (our addition). Neither depends on the choice, so the gradient stays as it is in the mean.
-pub fn advantages(
-    rollouts: &[&[(f64, f64)]],
-    states: &[&[State]],
-    usual: f64,
-    discount: f64,
-) -> Vec<Vec<f64>> {
+pub fn advantages(rollouts: &[&[(f64, f64)]], states: &[&[State]], usual: f64, discount: f64) -> Vec<Vec<f64>> {
     let returns: Vec<Vec<f64>> = rollouts.iter().map(|points| to_go(points, usual, discount)).collect();
     let mut worth = above_mean(rollouts, &returns);
     let explained: [Vec<Vec<f64>>; STATE] = std::array::from_fn(|of| {
@@ -151,7 +146,8 @@ mod tests {
     fn what_the_state_explains_is_no_merit_of_a_choice() {
         // Two rollouts that differ by what was left to do at 1 s only.
         let (more, less) = ([(0.0, 0.0), (1.0, 2.0), (11.0, 22.0)], [(0.0, 0.0), (1.0, 2.0), (11.0, 12.0)]);
-        let states: [&[State]; 2] = [&[[15.0, 0.0, 0.0], [20.0, 0.0, 0.0], [0.0; 3]], &[[15.0, 0.0, 0.0], [10.0, 0.0, 0.0], [0.0; 3]]];
+        let states: [&[State]; 2] =
+            [&[[15.0, 0.0, 0.0], [20.0, 0.0, 0.0], [0.0; 3]], &[[15.0, 0.0, 0.0], [10.0, 0.0, 0.0], [0.0; 3]]];
         let all = advantages(&[&more, &less], &states, 0.0, 0.0);
         assert!(all[0][1].abs() < 0.1 && all[1][1].abs() < 0.1 && all[1][0] > 4.0, "{all:?}");
     }

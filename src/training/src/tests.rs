@@ -12,8 +12,7 @@ use crate::settings::{Lessons, Settings};
 use crate::trainer::Trainer;
 
 fn small() -> Settings {
-    let lessons =
-        Lessons { sets: 2, batches: 0.7, jobs: (4, 8), executors: (8, 16), load: (0.6, 0.9), scale: 0.3 };
+    let lessons = Lessons { sets: 2, batches: 0.7, jobs: (4, 8), executors: (8, 16), load: (0.6, 0.9), scale: 0.3 };
     Settings { draws: 2, rollouts: 3, imitation: 2, episode: (60.0, 120.0), lessons, ..Settings::default() }
 }
 

@@ -185,9 +185,8 @@ impl Trainer {
             self.settings.teacher.parse().map_err(|_| TrainError::Setting("teacher", "must be an order"))?;
         let count = self.settings.rollouts as u64;
         // Lessons of long episodes, which no iteration of rewards uses.
-        let lessons: Vec<Lesson> = (0..count)
-            .map(|n| pool.lesson(&self.settings, (1 << 40) + self.iteration, n))
-            .collect();
+        let lessons: Vec<Lesson> =
+            (0..count).map(|n| pool.lesson(&self.settings, (1 << 40) + self.iteration, n)).collect();
         let rollouts = gather(parallel(lessons.len(), threads, |n| teach(&lessons[n], teacher)))?;
         self.see(&rollouts);
         let (sums, norm) = self.pass(&rollouts, &|_, _| Goal::Imitate, self.settings.steps.0, threads);
@@ -198,8 +197,7 @@ impl Trainer {
     fn reinforce(&mut self, pool: &Pool, threads: usize) -> Result<Iteration, TrainError> {
         let learned = self.iteration - self.settings.imitation;
         let (draws, each) = (self.settings.draws, self.settings.rollouts);
-        let lessons: Vec<Lesson> =
-            (0..draws as u64).map(|draw| pool.lesson(&self.settings, learned, draw)).collect();
+        let lessons: Vec<Lesson> = (0..draws as u64).map(|draw| pool.lesson(&self.settings, learned, draw)).collect();
         let rollouts = gather(parallel(draws * each, threads, |n| {
             let random = Random::new(self.settings.seed.wrapping_add(self.iteration << 16), &format!("rollout {n}"));
             // Durations differ from rollout to rollout, arrivals do not.
@@ -293,10 +291,18 @@ fn check(settings: &Settings) -> Result<(), TrainError> {
     rule((2..=256).contains(rollouts), "rollouts", "must be 2 to 256")?;
     rule((1..=64).contains(&settings.draws), "draws", "must be 1 to 64")?;
     rule((1..=100).contains(passes), "passes", "must be 1 to 100")?;
-    rule(lessons.jobs.0 >= 1 && lessons.jobs.1 >= lessons.jobs.0 && lessons.jobs.1 <= 1000, "jobs", "must be 1 to 1,000")?;
+    rule(
+        lessons.jobs.0 >= 1 && lessons.jobs.1 >= lessons.jobs.0 && lessons.jobs.1 <= 1000,
+        "jobs",
+        "must be 1 to 1,000",
+    )?;
     let (least, most) = lessons.executors;
     rule(least >= 1 && most >= least && most <= 10_000, "executors", "must be 1 to 10,000")?;
-    rule(lessons.load.0 > 0.0 && lessons.load.1 >= lessons.load.0 && lessons.load.1 <= 2.0, "load", "must be above 0, and 2 at most")
+    rule(
+        lessons.load.0 > 0.0 && lessons.load.1 >= lessons.load.0 && lessons.load.1 <= 2.0,
+        "load",
+        "must be above 0, and 2 at most",
+    )
 }
 
 /// The advantages of all choices, with deviation 1 over all of them.
@@ -308,7 +314,9 @@ fn scaled(rollouts: &[Rollout], worth: &[Vec<f64>]) -> Vec<Vec<f32>> {
     let count = all.iter().map(Vec::len).sum::<usize>().max(1) as f64;
     let square = all.iter().flatten().map(|worth| worth * worth).sum::<f64>() / count;
     let deviation = square.sqrt().max(1e-6);
-    all.into_iter().map(|of| of.into_iter().map(|worth| (worth / deviation).clamp(-5.0, 5.0) as f32).collect()).collect()
+    all.into_iter()
+        .map(|of| of.into_iter().map(|worth| (worth / deviation).clamp(-5.0, 5.0) as f32).collect())
+        .collect()
 }
 
 fn log_of(kind: &str, lesson: &Lesson, rollouts: &[Rollout], sums: &Sums, norm: f32) -> Iteration {

@@ -44,7 +44,9 @@ impl Core {
             let seen: Vec<String> = choice.features.iter().map(|(name, value)| format!("{name} {value:.2}")).collect();
             let (stage, limit, probability) = (name(choice.stage), choice.limit, choice.probability);
             let seen = seen.join(", ");
-            lines.push(format!("order: the model gives {stage} up to {limit} tasks, with probability {probability:.2}; it sees {seen}"));
+            lines.push(format!(
+                "order: the model gives {stage} up to {limit} tasks, with probability {probability:.2}; it sees {seen}"
+            ));
         }
         for action in said.instead.iter().filter(|action| action.job == record.serial).take(CHOICES_MAX) {
             let by = if said.by == "model" { "the heuristic would give" } else { "the heuristic gives" };

@@ -2,8 +2,8 @@
 //! against finite differences. What the scores should be is not known here.
 
 use super::network::{
-    Embedded, LIMIT, MESSAGE, Network, OF_JOB, OF_STAGE, PARTS, PREP, STAGE, TO_ALL, TO_JOB, TRACE, UPDATE, WEIGHTS, WIDTH, Whole,
-    limit_inputs, stage_inputs,
+    Embedded, LIMIT, MESSAGE, Network, OF_JOB, OF_STAGE, PARTS, PREP, STAGE, TO_ALL, TO_JOB, TRACE, UPDATE, WEIGHTS,
+    WIDTH, Whole, limit_inputs, stage_inputs,
 };
 use super::state::{JOB, NODE};
 

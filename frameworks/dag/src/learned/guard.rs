@@ -144,7 +144,9 @@ impl Guarded {
             return;
         }
         self.judged = Some(now);
-        let Some(verdict) = self.shadow.judge(&self.network, self.guard.fallback, self.guard.least_jobs) else { return };
+        let Some(verdict) = self.shadow.judge(&self.network, self.guard.fallback, self.guard.least_jobs) else {
+            return;
+        };
         if let Some(why) = self.condemns(verdict) {
             self.fall(why, now);
         }

@@ -182,12 +182,7 @@ impl Network {
     }
 }
 
-pub(super) fn stage_inputs(
-    job: &Embedded,
-    features: &[f32; JOB],
-    node: usize,
-    whole: &Whole,
-) -> [f32; STAGE.inputs()] {
+pub(super) fn stage_inputs(job: &Embedded, features: &[f32; JOB], node: usize, whole: &Whole) -> [f32; STAGE.inputs()] {
     let mut inputs = [0.0; STAGE.inputs()];
     let parts = [job.state.node(node), features, job.stage(node), job.job(), whole.all()];
     fill(&mut inputs, &parts);

@@ -86,9 +86,11 @@ impl Seen {
         }
         for (at, job) in (0..).zip(&situation.jobs) {
             let own = situation.features(at).into_iter().zip(self.jobs).zip(JOB_NAMES);
-            let stages = (0..job.len()).flat_map(|node| job.node(node).iter().copied().zip(self.stages).zip(NODE_NAMES));
+            let stages =
+                (0..job.len()).flat_map(|node| job.node(node).iter().copied().zip(self.stages).zip(NODE_NAMES));
             let mut all = own.chain(stages);
-            let found = all.find_map(|((value, range), feature)| outside(range, value).map(|bound| (feature, value, bound)));
+            let found =
+                all.find_map(|((value, range), feature)| outside(range, value).map(|bound| (feature, value, bound)));
             if let Some((feature, value, bound)) = found {
                 return Some(Unseen { feature, value, bound });
             }

@@ -149,7 +149,8 @@ mod tests {
 
     #[test]
     fn stages_that_are_done_are_left_out_and_children_found() {
-        let stage = |tasks, parents: &[u32]| Stage { tasks, duration: 1000, parents: parents.into(), ..Stage::default() };
+        let stage =
+            |tasks, parents: &[u32]| Stage { tasks, duration: 1000, parents: parents.into(), ..Stage::default() };
         let stages = vec![stage(0, &[]), stage(2, &[0]), stage(3, &[0]), stage(1, &[1, 2])];
         let job = Job { id: 1, arrival: 0, class: 0, weight: 1000, held: 4, stages };
         let state = JobState::of(&job, &[0, 2, 3, 1], 4, |_| Ready::Now);

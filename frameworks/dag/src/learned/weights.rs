@@ -148,7 +148,8 @@ impl Model {
     /// The library cannot write them.
     pub fn write_with(&self, more: &[(&str, &[f32])], words: &[(&str, String)]) -> Result<Vec<u8>, ModelError> {
         let format = |error: safetensors::SafeTensorError| ModelError::Format(error.to_string());
-        let own = tensors().into_iter().map(|(name, range, shape)| (name, bytes_of(&self.network.weights[range]), shape));
+        let own =
+            tensors().into_iter().map(|(name, range, shape)| (name, bytes_of(&self.network.weights[range]), shape));
         let further = more.iter().map(|(name, values)| ((*name).to_owned(), bytes_of(values), vec![values.len()]));
         let all: Vec<(String, Vec<u8>, Vec<usize>)> = own.chain(further).collect();
         let mut views = Vec::with_capacity(all.len());

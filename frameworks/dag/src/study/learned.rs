@@ -22,7 +22,13 @@ pub struct Case {
     pub power: f64,
 }
 
-const fn case(name: &'static str, jobs: usize, gap: Option<f64>, executors: u32, sizes: &'static [&'static str]) -> Case {
+const fn case(
+    name: &'static str,
+    jobs: usize,
+    gap: Option<f64>,
+    executors: u32,
+    sizes: &'static [&'static str],
+) -> Case {
     Case { workload: Workload { name, jobs, gap, executors, sizes, anchors: &[] }, power: 0.0 }
 }
 

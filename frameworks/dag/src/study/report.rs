@@ -140,7 +140,8 @@ fn of_orders(inputs: &Inputs) -> Result<Vec<Row>, StudyError> {
 fn of_learned(inputs: &Inputs) -> Result<Vec<Row>, StudyError> {
     let queries = inputs.queries.clone().unwrap_or_else(|| super::made::queries(1));
     let model = inputs.model.clone().or_else(Order::built_in);
-    let model = model.ok_or(StudyError::Setting { setting: "model", rule: "this program has none that can be used" })?;
+    let model =
+        model.ok_or(StudyError::Setting { setting: "model", rule: "this program has none that can be used" })?;
     let mut rows = Vec::new();
     for case in &learned::CASES {
         // What the paper has reached over the tuned weighted shares.

@@ -250,7 +250,10 @@ fn a_learned_order_places_tasks_and_explains_itself() {
     world.soon();
     assert_eq!(world.tasks.len(), 8, "all of both agents is used");
     let why = ["one", "two"].map(|name| world.show(name).why.join("\n")).join("\n");
-    assert!(why.contains("order: the model gives s up to ") && why.contains("order: the heuristic would give s"), "{why}");
+    assert!(
+        why.contains("order: the model gives s up to ") && why.contains("order: the heuristic would give s"),
+        "{why}"
+    );
 }
 
 #[test]
