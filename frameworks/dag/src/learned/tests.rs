@@ -24,7 +24,7 @@ fn model(network: Network, seen: Seen) -> Arc<Model> {
 }
 
 /// Ranges in which everything is.
-fn everything() -> Seen {
+pub(crate) fn everything() -> Seen {
     let wide = (-1e9, 1e9);
     Seen { stages: [wide; NODE], jobs: [wide; JOB], most_jobs: 1_000_000, situations: 1 }
 }
@@ -179,6 +179,16 @@ fn arrival(at: u64, tasks: u32, duration: u64) -> Arrival {
     Arrival { at, job: Arc::new(JobModel { name: String::new(), stages: vec![stage] }) }
 }
 
+/// Stages one after the other: executors are asked about between them.
+fn chain(stages: u32, tasks: u32, duration: u64) -> Arrival {
+    let mut job = (*arrival(0, tasks, duration).job).clone();
+    let stage = job.stages[0].clone();
+    job.stages = (0..stages)
+        .map(|at| StageModel { parents: at.checked_sub(1).into_iter().collect(), ..stage.clone() })
+        .collect();
+    Arrival { at: 0, job: Arc::new(job) }
+}
+
 /// A network whose score of a stage falls with what its job has left, and with nothing else.
 fn shortest_only() -> Network {
     let mut network = Network::new(1);
@@ -193,7 +203,7 @@ fn shortest_only() -> Network {
 #[test]
 fn no_job_starves() {
     // Small jobs come so fast that a policy which always takes them first leaves nothing for a large one.
-    let mut jobs: Vec<Arrival> = vec![arrival(0, 100, 4000)];
+    let mut jobs: Vec<Arrival> = vec![chain(8, 20, 3000)];
     jobs.extend((0..600).map(|n| arrival(1000 + n * 1000, 6, 2400)));
     let setup = Setup { executors: 20, moving_delay: 0, knows_durations: true };
     let outcome = |policy: &mut dyn Policy| run(setup, &jobs, policy, &mut History::default(), 1).unwrap();
