@@ -22,6 +22,8 @@ const CHUNK: usize = 64;
 const PARTS: usize = 4;
 /// Gradients that are summed one after the other; their number decides rounding, so it does not depend on threads.
 const GROUPS: usize = 8;
+/// The part that an iteration counts in the average network.
+const LAST: f32 = 0.03;
 /// The part that an iteration counts in the usual number of jobs.
 const NEW: f64 = 0.02;
 
@@ -72,6 +74,8 @@ pub struct Iteration {
 pub struct Trainer {
     settings: Settings,
     network: Arc<Network>,
+    /// Its mean over the last iterations, which is the model: single iterations move it to and fro.
+    average: Arc<Network>,
     adam: Adam,
     iteration: u64,
     /// The mean number of jobs in streams over earlier iterations.
@@ -94,7 +98,15 @@ impl Trainer {
     pub fn new(settings: Settings) -> Result<Trainer, TrainError> {
         check(&settings)?;
         let network = Arc::new(Network::new(settings.seed));
-        Ok(Trainer { network, adam: Adam::new(WEIGHTS), iteration: 0, usual: 0.0, seen: Seen::default(), settings })
+        Ok(Trainer {
+            average: network.clone(),
+            network,
+            adam: Adam::new(WEIGHTS),
+            iteration: 0,
+            usual: 0.0,
+            seen: Seen::default(),
+            settings,
+        })
     }
 
     /// The number of the next iteration.
@@ -107,9 +119,9 @@ impl Trainer {
         &self.settings
     }
 
-    /// The network as it is now.
+    /// The network as it is now: the average of those of the last iterations.
     pub fn network(&self) -> Arc<Network> {
-        self.network.clone()
+        self.average.clone()
     }
 
     /// Changes how it goes on.
@@ -124,7 +136,7 @@ impl Trainer {
 
     /// The trained model, with a text about it.
     pub fn model(&self, about: String) -> Model {
-        Model { network: (*self.network).clone(), seen: self.seen.clone(), about }
+        Model { network: (*self.average).clone(), seen: self.seen.clone(), about }
     }
 
     /// All that is needed to resume.
@@ -138,7 +150,11 @@ impl Trainer {
             ("steps", self.adam.steps.to_string()),
             ("usual", self.usual.to_string()),
         ];
-        let more = [("adam.means", self.adam.means.as_slice()), ("adam.squares", self.adam.squares.as_slice())];
+        let more = [
+            ("adam.means", self.adam.means.as_slice()),
+            ("adam.squares", self.adam.squares.as_slice()),
+            ("weights", self.network.weights.as_slice()),
+        ];
         Ok(self.model(about).write_with(&more, &words)?)
     }
 
@@ -147,16 +163,18 @@ impl Trainer {
     /// # Errors
     /// It is none, or one of another network.
     pub fn resume(bytes: &[u8]) -> Result<Trainer, TrainError> {
-        let (model, mut more, words) = Model::read_with(bytes, &["adam.means", "adam.squares"])?;
+        let (model, mut more, words) = Model::read_with(bytes, &["adam.means", "adam.squares", "weights"])?;
         let word = |name: &'static str| words.get(name).ok_or(TrainError::Missing(name));
         let number = |name: &'static str| word(name)?.parse::<u64>().map_err(|_| TrainError::Missing(name));
         let settings = serde_json::from_str(word("settings")?).map_err(|_| TrainError::Missing("settings"))?;
         check(&settings)?;
+        let weights = more.pop().ok_or(TrainError::Missing("weights"))?;
         let squares = more.pop().ok_or(TrainError::Missing("adam.squares"))?;
         let means = more.pop().ok_or(TrainError::Missing("adam.means"))?;
         Ok(Trainer {
             settings,
-            network: Arc::new(model.network),
+            network: Arc::new(Network { weights }),
+            average: Arc::new(model.network),
             adam: Adam { means, squares, steps: number("steps")? },
             iteration: number("iteration")?,
             usual: word("usual")?.parse().map_err(|_| TrainError::Missing("usual"))?,
@@ -175,8 +193,21 @@ impl Trainer {
             self.reinforce(pool, threads)?
         };
         log.iteration = self.iteration;
+        self.settle();
         self.iteration += 1;
         Ok(log)
+    }
+
+    /// Takes the network into the average, of which those of the imitation are no part.
+    fn settle(&mut self) {
+        if self.iteration < self.settings.imitation {
+            self.average = self.network.clone();
+            return;
+        }
+        let average = &mut Arc::make_mut(&mut self.average).weights;
+        for (mean, weight) in average.iter_mut().zip(&self.network.weights) {
+            *mean += LAST * (weight - *mean);
+        }
     }
 
     /// Learns the choices of the teacher, on other jobs in each rollout.

@@ -229,46 +229,59 @@ mod tests {
 
     #[test]
     fn gradients_are_those_of_finite_differences() {
-        for mlp in [Mlp::embedding("a", 3, 5), Mlp::score("b", 0, 7)] {
-            let mut random = Random::new(1, mlp.name);
-            let mut weights: Vec<f32> = (0..mlp.end()).map(|_| random.normal() as f32 * 0.5).collect();
-            let mut inputs: Vec<f32> = (0..mlp.inputs()).map(|_| random.normal() as f32).collect();
-            let outputs = if mlp.name == "b" { 1 } else { 8 };
-            let factors: Vec<f32> = (0..outputs).map(|_| random.normal() as f32).collect();
-            let value = |weights: &[f32], inputs: &[f32]| {
-                let mut trace = vec![0.0; mlp.trace()];
-                mlp.run(weights, inputs, &mut trace);
-                let last = &trace[mlp.trace() - outputs..];
-                last.iter().zip(&factors).map(|(a, b)| f64::from(a * b)).sum::<f64>()
-            };
-            let mut trace = vec![0.0; mlp.trace()];
-            mlp.run(&weights, &inputs, &mut trace);
-            let (mut of_weights, mut of_inputs) = (vec![0.0; weights.len()], vec![0.0; inputs.len()]);
-            let mut transposed = vec![0.0; weights.len()];
-            mlp.transpose(&weights, &mut transposed);
-            mlp.back(&transposed, (&inputs, &trace), &factors, &mut of_weights, &mut of_inputs);
-            let step = 1e-3;
-            let close = |a: f64, b: f32| (a - f64::from(b)).abs() < 2e-2 * (1.0 + a.abs());
-            for at in (mlp.first..weights.len()).step_by(7) {
-                let kept = weights[at];
-                weights[at] = kept + step;
-                let above = value(&weights, &inputs);
-                weights[at] = kept - step;
-                let below = value(&weights, &inputs);
-                weights[at] = kept;
-                let slope = (above - below) / f64::from(2.0 * step);
-                assert!(close(slope, of_weights[at]), "{} {at}: {slope} {}", mlp.name, of_weights[at]);
+        for mlp in [Mlp::embedding("a", 3, 6), Mlp::embedding("c", 0, 8), Mlp::score("b", 0, 7)] {
+            let (mut differ, mut all) = (0, 0);
+            for seed in 1..=5 {
+                let (more, of) = compared(mlp, seed);
+                differ += more;
+                all += of;
             }
-            for at in 0..inputs.len() {
-                let kept = inputs[at];
-                inputs[at] = kept + step;
-                let above = value(&weights, &inputs);
-                inputs[at] = kept - step;
-                let below = value(&weights, &inputs);
-                inputs[at] = kept;
-                let slope = (above - below) / f64::from(2.0 * step);
-                assert!(close(slope, of_inputs[at]), "{} input {at}: {slope} {}", mlp.name, of_inputs[at]);
-            }
+            // Between the two points of a difference a unit may bend.
+            assert!(differ * 50 <= all, "{}: {differ} of {all} slopes differ", mlp.name);
         }
+    }
+
+    /// How many slopes differ, of how many.
+    fn compared(mlp: Mlp, seed: u64) -> (usize, usize) {
+        let mut random = Random::new(seed, mlp.name);
+        let mut weights: Vec<f32> = (0..mlp.end()).map(|_| random.normal() as f32 * 0.5).collect();
+        let mut inputs: Vec<f32> = (0..mlp.inputs()).map(|_| random.normal() as f32).collect();
+        let outputs = if mlp.is_score { 1 } else { 8 };
+        let factors: Vec<f32> = (0..outputs).map(|_| random.normal() as f32).collect();
+        let value = |weights: &[f32], inputs: &[f32]| {
+            let mut trace = vec![0.0; mlp.trace()];
+            mlp.run(weights, inputs, &mut trace);
+            let last = &trace[mlp.trace() - outputs..];
+            last.iter().zip(&factors).map(|(a, b)| f64::from(a * b)).sum::<f64>()
+        };
+        let (mut trace, mut transposed) = (vec![0.0; mlp.trace()], vec![0.0; weights.len()]);
+        mlp.run(&weights, &inputs, &mut trace);
+        mlp.transpose(&weights, &mut transposed);
+        let (mut of_weights, mut of_inputs) = (vec![0.0; weights.len()], vec![0.0; inputs.len()]);
+        mlp.back(&transposed, (&inputs, &trace), &factors, &mut of_weights, &mut of_inputs);
+        let step = 1e-3;
+        let differs = |a: f64, b: f32| usize::from((a - f64::from(b)).abs() > 2e-2 * (1.0 + a.abs()));
+        let (mut differ, mut all) = (0, 0);
+        for at in mlp.first..weights.len() {
+            let kept = weights[at];
+            let mut moved = |by: f32| {
+                weights[at] = kept + by;
+                value(&weights, &inputs)
+            };
+            let slope = (moved(step) - moved(-step)) / f64::from(2.0 * step);
+            moved(0.0);
+            (differ, all) = (differ + differs(slope, of_weights[at]), all + 1);
+        }
+        for at in 0..inputs.len() {
+            let kept = inputs[at];
+            let mut moved = |by: f32| {
+                inputs[at] = kept + by;
+                value(&weights, &inputs)
+            };
+            let slope = (moved(step) - moved(-step)) / f64::from(2.0 * step);
+            moved(0.0);
+            (differ, all) = (differ + differs(slope, of_inputs[at]), all + 1);
+        }
+        (differ, all)
     }
 }

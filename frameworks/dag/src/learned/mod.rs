@@ -16,7 +16,7 @@ mod state;
 mod weights;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use gradient::{Gradient, OfJob};
 pub use guard::{Guard, Guarded};

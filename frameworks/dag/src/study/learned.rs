@@ -93,6 +93,12 @@ pub struct Compared {
     pub worst: Spread,
 }
 
+/// The seeds that a case takes of these: all for a batch, a fifth of them (two at least) for a stream.
+pub fn seeds_of<'a>(case: &Case, seeds: &'a [u64]) -> &'a [u64] {
+    let count = if case.workload.gap.is_some() { (seeds.len() / 5).max(2).min(seeds.len()) } else { seeds.len() };
+    &seeds[..count]
+}
+
 /// Runs a case under fair shares, the best weighted ones, the best heuristic of this crate, and the learned order
 /// without and with its guard.
 ///

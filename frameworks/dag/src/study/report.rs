@@ -159,16 +159,18 @@ fn of_learned(inputs: &Inputs) -> Result<Vec<Row>, StudyError> {
             "stream 25 s" => "28 %",
             _ => "",
         };
-        rows.extend(learned::compare(case, &queries, &model, &inputs.seeds)?.into_iter().map(|compared| Row {
-            labels: vec![("workload", compared.case.to_owned()), ("order", compared.order.clone())],
-            numbers: vec![
-                ("mean s", compared.mean),
-                ("shorter %", compared.shorter),
-                ("makespan s", compared.makespan),
-                ("worst of fair", compared.worst),
-            ],
-            known: if compared.order.starts_with("decima") { known.to_owned() } else { String::new() },
-        }));
+        rows.extend(learned::compare(case, &queries, &model, learned::seeds_of(case, &inputs.seeds))?.into_iter().map(
+            |compared| Row {
+                labels: vec![("workload", compared.case.to_owned()), ("order", compared.order.clone())],
+                numbers: vec![
+                    ("mean s", compared.mean),
+                    ("shorter %", compared.shorter),
+                    ("makespan s", compared.makespan),
+                    ("worst of fair", compared.worst),
+                ],
+                known: if compared.order.starts_with("decima") { known.to_owned() } else { String::new() },
+            },
+        ));
     }
     Ok(rows)
 }

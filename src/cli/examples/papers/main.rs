@@ -30,6 +30,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use self::training::Training;
 use lab::campaign::{Campaign, Progress};
 use lab::measure::Outcome;
 use lab::report::Spread;
@@ -37,7 +38,6 @@ use plot::Lines;
 use row::Row;
 use stages::Stages;
 use streams::Streams;
-use training::Training;
 
 type Failed = Box<dyn std::error::Error>;
 

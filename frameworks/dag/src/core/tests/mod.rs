@@ -241,20 +241,29 @@ fn damaged_state_stops_it() {
 
 #[test]
 fn a_learned_order_places_tasks_and_explains_itself() {
-    let order: crate::learned::Order = "decima".parse().unwrap();
-    let mut world = World::new(Settings { order, ..Settings::default() }, 2, 4.0);
-    let job = |name: &str, tasks: u32| {
-        format!("name = '{name}'\n[[stage]]\nname = 's'\ntasks = {tasks}\ncpus = 1\ncommand = 'x'\n")
+    use crate::learned::{Model, Order, tests::everything};
+    let built_in = Order::built_in().unwrap();
+    let anything = Model { seen: everything(), ..(*built_in).clone() };
+    let why = |order: Order| {
+        let mut world = World::new(Settings { order, ..Settings::default() }, 2, 4.0);
+        let job = |name: &str, tasks: u32| {
+            format!("name = '{name}'\n[[stage]]\nname = 's'\ntasks = {tasks}\ncpus = 1\ncommand = 'x'\n")
+        };
+        world.submit(&job("one", 20));
+        world.submit(&job("two", 3));
+        world.soon();
+        assert_eq!(world.tasks.len(), 8, "all of both agents is used");
+        let changes = world.happenings().into_iter().filter(|happening| matches!(happening, Happening::Order { .. }));
+        (changes.count(), ["one", "two"].map(|name| world.show(name).why.join("\n")).join("\n"))
     };
-    world.submit(&job("one", 20));
-    world.submit(&job("two", 3));
-    world.soon();
-    assert_eq!(world.tasks.len(), 8, "all of both agents is used");
-    let why = ["one", "two"].map(|name| world.show(name).why.join("\n")).join("\n");
-    assert!(
-        why.contains("order: the model gives s up to ") && why.contains("order: the heuristic would give s"),
-        "{why}"
-    );
+    let (changes, model) = why(Order::Learned(anything.into()));
+    assert!(model.contains("order: the model gives s up to ") && changes == 0, "{model}");
+    assert!(model.contains("order: the heuristic would give s up to "), "{model}");
+    // It has never seen so small a cluster.
+    let (changes, fallen) = why(Order::Learned(built_in));
+    let said = "order: remaining stands in for the model: the feature 'all executors' is ";
+    assert!(fallen.contains(said) && changes == 1, "{fallen}");
+    assert!(fallen.contains("order: the heuristic gives s up to "), "{fallen}");
 }
 
 #[test]
