@@ -5,7 +5,7 @@
 //!   shuffle, a parameter sweep with Python and a step that gathers; through a shared directory and through sandboxes;
 //! - killed with SIGKILL at several steps and started again, nothing is lost and nothing is seen twice;
 //! - an agent that is lost between two stages: what it had is made again;
-//! - what is left out and when jobs sprint is found from jobs that have ended, and said;
+//! - what is left out is found from jobs that have ended, and said;
 //! - files that vanish, outputs that are missing, records that are none: the job says so.
 use std::fmt::Write as _;
 use std::fs;
@@ -352,30 +352,28 @@ fn faults_of_files_are_told() {
     assert_eq!(world.ok(&["list", "--active"]), "no jobs; submit one with `tepui dag submit FILE`\n");
 }
 
-/// The target cannot be met, so all that stages allow is left out once enough jobs have ended; jobs of high priority show
-/// both kinds of tasks, and the framework says what it makes of them.
+/// The target cannot be met, so all that stages allow is left out once enough jobs have ended.
 #[test]
-fn shares_and_ages_are_found_from_jobs_that_have_ended() {
+fn shares_are_found_from_jobs_that_have_ended() {
     let world = World::start("tuned");
-    let settings = ["--drop=auto", "--drop-always", "--target=low=1ms", "--order=deadline", "--sprint=0.5"];
-    let framework = world.framework(&[&settings[..], &["--sprint-after=auto"]].concat());
+    let settings = ["--drop=auto", "--drop-always", "--target=low=1ms", "--order=deadline"];
+    let framework = world.framework(&settings);
     let job = |class: &str, number: u32| {
         format!(
             "[[job]]\nname = '{class}{number}'\npriority = '{class}'\ndeadline = '{number}h'\n[[job.stage]]\nname = 's'\n\
              tasks = 10\ncommand = 'sleep 0.05'\napproximate = {{ drop = 0.3 }}\n"
         )
     };
-    let jobs: Vec<String> = (1..=9).flat_map(|number| [job("low", number), job("high", number)]).collect();
+    let jobs: Vec<String> = (1..=9).map(|number| job("low", number)).collect();
     world.ok(&["submit", "--wait", &world.file("jobs.toml", &jobs.join(""))]);
     world.ok(&["submit", "--wait", &world.file("late.toml", &job("low", 10))]);
     let late = world.job("low10");
     assert_eq!(late["stages"][0]["tasks"]["dropped"], 3, "{late}");
     let shown = world.ok(&["show", "low10"]);
     assert!(shown.contains("low priority: leaves out 30.0 % of tasks: targets cannot be met"), "{shown}");
-    assert!(world.ok(&["show", "high9"]).contains("high priority: jobs sprint"), "{shown}");
     drop(framework);
     // It is kept, and said by a framework that has run nothing yet.
-    let _framework = world.framework(&[&settings[..], &["--sprint-after=auto"]].concat());
+    let _framework = world.framework(&settings);
     let shown = world.ok(&["show", "low10"]);
     assert!(shown.contains("low priority: leaves out 30.0 % of tasks"), "{shown}");
 }

@@ -39,8 +39,12 @@ pub const LATENCY: f64 = 3.0;
 /// Seconds for which a choice holds.
 pub const PERIOD: f64 = 1.0;
 
-/// Where nothing waits, the connection may carry more than was sent: so many times more is tried.
-const PROBE: f64 = 1.3;
+/// Where nothing waits, the connection may carry more than was sent: twice as much is tried as was last believed, or a
+/// little more for some periods after the connection was busy and has shown what it carries.
+const PROBE: f64 = 2.0;
+const PROBE_KNOWN: f64 = 1.15;
+/// So many periods.
+const KNOWN: u32 = 10;
 
 /// The part that a new size counts in the mean.
 const NEW: f64 = 0.2;
@@ -80,13 +84,26 @@ pub struct Viewer {
     taken: f64,
     busy: f64,
     passed: f64,
+    /// What the connection is believed to carry, in Mbit/s, and the periods since it was busy.
+    believed: f64,
+    since_busy: u32,
 }
 
 impl Viewer {
     /// A viewer that begins with the smallest pictures.
     pub fn new(policy: Kind) -> Viewer {
         let bytes = RUNGS.map(|rung| f64::from(rung.kilobits) * 125.0 / rung.rate);
-        Viewer { policy, measured: Measured::default(), bytes, rung: 0, taken: 0.0, busy: 0.0, passed: 0.0 }
+        Viewer {
+            policy,
+            measured: Measured::default(),
+            bytes,
+            rung: 0,
+            taken: 0.0,
+            busy: 0.0,
+            passed: 0.0,
+            believed: 0.0,
+            since_busy: KNOWN,
+        }
     }
 
     /// What it gets now.
@@ -112,12 +129,14 @@ impl Viewer {
         }
         let rate = self.taken * 8e-6 / self.passed;
         // Only a connection that was busy shows what it carries.
-        let busy = self.busy / self.passed;
-        let sample =
-            if busy > 0.5 { rate } else { rate.max(self.measured.mean().unwrap_or(0.0)).max(self.sent()) * PROBE };
+        let busy = self.busy / self.passed > 0.5;
+        self.since_busy = if busy { 0 } else { self.since_busy.saturating_add(1) };
+        let more = if self.since_busy < KNOWN { PROBE_KNOWN } else { PROBE };
+        let sample = if busy { rate } else { rate.max(self.believed * more).max(self.sent()) };
         // What was never tried is not believed to be carried with ease.
         let most = 4.0 * f64::from(RUNGS[RUNGS.len() - 1].kilobits) / 1e3;
-        self.measured.add(sample.min(most));
+        self.believed = sample.min(most);
+        self.measured.add(self.believed);
         (self.taken, self.busy, self.passed) = (0.0, 0.0, 0.0);
         self.rung = self.choose(age);
         true

@@ -2,6 +2,7 @@
 //! worker or another viewer: what it does not take is left out.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -33,10 +34,13 @@ type Last = Option<Arc<Picture>>;
 #[derive(Debug, Default)]
 pub(crate) struct Views {
     queries: Mutex<BTreeMap<String, Query>>,
+    numbers: AtomicU64,
 }
 
 #[derive(Debug)]
 struct Query {
+    /// Which of the queries of one name it is.
+    number: u64,
     /// Viewers of each rung.
     viewers: [usize; RUNGS.len()],
     pictures: [watch::Sender<Last>; RUNGS.len()],
@@ -89,6 +93,8 @@ impl Views {
 struct Seat {
     views: Arc<Views>,
     query: String,
+    /// A later query of this name has another one.
+    number: u64,
     rung: usize,
 }
 
@@ -99,21 +105,28 @@ impl Seat {
         if all >= VIEWERS_MAX {
             return Err(Full::Viewers);
         }
-        let new = || Query { viewers: Default::default(), pictures: std::array::from_fn(|_| watch::channel(None).0) };
-        queries.entry(query.to_owned()).or_insert_with(new).viewers[0] += 1;
-        Ok(Seat { views: views.clone(), query: query.to_owned(), rung: 0 })
+        let number = views.numbers.fetch_add(1, Ordering::Relaxed);
+        let new =
+            || Query { number, viewers: Default::default(), pictures: std::array::from_fn(|_| watch::channel(None).0) };
+        let entry = queries.entry(query.to_owned()).or_insert_with(new);
+        entry.viewers[0] += 1;
+        Ok(Seat { views: views.clone(), query: query.to_owned(), number: entry.number, rung: 0 })
     }
 
     /// The pictures of its rung; none if the query has ended.
     fn pictures(&self) -> Option<watch::Receiver<Last>> {
-        Some(self.views.lock().get(&self.query)?.pictures[self.rung].subscribe())
+        let queries = self.views.lock();
+        let query = queries.get(&self.query).filter(|query| query.number == self.number)?;
+        Some(query.pictures[self.rung].subscribe())
     }
 
     fn change(&mut self, rung: usize) {
-        if let Some(query) = self.views.lock().get_mut(&self.query) {
+        let mut queries = self.views.lock();
+        if let Some(query) = queries.get_mut(&self.query).filter(|query| query.number == self.number) {
             query.viewers[self.rung] = query.viewers[self.rung].saturating_sub(1);
             query.viewers[rung] += 1;
         }
+        drop(queries);
         self.rung = rung;
     }
 }
@@ -121,7 +134,7 @@ impl Seat {
 impl Drop for Seat {
     fn drop(&mut self) {
         let mut queries = self.views.lock();
-        if let Some(query) = queries.get_mut(&self.query) {
+        if let Some(query) = queries.get_mut(&self.query).filter(|query| query.number == self.number) {
             query.viewers[self.rung] = query.viewers[self.rung].saturating_sub(1);
             if query.viewers.iter().all(|viewers| *viewers == 0) {
                 queries.remove(&self.query);
