@@ -54,7 +54,7 @@ impl Default for Guard {
             fallback: Heuristic::ShortestRemaining,
             work: 40_000_000,
             quiet: 300_000,
-            every: 60_000,
+            every: 120_000,
             window: 600_000,
             least_jobs: 6,
             margin: 0.1,

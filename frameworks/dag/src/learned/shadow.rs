@@ -11,13 +11,13 @@ use crate::study::cluster::{Episode, Setup};
 use crate::study::job::{Arrival, Durations, JobModel, StageModel};
 
 /// Jobs of a replay at most, the last ones.
-const JOBS: usize = 40;
+const JOBS: usize = 30;
 /// Stages of a job that is replayed at most.
 const STAGES: usize = 100;
 /// Tasks of a replay at most; more of them are modelled as fewer and longer ones.
-const TASKS: u64 = 8_000;
+const TASKS: u64 = 4_000;
 /// Decisions of a replay at most; one that takes more says nothing.
-const DECISIONS: usize = 2_000;
+const DECISIONS: usize = 1_200;
 
 /// A job that was seen.
 #[derive(Clone, Debug)]
