@@ -1,13 +1,13 @@
-//! What does the framework of jobs of stages cost beside a plain scheduler, and what do sizes that are found at run time
-//! (Libra) gain on real files?
+//! What does the framework of jobs of stages cost beside a plain scheduler, and what do sizes that are found at run
+//! time (Libra) gain on real files?
 //!
 //! - `tasks`: 10,000 times `true` in one stage on one agent, in turn with the same tasks of the scheduler of
 //!   `benches/tasks.rs`; with the state of the framework in memory and on disk.
 //! - `sizes`: the words of made text files, counted by two slots: fixed sizes of parts, one file a task, one part a
 //!   slot, and `size = "auto"` without and with what an earlier run has learned.
 //!
-//! Run with `cargo bench --bench stages`; `--quick` does less, `--only=tasks` or `--only=sizes` one of both, `--tasks=N`,
-//! `--rounds=N`, `--megabytes=N` and `--files=N` something else.
+//! Run with `cargo bench --bench stages`; `--quick` does less, `--only=tasks` or `--only=sizes` one of both,
+//! `--tasks=N`, `--rounds=N`, `--megabytes=N` and `--files=N` something else.
 
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 

@@ -248,8 +248,8 @@ impl Scheduler {
         self.flush()
     }
 
-    /// Runs so many tasks of a command, as many at once as the offers allow; how long all took, and each from its launch
-    /// to its end.
+    /// Runs so many tasks of a command, as many at once as the offers allow; how long all took, and each from its
+    /// launch to its end.
     ///
     /// # Errors
     /// A task did not finish, the stream ended, or an error event arrived.
