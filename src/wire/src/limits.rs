@@ -37,6 +37,9 @@ pub struct Limits {
     /// Maximum number of connections that are open at once; see [`Connections`](crate::Connections). A server or a
     /// network that is given its connections does not look here.
     pub connections: usize,
+    /// Bytes that the kernel keeps for a connection's peer; what it finds right if absent. Less shows earlier that a peer
+    /// does not read.
+    pub send_buffer: Option<u32>,
 }
 
 impl Default for Limits {
@@ -54,6 +57,7 @@ impl Default for Limits {
             connect: Duration::from_secs(10),
             stop: Duration::from_millis(200),
             connections: 1 << 20,
+            send_buffer: None,
         }
     }
 }

@@ -53,7 +53,9 @@ impl Core {
         let Placed { serial, stage, index, part, room, taken } = placed;
         let room = &plan.rooms[room];
         let machine = self.machine(&room.site.agent_id, &room.site.host, &room.site.agent);
-        let extra = self.sprint((serial, stage, index), now);
+        // An agent that cannot apply limits drops a task that has one; there it runs without.
+        let limits = !self.without_limits.contains(&machine.id);
+        let extra = if limits { self.sprint((serial, stage, index), now) } else { 0 };
         let record = self.records.get_mut(&serial)?;
         let phase = Phase::Live { step: Step::Staging, launched: now, running: None, stopping: false, sprint: extra };
         let run = &mut record.stages[stage];

@@ -111,6 +111,8 @@ pub struct Core {
     history: History,
     moving: observe::Moving,
     sprints: approximate::Sprints,
+    /// Agents that took no task with a limit.
+    without_limits: BTreeSet<String>,
     tuning: tuning::Tuning,
     wishes: Vec<Wish>,
     /// Jobs that fail, and why.
@@ -163,6 +165,7 @@ impl Core {
             memory: Memory::default(),
             history: History::default(),
             moving: observe::Moving::default(),
+            without_limits: BTreeSet::new(),
             tuning: tuning::Tuning::default(),
             wishes: Vec::new(),
             failing: Vec::new(),

@@ -9,7 +9,7 @@ use sdk::{Calls, is_terminal};
 
 use super::record::{Goal, Phase, Step};
 use super::view::Happening;
-use super::{Core, Key};
+use super::{Core, Key, MACHINES_MAX};
 use crate::job::Class;
 use crate::task::Fault;
 
@@ -78,6 +78,9 @@ impl Core {
         let Some(record) = self.records.get_mut(&serial) else { return };
         let Some(task) = record.stages[stage].tasks().get(&index) else { return };
         let Phase::Live { launched, stopping, sprint, .. } = task.phase else { return };
+        if sprint > 0 && status.state() == TaskState::TaskDropped && self.without_limits.len() < MACHINES_MAX {
+            self.without_limits.insert(task.machine.id.clone());
+        }
         let took = now.since(launched);
         let mut end = End::of(status.state());
         // A task that found its sources gone, or no framework, is not to blame.

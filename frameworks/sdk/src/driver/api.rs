@@ -23,6 +23,8 @@ pub use wire::http::{HeaderName, Method, StatusCode};
 pub const BODY_MAX: usize = 8 << 20;
 /// Maximum number of bytes of events that wait for a reader before it is cut off.
 const EVENTS_MAX: usize = 8 << 20;
+/// Bytes that the kernel keeps for a reader of [`serve_prompt`]; it takes twice as much.
+const PROMPT_BUFFER: u32 = 16 << 10;
 /// Maximum number of clients that are connected at once; idle ones are disconnected to admit others.
 const CONNECTIONS_MAX: usize = 4096;
 
@@ -169,10 +171,23 @@ pub fn serve<A: Api>(address: SocketAddr, api: Arc<A>) -> io::Result<Serving> {
 /// # Errors
 /// As [`serve`].
 pub fn serve_with<A: Api>(address: SocketAddr, api: Arc<A>, body_max: usize) -> io::Result<Serving> {
+    serve_within(address, api, Limits { body: body_max, ..Limits::default() })
+}
+
+/// [`serve`], for streams whose sender must know soon that a reader does not keep up ([`Events::queued`]): the kernel
+/// keeps little for it.
+///
+/// # Errors
+/// As [`serve`].
+pub fn serve_prompt<A: Api>(address: SocketAddr, api: Arc<A>) -> io::Result<Serving> {
+    serve_within(address, api, Limits { body: BODY_MAX, send_buffer: Some(PROMPT_BUFFER), ..Limits::default() })
+}
+
+fn serve_within<A: Api>(address: SocketAddr, api: Arc<A>, limits: Limits) -> io::Result<Serving> {
     // The framework needs descriptors for more than its clients.
     let open_files = wire::open_files_limit().map_or(usize::MAX, |files| usize::try_from(files).unwrap_or(usize::MAX));
     let connections = CONNECTIONS_MAX.min(open_files / 2);
-    let limits = Limits { body: body_max, stream: EVENTS_MAX, connections, ..Limits::default() };
+    let limits = Limits { stream: EVENTS_MAX, connections, ..limits };
     let tls = tls().map_err(io::Error::other)?;
     let scheme = if tls.is_some() { "https" } else { "http" };
     let server = Server::bind(address, limits)?.with_tls(tls);

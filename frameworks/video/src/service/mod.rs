@@ -191,7 +191,7 @@ impl Service {
             false => (shared.prepare(options.queries).await?, Vec::new()),
             true => (Vec::new(), options.queries),
         };
-        let serving = sdk::driver::api::serve(options.listen, Arc::new(api::VideoApi(shared.clone())));
+        let serving = sdk::driver::api::serve_prompt(options.listen, Arc::new(api::VideoApi(shared.clone())));
         let serving = serving.map_err(io(format!("cannot listen at {}", options.listen)))?;
         let mut driver = options.driver;
         driver.nudge = Some(requester.nudge());

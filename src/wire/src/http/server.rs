@@ -87,6 +87,10 @@ impl Server {
         let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
         socket.set_reuseaddr(true)?;
         keep_alive(&socket)?;
+        // Accepted connections inherit it.
+        if let Some(bytes) = limits.send_buffer {
+            socket.set_send_buffer_size(bytes)?;
+        }
         socket.bind(address)?;
         // A registration storm opens thousands of connections at once; the kernel lowers this to somaxconn.
         let listener = socket.listen(16 << 10)?;

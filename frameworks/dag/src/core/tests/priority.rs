@@ -79,6 +79,25 @@ fn nothing_is_left_out_while_no_other_job_waits() {
 }
 
 #[test]
+fn an_agent_that_takes_no_limits_gets_none() {
+    let sprint = Sprinting { boost: 0.5, budget: 1e6, ..Sprinting::default() };
+    let mut world = World::new(Settings { sprint, ..Settings::default() }, 1, 4.0);
+    world.submit("name = 'urgent'\npriority = 'high'\n[[stage]]\nname = 's'\ntasks = 2\ncpus = 2\ncommand = 'x'\n");
+    world.soon();
+    let dropped: Vec<String> = world.tasks.keys().cloned().collect();
+    assert!(world.tasks.values().all(|task| !task.info.limits.is_empty()));
+    for id in &dropped {
+        world.update(id, sdk::v1::TaskState::TaskDropped, "CPU limits need the agent's isolator cgroups/cpu");
+    }
+    world.pass(Duration::from_secs(5));
+    world.soon();
+    assert_eq!(world.tasks.len(), 2);
+    assert!(world.tasks.values().all(|task| task.info.limits.is_empty()));
+    world.run_dry();
+    assert_eq!(world.state("urgent"), State::Finished);
+}
+
+#[test]
 fn high_priority_sprints_while_its_budget_lasts() {
     let sprint = Sprinting { boost: 0.5, budget: 10.0, refill: 0.0, ..Sprinting::default() };
     let mut world = World::new(Settings { sprint, ..Settings::default() }, 1, 4.0);

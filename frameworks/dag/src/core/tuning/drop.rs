@@ -82,7 +82,7 @@ impl Tuning {
 }
 
 fn ratio(share: f64) -> DropRatio {
-    DropRatio::new((share * 1e3).clamp(0.0, 999.0) as u32).unwrap_or_default()
+    DropRatio::new((share * 1e3).round().clamp(0.0, 999.0) as u32).unwrap_or_default()
 }
 
 fn correction(measured: f64, predicted: &Response) -> f64 {
