@@ -21,7 +21,7 @@ fn thinned(slope: f32, scale: f32, small: &mut usize) -> Option<f32> {
         return Some(slope);
     }
     *small += 1;
-    (*small % SPARSE == 0).then_some(slope * SPARSE as f32)
+    small.is_multiple_of(SPARSE).then_some(slope * SPARSE as f32)
 }
 
 /// What a choice is to be changed by.

@@ -22,12 +22,12 @@ const LARGEST: u64 = 16 << 20;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Which studies: sizes (Libra), orders (Decima's heuristics), decima (the learned order), packing (several resources), drops (DiAS); all if
-    /// none is named
+    /// Which studies: sizes (Libra), orders (Decima's heuristics), decima (the learned order), packing (several
+    /// resources), drops (DiAS); all if none is named
     #[arg(value_name = "STUDY")]
     studies: Vec<String>,
-    /// TPC-H traces for `orders` and `decima`: the directory `spark_env/tpch` of Decima's public simulator; queries are made
-    /// otherwise
+    /// TPC-H traces for `orders` and `decima`: the directory `spark_env/tpch` of Decima's public simulator; queries are
+    /// made otherwise
     #[arg(long, value_name = "FOLDER")]
     tpch: Option<PathBuf>,
     /// Jobs for `packing`: `batch_task.csv` of Alibaba's trace of 2018; jobs are made otherwise
