@@ -1,6 +1,6 @@
 //! From choices and what they were worth to the gradient of all weights.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use dag::learned::{Embedded, Gradient, JobState, Network, OfJob, WIDTH, evaluate, evaluate_limits};
@@ -21,7 +21,7 @@ fn thinned(slope: f32, scale: f32, small: &mut usize) -> Option<f32> {
         return Some(slope);
     }
     *small += 1;
-    (*small % SPARSE == 0).then_some(slope * SPARSE as f32)
+    small.is_multiple_of(SPARSE).then_some(slope * SPARSE as f32)
 }
 
 /// What a choice is to be changed by.
@@ -75,7 +75,7 @@ pub fn learn(
 ) -> Sums {
     let mut sums = Sums::default();
     for (chunk, steps) in steps.chunks(TOGETHER).enumerate() {
-        let (mut places, mut jobs) = (HashMap::<*const JobState, usize>::new(), Vec::<Embedded>::new());
+        let (mut places, mut jobs) = (BTreeMap::<*const JobState, usize>::new(), Vec::<Embedded>::new());
         for state in steps.iter().flat_map(|step| &step.chosen.situation.jobs) {
             places.entry(Arc::as_ptr(state)).or_insert_with(|| {
                 jobs.push(network.embed(state));

@@ -43,7 +43,7 @@ impl Pool {
         let set = |number: u64| {
             let mut random = Random::new(settings.seed ^ number, "scale");
             let scale = 2_f64.powf((2.0 * random.part() - 1.0) * settings.lessons.scale);
-            let sizes: &[&str] = if number % 2 == 0 { &SIX } else { &SIZES };
+            let sizes: &[&str] = if number.is_multiple_of(2) { &SIX } else { &SIZES };
             let jobs = made::queries(FIRST_SET + number).of_sizes(sizes);
             jobs.into_iter().map(|job| scaled(&job, scale)).collect()
         };

@@ -1,10 +1,11 @@
-//! What keeps a learned order from harm: a heuristic stands in where the model is not to be trusted, and no job starves.
+//! What keeps a learned order from harm: a heuristic stands in where the model is not to be trusted, and no job
+//! starves.
 //!
 //! The model decides as long as all of this holds:
 //!
 //! - Every feature of a decision is in the range that training has seen.
-//! - A decision takes no more multiplications than [`Guard::work`]. The scheduler reads no clock: a count is the same on
-//!   every machine.
+//! - A decision takes no more multiplications than [`Guard::work`]. The scheduler reads no clock, and a count is the
+//!   same on every machine.
 //! - In a replay of the last minutes ([`Guard::every`]) it is not slower than fair shares or the heuristic by more than
 //!   [`Guard::margin`].
 //!

@@ -1,9 +1,9 @@
 //! The network of Decima (SIGCOMM 2019): embeddings of stages, jobs and the whole, and scores of stages and limits. It
 //! knows features, and neither jobs nor clusters; [`Network::new`] draws weights, others come from training.
 //!
-//! `e_v = g(sum f(e_w)) + prep(x_v)` over the children `w` of a stage, `y_i = g'(sum f'(e_v))` over the stages of a job,
-//! `z = g''(sum f''(y_i))` over the jobs. What changes with every decision (free executors, locality) is an input of the
-//! scores only, so that the embedding of a job stays as long as the job does.
+//! `e_v = g(sum f(e_w)) + prep(x_v)` over the children `w` of a stage, `y_i = g'(sum f'(e_v))` over the stages of a
+//! job, `z = g''(sum f''(y_i))` over the jobs. What changes with every decision (free executors, locality) is an input
+//! of the scores only, so that the embedding of a job stays as long as the job does.
 
 use std::sync::Arc;
 

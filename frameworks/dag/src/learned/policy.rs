@@ -1,6 +1,6 @@
 //! The policy that asks the network: one choice after the other until nothing is left to be given. It does not learn.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::network::{Embedded, Network};
@@ -46,7 +46,7 @@ pub struct Decima {
     mode: Mode,
     states: States,
     /// Embeddings by the address of the state, which each of them holds.
-    embedded: HashMap<usize, Embedded>,
+    embedded: BTreeMap<usize, Embedded>,
     /// What was chosen, if it is kept.
     chosen: Option<Vec<Chosen>>,
 }
@@ -54,7 +54,7 @@ pub struct Decima {
 impl Decima {
     /// A policy with this network.
     pub fn new(network: Arc<Network>, mode: Mode) -> Decima {
-        Decima { network, mode, states: States::default(), embedded: HashMap::new(), chosen: None }
+        Decima { network, mode, states: States::default(), embedded: BTreeMap::new(), chosen: None }
     }
 
     /// The same, which keeps its choices for [`Decima::take_chosen`].

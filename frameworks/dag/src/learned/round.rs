@@ -1,6 +1,6 @@
 //! A decision in steps: what can be chosen now, and what is left after a choice. It prefers nothing.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::state::{JOB, JobState};
@@ -86,7 +86,7 @@ impl Situation {
 
 /// States of jobs by their ids: one that has not changed is the same as before.
 #[derive(Debug, Default)]
-pub(super) struct States(HashMap<u64, Arc<JobState>>);
+pub(super) struct States(BTreeMap<u64, Arc<JobState>>);
 
 impl States {
     fn intern(&mut self, id: u64, state: JobState) -> Arc<JobState> {

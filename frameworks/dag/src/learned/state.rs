@@ -94,10 +94,10 @@ impl JobState {
         }
         self.starts = Vec::with_capacity(self.stages.len() + 1);
         let mut edges = edges.into_iter().peekable();
-        for parent in 0..self.stages.len() {
+        for (parent, height) in heights.into_iter().enumerate() {
             self.starts.push(self.children.len() as u32);
             while let Some((_, child)) = edges.next_if(|(from, _)| *from as usize == parent) {
-                if heights[parent] <= DEPTH {
+                if height <= DEPTH {
                     self.children.push(child);
                 }
             }

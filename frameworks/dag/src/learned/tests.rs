@@ -4,8 +4,8 @@
 //! 2. The same observation leads to the same actions, whether jobs were seen before or not.
 //! 3. A job that has waited for too long gets executors before all others, under the model and under the heuristic.
 //!
-//! And scripts: gradients against finite differences, files of weights, and what the guard does when the model is not to
-//! be trusted.
+//! And scripts: gradients against finite differences, files of weights, and what the guard does when the model is not
+//! to be trusted.
 
 use std::sync::Arc;
 

@@ -26,8 +26,8 @@ pub struct Args {
     /// resources), drops (DiAS), sprinting (a model of sprints); all if none is named
     #[arg(value_name = "STUDY")]
     studies: Vec<String>,
-    /// TPC-H traces for `orders` and `decima`: the directory `spark_env/tpch` of Decima's public simulator; queries are made
-    /// otherwise
+    /// TPC-H traces for `orders` and `decima`: the directory `spark_env/tpch` of Decima's public simulator; queries are
+    /// made otherwise
     #[arg(long, value_name = "FOLDER")]
     tpch: Option<PathBuf>,
     /// Jobs for `packing`: `batch_task.csv` of Alibaba's trace of 2018; jobs are made otherwise

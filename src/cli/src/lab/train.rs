@@ -157,7 +157,7 @@ impl Training<'_> {
         {
             let iteration = self.trainer.iterate(&self.pool, self.threads)?;
             self.log("log.jsonl", &[iteration])?;
-            if self.trainer.iteration() % EVERY == 0 {
+            if self.trainer.iteration().is_multiple_of(EVERY) {
                 bar.set_message(self.measure()?);
                 self.keep()?;
             }
