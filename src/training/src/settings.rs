@@ -69,9 +69,9 @@ impl Default for Settings {
             norm: 0.5,
             entropy: (0.0005, 0.0),
             entropy_until: 1000,
-            episode: (200.0, 500.0),
-            episode_until: 1000,
-            discount: 0.005,
+            episode: (300.0, 1200.0),
+            episode_until: 400,
+            discount: 0.002,
             lessons: Lessons {
                 sets: 24,
                 batches: 0.5,

@@ -33,7 +33,7 @@ const NOTES: usize = 100;
 pub struct Guard {
     /// What stands in for the model.
     pub fallback: Heuristic,
-    /// Multiplications of a decision at most; 40 million take about 10 ms.
+    /// Multiplications of a decision at most; 40 million take about 15 ms.
     pub work: u64,
     /// For how long nothing must have happened before the model decides again.
     pub quiet: u64,
