@@ -54,5 +54,5 @@ fn job(id: u64, random: &mut Random) -> Job {
         let tasks = 1 + random.below(30) as u32;
         Stage { tasks, duration: 500 + random.below(9000) as u64, parents, demand, ..Stage::default() }
     });
-    Job { id, arrival: id, class: 0, weight: 1000, held, stages: stages.collect() }
+    Job { id, arrival: id, class: 0, weight: 1000, held, deadline: None, stages: stages.collect() }
 }
