@@ -1,4 +1,4 @@
-//! The simulator, the forest, the model and the search, by hand-made cases and random ones. Nothing of a cluster is here.
+//! The simulator, the forest, the model and the search, by hand-made cases and random ones. No cluster is here.
 
 use proptest::prelude::*;
 
