@@ -289,8 +289,8 @@ fn videos_that_cannot_be_read_fail_their_query_with_what_was_found_before() {
     assert!(!output.status.success() && said.contains("queries.toml:6") && said.contains("max_lag"), "{said}");
 }
 
-/// Two viewers of one query, over a link that carries much and one that carries little: each gets what its link carries,
-/// and the query goes on.
+/// Two viewers of one query, over a link that carries much and one that carries little: each gets what its link
+/// carries, and the query goes on.
 #[test]
 fn viewers_see_what_their_links_carry() {
     let world = World::start("live", 1.0);

@@ -11,9 +11,10 @@
 //!   a clock;
 //! - [`core`] is the framework's scheduler without I/O, [`service`] runs it, [`worker`] is the process beside a task,
 //!   [`modelled`] what stands for such processes in laboratories;
-//! - [`bitrate`] is video on demand over networks whose bandwidth varies, for comparisons of policies; [`abr`] has policies;
-//! - [`local`] runs one query here, [`output`] draws what it found, [`spec`] reads what users ask for,
-//!   [`viewer`] watches the live view of a running query.
+//! - [`bitrate`] is video on demand over networks whose bandwidth varies, for comparisons of policies; [`abr`] has
+//!   policies;
+//! - [`local`] runs one query here, [`output`] draws what it found, [`spec`] reads what users ask for, [`viewer`]
+//!   watches the live view of a running query.
 #![forbid(unsafe_code)]
 
 pub mod abr;

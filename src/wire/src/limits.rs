@@ -37,8 +37,8 @@ pub struct Limits {
     /// Maximum number of connections that are open at once; see [`Connections`](crate::Connections). A server or a
     /// network that is given its connections does not look here.
     pub connections: usize,
-    /// Bytes that the kernel keeps for a connection's peer; what it finds right if absent. Less shows earlier that a peer
-    /// does not read.
+    /// Bytes that the kernel keeps for a connection's peer; what it finds right if absent. Less shows earlier that a
+    /// peer does not read.
     pub send_buffer: Option<u32>,
 }
 

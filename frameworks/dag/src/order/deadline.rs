@@ -8,9 +8,9 @@ use super::observation::Observation;
 use super::plan::Plan;
 use super::shortest::along_paths;
 
-/// Jobs by their deadlines, each with all that it can use along its longest path. A deadline that cannot be met any more
-/// gives way to those that can: it would only make them late as well. Jobs without a deadline come last, by class and in
-/// the order of their arrival.
+/// Jobs by their deadlines, each with all that it can use along its longest path. A deadline that cannot be met any
+/// more gives way to those that can: it would only make them late as well. Jobs without a deadline come last, by class
+/// and in the order of their arrival.
 pub(super) fn earliest(observation: &Observation) -> Vec<Action> {
     let mut plan = Plan::new(observation);
     for job in order(observation) {

@@ -1,9 +1,9 @@
-//! The live view as a stream of chunks of one second: which size, sharpness and rate of pictures a viewer gets. It sends
-//! nothing and reads no clock.
+//! The live view as a stream of chunks of one second: which size, sharpness and rate of pictures a viewer gets. It
+//! sends nothing and reads no clock.
 //!
 //! What a viewer's connection does not take stays in a queue; its age is what the buffer lacks of [`LATENCY`]. So the
-//! buffer is full for a viewer that is up to date, and a chunk that takes longer than the buffer lasts is late: pictures
-//! are left out meanwhile, which viewers see as standing.
+//! buffer is full for a viewer that is up to date, and a chunk that takes longer than the buffer lasts is late:
+//! pictures are left out meanwhile, which viewers see as standing.
 
 use std::sync::{Arc, LazyLock};
 
@@ -58,8 +58,8 @@ pub fn policy() -> Kind {
     WEIGHTS.clone().map_or(Kind::Rate, Kind::Linear)
 }
 
-/// The live view as a setting for training: chunks of a second that cannot be sent before they are there. Standing for a
-/// second is as bad as the highest bitrate is good.
+/// The live view as a setting for training: chunks of a second that cannot be sent before they are there. Standing for
+/// a second is as bad as the highest bitrate is good.
 ///
 /// # Errors
 /// None, as long as the rungs rise.

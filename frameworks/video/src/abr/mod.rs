@@ -1,5 +1,6 @@
-//! Policies that choose the bitrate of the next chunk: baselines that were published, and a linear one whose weights can
-//! be read (after ABRL, "Real-world video adaptation with reinforcement learning", 2020). Nothing is downloaded here.
+//! Policies that choose the bitrate of the next chunk: baselines that were published, and a linear one whose weights
+//! can be read (after ABRL, "Real-world video adaptation with reinforcement learning", 2020). Nothing is downloaded
+//! here.
 //!
 //! - [`Buffer`](Kind::Buffer) and [`BufferSizes`](Kind::BufferSizes): BBA-0 and BBA-1 ("A buffer-based approach to rate
 //!   adaptation", SIGCOMM 2014);

@@ -1,3 +1,5 @@
+//! Policies by hand-made cases and random ones, weights, training, and viewers of live views. Nothing is sent here.
+
 use std::sync::Arc;
 
 use proptest::prelude::*;

@@ -1,3 +1,5 @@
+//! The simulator, the forest, the model and the search, by hand-made cases and random ones. No cluster is here.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -1,5 +1,5 @@
-//! The grey-box model of sprints on policies that it was not trained on: nine workloads, three mechanisms, and a modelled
-//! system in place of a machine. The model itself is in [`crate::priority::sprinting`].
+//! The grey-box model of sprints on policies that it was not trained on: nine workloads, three mechanisms, and a
+//! modelled system in place of a machine. The model itself is in [`crate::priority::sprinting`].
 
 mod system;
 mod workload;

@@ -1,9 +1,9 @@
 //! The system that is profiled, modelled: servers whose jobs speed up by mechanism and by phase. The model under test
 //! sees only what a run reports: response times.
 //!
-//! What the simple simulator does not know: parts of a job that a sprint does not make faster, time until a sprint takes
-//! effect, servers that get hot, sprints that slow each other down, and neighbours that take what is lent. All numbers
-//! are ours.
+//! What the simple simulator does not know: parts of a job that a sprint does not make faster, time until a sprint
+//! takes effect, servers that get hot, sprints that slow each other down, and neighbours that take what is lent. All
+//! numbers are ours.
 
 use crate::priority::sprinting::{Outcome, SprintPolicy};
 
