@@ -107,15 +107,20 @@ fn the_same_seeds_give_the_same_comparison() {
     assert_eq!(once[0].above_first, Spread::default());
 }
 
-/// A connection that carries so many bytes a second; the share of time with something late, and the last rung.
+/// A connection that carries so many bytes a second, to which a picture goes only when none waits, as the framework does
+/// it: the share of time with something late, and the last rung.
 fn connection(bandwidth: f64, seconds: u32) -> (f64, usize) {
     let (mut viewer, mut waiting, mut late) = (Viewer::new(policy()), 0.0, 0.0);
-    for _ in 0..seconds * 20 {
-        let rung = RUNGS[viewer.rung()];
-        waiting += f64::from(rung.kilobits) * 125.0 / 20.0;
+    let (mut due, mut age) = (0.0, 0.0);
+    for step in 0..seconds * 20 {
+        let (now, rung) = (f64::from(step) / 20.0, RUNGS[viewer.rung()]);
+        if now >= due {
+            due = now + 1.0 / rung.rate;
+            waiting += if waiting > 0.0 { 0.0 } else { f64::from(rung.kilobits) * 125.0 / rung.rate };
+        }
         let taken = f64::min(waiting, bandwidth / 20.0);
         waiting -= taken;
-        let age = waiting / bandwidth;
+        age = if waiting > 0.0 { age + 0.05 } else { 0.0 };
         late += if age > LATENCY { 0.05 } else { 0.0 };
         viewer.pass(0.05, taken as usize, waiting > 0.0, age);
     }
