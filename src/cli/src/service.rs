@@ -79,6 +79,7 @@ impl Service {
     }
 
     /// Where it is, as `host:port`.
+    #[cfg(feature = "video")]
     pub(crate) fn address(&self) -> String {
         self.address.to_string()
     }

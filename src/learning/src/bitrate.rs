@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use serde::Deserialize;
+use video::abr::{Kind, Measured, Study};
 use video::bitrate::{CHUNK_SECONDS, CHUNKS, LADDER, Markov, Movie, Network, Quality, Session, Trace};
 
 use crate::environment::{Chosen, roll_out};
@@ -67,7 +68,7 @@ const MOST_TRACES: usize = 10_000;
 const PAST: usize = 8;
 
 /// The policies that [`Environment::baseline`] knows.
-const POLICIES: &str = "random, lowest, highest, 'constant RUNG', rate";
+const POLICIES: &str = "random, lowest, highest, 'constant RUNG', rate, bba-0, bba-1, mpc (RobustMPC), linear";
 
 /// The environment.
 pub struct VideoBitrate {
@@ -80,6 +81,7 @@ pub struct VideoBitrate {
     session: Option<Session>,
     /// Throughputs in Mbit/s and seconds of the last chunks, the last one last.
     past: VecDeque<(f64, f64)>,
+    measured: Measured,
     bitrates: f64,
     stood: f64,
     changes: f64,
@@ -155,18 +157,30 @@ impl VideoBitrate {
             quality,
             session: None,
             past,
+            measured: Measured::default(),
             bitrates: 0.0,
             stood: 0.0,
             changes: 0.0,
         }
     }
 
-    /// The highest rung at the harmonic mean of the last five throughputs, or the lowest one.
-    fn by_rate(&self) -> usize {
-        let last: Vec<f64> = self.past.iter().rev().take(5).map(|(rate, _)| *rate).collect();
-        let mean = last.len() as f64 / last.iter().map(|rate| 1.0 / rate.max(1e-6)).sum::<f64>();
-        let fitting = self.movie.ladder().iter().filter(|rate| f64::from(**rate) / 1000.0 <= mean).count();
-        fitting.saturating_sub(1)
+    /// The rung that a policy of `video` gives the next chunk.
+    fn by(&self, kind: &Kind) -> Chosen {
+        let rung = self.session.as_ref().map_or(0, |session| kind.next(session, &self.measured));
+        Chosen::Choices(vec![rung as i32])
+    }
+}
+
+/// The policies of `video` by their names here.
+fn published(policy: &str) -> Option<Kind> {
+    match policy {
+        "rate" => Some(Kind::Rate),
+        "bba-0" => Some(Kind::Buffer),
+        "bba-1" => Some(Kind::BufferSizes),
+        "mpc" => Some(Kind::Predictive),
+        // The weights are a part of the program, and a test of `video` reads them.
+        "linear" => Study::Movie.weights().ok().map(Kind::Linear),
+        _ => None,
     }
 }
 
@@ -184,6 +198,7 @@ impl Environment for VideoBitrate {
         self.session =
             Some(Session::new(self.movie.clone(), trace, self.network, self.quality, seed).map_err(refused)?);
         self.past.clear();
+        self.measured = Measured::default();
         (self.bitrates, self.stood, self.changes) = (0.0, 0.0, 0.0);
         Ok(())
     }
@@ -195,6 +210,7 @@ impl Environment for VideoBitrate {
             self.past.pop_front();
         }
         self.past.push_back((chunk.throughput, chunk.download));
+        self.measured.add(chunk.throughput);
         self.bitrates += chunk.bitrate;
         self.stood += chunk.rebuffer;
         self.changes += chunk.change;
@@ -228,11 +244,13 @@ impl Environment for VideoBitrate {
         let rungs = self.movie.ladder().len();
         let constant = policy.strip_prefix("constant ").and_then(|rung| rung.parse::<usize>().ok());
         let mut random = Random::new(seed, "policy");
+        if let Some(kind) = published(policy) {
+            return roll_out(self, seed, |video| video.by(&kind));
+        }
         match (policy, constant.filter(|rung| *rung < rungs)) {
             ("random", _) => roll_out(self, seed, |_| Chosen::Choices(vec![random.below(rungs) as i32])),
             ("lowest", _) => roll_out(self, seed, |_| Chosen::Choices(vec![0])),
             ("highest", _) => roll_out(self, seed, |_| Chosen::Choices(vec![rungs as i32 - 1])),
-            ("rate", _) => roll_out(self, seed, |video| Chosen::Choices(vec![video.by_rate() as i32])),
             (_, Some(rung)) => roll_out(self, seed, |_| Chosen::Choices(vec![rung as i32])),
             _ => Err(LearningError::Policy { policy: policy.to_owned(), known: POLICIES }),
         }
@@ -251,6 +269,8 @@ mod tests {
         let (rate, highest, random) = (of("rate"), of("highest"), of("random"));
         assert!(rate > highest && rate > random, "{rate} {highest} {random}");
         assert_eq!(of("constant 0"), of("lowest"));
+        let [buffer, sizes, mpc, linear] = ["bba-0", "bba-1", "mpc", "linear"].map(&mut of);
+        assert!(buffer != sizes && mpc > buffer && linear > rate, "{buffer} {sizes} {mpc} {linear} {rate}");
         assert!(video.baseline("constant 6", 1).is_err());
         let wrong = Settings { traces: vec!["no.log".into()], ..Settings::default() };
         assert_eq!(Shared::new(&wrong, &NoFiles).err().unwrap().to_string(), "no.log cannot be used");

@@ -125,6 +125,27 @@ impl Kind {
         }
     }
 
+    /// The rung of a session's next chunk.
+    pub fn next(&self, session: &Session, measured: &Measured) -> usize {
+        let movie = session.movie();
+        let number = movie.chunks() - session.left();
+        let ladder: Vec<f64> = (0..movie.ladder().len()).map(|rung| movie.megabits(rung)).collect();
+        let sizes: Vec<&[f64]> = (number..number + AHEAD).map_while(|chunk| movie.sizes(chunk)).collect();
+        if sizes.is_empty() {
+            return 0;
+        }
+        self.choose(&View {
+            ladder: &ladder,
+            sizes: &sizes,
+            chunk_seconds: movie.chunk_seconds(),
+            buffer: session.buffer(),
+            buffer_limit: session.buffer_limit(),
+            last_rung: session.last_rung(),
+            measured,
+            quality: session.quality(),
+        })
+    }
+
     /// The rung of the next chunk; one of the ladder.
     pub fn choose(&self, view: &View<'_>) -> usize {
         let rung = match self {
@@ -141,22 +162,8 @@ impl Kind {
 
 /// Watches a session to its end; what came of each chunk.
 fn play(kind: &Kind, session: &mut Session, mut each: impl FnMut(&Chunk)) {
-    let movie = session.movie().clone();
-    let ladder: Vec<f64> = (0..movie.ladder().len()).map(|rung| movie.megabits(rung)).collect();
     let mut measured = Measured::default();
-    for number in 0..movie.chunks() {
-        let sizes: Vec<&[f64]> = (number..number + AHEAD).map_while(|chunk| movie.sizes(chunk)).collect();
-        let view = View {
-            ladder: &ladder,
-            sizes: &sizes,
-            chunk_seconds: movie.chunk_seconds(),
-            buffer: session.buffer(),
-            buffer_limit: session.buffer_limit(),
-            last_rung: session.last_rung(),
-            measured: &measured,
-            quality: session.quality(),
-        };
-        let Some(chunk) = session.step(kind.choose(&view)) else { return };
+    while let Some(chunk) = session.step(kind.next(session, &measured)) {
         measured.add(chunk.throughput);
         each(&chunk);
     }
