@@ -148,7 +148,7 @@ impl Measured {
                 chosen.needed
             ),
         };
-        let with = format!("{of}; with {:.0} %", 100.0 * margin);
+        let with = format!("{of}; the margin is {:.0} %", 100.0 * margin);
         if self.throttled > THROTTLED_MAX {
             let proposed = raw.max(self.rounded(self.asked.to_f64() * THROTTLED_FACTOR));
             let why = format!("the limit keeps it from processors in {:.0} % of the time", 100.0 * self.throttled);

@@ -89,7 +89,8 @@ pub struct Guarded {
 /// In words.
 fn said(unseen: &Unseen) -> String {
     let Unseen { feature, value, bound } = unseen;
-    format!("the feature '{feature}' is {value:.2}, and was {bound:.2} at the utmost in training")
+    let (side, bound_is) = if value > bound { ("above", "largest") } else { ("below", "smallest") };
+    format!("the feature '{feature}' is {value:.2}, {side} the {bound_is} value in training, {bound:.2}")
 }
 
 /// The last decision.
@@ -127,7 +128,7 @@ impl Guarded {
     fn fall(&mut self, why: String, now: u64) {
         if self.fallen.is_none() {
             let (name, quiet) = (self.guard.fallback, self.guard.quiet / 1000);
-            self.note(format!("{name} decides until {quiet} s have passed without such a cause: {why}"));
+            self.note(format!("{name} stands in for the model for at least {quiet} s: {why}"));
         }
         self.fallen = Some(Fallback { why, until: now.saturating_add(self.guard.quiet) });
     }

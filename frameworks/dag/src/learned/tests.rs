@@ -248,7 +248,7 @@ fn a_model_that_does_worse_than_fair_is_set_aside() {
     assert!(trusted.1.is_empty());
     let (at, note) = &guarded.1[0];
     assert!(
-        *at < 1200 && note.starts_with("remaining decides until 300 s have passed without such a cause: replayed, the"),
+        *at < 1200 && note.starts_with("remaining stands in for the model for at least 300 s: replayed, the"),
         "{:?}",
         guarded.1
     );
@@ -281,11 +281,11 @@ fn what_training_has_not_seen_is_decided_by_the_heuristic_until_it_is_quiet() {
             said.push((now, note));
         }
     }
-    let why = "the feature 'jobs' is 9.00, and was 4.00 at the utmost in training";
+    let why = "the feature 'jobs' is 9.00, above the largest value in training, 4.00";
     let expected = [
         (0, "model".to_owned()),
         (10, "remaining".to_owned()),
-        (10, format!("remaining decides until 300 s have passed without such a cause: {why}")),
+        (10, format!("remaining stands in for the model for at least 300 s: {why}")),
         (20, "remaining".to_owned()),
         (200, "remaining".to_owned()),
         (310, "remaining".to_owned()),
