@@ -103,6 +103,7 @@ const PARTS: &[Part] = &[
             ("Style", "docs/style.md"),
             ("Figures", "SPECIFICATION.md"),
             ("Benchmarks", "benches/README.md"),
+            ("Trained orders of stages", "frameworks/dag/models/README.md"),
             ("Samples of Mesos's registry", "src/replicated_log/samples/README.md"),
             ("Changes", "CHANGELOG.md"),
         ],

@@ -133,7 +133,9 @@ mod tests {
         let repository = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
         let directory = std::env::temp_dir().join(format!("tepui-site-{}", std::process::id()));
         let result = build(repository, &directory);
-        std::fs::remove_dir_all(&directory).unwrap();
+        // A build that fails early has made no directory.
+        let removed = std::fs::remove_dir_all(&directory);
         result.unwrap();
+        removed.unwrap();
     }
 }
