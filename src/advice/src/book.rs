@@ -12,7 +12,7 @@ pub const JOBS_MAX: usize = 10_000;
 /// A measurement of a task.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
-    /// Which round of measurements it is of: its time in milliseconds since 1970, by the clock of the one who asks.
+    /// Its round of measurements: the time in milliseconds since 1970, by the clock of the process that measures.
     pub round: u64,
     /// The framework's name.
     pub framework: String,

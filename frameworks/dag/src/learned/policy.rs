@@ -67,7 +67,8 @@ impl Decima {
         self.chosen.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Decides, unless `check` refuses a situation on the way. `check` is told how many multiplications it will take.
+    /// Decides, unless `check` refuses a situation on the way. `check` gets the number of multiplications that the
+    /// decision takes.
     ///
     /// # Errors
     /// What `check` has returned.

@@ -32,7 +32,7 @@ impl Default for Training {
 /// Deviations do not fall below this: a little is tried to the end.
 const DEVIATION_MIN: f64 = 0.02;
 
-/// Trains on these traces; `each` is told the round and the mean score of its best candidates, by chunk.
+/// Trains on these traces; `each` gets the round and the mean score of a chunk of its best candidates.
 ///
 /// # Errors
 /// A setting that breaks its rule.

@@ -1,4 +1,4 @@
-//! `tepui lab train`: trains the learned order of stages in virtual time. What it writes can be taken up again.
+//! `tepui lab train`: trains the learned order of stages in virtual time. `--resume` continues from what it writes.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -114,7 +114,7 @@ fn measured_file(out: &Path) -> PathBuf {
     out.join("measured.jsonl")
 }
 
-/// The measurements of the training that is taken up.
+/// The measurements of the training that is resumed.
 fn measured(args: &Args) -> Result<Vec<Measured>> {
     let file = measured_file(&args.out);
     if !args.resume || !file.exists() {

@@ -1,5 +1,5 @@
 //! A random forest for regression (Breiman, 2001): the mean of trees, each grown on a bootstrap of the samples with a
-//! random choice of features at each split. It knows nothing of sprints.
+//! random choice of features at each split. It does not depend on sprints.
 //!
 //! It is our own since the kept numerical crates have none, and it takes less than a page: squared error, no pruning.
 

@@ -15,7 +15,7 @@ use crate::study::random::Random;
 pub enum Mechanism {
     /// A higher frequency: at once, but a server that sprints for long gets hot and slows down.
     Frequency,
-    /// More cores: taken up where the next part of a job begins, and shared memory is contended.
+    /// More cores: used from the beginning of a job's next part on; shared memory is contended.
     Cores,
     /// A higher limit of processor time, as of burstable instances: after a while, and neighbours take some of it.
     Limits,
