@@ -7,26 +7,11 @@ from typing import Any, ClassVar
 
 import gymnasium
 
-from .program import LabError, Program, Rollout
-from .spaces import Observation, Reader, Results, action_space, observation_space, pack
+from .served import Served
+from .spaces import Observation, Results, action_space, observation_space, pack
 
 
-def rollouts(program: Program, handle: int, form: dict[str, Any], policy: str, seeds: Sequence[int]) -> list[Rollout]:
-    """Let a policy by name decide the episodes of these seeds."""
-    rows = program.baseline(handle, policy, seeds)
-    names = form["info"]
-    return [
-        Rollout(int(seed), float(row[0]), dict(zip(names, map(float, row[1:]), strict=True)))
-        for seed, row in zip(seeds, rows, strict=True)
-    ]
-
-
-def seeds_of(seeds: int | Sequence[int]) -> list[int]:
-    """Return a list of one seed or several."""
-    return [seeds] if isinstance(seeds, int) else [int(seed) for seed in seeds]
-
-
-class LabEnv(gymnasium.Env[Observation, Any]):
+class LabEnv(Served, gymnasium.Env[Observation, Any]):
     """An environment of the laboratory, in a process of ``tepui lab serve`` of its own.
 
     The seed of :meth:`reset` decides everything: the same seed and the same actions lead to the same episode. Without a
@@ -41,28 +26,10 @@ class LabEnv(gymnasium.Env[Observation, Any]):
         if render_mode is not None:
             raise ValueError(f"render_mode '{render_mode}': environments of the laboratory draw nothing")
         self.render_mode = None
-        self._settings = {name: value for name, value in settings.items() if value is not None}
-        self._program = Program()
-        try:
-            self._handle, self._form = self._program.open(self.name, self._settings, 1, 1, False)
-        except LabError:
-            self._program.close()
-            raise
-        self._reader = Reader(self._form, 1)
-        self._baselines: int | None = None
+        self._open(self.name, settings, 1, 1, False)
         self._was_seeded = False
         self.observation_space = observation_space(self._form)
         self.action_space = action_space(self._form)
-
-    @property
-    def process_id(self) -> int:
-        """The id of the program's process."""
-        return self._program.process_id
-
-    @property
-    def policies(self) -> str:
-        """The policies that :meth:`baseline` knows."""
-        return str(self._form["policies"])
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -84,15 +51,6 @@ class LabEnv(gymnasium.Env[Observation, Any]):
         results = self._reader.read(self._program.step_end())
         terminated, truncated = bool(results.terminated[0]), bool(results.truncated[0])
         return self._first(results), float(results.rewards[0]), terminated, truncated, self._info(results)
-
-    def baseline(self, policy: str, seeds: int | Sequence[int]) -> list[Rollout]:
-        """Let a policy by name decide the episodes of these seeds, without Python in the loop.
-
-        The episode that is under way here goes on afterwards. Compare with :func:`tepui.lab.paired`.
-        """
-        if self._baselines is None:
-            self._baselines, _ = self._program.open(self.name, self._settings, 1, 1, False)
-        return rollouts(self._program, self._baselines, self._form, policy, seeds_of(seeds))
 
     def close(self) -> None:
         """End the program."""

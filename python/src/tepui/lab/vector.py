@@ -10,12 +10,11 @@ import numpy.typing as npt
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from .env import rollouts, seeds_of
-from .program import LabError, Program, Rollout
-from .spaces import Array, Observation, Reader, Results, action_space, observation_space, pack
+from .served import Served
+from .spaces import Array, Observation, Results, action_space, observation_space, pack
 
 
-class LabVectorEnv(VectorEnv[Observation, Any, Array]):
+class LabVectorEnv(Served, VectorEnv[Observation, Any, Array]):
     """Environments of the laboratory that step together. Observations are views of the answer: nothing is copied.
 
     An environment whose episode has ended begins its next one at its next step, without regard to its action
@@ -40,17 +39,7 @@ class LabVectorEnv(VectorEnv[Observation, Any, Array]):
         self.num_envs = num_envs
         self.metadata = {"render_modes": [], "autoreset_mode": mode}
         self.render_mode = None
-        self._name, self._threads = name, threads
-        self._settings = {key: value for key, value in settings.items() if value is not None}
-        self._program = Program()
-        try:
-            autoreset = mode is AutoresetMode.NEXT_STEP
-            self._handle, self._form = self._program.open(name, self._settings, num_envs, threads, autoreset)
-        except LabError:
-            self._program.close()
-            raise
-        self._reader = Reader(self._form, num_envs)
-        self._baselines: int | None = None
+        self._open(name, settings, num_envs, threads, mode is AutoresetMode.NEXT_STEP)
         self._was_seeded = np.zeros(num_envs, np.bool_)
         self._all = np.ones(num_envs, np.bool_)
         self._all.flags.writeable = False
@@ -58,16 +47,6 @@ class LabVectorEnv(VectorEnv[Observation, Any, Array]):
         self.single_action_space = action_space(self._form)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-
-    @property
-    def process_id(self) -> int:
-        """The id of the program's process."""
-        return self._program.process_id
-
-    @property
-    def policies(self) -> str:
-        """The policies that :meth:`baseline` knows."""
-        return str(self._form["policies"])
 
     def reset(
         self,
@@ -116,16 +95,6 @@ class LabVectorEnv(VectorEnv[Observation, Any, Array]):
         """Wait for the results of the last actions."""
         results = self._reader.read(self._program.step_end())
         return results.observations, results.rewards, results.terminated, results.truncated, self._info(results)
-
-    def baseline(self, policy: str, seeds: int | Sequence[int]) -> list[Rollout]:
-        """Let a policy by name decide the episodes of these seeds, without Python in the loop.
-
-        The episodes that are under way here go on afterwards. Compare with :func:`tepui.lab.paired`.
-        """
-        if self._baselines is None:
-            settings, threads = self._settings, self._threads
-            self._baselines, _ = self._program.open(self._name, settings, threads, threads, False)
-        return rollouts(self._program, self._baselines, self._form, policy, seeds_of(seeds))
 
     def close_extras(self, **kwargs: Any) -> None:
         """End the program."""
