@@ -13,7 +13,7 @@ use super::lineage::tasks_read;
 use super::record::{Machine, Phase, Record, Step, Task};
 use super::round::{Placed, Plan};
 use crate::job::template::Values;
-use crate::job::{Grouping, Input, Stage};
+use crate::job::{By, Grouping, Input, Stage};
 use crate::split::{Extent, Part};
 use crate::task::{INPUT, OUTPUT, SharedSource, Sources, Spec, VARIABLE, attempt_directory, stage_directory};
 
@@ -103,6 +103,7 @@ impl Core {
                 sources: self.sources_of(launch, stage),
                 extents,
                 stdin: stage.stdin,
+                lines: matches!(&stage.input, Input::Files(files) if files.by != By::Files),
                 outputs: stage.outputs.clone(),
                 partitions: stage.partitions,
                 directory,

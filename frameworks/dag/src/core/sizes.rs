@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::Core;
 use super::record::{Record, StageRun};
-use crate::job::{By, Grouping, Input, Job, Size, Stage};
+use crate::job::{Grouping, Input, Job, Size, Stage};
 use crate::sizing::{Fixed, Memory, Rule, Sample, Sizing, SizingConfig, Tuner};
 use crate::split::{Part, Pieces};
 
@@ -39,14 +39,7 @@ fn total(stage: &Stage, pieces: &Pieces, sources: impl Fn(usize) -> (u32, Option
             Size::Auto | Size::Target(_) => None,
         },
         Input::Files(files) => match files.size {
-            Size::Fixed(units) => {
-                let (mut count, mut next) = (0, 0);
-                while let Some(part) = pieces.part(next, units, files.by == By::Files) {
-                    next += part.1;
-                    count += 1;
-                }
-                Some(count)
-            }
+            Size::Fixed(units) => Some(parts_from(pieces, 0, units, stage.spans_files())),
             Size::Auto | Size::Target(_) => None,
         },
         Input::Stages(input) => Some(match input.by {
@@ -55,6 +48,16 @@ fn total(stage: &Stage, pieces: &Pieces, sources: impl Fn(usize) -> (u32, Option
             Grouping::Partition => input.stages.first().and_then(|&source| sources(source).1).unwrap_or(1),
         }),
     }
+}
+
+/// How many parts of `units` there are from the piece `first` on.
+fn parts_from(pieces: &Pieces, first: u64, units: u64, spans_files: bool) -> u32 {
+    let (mut count, mut next) = (0, first);
+    while let Some(part) = pieces.part(next, units, spans_files) {
+        next += part.1;
+        count += 1;
+    }
+    count
 }
 
 /// The size of a stage's tasks, where it is found on the way.
@@ -100,11 +103,17 @@ pub(super) fn open(record: &mut Record, stage: usize, slots: u32, memory: &Memor
     }
 }
 
-/// What is left of an open stage's input follows from the parts that were given.
+/// What is left of an open stage's input follows from the parts that were given. An earlier version may have cut the
+/// rest otherwise.
 pub(super) fn settle(record: &mut Record, stage: usize) {
     let job = record.job.clone();
-    let run = &mut record.stages[stage];
-    run.left = units_left(&job.stages[stage], run);
+    let (run, stage) = (&mut record.stages[stage], &job.stages[stage]);
+    run.left = units_left(stage, run);
+    if let Input::Files(files) = &stage.input
+        && let Size::Fixed(units) = files.size
+    {
+        run.head.total = Some(run.next + parts_from(&run.pieces, run.cursor, units, stage.spans_files()));
+    }
 }
 
 fn units_left(stage: &Stage, run: &StageRun) -> u64 {
@@ -129,8 +138,8 @@ pub(super) fn next_part(stage: &Stage, run: &mut StageRun, machine: &str, slots:
             let (asked, size) = (size, size.min(left));
             Part(run.cursor, size, size, asked)
         }
-        Input::Files(files) => {
-            run.pieces.part(run.cursor, size, files.by == By::Files).unwrap_or(Part(run.cursor, 0, 0, 0))
+        Input::Files(_) => {
+            run.pieces.part(run.cursor, size, stage.spans_files()).unwrap_or(Part(run.cursor, 0, 0, 0))
         }
         Input::Stages(input) => match input.by {
             Grouping::Task => Part(run.cursor, u64::from(input.size), 1, 0),

@@ -171,6 +171,15 @@ impl Stage {
         }
     }
 
+    /// Whether a task's part may be of several files. Where files are cut these are for programs that read their part
+    /// from standard input and do not ask which bytes of which file it is.
+    pub fn spans_files(&self) -> bool {
+        match &self.input {
+            Input::Files(files) => files.by == By::Files || (self.stdin && !template::names_bytes(&self.run)),
+            Input::Tasks(_) | Input::Range(_) | Input::Stages(_) => false,
+        }
+    }
+
     /// Whether its tasks are run by the framework's runner, which brings data and takes outputs, and not directly.
     pub fn needs_runner(&self) -> bool {
         let reads = matches!(self.input, Input::Files(_) | Input::Stages(_));

@@ -68,6 +68,21 @@ impl Values<'_> {
     }
 }
 
+/// Whether a program names the file of its part, or which bytes of it the part is.
+pub(super) fn names_bytes(run: &Run) -> bool {
+    let names = |text: &str| {
+        let text = text.replace("TEPUI_INPUTS", "");
+        ["{input}", "{offset}", "{length}", "TEPUI_INPUT", "TEPUI_OFFSET", "TEPUI_LENGTH"]
+            .iter()
+            .any(|name| text.contains(name))
+    };
+    match run {
+        Run::Command(command) => names(command),
+        Run::Program(words) => words.iter().any(|word| names(word)),
+        Run::Image => false,
+    }
+}
+
 fn replace_inputs(command: &str, all: &str) -> String {
     let mut parts = command.split("{inputs}");
     let mut filled = parts.next().unwrap_or_default().to_owned();

@@ -49,6 +49,22 @@ input = { range = [0, 100], size = 7 }
 "#;
 
 #[test]
+fn what_names_its_bytes_gets_parts_of_one_file() {
+    let spans = |fields: &str| {
+        let text = format!("name = 'j'\n[[stage]]\nname = 's'\n{fields}\n");
+        read_toml(&text).unwrap()[0].stages[0].spans_files()
+    };
+    let lines = "input = { files = '/d/*', by = 'lines', size = 3 }\n";
+    assert!(!spans(&format!("{lines}command = 'wc'")));
+    assert!(spans(&format!("{lines}stdin = true\ncommand = 'wc; echo $TEPUI_INPUTS'")));
+    for named in ["{input}", "{offset}", "$TEPUI_LENGTH", "${TEPUI_INPUT}"] {
+        assert!(!spans(&format!("{lines}stdin = true\ncommand = 'wc {named}'")), "{named}");
+        assert!(!spans(&format!("{lines}stdin = true\nargv = ['wc', 'x{named}']")), "{named}");
+    }
+    assert!(spans("input = { files = '/d/*', by = 'files', size = 3 }\ncommand = 'wc {input}'"));
+}
+
+#[test]
 fn all_that_a_file_can_say() {
     let jobs = read_toml(FULL).unwrap();
     let [job] = jobs.as_slice() else { panic!() };

@@ -57,6 +57,8 @@ pub struct Part(
 
 /// The most bytes that the paths of one task's files have: they are passed in its environment.
 const PATHS_MAX: usize = 64 << 10;
+/// Bytes of an extent's text beside its path.
+const EXTENT_TEXT: usize = 64;
 
 /// A file of a task's part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,15 +80,21 @@ impl Pieces {
         self.pieces[first..].iter().map(|piece| piece.3).sum()
     }
 
-    /// The next part: from the piece `first` on, `units` or a little more. Where files are cut it is of one file.
-    pub fn part(&self, first: u64, units: u64, whole_files: bool) -> Option<Part> {
+    /// The next part: pieces from `first` on whose units come nearest to `units`, at least one piece. It is of one file
+    /// unless it may span files.
+    pub fn part(&self, first: u64, units: u64, spans_files: bool) -> Option<Part> {
         let start = usize::try_from(first).ok()?;
         let head = self.pieces.get(start)?;
-        let (mut count, mut sum, mut paths) = (0, 0, 0);
+        let (mut count, mut sum, mut paths, mut file) = (0, 0, 0, None);
         for piece in &self.pieces[start..] {
-            let other = !whole_files && piece.0 != head.0;
-            paths += self.files.get(piece.0 as usize).filter(|_| whole_files).map_or(0, |file| file.path.len() + 64);
-            if other || (count > 0 && (sum >= units || paths > PATHS_MAX)) {
+            if file != Some(piece.0) {
+                file = Some(piece.0);
+                paths += self.files.get(piece.0 as usize).map_or(0, |file| file.path.len() + EXTENT_TEXT);
+            }
+            let other = !spans_files && piece.0 != head.0;
+            // With the piece the part would be further above the size than it is below without it.
+            let farther = (sum + piece.3).saturating_sub(units) > units.saturating_sub(sum);
+            if other || (count > 0 && (sum >= units || farther || paths > PATHS_MAX)) {
                 break;
             }
             count += 1;
@@ -139,14 +147,14 @@ mod tests {
         fn parts_are_all_of_the_input(
             lengths in prop::collection::vec(prop::collection::vec(1..50u64, 1..8), 1..6),
             sizes in prop::collection::vec(1..120u64, 1..50),
-            whole in any::<bool>(),
+            spans in any::<bool>(),
         ) {
             let all = pieces(&lengths);
             let (mut next, mut seen, mut turn) = (0, vec![0; all.files.len()], 0);
-            while let Some(part) = all.part(next, sizes[turn % sizes.len()], whole) {
+            while let Some(part) = all.part(next, sizes[turn % sizes.len()], spans) {
                 prop_assert!(part.1 > 0);
                 let extents = all.extents(part);
-                prop_assert!(whole || extents.len() == 1);
+                prop_assert!(spans || extents.len() == 1);
                 prop_assert_eq!(extents.iter().map(|e| e.length).sum::<u64>(), part.2);
                 for extent in extents {
                     let file: usize = extent.path[2..].parse().unwrap();

@@ -95,15 +95,15 @@ pub fn scan(input: &FilesInput) -> Result<Pieces, ScanError> {
     if total == 0 {
         return Err(ScanError::Empty(files.len()));
     }
+    let mut units = 1;
     for (place, file) in (0..).zip(&files) {
-        let cut = match input.by {
-            By::Bytes => by_bytes(place, file, piece_bytes(input.size, total), &mut pieces),
-            _ => by_lines(place, file, input.record.as_deref(), &mut pieces),
-        };
-        cut?;
-        if input.by != By::Bytes {
-            coarsen(&mut pieces, input.size);
+        match input.by {
+            By::Bytes => by_bytes(place, file, piece_bytes(input.size, total), &mut pieces)?,
+            _ => by_lines(place, file, input.record.as_deref(), &mut units, &mut pieces)?,
         }
+    }
+    if input.by != By::Bytes {
+        coarsen(&mut pieces, input.size);
     }
     Ok(Pieces { files, pieces })
 }
@@ -142,17 +142,21 @@ fn by_bytes(place: u32, file: &File, size: u64, pieces: &mut Vec<Piece>) -> Resu
     Ok(())
 }
 
-/// One piece for each line, or for each record; coarser ones when there are too many.
-fn by_lines(place: u32, file: &File, mark: Option<&str>, pieces: &mut Vec<Piece>) -> Result<(), ScanError> {
+/// One piece for each line, or for each record. `units` is how many of them one piece has; it doubles when there would be
+/// too many pieces.
+fn by_lines(
+    place: u32,
+    file: &File,
+    mark: Option<&str>,
+    units: &mut u64,
+    pieces: &mut Vec<Piece>,
+) -> Result<(), ScanError> {
     let failed = |error| ScanError::Read(file.path.clone(), error);
     let opened = fs::File::open(&file.path).map_err(failed)?;
     // What was written since the file was looked at is no part of the input.
     let mut reader = BufReader::with_capacity(1 << 20, opened.take(file.size));
     let mark = mark.map(str::as_bytes);
-    let first = pieces.len();
     let (mut at, mut line) = (0, Vec::new());
-    // Units of one piece: doubles when there would be too many pieces.
-    let mut units = 1;
     loop {
         line.clear();
         let read = reader.read_until(b'\n', &mut line).map_err(failed)? as u64;
@@ -160,13 +164,13 @@ fn by_lines(place: u32, file: &File, mark: Option<&str>, pieces: &mut Vec<Piece>
             return Ok(());
         }
         let begins = mark.is_none_or(|mark| line.starts_with(mark));
-        match pieces.get_mut(first..).and_then(<[Piece]>::last_mut) {
+        match pieces.last_mut().filter(|piece| piece.0 == place) {
             None if !begins => {
                 let mark = mark.map(String::from_utf8_lossy).unwrap_or_default().into_owned();
                 return Err(ScanError::Records { path: file.path.clone(), mark });
             }
             Some(piece) if !begins => piece.2 += read,
-            Some(piece) if piece.3 < units => {
+            Some(piece) if piece.3 < *units => {
                 piece.2 += read;
                 piece.3 += 1;
             }
@@ -174,8 +178,8 @@ fn by_lines(place: u32, file: &File, mark: Option<&str>, pieces: &mut Vec<Piece>
         }
         at += read;
         if pieces.len() > PIECES_MAX {
-            units *= 2;
-            join(pieces, units);
+            *units *= 2;
+            join(pieces, *units);
         }
     }
 }
@@ -261,6 +265,19 @@ mod tests {
         directory.write("b.fa", "AC\n>y\nA\n");
         let error = cut(Size::Auto).unwrap_err().to_string();
         assert!(error.contains("b.fa' holds no valid records"), "{error}");
+    }
+
+    #[test]
+    fn many_records_become_coarser_pieces_of_whole_records() {
+        let directory = Directory::new("many");
+        let records = PIECES_MAX / 2 - 10;
+        for name in ["a.fa", "b.fa", "c.fa"] {
+            directory.write(name, &">x\nA\n".repeat(records));
+        }
+        let all = scan(&directory.input(By::Records, Size::Auto, Some(">"))).unwrap();
+        assert!(all.pieces.len() <= PIECES_MAX);
+        assert_eq!(all.units_from(0), 3 * records as u64);
+        assert!(all.pieces.iter().all(|piece| piece.2 == 5 * piece.3 && piece.1 % 5 == 0));
     }
 
     #[test]

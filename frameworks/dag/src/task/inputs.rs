@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use super::Fault;
@@ -31,12 +32,17 @@ pub(super) fn check(extents: &[Extent]) -> Result<(), Failed> {
 
 /// What a program reads as its standard input, piece after piece.
 #[derive(Debug)]
-pub(super) struct Pieces(Vec<(PathBuf, u64, u64)>);
+pub(super) struct Pieces {
+    /// Files with the first byte and the number of bytes.
+    parts: Vec<(PathBuf, u64, u64)>,
+    /// Whether a part that does not end with a line end gets one before the next.
+    lines: bool,
+}
 
 impl Pieces {
-    /// Parts of input files.
-    pub(super) fn of_extents(extents: &[Extent]) -> Pieces {
-        Pieces(extents.iter().map(|e| (PathBuf::from(&e.path), e.offset, e.length)).collect())
+    /// Parts of input files, which are lines or not.
+    pub(super) fn of_extents(extents: &[Extent], lines: bool) -> Pieces {
+        Pieces { parts: extents.iter().map(|e| (PathBuf::from(&e.path), e.offset, e.length)).collect(), lines }
     }
 
     /// Whole files of a directory, in the order of their names.
@@ -49,25 +55,67 @@ impl Pieces {
             files.push((entry?.path(), 0, u64::MAX));
         }
         files.sort();
-        Ok(Pieces(files))
+        Ok(Pieces { parts: files, lines: false })
     }
 
     /// Copies all of it. A reader that closes its end early ends the copy.
     ///
     /// # Errors
     /// A file cannot be read.
-    pub(super) fn copy(&self, mut out: impl Write) -> io::Result<()> {
-        for (path, offset, length) in &self.0 {
-            let mut file = File::open(path)?;
-            file.seek(SeekFrom::Start(*offset))?;
-            match io::copy(&mut file.take(*length), &mut out) {
-                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
-                copied => copied?,
-            };
-        }
-        match out.flush() {
+    pub(super) fn copy(&self, out: impl Write) -> io::Result<()> {
+        match self.copy_all(out) {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
             _ => Ok(()),
         }
+    }
+
+    fn copy_all(&self, mut out: impl Write) -> io::Result<()> {
+        let mut line_is_open = false;
+        for (path, offset, length) in self.parts.iter().filter(|(_, _, length)| *length > 0) {
+            if line_is_open {
+                out.write_all(b"\n")?;
+            }
+            let mut file = File::open(path)?;
+            file.seek(SeekFrom::Start(*offset))?;
+            io::copy(&mut (&file).take(*length), &mut out)?;
+            line_is_open = self.lines && !ends_line(&file, offset + length)?;
+        }
+        out.flush()
+    }
+}
+
+/// Whether the byte before `end` is a line end.
+fn ends_line(file: &File, end: u64) -> io::Result<bool> {
+    let mut last = [0];
+    file.read_exact_at(&mut last, end - 1)?;
+    Ok(last == *b"\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn copied(texts: &[&str], lines: bool) -> String {
+        let directory = std::env::temp_dir().join(format!("tepui-inputs-{lines}-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let extents: Vec<Extent> = (0..)
+            .zip(texts)
+            .map(|(place, text)| {
+                let path = directory.join(format!("{place}"));
+                std::fs::write(&path, text).unwrap();
+                let size = text.len() as u64;
+                Extent { path: path.display().to_string(), offset: 0, length: size, size }
+            })
+            .collect();
+        let mut out = Vec::new();
+        Pieces::of_extents(&extents, lines).copy(&mut out).unwrap();
+        std::fs::remove_dir_all(&directory).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn the_last_line_of_a_file_is_not_joined_with_the_first_of_the_next() {
+        assert_eq!(copied(&["a\nb", "c\n", "", "d"], true), "a\nb\nc\nd");
+        assert_eq!(copied(&["a\nb", "c\n", "", "d"], false), "a\nbc\nd", "whole files are copied as they are");
     }
 }

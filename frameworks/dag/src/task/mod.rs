@@ -102,6 +102,9 @@ pub struct Spec {
     /// Whether its part is its standard input.
     #[serde(default)]
     pub stdin: bool,
+    /// Whether its part is lines: a file that does not end with a line end gets one before the next file.
+    #[serde(default)]
+    pub lines: bool,
     /// The outputs that it must leave.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outputs: Vec<String>,

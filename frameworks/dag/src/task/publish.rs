@@ -150,6 +150,7 @@ mod tests {
             attempt,
             run: Run::Command("true".into()),
             extents: Vec::new(),
+            lines: false,
             sources: None,
             stdin: false,
             outputs: outputs.iter().map(|o| (*o).to_owned()).collect(),

@@ -42,7 +42,7 @@ async fn all(spec: &Spec, sandbox: &Path, framework: &mut Framework) -> Result<u
     let place = Place::make(spec, sandbox)?;
     let pieces = match (&spec.sources, spec.stdin) {
         (_, false) => None,
-        (None, true) => Some(Pieces::of_extents(&spec.extents)),
+        (None, true) => Some(Pieces::of_extents(&spec.extents, spec.lines)),
         (Some(_), true) => Some(Pieces::of_directory(&input).map_err(|e| Failed::new(Fault::Room, e.to_string()))?),
     };
     let status = program(spec, &input, &place.writes, pieces)?;

@@ -183,6 +183,30 @@ fn input_files_are_looked_at_and_shared_out() {
 }
 
 #[test]
+fn parts_that_are_standard_input_span_files() {
+    let mut world = World::new(Settings::default(), 1, 4.0);
+    let job = "name = 'job'\n[[stage]]\nname = 's'\ncpus = 1\ncommand = 'wc'\nstdin = true\n\
+               input = { files = '/data/*', by = 'bytes', size = 150 }\n";
+    world.submit(job);
+    let wishes = world.take_wishes();
+    let [Wish::Scan { serial, stage, .. }] = wishes[..] else { panic!("{wishes:?}") };
+    world.request(Request::Scanned { serial, stage, found: Ok(files()) }).unwrap();
+    world.soon();
+    let specs: Vec<Spec> =
+        world.tasks.keys().map(|id| serde_json::from_str(&world.environment(id, VARIABLE).unwrap()).unwrap()).collect();
+    let lengths: Vec<Vec<u64>> = specs.iter().map(|spec| spec.extents.iter().map(|e| e.length).collect()).collect();
+    assert_eq!(lengths, [[100, 50], [50, 100]]);
+    assert!(specs.iter().all(|spec| spec.lines && spec.stdin));
+    let id = world.tasks.keys().next().cloned().unwrap();
+    assert_eq!(world.environment(&id, "TEPUI_COUNT").as_deref(), Some("2"));
+    assert_eq!(world.environment(&id, "TEPUI_INPUTS").as_deref(), Some("/data/f0\n/data/f1"));
+    assert_eq!(world.environment(&id, "TEPUI_OFFSET"), None, "the part is not of one file");
+    world.restart();
+    world.run_dry();
+    assert_eq!(world.state("job"), State::Finished);
+}
+
+#[test]
 fn sizes_are_found_and_remembered() {
     let mut world = World::new(Settings::default(), 2, 4.0);
     let job = |name: &str| {
