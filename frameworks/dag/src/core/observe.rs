@@ -122,15 +122,8 @@ impl Core {
     /// How many tasks of a stage the agents that were seen could run at once.
     pub(super) fn slots(&self, serial: u64, stage: usize) -> u32 {
         let Some(record) = self.records.get(&serial) else { return 1 };
-        let need = record.stage(stage).need;
-        self.seen.agents().map(|agent| fits(&need, &agent.most)).fold(0, u32::saturating_add).max(1)
-    }
-
-    /// The keys of a job's stages, by which they are known again.
-    pub(super) fn name_stages(record: &mut Record) {
-        let job = record.job.clone();
-        for (run, stage) in record.stages.iter_mut().zip(&job.stages) {
-            run.key = sizes::key(&job, stage).into();
-        }
+        let (need, checker) = (record.stage(stage).need, &record.stages[stage].checker);
+        let allowed = self.seen.agents().filter(|agent| checker.broken_by_agent(*agent).is_none());
+        allowed.map(|agent| fits(&need, &agent.most)).fold(0, u32::saturating_add).max(1)
     }
 }

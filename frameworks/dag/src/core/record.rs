@@ -7,9 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use base::Time;
+use jobs::constraint::Checker;
 use jobs::stamp;
 use serde::{Deserialize, Serialize};
 
+use super::sizes;
 use crate::job::{Input, Job, Stage, graph};
 use crate::sizing::Sizing;
 use crate::split::{Part, Pieces};
@@ -166,6 +168,8 @@ pub(super) struct StageRun {
     pub(super) squares: f64,
     /// Numbers of tasks that are left out when their turn comes.
     pub(super) left_out: BTreeSet<u32>,
+    /// The constraints of the stage.
+    pub(super) checker: Checker,
     /// By what the stage is known again in a later run.
     pub(super) key: Arc<str>,
     /// Finished tasks whose outputs are gone.
@@ -214,6 +218,7 @@ impl StageRun {
             took: (0, 0),
             sprinted: 0,
             squares: 0.0,
+            checker: Checker::default(),
             key: "".into(),
             gone: BTreeSet::new(),
             left_out: BTreeSet::new(),
@@ -363,7 +368,10 @@ impl Record {
             why: head.why,
             stages,
         };
-        super::Core::name_stages(&mut record);
+        for (run, stage) in record.stages.iter_mut().zip(&record.job.stages) {
+            run.key = sizes::key(&record.job, stage).into();
+            run.checker = Checker::new(&stage.constraints);
+        }
         record
     }
 

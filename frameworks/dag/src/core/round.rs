@@ -3,8 +3,9 @@
 
 use base::Time;
 use jobs::Need;
+use jobs::constraint::Checker;
 use jobs::offers::{Hold, Room, Taken};
-use jobs::place::{Anywhere, Placer};
+use jobs::place::{Placer, Rules};
 use sdk::Calls;
 use sdk::v1::Offer;
 
@@ -33,10 +34,32 @@ pub(super) struct Plan {
     pub(super) placed: Vec<Placed>,
 }
 
+/// Whether a stage's tasks may go onto each room; empty where all are allowed.
+struct Allowed(Vec<bool>);
+
+impl Allowed {
+    fn new(checker: &Checker, rooms: &[Room]) -> Allowed {
+        if checker.is_empty() {
+            return Allowed(Vec::new());
+        }
+        Allowed(rooms.iter().map(|room| checker.broken_by_agent(&*room.site).is_none()).collect())
+    }
+}
+
+impl Rules for Allowed {
+    fn allows(&self, room: usize) -> bool {
+        self.0.get(room).copied().unwrap_or(true)
+    }
+
+    fn placed(&mut self, _room: usize) {}
+
+    fn taken_back(&mut self, _room: usize) {}
+}
+
 impl Plan {
-    fn put(&mut self, need: &Need) -> Option<(usize, Taken)> {
+    fn put(&mut self, need: &Need, allowed: &mut Allowed) -> Option<(usize, Taken)> {
         loop {
-            let room = self.placer.put(need, &mut Anywhere)?;
+            let room = self.placer.put(need, allowed)?;
             if let Some(taken) = self.rooms[room].take(need) {
                 return Some((room, taken));
             }
@@ -104,12 +127,13 @@ impl Core {
         let placed = plan.placed.iter().filter(|placed| placed.serial == action.job).count();
         let held = record.live().saturating_add(u32::try_from(placed).unwrap_or(u32::MAX));
         let need = record.stage(stage).need;
+        let mut allowed = Allowed::new(&record.stages[stage].checker, &plan.rooms);
         for _ in held..action.limit {
             let Some(record) = self.records.get_mut(&action.job) else { return };
             if record.stages[stage].ready.is_empty() && record.stages[stage].fresh() == 0 {
                 return;
             }
-            let Some((room, taken)) = plan.put(&need) else { return };
+            let Some((room, taken)) = plan.put(&need, &mut allowed) else { return };
             let machine = plan.rooms[room].site.agent_id.clone();
             let mut skipped = Vec::new();
             let next = next_task(record, stage, (&machine, slots), &mut skipped);

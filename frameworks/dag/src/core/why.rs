@@ -1,5 +1,7 @@
 //! Why tasks of a job wait, in words.
 
+use std::collections::BTreeSet;
+
 use base::Time;
 use jobs::NAMES;
 
@@ -76,18 +78,25 @@ impl Core {
         if waiting == 0 {
             return None;
         }
-        let need = record.stage(stage).need;
-        let most = self.seen.agents().fold(jobs::Need::default(), |most, agent| most.upper(&agent.most));
+        let (need, checker) = (record.stage(stage).need, &run.checker);
         if self.seen.agents().next().is_none() {
             return Some(format!("{name}: no offers came so far"));
         }
+        let allowed = || self.seen.agents().filter(|agent| checker.broken_by_agent(*agent).is_none());
+        if allowed().next().is_none() {
+            let broken: BTreeSet<String> =
+                self.seen.agents().filter_map(|agent| checker.broken_by_agent(agent)).map(|r| r.to_string()).collect();
+            let broken = Vec::from_iter(broken).join("', '");
+            return Some(format!("warning: {name}: no agent that has offered so far satisfies '{broken}'"));
+        }
+        let most = allowed().fold(jobs::Need::default(), |most, agent| most.upper(&agent.most));
         if let Some(kind) = need.lacks(&most) {
             let (kind_name, needed, largest) = (NAMES[kind], need.amount(kind), most.amount(kind));
             return Some(format!(
                 "warning: {name}: a task needs {kind_name} {needed}, and no agent has offered more than {largest} so far"
             ));
         }
-        let fits = self.seen.agents().filter(|agent| need.fits(&agent.left)).count();
+        let fits = allowed().filter(|agent| need.fits(&agent.left)).count();
         Some(match fits {
             0 => format!("{name}: {waiting} tasks wait for room; no agent has {need} left"),
             _ => format!(

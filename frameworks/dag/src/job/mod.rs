@@ -13,6 +13,7 @@ pub mod template;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use jobs::constraint::Constraint;
 use jobs::file::seconds;
 use jobs::{Need, Restart, Run, Uri};
 use serde::{Deserialize, Serialize};
@@ -130,6 +131,9 @@ pub struct Stage {
     pub user: Option<String>,
     /// The container image, as Docker names it; the agent's own containerizer runs it.
     pub image: Option<String>,
+    /// Rules on the agents that its tasks may run on; none of them is about other tasks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub constraints: Vec<Constraint>,
     /// How often a task that failed is tried again.
     pub retries: u32,
     /// How long to wait before that.
@@ -160,6 +164,7 @@ impl Stage {
             uris: Vec::new(),
             user: None,
             image: None,
+            constraints: Vec::new(),
             retries: 0,
             restart: Restart::default(),
             time_limit: None,

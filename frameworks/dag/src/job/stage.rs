@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use jobs::Run;
+use jobs::constraint::Constraint;
 use jobs::file::Fields;
-use jobs::file::common::{env_name, name, need, restart, run, time_limit, uris};
+use jobs::file::common::{constraints, env_name, name, need, restart, run, time_limit, uris};
 
 use super::template::{PARTITION, flat};
 use super::{Input, Stage, approximate, input};
@@ -64,6 +65,7 @@ pub(super) fn read<'a>(fields: &mut Fields<'a, '_>) -> Draft<'a> {
         uris: uris(fields),
         user: fields.text("user").map(|(user, _)| user.to_owned()),
         image,
+        constraints: rules_on_agents(fields),
         retries: fields.whole("retries", 0, 1_000).and_then(|n| u32::try_from(n).ok()).unwrap_or(0),
         restart: restart(fields),
         time_limit: time_limit(fields),
@@ -117,6 +119,16 @@ fn outputs(fields: &mut Fields<'_, '_>) -> (Vec<String>, Option<u32>) {
         }
     }
     (texts.into_iter().map(|(text, _)| text.to_owned()).collect(), partitions)
+}
+
+/// The constraints. Tasks of a stage come and go while it runs, so that rules on where the others are say little.
+fn rules_on_agents(fields: &mut Fields<'_, '_>) -> Vec<Constraint> {
+    let at = fields.take("constraints").map(|node| node.at);
+    let constraints = constraints(fields);
+    if let (Some(at), Some(other)) = (at, constraints.iter().find(|constraint| constraint.looks_at_others())) {
+        fields.faults.add(at, format!("constraint '{other}': a stage can have equal, like and unlike"));
+    }
+    constraints
 }
 
 fn stdin(fields: &mut Fields<'_, '_>, input: &input::Draft<'_>) -> bool {

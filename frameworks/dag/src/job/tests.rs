@@ -154,6 +154,11 @@ fn every_fault_has_its_line_and_its_rule() {
         ("input = { stage = 's2' }", "there is no stage 's2'"),
         ("input = { range = [0, 1] }\ntasks = 2", "either a number of tasks or an input"),
         ("stdin = true", "stdin is for stages whose input is files"),
+        (
+            "constraints = [['hostname', 'unique']]",
+            "constraint 'hostname unique': a stage can have equal, like and unlike",
+        ),
+        ("constraints = [['rack', 'near', 'r1']]", "'near' is no operator"),
         ("partitions = 3", "partitions is for stages with outputs"),
         ("outputs = ['a']\npartitions = 2", "an output contains {partition} if, and only if"),
         ("outputs = ['../a']", "relative to the output directory"),

@@ -96,6 +96,30 @@ fn failures_are_tried_again_and_then_end_the_job() {
 }
 
 #[test]
+fn constraints_keep_tasks_off_agents() {
+    let mut world = World::new(Settings::default(), 3, 4.0);
+    let job = |host: &str| {
+        format!(
+            "name = 'job'\n[[stage]]\nname = 's'\ntasks = 6\ncpus = 1\ncommand = 'x'\n\
+             constraints = [['hostname', 'like', '{host}']]\n"
+        )
+    };
+    world.submit(&job("host[01]"));
+    world.soon();
+    assert_eq!(world.tasks.len(), 6);
+    assert!(world.tasks.values().all(|task| task.agent < 2));
+    world.restart();
+    world.run_dry();
+    assert_eq!(world.state("job"), State::Finished);
+
+    world.submit(&job("other"));
+    world.soon();
+    assert!(world.tasks.is_empty());
+    let why = &world.show("job").why;
+    assert_eq!(why[..], ["warning: s: no agent that has offered so far satisfies 'hostname like other'"]);
+}
+
+#[test]
 fn lost_tasks_are_no_failures() {
     let mut world = World::new(Settings::default(), 1, 4.0);
     world.submit("name = 'job'\n[[stage]]\nname = 's'\ncommand = 'x'\n");
