@@ -1,4 +1,5 @@
-//! A real MPI program, with Debian's Open MPI, as a gang across two agents: a ring and a reduction, without ssh.
+//! A real MPI program, with Debian's Open MPI, as a gang across two agents: a ring and a reduction, without ssh; also in
+//! containers that are in a network of their own.
 //!
 //! `cargo xtask test` installs openmpi-bin; where there is no mpicc there is nothing to run.
 use std::path::{Path, PathBuf};
@@ -10,12 +11,14 @@ use binpack::job::{self, Syntax};
 use binpack::service::{MEASURE_EVERY, Options, Service};
 use tepui_sdk::v1::{FrameworkInfo, framework_info};
 
-use crate::support::{Cluster, PATIENCE, binary};
+use crate::containers::tar;
+use crate::docker::Dockerd;
+use crate::support::{Cluster, Daemon, Directory, PATIENCE, binary};
 
-/// What a task printed.
-fn output(cluster: &Cluster, view: &JobView, rank: usize, name: &str) -> String {
+/// What a task printed, below the directory of its cluster.
+fn output(directory: &Path, view: &JobView, rank: usize, name: &str) -> String {
     let id = &view.tasks[rank].place.as_ref().unwrap().task_id;
-    let found = find(cluster.directory.path(), &format!("executors/{id}/runs/latest"));
+    let found = find(directory, &format!("executors/{id}/runs/latest"));
     found.and_then(|run| std::fs::read_to_string(run.join(name)).ok()).unwrap_or_default()
 }
 
@@ -61,32 +64,31 @@ async fn run(service: &Service, text: &str) -> (Outcome, JobView) {
     }
 }
 
-#[test]
-fn a_ring_and_a_reduction_across_two_agents() {
-    // None of the two agents has room for both ranks.
-    let cluster = Cluster::start("mpi", 2, "cpus:1;mem:256;disk:256;ports:[31200-31210]");
-    let ring = cluster.directory.path().join("ring");
-    let source = "tests/end_to_end/ring.c";
-    match Command::new("mpicc").arg("-o").arg(&ring).arg(source).status() {
+/// The MPI program, compiled into this directory; `None` without a compiler.
+fn ring(directory: &Path) -> Option<PathBuf> {
+    let ring = directory.join("ring");
+    match Command::new("mpicc").arg("-o").arg(&ring).arg("tests/end_to_end/ring.c").status() {
         Ok(status) => assert!(status.success()),
-        Err(error) => return println!("not run: no mpicc ({error}); `cargo xtask test` installs libopenmpi-dev"),
+        Err(error) => {
+            println!("not run: no mpicc ({error}); `cargo xtask test` installs libopenmpi-dev");
+            return None;
+        }
     }
-    let job = format!(
-        "[[job]]\nname = \"ring\"\nkind = \"gang\"\ncount = 2\nends = \"first\"\ncpus = 0.8\nmem = 128\nports = 1\n\
-         program = [\"{}\", \"framework\", \"mpi\", \"{}\"]\n",
-        binary(),
-        ring.display()
-    );
+    Some(ring)
+}
+
+/// Runs the job `ring` on a cluster and checks what it printed below the cluster's directory.
+fn check_ring(master: &str, directory: &Path, job: &str) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let (outcome, view) = runtime.block_on(async {
-        let service = framework(&cluster.master).await;
-        let ended = tokio::time::timeout(2 * PATIENCE, run(&service, &job)).await;
+        let service = framework(master).await;
+        let ended = tokio::time::timeout(2 * PATIENCE, run(&service, job)).await;
         service.stop(true).await;
         ended.expect("the gang does not end")
     });
-    let said = output(&cluster, &view, 0, "stdout");
-    let told = format!("{said}\n{}\n{}", output(&cluster, &view, 0, "stderr"), output(&cluster, &view, 1, "stderr"));
-    assert_eq!(outcome, Outcome::Finished, "{told}");
+    let printed = output(directory, &view, 0, "stdout");
+    let errors = [0, 1].map(|rank| output(directory, &view, rank, "stderr")).join("\n");
+    assert_eq!(outcome, Outcome::Finished, "{printed}\n{errors}");
     let agents: Vec<_> = view.tasks.iter().map(|t| &t.place.as_ref().unwrap().agent_id).collect();
     assert_ne!(agents[0], agents[1]);
     for line in [
@@ -94,6 +96,89 @@ fn a_ring_and_a_reduction_across_two_agents() {
         "process 1 of 2 in the task of rank 1: all ranks are 1",
         "the ring brought 1",
     ] {
-        assert!(said.lines().any(|l| l == line), "{told}");
+        assert!(printed.lines().any(|l| l == line), "{printed}\n{errors}");
     }
+}
+
+#[test]
+fn a_ring_and_a_reduction_across_two_agents() {
+    // None of the two agents has room for both ranks.
+    let cluster = Cluster::start("mpi", 2, "cpus:1;mem:256;disk:256;ports:[31200-31210]");
+    let Some(ring) = ring(cluster.directory.path()) else { return };
+    let job = format!(
+        "[[job]]\nname = \"ring\"\nkind = \"gang\"\ncount = 2\nends = \"first\"\ncpus = 0.8\nmem = 128\nports = 1\n\
+         program = [\"{}\", \"framework\", \"mpi\", \"{}\"]\n",
+        binary(),
+        ring.display()
+    );
+    check_ring(&cluster.master, cluster.directory.path(), &job);
+}
+
+/// An image without programs: those of the host are mounted into its containers.
+fn empty_image(dockerd: &Dockerd, name: &str) {
+    let root = dockerd.path("empty");
+    for directory in ["tmp", "usr", "etc", "dev", "proc"] {
+        std::fs::create_dir_all(root.join(directory)).unwrap();
+    }
+    for link in ["bin", "lib", "lib64"] {
+        std::os::unix::fs::symlink(Path::new("usr").join(link), root.join(link)).unwrap();
+    }
+    tar(&root, &root.with_extension("tar"));
+    dockerd.import_root(name, &root);
+}
+
+#[test]
+fn ranks_in_containers_of_docker_in_a_network_of_their_own() {
+    if !nix::unistd::geteuid().is_root() {
+        return println!("not run: dockerd needs root");
+    }
+    let directory = Directory::new("mpi-docker");
+    let Some(ring) = ring(directory.path()) else { return };
+    let Some(dockerd) = Dockerd::start("mpi-dockerd") else { return };
+    empty_image(&dockerd, "empty:1");
+    // The agents' host name is the address that the host has in the network: ranks find mapped ports there.
+    let gateway = "10.231.77.1";
+    let words = ["network", "create", "--subnet=10.231.77.0/24", &format!("--gateway={gateway}"), "tepui-ranks"];
+    let created = dockerd.docker(&words);
+    if !created.status.success() {
+        return println!("not run: Docker has no networks here: {}", String::from_utf8_lossy(&created.stderr));
+    }
+    let flags = |words: &[&str]| -> Vec<String> { words.iter().map(|&word| word.to_owned()).collect() };
+    let work = |name: &str| format!("--work_dir={}", directory.join(name));
+    let log = |name: &str| directory.path().join(name).with_extension("log");
+    let mut words = flags(&["master", "--ip=127.0.0.1", "--port=0", "--allocation_interval=50ms"]);
+    words.push(work("master"));
+    let mut master = Daemon::start(&log("master"), &words, &[]);
+    let address = master.address().expect("the master has ended");
+    let agents: Vec<Daemon> = ["31200-31209", "31210-31219"]
+        .into_iter()
+        .enumerate()
+        .map(|(number, ports)| {
+            let name = format!("agent{number}");
+            let mut words = flags(&["agent", "--ip=127.0.0.1", "--port=0", "--launcher=posix"]);
+            words.extend(flags(&["--containerizers=mesos,docker", "--docker_remove_delay=1ms"]));
+            words.push(format!("--docker_socket={}", dockerd.socket()));
+            words.push(format!("--hostname={gateway}"));
+            words.push(format!("--master={address}"));
+            words.push(format!("--resources=cpus:1;mem:256;disk:256;ports:[{ports}]"));
+            words.push(format!("--runtime_dir={}", directory.join(&format!("run{number}"))));
+            words.push(work(&name));
+            Daemon::start(&log(&name), &words, &[])
+        })
+        .collect();
+    let mount = |path: &str| format!("[\"volume\", \"{path}:{path}:ro\"]");
+    let program = binary();
+    let mounts = ["/usr", "/etc/alternatives", "/etc/openmpi", "/etc/passwd", &program, &ring.display().to_string()]
+        .map(mount)
+        .join(", ");
+    let job = format!(
+        "[[job]]\nname = \"ring\"\nkind = \"gang\"\ncount = 2\nends = \"first\"\ncpus = 0.8\nmem = 128\nports = 1\n\
+         image = \"empty:1\"\ncontainerizer = \"docker\"\nnetwork = \"tepui-ranks\"\n\
+         docker = {{ parameters = [{mounts}] }}\n\
+         program = [\"{program}\", \"framework\", \"mpi\", \"{}\"]\n",
+        ring.display()
+    );
+    check_ring(&address, directory.path(), &job);
+    drop(agents);
+    dockerd.docker(&["network", "rm", "tepui-ranks"]);
 }

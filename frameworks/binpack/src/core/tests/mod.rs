@@ -147,7 +147,7 @@ fn why_a_task_waits_is_told() {
 fn containers_are_described_and_go_where_docker_is() {
     let mut world = World::new(Knobs::default(), &["cpus:2;mem:1000;ports:[1000-1003]"; 2]);
     let text = "name = 'web'\nkind = 'service'\nimage = 'nginx'\ncontainerizer = 'docker'\nnetwork = 'bridge'\n\
-                ports = 2\ncontainer_ports = [80]\nhealth = { http = '/' }\n\
+                ports = 2\ncontainer_ports = [80]\nprogram = ['nginx', '-g', 'x']\nhealth = { http = '/' }\n\
                 docker = { force_pull = true, parameters = [['label', 'a=b']] }\n";
     let jobs = crate::job::read("web.toml", text, Syntax::Toml).unwrap();
     let total = |number: usize, docker| Total { agent_id: format!("S{number}"), docker, ..Total::default() };
@@ -169,6 +169,8 @@ fn containers_are_described_and_go_where_docker_is() {
     assert_eq!(mappings, [(1000, 80), (1001, 1001)]);
     assert_eq!((docker.image.as_str(), docker.network), ("nginx", Some(2)));
     assert_eq!((docker.parameters[0].key.as_str(), docker.force_pull_image), ("label", Some(true)));
+    let command = task.info.command.as_ref().unwrap();
+    assert_eq!((command.value.as_deref(), &command.arguments[..]), (Some("nginx"), &["-g", "x"].map(String::from)[..]));
     let check = task.info.health_check.as_ref().unwrap().http.as_ref().unwrap();
     assert_eq!(check.port, 80, "the check runs in the container's network");
 }
