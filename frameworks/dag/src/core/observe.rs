@@ -5,7 +5,7 @@ use jobs::Need;
 use serde::Serialize;
 
 use super::record::{Record, StagePhase};
-use super::{Core, sizes};
+use super::Core;
 use crate::job::Class;
 use crate::order::{self, Amounts, Free, Observation};
 
