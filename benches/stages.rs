@@ -2,7 +2,8 @@
 //! time (Libra) gain on real files?
 //!
 //! - `tasks`: 10,000 times `true` in one stage on one agent, in turn with the same tasks of the scheduler of
-//!   `benches/tasks.rs`; with the state of the framework in memory and on disk.
+//!   `benches/tasks.rs`; with the state of the framework in memory and on disk. The framework asks for checkpoints, so
+//!   that its tasks survive a restart of the agent; the other scheduler runs once without and once with them.
 //! - `sizes`: the words of made text files, counted by two slots: fixed sizes of parts, one file a task, one part a
 //!   slot, and `size = "auto"` without and with what an earlier run has learned.
 //!
@@ -25,7 +26,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use support::daemon::{Daemon, binary};
 use support::report::{Report, rate};
-use support::scheduler::{Encoding, Scheduler};
+use support::scheduler::{CHECKPOINTING, Encoding, Scheduler};
 use support::{number, option, quantile, quick, wait_for};
 
 fn main() -> Result<()> {
@@ -119,25 +120,29 @@ fn tasks() -> Result<()> {
     let state = format!("--state-dir={}", scratch.0.join("state").display());
     let memory = ["--refuse=1ms"];
     let disk = ["--refuse=1ms", state.as_str()];
-    let mut times: [Vec<Duration>; 3] = Default::default();
+    let mut times: [Vec<Duration>; 4] = Default::default();
     for round in 0..rounds {
-        let mut scheduler = Scheduler::subscribe(master.address, Encoding::Json, "bench")?;
-        times[0].push(scheduler.run_all(tasks, "true")?.0);
-        scheduler.teardown()?;
+        for (place, role) in ["bench", CHECKPOINTING].into_iter().enumerate() {
+            let mut scheduler = Scheduler::subscribe(master.address, Encoding::Json, role)?;
+            times[place].push(scheduler.run_all(tasks, "true")?.0);
+            scheduler.teardown()?;
+        }
         for (place, (kind, flags)) in [("memory", &memory[..]), ("disk", &disk[..])].into_iter().enumerate() {
             let name = format!("{kind}-{round}");
             let framework = Framework::start(&master, &name, flags)?;
             let job = format!("name = '{name}'\n[[stage]]\nname = 's'\ncommand = 'true'\ntasks = {tasks}\ncpus = 1\n");
-            times[place + 1].push(framework.run(&name, &scratch.file("job.toml", &job)?)?);
+            times[place + 2].push(framework.run(&name, &scratch.file("job.toml", &job)?)?);
         }
     }
-    let plain = quantile(&mut times[0], 0.5);
+    let [plain, checkpoints, memory, disk] = times.map(|mut times| quantile(&mut times, 0.5));
     report.note("plain scheduler, tasks a second (median)", &rate(tasks, plain));
-    for (times, what) in times[1..].iter_mut().zip(["state in memory", "state on disk"]) {
-        let time = quantile(times, 0.5);
+    report.note("plain scheduler with checkpoints, tasks a second (median)", &rate(tasks, checkpoints));
+    for (time, what) in [(memory, "state in memory"), (disk, "state on disk")] {
         report.note(&format!("jobs of stages, {what}, tasks a second (median)"), &rate(tasks, time));
-        let share = format!("{:.0} %", 100.0 * plain.as_secs_f64() / time.as_secs_f64());
-        report.row(&format!("jobs of stages, {what}, of the plain scheduler"), &share, "", "85 %", "");
+        for (other, of, promise) in [(checkpoints, " with checkpoints", "85 %"), (plain, "", "")] {
+            let share = format!("{:.0} %", 100.0 * other.as_secs_f64() / time.as_secs_f64());
+            report.row(&format!("jobs of stages, {what}, of the plain scheduler{of}"), &share, "", promise, "");
+        }
     }
     Ok(())
 }

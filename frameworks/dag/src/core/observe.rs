@@ -4,8 +4,8 @@ use base::Time;
 use jobs::Need;
 use serde::Serialize;
 
-use super::record::{Record, StagePhase};
 use super::Core;
+use super::record::{Record, StagePhase};
 use crate::job::Class;
 use crate::order::{self, Amounts, Free, Observation};
 
