@@ -88,5 +88,4 @@ fn jobs_and_apps_in_networks_of_docker() {
     wait_for("the app's port answers", || exchange(&address, ask).filter(|answer| answer.contains("from within")));
     job(&cluster, &["stop", "site"]);
     framework.line(Stream::Stdout, &["\"name\":\"site\"", "ended"]);
-    dockerd.docker(&["network", "rm", "tepui-test"]);
 }

@@ -99,6 +99,7 @@ impl Drop for Dockerd {
         for container in all.split_whitespace() {
             self.docker(&["rm", "-f", container]);
         }
+        self.docker(&["network", "prune", "-f"]);
         let _ = Command::new("kill").arg(self.process.id().to_string()).status();
         let _ = self.process.wait();
         // It leaves a mounted network namespace behind.

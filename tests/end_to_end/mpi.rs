@@ -136,13 +136,14 @@ fn ranks_in_containers_of_docker_in_a_network_of_their_own() {
     let Some(ring) = ring(directory.path()) else { return };
     let Some(dockerd) = Dockerd::start("mpi-dockerd") else { return };
     empty_image(&dockerd, "empty:1");
-    // The agents' host name is the address that the host has in the network: ranks find mapped ports there.
-    let gateway = "10.231.77.1";
-    let words = ["network", "create", "--subnet=10.231.77.0/24", &format!("--gateway={gateway}"), "tepui-ranks"];
-    let created = dockerd.docker(&words);
+    let created = dockerd.docker(&["network", "create", "tepui-ranks"]);
     if !created.status.success() {
         return println!("not run: Docker has no networks here: {}", String::from_utf8_lossy(&created.stderr));
     }
+    // The agents' host name is the address that the host has in the network: ranks find mapped ports there.
+    let format = "{{(index .IPAM.Config 0).Gateway}}";
+    let inspected = dockerd.docker(&["network", "inspect", "-f", format, "tepui-ranks"]);
+    let gateway = String::from_utf8_lossy(&inspected.stdout).trim().to_owned();
     let flags = |words: &[&str]| -> Vec<String> { words.iter().map(|&word| word.to_owned()).collect() };
     let work = |name: &str| format!("--work_dir={}", directory.join(name));
     let log = |name: &str| directory.path().join(name).with_extension("log");
@@ -180,5 +181,4 @@ fn ranks_in_containers_of_docker_in_a_network_of_their_own() {
     );
     check_ring(&address, directory.path(), &job);
     drop(agents);
-    dockerd.docker(&["network", "rm", "tepui-ranks"]);
 }
