@@ -20,13 +20,11 @@ use super::state;
 use crate::docker::Inside;
 use crate::environment::Endpoint;
 use crate::exchange::Exchange;
-use crate::messages::{CheckInfo, CheckType, HealthCheck, HttpCheck, Task};
+use crate::messages::{CheckInfo, CheckType, HealthCheck, HttpCheck, Protocol, Task};
 use crate::socket::Socket;
 
 /// How long the processes of a probe that is given up may take to die.
 const DESTROY_LIMIT: Duration = Duration::from_secs(10);
-/// `NetworkInfo.IPv6`
-const IPV6: i32 = 2;
 
 /// What a probe does.
 #[derive(Debug)]
@@ -269,6 +267,10 @@ pub(super) fn to_stderr(spec: &mut Spec) {
 /// The task's own address, as the executor reaches it.
 fn address(protocol: Option<i32>, port: u32) -> Result<SocketAddr, String> {
     let port = u16::try_from(port).map_err(|_| format!("{port} is no port"))?;
-    let ip = if protocol == Some(IPV6) { IpAddr::V6(Ipv6Addr::LOCALHOST) } else { IpAddr::V4(Ipv4Addr::LOCALHOST) };
+    let ip = if protocol == Some(Protocol::IPv6 as i32) {
+        IpAddr::V6(Ipv6Addr::LOCALHOST)
+    } else {
+        IpAddr::V4(Ipv4Addr::LOCALHOST)
+    };
     Ok(SocketAddr::new(ip, port))
 }

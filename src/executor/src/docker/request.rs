@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::client::Client;
 use super::logins;
-use super::messages::{Container, Docker, Task, Volume};
+use super::messages::{Container, Docker, Mode, NetworkMode, Task, Volume};
 use crate::messages::Command;
 
 const MEGABYTE: f64 = 1_048_576.0;
@@ -16,9 +16,9 @@ const LEAST_MEMORY: f64 = 32.0;
 const LEAST_SHARES: u64 = 2;
 /// In microseconds.
 const PERIOD: f64 = 100_000.0;
-const HOST: i32 = 1;
-const NONE: i32 = 3;
-const USER: i32 = 4;
+const HOST: i32 = NetworkMode::Host as i32;
+const NONE: i32 = NetworkMode::None as i32;
+const USER: i32 = NetworkMode::User as i32;
 
 /// A container to be.
 #[derive(Clone, Debug, PartialEq)]
@@ -190,7 +190,7 @@ fn host(task: &Task, container: &Container, docker: &Docker, around: &Surroundin
 }
 
 fn mode(volume: &Volume) -> &'static str {
-    if volume.mode == 2 { "ro" } else { "rw" }
+    if volume.mode == Mode::Ro as i32 { "ro" } else { "rw" }
 }
 
 /// The one driver that makes a container's volumes, as the daemon knows it.
@@ -231,8 +231,8 @@ fn source(volume: &Volume, around: &Surroundings<'_>) -> Result<Source, String> 
     if let Some(named) = source.and_then(|source| source.docker_volume.as_ref()) {
         return Ok(Source::Bind(format!("{}:{inside}:{}", named.name, mode(volume))));
     }
-    let within = source.and_then(|source| source.sandbox_path.as_ref()).and_then(|path| path.inside.clone());
-    let host = source.and_then(|source| source.host_path.as_ref()).and_then(|path| path.path.clone());
+    let within = source.and_then(|source| source.sandbox_path.as_ref()).map(|path| path.path.clone());
+    let host = source.and_then(|source| source.host_path.as_ref()).map(|path| path.path.clone());
     let path = within.or(host).or_else(|| volume.host_path.clone());
     let path = path.ok_or_else(|| format!("The volume '{shown}' has no source"))?;
     if path.starts_with('/') {
@@ -493,6 +493,18 @@ mod tests {
         assert_eq!(of(&[Some("nfs"), None, Some("nfs")]), Ok(Some("nfs".to_owned())));
         assert!(of(&[Some("nfs"), Some("ceph")]).unwrap_err().contains("'ceph'"));
         assert_eq!(source(&volume(Some("nfs")), &around()), Ok(Source::Bind("v:/v:rw".to_owned())));
+    }
+
+    #[test]
+    fn a_volume_of_the_sandbox_has_a_type() {
+        use v1::volume::{Source as Whole, source::SandboxPath, source::Type, source::sandbox_path};
+        let sandbox_path = SandboxPath { r#type: Some(sandbox_path::Type::Self_ as i32), path: "/own".into() };
+        let source =
+            Whole { r#type: Some(Type::SandboxPath as i32), sandbox_path: Some(sandbox_path), ..Whole::default() };
+        let volume =
+            v1::Volume { source: Some(source), container_path: "/in".into(), mode: 2, host_path: None, image: None };
+        let volume = Volume::decode(volume.encode_to_vec().as_slice()).unwrap();
+        assert_eq!(super::source(&volume, &around()), Ok(Source::Bind("/own:/in:ro".to_owned())));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use prost::Message;
 
 use super::client::{Client, request};
 use super::exec::Inside;
-use super::messages::Container;
+use super::messages::{Container, ContainerType};
 use super::request::{Surroundings, wanted};
 use super::{CREATE, DEVICES, DNS, IMAGE, LOGIN, NAME, PREFIX, PULL, QUOTA, SANDBOX, SOCKET, STOP_TIMEOUT};
 use crate::environment::Endpoint;
@@ -20,13 +20,14 @@ use crate::exchange::Exchange;
 use crate::kill::DEFAULT_GRACE;
 use crate::messages::Command;
 
-const DOCKER: i32 = 1;
 /// Lines of reports are short, except for the container's description; longer ones are invalid.
 const NEWS_MAX: usize = 128 * 1024;
 
 /// Whether a task's `ContainerInfo` is one for Docker.
 pub(crate) fn is_docker(container: Option<&[u8]>) -> bool {
-    container.and_then(|bytes| Container::decode(bytes).ok()).is_some_and(|container| container.r#type == DOCKER)
+    container
+        .and_then(|bytes| Container::decode(bytes).ok())
+        .is_some_and(|container| container.r#type == ContainerType::Docker as i32)
 }
 
 /// A report of the process beside the container.
