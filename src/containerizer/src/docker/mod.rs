@@ -166,7 +166,7 @@ impl Docker {
             let login = executor::docker::login(inner.logins.text(), image);
             let variables = inner.variables(container, spec, devices);
             let wanted = executor_container::wanted(image, spec, variables, &inner.config.socket, login)?;
-            return wanted.make(&inner.client, &inner.beside(container, spec)).map_err(anyhow::Error::msg);
+            return Ok(wanted.make(&inner.client, &inner.beside(container, spec))?);
         }
         lock(&inner.executors).insert(id);
         let name = format!("{PREFIX}{container}");
@@ -179,10 +179,9 @@ impl Docker {
             login: inner.login(container, spec),
             devices: devices.and_then(|text| serde_json::from_str(&text).ok()),
         };
-        let wanted = executor::docker::wanted(&description(spec).encode_to_vec(), &around);
-        let mut wanted = wanted.map_err(anyhow::Error::msg)?;
+        let mut wanted = executor::docker::wanted(&description(spec).encode_to_vec(), &around)?;
         wanted.create["Labels"][EXECUTOR] = "".into();
-        wanted.make(&inner.client, &name).map_err(anyhow::Error::msg)
+        Ok(wanted.make(&inner.client, &name)?)
     }
 
     /// The variables of the process that stands beside such an executor: it starts the container and ends with it.

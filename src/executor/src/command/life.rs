@@ -286,7 +286,7 @@ impl CommandExecutor {
         let bytes = self.link.task(task_id).unwrap_or_default();
         match DockerTask::new(bytes, &self.container) {
             Ok((docker, spec)) => (Some(docker), Ok(spec)),
-            Err(words) => (None, Err(words)),
+            Err(error) => (None, Err(base::error_chain(&error))),
         }
     }
 
