@@ -123,7 +123,8 @@ impl Store {
         let at = |error: std::io::Error| ImageError::at(root.display(), error);
         let _ = fs::remove_dir_all(&half);
         ::store::create_directories(&root, Access::All).map_err(at)?;
-        let found = layer::unpack(file, &root).map_err(|why| ImageError(format!("The layer {digest}: {why}")))?;
+        let found = layer::unpack(file, &root)
+            .map_err(|error| ImageError(format!("The layer {digest}: {}", base::error_chain(&error))))?;
         if found != hex {
             return Err(ImageError(format!("The layer {digest} has the digest sha256:{found}")));
         }
