@@ -332,11 +332,11 @@ impl Inner {
 
     pub(crate) async fn stop_job(&self, name: &str) -> Result<(), Error> {
         let desk = listener::lock(&self.work.desks).get(name).cloned();
-        let told = match desk {
+        let is_sent = match desk {
             Some(desk) => desk.events.send(Event::Stop).await.is_ok(),
             None => false,
         };
-        if told { Ok(()) } else { Err(Error::Refused(format!("there is no job '{name}' that runs"))) }
+        if is_sent { Ok(()) } else { Err(Error::Refused(format!("there is no job '{name}' that runs"))) }
     }
 
     pub(crate) async fn forget(&self, name: &str) -> Result<(), Error> {

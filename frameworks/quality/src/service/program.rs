@@ -147,9 +147,9 @@ impl ProgramDrive {
             }
         }
         let tasks = self.current.iter().map(|c| c.task.clone()).collect();
-        let told = tell_end(&self.common, &self.job.name, outcome, tasks).await;
+        let answer = tell_end(&self.common, &self.job.name, outcome, tasks).await;
         self.release();
-        if told.is_some() {
+        if answer.is_some() {
             self.common.remove_checkpoint(&self.job.name);
         }
     }

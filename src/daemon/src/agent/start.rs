@@ -11,7 +11,7 @@ use ::detector::Signs;
 use agent::{Agent, ContainerName, Executor, ExecutorState, Input, Outbox, Output, Recovered, Tree};
 use anyhow::Context;
 use authorizer::Authorizer;
-use base::{Pid, Time};
+use base::Pid;
 use containerizer::{Deleter, Gpus, Holding, Holdings, Host, Links, Report, volumes};
 use containers::ProgramFile;
 use protos::mesos::slave_info::Capability;

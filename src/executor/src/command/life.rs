@@ -293,13 +293,13 @@ impl CommandExecutor {
     fn on_docker_news(&mut self) {
         let Some(Running { docker: Some(docker), task, checks, .. }) = &mut self.running else { return };
         let (news, task_id) = (docker.news(), task.task_id.clone());
-        for told in &news {
-            if let News::Started { pid, .. } = told {
+        for report in &news {
+            if let News::Started { pid, .. } = report {
                 checks.enter_network_of(*pid);
             }
         }
-        for told in news {
-            if let News::Started { address, description, .. } = told {
+        for report in news {
+            if let News::Started { address, description, .. } = report {
                 self.on_running(&task_id, address, description);
             }
         }

@@ -220,8 +220,8 @@ mod tests {
         let variables = vec![variable("A", Some("1")), variable("S", None), variable("A", Some("2"))];
         let shell =
             Command { value: Some("a | b".into()), environment: Some(Environment { variables }), ..Command::default() };
-        let told = body(&shell).unwrap();
-        assert_eq!((&told["Cmd"], &told["Env"]), (&json!(["/bin/sh", "-c", "a | b"]), &json!(["A=2"])));
+        let request = body(&shell).unwrap();
+        assert_eq!((&request["Cmd"], &request["Env"]), (&json!(["/bin/sh", "-c", "a | b"]), &json!(["A=2"])));
         let arguments = vec!["x".to_owned(), "y".to_owned()];
         let plain = Command { shell: Some(false), value: Some("/bin/a".into()), arguments, ..Command::default() };
         assert_eq!(body(&plain).unwrap()["Cmd"], json!(["/bin/a", "x", "y"]));

@@ -162,8 +162,8 @@ impl DockerTask {
                 _ => news.push(News::Ended(words.to_owned())),
             }
         }
-        for told in &news {
-            if let News::Failed(words) | News::Ended(words) = told {
+        for report in &news {
+            if let News::Failed(words) | News::Ended(words) = report {
                 self.words = Some(words.clone());
             }
         }

@@ -429,7 +429,7 @@ pub(super) fn seconds(now: Time) -> f64 {
 }
 
 impl Observer for Recorder {
-    fn told(&mut self, who: usize, event: &Event, now: Time) {
+    fn received(&mut self, who: usize, event: &Event, now: Time) {
         if let Some(update) = &event.update {
             self.heard(who, &update.status, now);
         }

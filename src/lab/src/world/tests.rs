@@ -48,7 +48,7 @@ struct Seen {
 }
 
 impl Observer for Seen {
-    fn told(&mut self, _: usize, event: &sdk::v1::scheduler::Event, _: Time) {
+    fn received(&mut self, _: usize, event: &sdk::v1::scheduler::Event, _: Time) {
         self.offers += event.offers.as_ref().map_or(0, |offers| offers.offers.len());
         if let Some(update) = &event.update {
             *self.running.entry(update.status.state().as_str_name().to_owned()).or_default() += 1;
