@@ -228,7 +228,7 @@ impl QuerySpec {
         if !(0.01..=100.0).contains(&quality_weight) {
             return Err(("weight", format!("weight = {quality_weight}: 0.01 to 100")));
         }
-        self.scope.check().map_err(|rule| ("line", rule))?;
+        self.scope.check().map_err(|error| ("line", error.to_string()))?;
         if !(0.0..=1e9).contains(&self.reconnect) {
             return Err(("reconnect", format!("reconnect = {}: 0 to 1e9 seconds", self.reconnect)));
         }

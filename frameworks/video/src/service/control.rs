@@ -35,7 +35,7 @@ pub(super) struct Control {
 }
 
 #[derive(Clone)]
-struct Desk {
+struct Context {
     token: Arc<str>,
     requester: Requester<Question, Answer>,
     book: Arc<Book>,
@@ -54,8 +54,8 @@ impl Control {
         let elsewhere = SocketAddr::new(identity.address.ip(), 0);
         let bound = bind(identity.address).or_else(|_| bind(elsewhere)).map_err(io(what.clone()))?;
         let address = bound.local_addr().map_err(io(what))?;
-        let desk = Desk { token: identity.token.as_str().into(), requester, book, views };
-        let task = tokio::spawn(accept(bound, desk));
+        let context = Context { token: identity.token.as_str().into(), requester, book, views };
+        let task = tokio::spawn(accept(bound, context));
         Ok(Control { address, task })
     }
 
@@ -82,7 +82,7 @@ fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
     socket.listen(1024)
 }
 
-async fn accept(listener: TcpListener, desk: Desk) {
+async fn accept(listener: TcpListener, context: Context) {
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     // Connections end with their listener.
     let mut connections = tokio::task::JoinSet::new();
@@ -90,9 +90,9 @@ async fn accept(listener: TcpListener, desk: Desk) {
         let Ok(permit) = room.clone().acquire_owned().await else { return };
         match listener.accept().await {
             Ok((stream, _)) => {
-                let desk = desk.clone();
+                let context = context.clone();
                 connections.spawn(async move {
-                    let _ = desk.converse(stream).await;
+                    let _ = context.converse(stream).await;
                     drop(permit);
                 });
             }
@@ -103,7 +103,7 @@ async fn accept(listener: TcpListener, desk: Desk) {
     }
 }
 
-impl Desk {
+impl Context {
     async fn converse(&self, stream: TcpStream) -> std::io::Result<()> {
         stream.set_nodelay(true)?;
         let mut stream = BufReader::new(stream);
