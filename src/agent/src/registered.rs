@@ -1,4 +1,4 @@
-//! The master has admitted the agent: SlaveRegisteredMessage and SlaveReregisteredMessage.
+//! SlaveRegisteredMessage and SlaveReregisteredMessage: the master has admitted the agent.
 //!
 //! Asking for it is in `detected`.
 

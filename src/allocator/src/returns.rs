@@ -27,7 +27,7 @@ pub enum TransformError {
         framework: FrameworkId,
         /// The agent.
         agent: AgentId,
-        /// Which, and what there is.
+        /// The name, and the amount that exists.
         source: Box<ConversionError>,
     },
 }

@@ -53,7 +53,7 @@ pub enum ReplayError {
 pub struct Deeds {
     /// Offers that it was made.
     pub offers: u64,
-    /// Offers that it used.
+    /// Number of used offers.
     pub accepted: u64,
     /// Offers that it declined.
     pub declined: u64,

@@ -17,7 +17,7 @@ pub const MOST_ENVIRONMENTS: usize = 4096;
 /// Threads of a batch at most.
 const MOST_THREADS: usize = 256;
 
-/// Bytes of a batch's observations at most.
+/// Maximum size of the observations of a batch, in bytes.
 const MOST_BYTES: usize = 256 << 20;
 
 /// What came of a reset or a step for some environments of a batch, in order.

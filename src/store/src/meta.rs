@@ -19,7 +19,7 @@ use crate::error::StoreError;
 pub(crate) const JOURNAL: &str = "checkpoints.journal";
 /// The file that marks a run whose executor has ended with no updates left.
 const SENTINEL: &str = "executor.sentinel";
-/// How many ended executors of each framework are read whole: as many as an agent shows by default.
+/// Number of ended executors of each framework that are read completely: as many as an agent shows by default.
 const HISTORY: usize = 150;
 
 /// Reads the meta directory at `root`; a missing one is empty.

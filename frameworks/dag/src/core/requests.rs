@@ -95,7 +95,7 @@ pub enum Reply {
     Tasks(Box<TaskPage>),
 }
 
-/// What became of a job that was submitted.
+/// Result of the submission of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Submitted {
     /// Its name.
@@ -110,7 +110,7 @@ pub struct Submitted {
 pub enum Taken {
     /// It is new.
     New,
-    /// It is exactly what is there already.
+    /// An equal job exists already.
     Unchanged,
 }
 

@@ -20,7 +20,7 @@ const RECORD_MAX: usize = 256;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Input {
-    /// Nothing: so many tasks, each with its number.
+    /// No input: this many tasks, each with its number.
     Tasks(u32),
     /// Files.
     Files(FilesInput),

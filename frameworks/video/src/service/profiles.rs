@@ -21,7 +21,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// The least time between two profiles of one query, in seconds.
 const APART: f64 = 600.0;
 
-/// Watches the queries of a service until it ends. One profile is made at a time.
+/// Profiles the queries of a service until the service ends. One profile is made at a time.
 pub(super) async fn watch(inner: Arc<Inner>) {
     let mut last: BTreeMap<String, f64> = BTreeMap::new();
     loop {

@@ -1,4 +1,4 @@
-//! `/help`: the endpoints of a daemon on one plain page. That none is left out is tested where the routes are.
+//! `/help`: the endpoints of a daemon on one plain page. A test beside the routes checks that it is complete.
 
 use wire::http::Response;
 

@@ -55,7 +55,7 @@ impl Store {
     /// Opens a store; makes it if it is not there.
     ///
     /// # Errors
-    /// What the system refuses.
+    /// The system refuses.
     pub fn open(root: &Path) -> Result<Store, ImageError> {
         for part in ["images", "layers", "staging", "locks"] {
             let directory = root.join(part);

@@ -18,7 +18,7 @@ pub struct Fault {
     pub kind: Kind,
 }
 
-/// Which master a fault is about.
+/// The master that a fault affects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     /// The one that leads then, or the first one.

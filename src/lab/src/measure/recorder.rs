@@ -84,7 +84,7 @@ pub(super) struct Books {
     /// Seconds that offers were held, over all of them.
     pub offer_seconds: f64,
     pub failed: u64,
-    /// If it is a bundled framework.
+    /// Set for a bundled framework.
     pub own: Own,
 }
 

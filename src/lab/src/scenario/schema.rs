@@ -154,9 +154,9 @@ pub struct AgentGroup {
     /// As in `--attributes`.
     #[serde(default)]
     pub attributes: String,
-    /// Their region, if they have one.
+    /// Region of the agents.
     pub region: Option<String>,
-    /// Their zone; needs a region.
+    /// Zone of the agents; needs a region.
     pub zone: Option<String>,
     /// The share of tasks that fail on them, beside those of the model.
     #[serde(default)]

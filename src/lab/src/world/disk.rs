@@ -101,7 +101,7 @@ impl Disk {
         self.refusal = None;
     }
 
-    /// Why it refuses writes, if it does at this time.
+    /// The error of writes, if they fail at this time.
     pub fn refuses(&mut self, now: Time) -> Option<DiskError> {
         if self.refusal.is_some_and(|(_, until)| until <= now) {
             self.heal();

@@ -157,5 +157,5 @@ pub(crate) enum ToExecutor {
     Exit(i32),
 }
 
-/// A task as the model keeps it.
+/// State of a task in the model.
 pub(crate) type BoxedTask = Box<TaskInfo>;

@@ -165,7 +165,7 @@ impl Inner {
         }
     }
 
-    /// The ways that are no resource: the lowest ones.
+    /// The lowest ways of the cache, which are not offered as a resource.
     fn everybodys(&self) -> u32 {
         self.cache.as_ref().map_or(0, |cache| ones(cache.ways - cache.given, 0))
     }
