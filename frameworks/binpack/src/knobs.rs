@@ -55,7 +55,7 @@ pub struct Knobs {
     pub avoid_failing_agents: bool,
 }
 
-/// Arrival smoothing: at most so many tasks in each such time.
+/// Arrival smoothing: at most this many tasks in each such time.
 ///
 /// Many tasks in a long time make batches, one task in a short time makes a steady trickle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

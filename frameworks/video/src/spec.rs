@@ -26,7 +26,7 @@ pub struct QuerySpec {
     pub kind: QueryKind,
     /// The video file, as agents see it, or the camera.
     pub video: Source,
-    /// Whether the file is repeated for ever, as a live stream.
+    /// Whether the file is repeated forever, as a live stream.
     #[serde(rename = "loop")]
     pub looped: bool,
     /// After how many seconds the stream ends; `None` for the end of the file, or never.

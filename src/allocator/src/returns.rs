@@ -55,7 +55,7 @@ impl Allocator {
             && self.clients.get(client).subscribed
         {
             // Even a refusal for no time lasts until the next interval run: else one that declines everything would be
-            // offered it again at once, for ever.
+            // offered it again at once, forever.
             let least = self.config.allocation_interval;
             let refuse = self.backed_off(ix, client, holder.role, filter.refuse);
             let until = (!refuse.is_zero()).then(|| now + refuse.max(least));

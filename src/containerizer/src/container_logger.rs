@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 use crate::composing::ComposingContainerizer;
 use crate::config::{Logger, Rule};
 
-/// How often the files are looked at.
+/// How often the files are examined.
 const INTERVAL: Duration = Duration::from_secs(1);
 /// Default size limit in bytes.
 const MOST: u64 = 10 << 20;

@@ -12,7 +12,7 @@ use crate::archive_error::ArchiveError;
 /// Headers, long names and attributes of one entry, with the padding of the one before.
 const HEAD_MAX: u64 = 4 << 20;
 
-/// Reads an archive; while a head is read, so many bytes of it are left.
+/// Reads an archive; while a head is read, this many bytes of it are left.
 pub(crate) struct Heads<R> {
     reader: R,
     left: Rc<Cell<Option<u64>>>,

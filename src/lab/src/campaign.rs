@@ -155,7 +155,7 @@ impl Campaign {
         self.runs.len()
     }
 
-    /// Runs what is not finished yet on so many threads, and writes the report.
+    /// Runs what is not finished yet on this many threads, and writes the report.
     ///
     /// # Errors
     /// The first thing that went wrong; what is finished is kept.

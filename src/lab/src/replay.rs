@@ -43,7 +43,7 @@ pub enum ReplayError {
         #[source]
         why: RecordError,
     },
-    /// The master's settings cannot be had from its flags.
+    /// The flags do not give the master's settings.
     #[error("the recorded master's settings cannot be had: {0}")]
     Settings(String),
 }

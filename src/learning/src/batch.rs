@@ -76,7 +76,7 @@ enum Hand {
 }
 
 impl Batch {
-    /// So many environments on so many threads. With one thread they run in the caller's.
+    /// This many environments on this many threads. With one thread they run in the caller's.
     ///
     /// # Errors
     /// Too many environments or threads, observations that are too large, or an environment that cannot be made.

@@ -57,7 +57,7 @@ pub const ENDED_MAX: usize = 1_000;
 pub const ENDED_TASKS_MAX: u64 = 200_000;
 /// A service with more tasks than this is large: to check all of them after each update would take too long.
 const LARGE: usize = 500;
-/// How often a large service is looked at.
+/// How often a large service is examined.
 const LOOK: Duration = Duration::from_millis(50);
 /// Events that wait to be taken; the oldest are dropped.
 const HAPPENINGS_MAX: usize = 10_000;
@@ -92,7 +92,7 @@ pub struct Core {
     agents: Agents,
     /// Jobs that may not be at their goal.
     unsettled: BTreeSet<u64>,
-    /// Large services, and when they may be looked at again.
+    /// Large services, and when they may be examined again.
     looked_at: BTreeMap<u64, Time>,
     /// Something has changed, beside offers and the queue, that can make room for a task that waits.
     dirty: bool,

@@ -2,7 +2,7 @@
 //!
 //! An event first changes the state (`updates`, `requests`), then every job that changed moves closer to its end
 //! (`advance`, `lineage`), then tasks are placed on the offers at hand as the order of stages says (`round`), and
-//! finally changes are saved and the next wake-up is set. Input files are looked at by its owner ([`Wish`]).
+//! finally changes are saved and the next wake-up is set. Input files are examined by its owner ([`Wish`]).
 
 mod advance;
 mod approximate;

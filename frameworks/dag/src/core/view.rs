@@ -24,7 +24,7 @@ pub const PAGE: usize = 1_000;
 pub enum State {
     /// It waits for other stages.
     Blocked,
-    /// Its input is being looked at.
+    /// Its input is being examined.
     Planning,
     /// It waits for room, or for its next attempt.
     Waiting,

@@ -64,7 +64,7 @@ impl By {
 pub enum Size {
     /// What runs best (Libra).
     Auto,
-    /// So many units.
+    /// This many units.
     Fixed(u64),
     /// What takes about so long.
     Target(#[serde(with = "seconds")] Duration),

@@ -46,7 +46,7 @@ pub enum JobRefused {
     /// The name is in use.
     #[error("there is a job '{0}' already")]
     Exists(String),
-    /// There is no room for so many.
+    /// There is no room for this many.
     #[error("there would be more than {JOBS_MAX} jobs; remove some that have ended")]
     TooMany,
     /// No job has this name.

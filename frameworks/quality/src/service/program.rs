@@ -26,7 +26,7 @@ use crate::trainer::{self, Line, LineError, Manner, Report, Start};
 const LOOK: Duration = Duration::from_millis(500);
 /// How long a program that is asked to end may take.
 const GRACE: Duration = Duration::from_secs(10);
-/// After so many ends by a signal without an iteration in between the program is at fault.
+/// After this many ends by a signal without an iteration in between the program is at fault.
 const CRASHES_MAX: u32 = 3;
 /// Losses that a checkpoint keeps for the predictions after a restart.
 const LOSSES_KEPT: usize = 64;

@@ -13,7 +13,7 @@ impl Store {
         Store(Some(state))
     }
 
-    /// All entries. In words, why they cannot be had.
+    /// All entries. In words, why they are not available.
     pub(super) async fn load(&mut self) -> Result<BTreeMap<String, Vec<u8>>, String> {
         self.aside(|state| state.load()).await
     }

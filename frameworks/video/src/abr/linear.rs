@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::View;
 
-/// What is looked at. Bitrates are parts of the highest one, times are in chunks.
+/// What is examined. Bitrates are parts of the highest one, times are in chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Feature {
     /// Its name in the file of weights.

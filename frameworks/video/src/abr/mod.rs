@@ -68,7 +68,7 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// A download of so many Mbit/s.
+    /// A download of this many Mbit/s.
     pub fn add(&mut self, rate: f64) {
         let rate = rate.max(1e-6);
         if let Some(predicted) = self.mean() {

@@ -16,7 +16,7 @@ use crate::profile::{ClipOptions, EVENTS_FEW, Profile, ProfileError};
 use crate::spec::QuerySpec;
 use crate::vision::Detector;
 
-/// How often queries are looked at.
+/// How often queries are examined.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// The least time between two profiles of one query, in seconds.
 const APART: f64 = 600.0;

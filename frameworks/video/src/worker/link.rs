@@ -105,7 +105,7 @@ impl Link {
         Ok(start.map(|start| (link, start)))
     }
 
-    /// Introduces itself until there is an answer, for so many seconds; `None` if there is no work.
+    /// Introduces itself until there is an answer, for this many seconds; `None` if there is no work.
     fn hello(&mut self, position: Option<f64>, patience: f64) -> Result<Option<Start>, WorkerError> {
         let (since, mut pause) = (clock(), 0.1);
         loop {

@@ -45,7 +45,7 @@ pub(crate) enum Received {
 /// How a task's stream is before an update.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Before {
-    /// So many updates wait that no more should be taken but the last.
+    /// This many updates wait that no more should be taken but the last.
     pub(crate) is_full: bool,
     /// A repeated update.
     pub(crate) has_it: bool,

@@ -100,7 +100,7 @@ mod tests {
 
     use super::*;
 
-    /// Does so many changes, and reports of them; which were made, and whether the agent is to end.
+    /// Does this many changes, and reports of them; which were made, and whether the agent is to end.
     async fn made(make: Make, changes: u64, wanted: usize) -> (Vec<u64>, bool) {
         let (made, seen) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Notify::new()));
         let (reported, notified) = (made.clone(), seen.clone());

@@ -8,7 +8,7 @@ use allocator::fairness::{ClientFairness, Report};
 
 /// Number of listed roles.
 const ROLES_MAX: usize = 1_000;
-/// So many pairs of a framework and one of its roles.
+/// This many pairs of a framework and one of its roles.
 const PAIRS_MAX: usize = 5_000;
 
 /// The listed roles, and the number of all.

@@ -38,7 +38,7 @@ struct Item {
     kind: Kind,
     delay: Duration,
     interval: Duration,
-    /// `None`: a probe may take for ever.
+    /// `None`: a probe may take forever.
     timeout: Option<Duration>,
     /// When the next probe starts; none while one runs, and before and after the task does.
     next_at: Option<Instant>,

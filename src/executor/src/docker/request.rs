@@ -120,7 +120,7 @@ fn scalar(task: &Task, name: &str) -> f64 {
 }
 
 /// The limits of a running container that has changed, as [`Client::resize`] takes them; of the task only `resources`
-/// and `limits` are looked at.
+/// and `limits` are examined.
 ///
 /// # Errors
 /// If the bytes are no `TaskInfo`.

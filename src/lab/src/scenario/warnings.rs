@@ -13,7 +13,7 @@ use super::kinds_of;
 use super::schema::{AgentGroup, Framework, Scenario};
 use crate::bundled::Kind;
 
-/// So many kinds of agents are named in one doubt.
+/// This many kinds of agents are named in one doubt.
 const MOST_NAMED: usize = 3;
 
 /// Kinds of jobs whose tasks no agent has room for, or whose role may never have enough; also those that only a trace

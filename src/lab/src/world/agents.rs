@@ -90,7 +90,7 @@ pub(super) struct AgentHost {
     inbox: Vec<Input>,
     planned: bool,
     wake: Option<Time>,
-    /// So many containers cannot be started from now on.
+    /// This many containers cannot be started from now on.
     pub failing: u32,
     /// The executor of each container that lives.
     pub containers: FxHashMap<ContainerName, u32>,

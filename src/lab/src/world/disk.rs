@@ -68,7 +68,7 @@ impl fmt::Display for DiskError {
 pub struct Refusal {
     /// Why.
     pub error: DiskError,
-    /// It ends before its time once the agent has deleted so many old sandboxes and directories of checkpoints.
+    /// It ends before its time once the agent has deleted this many old sandboxes and directories of checkpoints.
     pub room: Option<u32>,
     /// How much of a refused write is done all the same, modulo what there is to write.
     pub partial: u32,

@@ -7,7 +7,7 @@ use sdk::{Calls, Event, Packer, is_terminal};
 
 use super::*;
 
-/// Launches so many tasks of ten seconds, and ends.
+/// Launches this many tasks of ten seconds, and ends.
 struct Hello {
     left: u32,
     ended: u32,

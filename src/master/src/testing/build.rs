@@ -325,7 +325,7 @@ pub(super) fn reserved(words: &Words<'_>, text: &str) -> Vec<mesos::Resource> {
     list
 }
 
-/// A volume of so many megabytes: `volume=` is its id.
+/// A volume of this many megabytes: `volume=` is its id.
 pub(super) fn volumes(words: &Words<'_>, text: &str) -> Vec<mesos::Resource> {
     let mut list = reserved(words, &format!("disk:{text}"));
     for resource in &mut list {

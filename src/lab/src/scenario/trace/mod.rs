@@ -25,7 +25,7 @@ use shape::Shape;
 
 /// Rows of one trace.
 const MOST_ROWS: usize = 10_000_000;
-/// Tasks of one trace that are looked at as the largest.
+/// Tasks of one trace that are examined as the largest.
 const MOST_LARGEST: usize = 64;
 
 /// A job of a trace.

@@ -135,7 +135,7 @@ fn pai(cells: &Cells<'_>) -> Result<Option<Row>, Wrong> {
     instances(cells, ["start_time", "end_time"], tasks, amounts)
 }
 
-/// A job of so many tasks with these amounts, between two columns; none if it did not begin or end within the trace.
+/// A job of this many tasks with these amounts, between two columns; none if it did not begin or end within the trace.
 fn instances(cells: &Cells<'_>, [begin, end]: [&str; 2], tasks: f64, amounts: Row) -> Result<Option<Row>, Wrong> {
     let (begin, end) = (cells.seconds(begin)?, cells.seconds(end)?);
     if begin.is_zero() || end < begin || tasks < 1.0 {

@@ -16,7 +16,7 @@ pub(super) enum Shape {
     Philly,
     /// Pollux's mixes of training jobs: arrivals and sizes.
     Mix,
-    /// `batch_task.csv` of Alibaba's trace of 2018. A line is a task of so many instances; what depends on what is in
+    /// `batch_task.csv` of Alibaba's trace of 2018. A line is a task of this many instances; what depends on what is in
     /// when they began, which is when they arrive here.
     Batch,
     /// `vmtable.csv` of Azure's traces of 2017 and 2019.
@@ -27,7 +27,7 @@ pub(super) enum Shape {
     Images,
     /// Alibaba's services of 2025, on CPU and GPU nodes.
     Services,
-    /// `cluster_log.csv` of Helios: jobs on so many nodes.
+    /// `cluster_log.csv` of Helios: jobs on this many nodes.
     Helios,
     /// GPU jobs as in Blox.
     Blox,
@@ -35,7 +35,7 @@ pub(super) enum Shape {
     Gavel,
     /// `batch_task.csv` of Alibaba's trace of 2017.
     Batch2017,
-    /// `pai_task_table.csv` of Alibaba's GPU trace of 2020. A line is a task of so many instances, as in `Batch`.
+    /// `pai_task_table.csv` of Alibaba's GPU trace of 2020. A line is a task of this many instances, as in `Batch`.
     Pai,
     /// `task_events` of Google's trace of 2011; see `events.rs`.
     Google,

@@ -218,7 +218,7 @@ impl Inner {
     }
 }
 
-/// So many ones, from this bit on.
+/// This many ones, from this bit on.
 fn ones(count: u32, at: u32) -> u32 {
     (((1_u64 << count) - 1) << at) as u32
 }
