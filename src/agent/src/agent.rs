@@ -201,7 +201,7 @@ impl Agent {
         }
     }
 
-    /// An agent that takes up what an earlier one left. `info` is what it registers with, without an id.
+    /// Creates an agent that recovers what an earlier one left. `info` is what it registers with, without an id.
     ///
     /// # Errors
     /// When it must not start: see [`StartError`].

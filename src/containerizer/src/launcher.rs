@@ -363,7 +363,7 @@ impl Launcher {
         Ok(Some(board_ends))
     }
 
-    /// Takes up the terminal of a container of an earlier agent, if it has one.
+    /// Recovers the terminal of a container of an earlier agent, if it has one.
     pub(crate) fn take_up_terminal(&self, container: &ContainerName) {
         if let Ok(ends) = Ends::of_switchboard(&self.records.directory(container)) {
             self.sessions.add_terminal(container);

@@ -322,7 +322,7 @@ impl Core {
         }
     }
 
-    /// Takes up what was kept. What cannot be read stops everything: without it this scheduler would know none of its
+    /// Restores what was saved. What cannot be read stops everything: without it this scheduler would know none of its
     /// tasks, and end or double them.
     fn restore(&mut self, entries: &BTreeMap<String, Vec<u8>>, now: Time, calls: &mut Calls) {
         match record::restore(entries, now) {

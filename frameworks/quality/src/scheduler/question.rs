@@ -100,7 +100,7 @@ pub struct Restored {
 /// What a job's driver is to do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Directive {
-    /// Tasks whose workers are to be let go.
+    /// Tasks whose workers are to end.
     pub leave: Vec<String>,
     /// Workers that are to work for another job from now on.
     pub moves: Vec<Move>,

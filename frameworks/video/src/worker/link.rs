@@ -87,7 +87,7 @@ pub(crate) enum Reply {
     },
     /// Its query has ended, or another worker has taken over.
     Over,
-    /// Nobody knows it.
+    /// The scheduler does not know the task.
     Unknown,
 }
 

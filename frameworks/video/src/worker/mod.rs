@@ -43,7 +43,7 @@ pub struct WorkerOptions {
 /// Why a worker ends before its stream.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerError {
-    /// Nobody is there.
+    /// No scheduler answers.
     #[error("no scheduler at {driver} for {seconds:.0} s: {why}")]
     NoScheduler {
         /// Where.

@@ -167,7 +167,7 @@ impl Run {
         Ok(u8::try_from(code).unwrap_or(u8::MAX))
     }
 
-    /// Nobody waits for the command: it is ended.
+    /// The command is abandoned: ends it.
     fn give_up(&self) {
         if self.go_on_to(Asked::Never) != Asked::Yes {
             return;

@@ -162,7 +162,7 @@ impl Run {
         before
     }
 
-    /// Nobody waits for the command: it is ended with all that it has started.
+    /// The command is abandoned: ends it with all that it has started.
     fn give_up(&self) {
         let Stage::Started(id) = self.reach(Stage::GivenUp) else { return };
         let deadline = clock::now() + END_LIMIT;

@@ -1,4 +1,4 @@
-//! A Docker container as the command executor sees it: a process to start, its news, and ways to end it.
+//! A Docker container as the command executor sees it: a process to start, its reports, and ways to end it.
 
 use std::ffi::OsString;
 use std::io::{self, Read};

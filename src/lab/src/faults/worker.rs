@@ -46,7 +46,7 @@ struct Job {
     done: bool,
     /// Whether that task is thought to be there.
     running: bool,
-    /// Nobody has known of it since then.
+    /// Neither master nor agent has known it since then.
     lost: Option<Time>,
 }
 

@@ -29,7 +29,7 @@ pub enum ClientError {
     /// The text is no address.
     #[error("cannot use the address")]
     Address(#[from] AddressError),
-    /// Nobody answers there.
+    /// No process listens there.
     #[error("cannot connect to {address}")]
     Connect {
         /// Where.
