@@ -216,8 +216,8 @@ impl Scheduler {
         self.call(call::Type::Accept, |call| call.accept = Some(accept));
     }
 
-    /// Launches so many tasks that stay, on so many agents, and acknowledges that they run; what is offered beyond them
-    /// is declined for good.
+    /// Launches this many tasks that stay, on this many agents, and acknowledges that they run; what is offered beyond
+    /// them is declined for good.
     ///
     /// # Errors
     /// The stream ended, or an error event arrived.
@@ -248,7 +248,7 @@ impl Scheduler {
         self.flush()
     }
 
-    /// Runs so many tasks of a command, as many at once as the offers allow; how long all took, and each from its
+    /// Runs this many tasks of a command, as many at once as the offers allow; how long all took, and each from its
     /// launch to its end.
     ///
     /// # Errors

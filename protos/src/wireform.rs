@@ -44,7 +44,7 @@ pub(crate) mod encoding {
         }
     }
 
-    /// A value that stands on the wire as a length and so many bytes.
+    /// A value that stands on the wire as a length and this many bytes.
     pub(crate) trait Delimited {
         fn write(&self, tag: u32, buf: &mut impl BufMut);
         fn read(&mut self, wire: WireType, buf: &mut impl Buf, context: DecodeContext) -> Result<(), DecodeError>;

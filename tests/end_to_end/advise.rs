@@ -104,8 +104,8 @@ fn a_job_that_uses_little_is_advised_and_launched_with_less() {
     assert!(text.contains("sizing: mem: the largest of ") && text.contains("GIVEN"), "{text}");
 }
 
-/// Runs an array of which the tasks on the first agent fail, until it has finished or so many have failed. Returns how
-/// many that are, and what the framework says in the end.
+/// Runs an array of which the tasks on the first agent fail, until it has finished or this many have failed. Returns
+/// how many that are, and what the framework says in the end.
 fn failures(name: &str, words: &[&str], most: usize) -> (usize, String) {
     let world = World { cluster: Cluster::start(name, 2, "cpus:2;mem:512;disk:512") };
     let _framework = world.framework(words);

@@ -48,7 +48,7 @@ fn leader(group: &Group) -> usize {
     })
 }
 
-/// The bin-packing framework, with a job of so many tasks that each write a line.
+/// The bin-packing framework, with a job of this many tasks that each write a line.
 struct Array<'d> {
     directory: &'d Directory,
     masters: String,

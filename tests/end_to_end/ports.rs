@@ -33,7 +33,7 @@ fn listen(port: u16) -> String {
     )
 }
 
-/// A container that belongs to no framework is looked at, too.
+/// A container that belongs to no framework is examined, too.
 fn by_itself(cluster: &OneAgent) {
     let id = json!({"value": "alone"});
     let call = |body: serde_json::Value| request(&cluster.agent_address(), "POST", "/api/v1", &body.to_string());
@@ -62,7 +62,7 @@ fn who_listens_elsewhere_is_ended() {
     let ports = json!({"name": "ports", "type": "RANGES", "ranges": {"range": [{"begin": free, "end": free}]}});
     let good = cluster.start_task_with("good", json!({"value": listen(free)}), nothing.clone(), &[ports]);
     until("it listens", || std::net::TcpStream::connect(("127.0.0.1", free)).is_ok());
-    // The one that is ended has been looked at after the other one began to listen.
+    // The one that is ended has been examined after the other one began to listen.
     let (told, written) = cluster.run("elsewhere", json!({"value": listen(0)}), nothing);
     let port = written.trim();
     let words = format!("is listening on unallocated port(s): [{port}-{port}]");

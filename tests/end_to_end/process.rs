@@ -15,7 +15,7 @@ const WORK: Duration = Duration::from_secs(900);
 struct Said {
     bytes: Arc<Mutex<Vec<u8>>>,
     reader: JoinHandle<()>,
-    /// How far its lines have been looked at.
+    /// How far its lines have been examined.
     seen: usize,
 }
 

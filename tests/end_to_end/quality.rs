@@ -70,7 +70,7 @@ impl Framework {
             }
             let Value::Object(workers) = self.get("/workers") else { panic!("tasks by their ids") };
             let change = |(task, job): (String, Value)| *first.entry(task).or_insert(job.clone()) != job;
-            // Every task is looked at, so that all first jobs are known.
+            // Every task is examined, so that all first jobs are known.
             workers.into_iter().map(change).filter(|moved| *moved).last().map(drop)
         });
         moved.unwrap_or_else(|| panic!("no worker changed its job: {first:?}"));
@@ -84,7 +84,7 @@ impl Framework {
     }
 }
 
-/// The loss before the last of so many iterations of the same training, done here.
+/// The loss before the last of this many iterations of the same training, done here.
 fn expected(job: &Job, iterations: u64) -> f64 {
     let prepared = job.data.prepare(&job.algorithm, None).unwrap();
     let shards = (0..job.shards).map(|s| prepared.shard(&job.algorithm, s, job.shards).unwrap()).collect();

@@ -149,7 +149,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// A cluster of so many agents with these resources each.
+    /// A cluster of this many agents with these resources each.
     pub fn start(name: &str, agents: usize, resources: &str) -> Cluster {
         let directory = Directory::new(name);
         let mut process = tepui()
@@ -203,7 +203,7 @@ impl Daemon {
         Daemon::start_as(tepui(), log, words, environment)
     }
 
-    /// Starts a daemon that may have so many files open.
+    /// Starts a daemon that may have this many files open.
     pub fn start_with_open_files(limit: usize, log: &Path, words: &[String]) -> Daemon {
         let mut command = Command::new("sh");
         command.args(["-c", "ulimit -n \"$0\" && exec \"$@\"", &limit.to_string(), &binary()]);

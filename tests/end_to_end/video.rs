@@ -29,7 +29,7 @@ impl World {
         command
     }
 
-    /// A task of another framework that holds so many cores until it is dropped. Returns when it runs.
+    /// A task of another framework that holds this many cores until it is dropped. Returns when it runs.
     fn hold(&self, cores: f64) -> Process {
         let resources = format!("--resources=cpus:{cores};mem:32");
         let arguments = ["execute", "--master", &self.cluster.master, "--command=exec sleep 1000", &resources];
@@ -186,7 +186,7 @@ fn a_query_without_enough_moves_to_the_agent_where_there_is_more() {
     let world = World::start("moves", 0.2);
     world.generate("street.mp4", &["--seconds=6"]);
     let queries = world.path("queries.toml");
-    // Every frame must be looked at for this quality, and what is left on the first agent is too little for that.
+    // Every frame must be examined for this quality, and what is left on the first agent is too little for that.
     let query =
         "[[query]]\nname = \"gate\"\nkind = \"tracks\"\nvideo = \"street.mp4\"\nloop = true\nmin_quality = 1.0\n";
     std::fs::write(&queries, query).unwrap();
@@ -206,7 +206,7 @@ fn a_query_without_enough_moves_to_the_agent_where_there_is_more() {
     let on = |task: &str| agents.iter().find(|(id, _)| id == task).map(|(_, agent)| agent.clone()).unwrap();
     assert_ne!(on("video-gate-1.1"), on("video-gate-1.2"));
     until("the first worker has ended", || worker("video-gate-1.1", &world.path("state")).is_none());
-    // Each full second of the stream was looked at once, by one worker or the other.
+    // Each full second of the stream was examined once, by one worker or the other.
     let mut seen: Vec<(i64, String)> = Vec::new();
     for finding in findings(&world.path("results/gate.jsonl")) {
         let key = ((finding["at"].as_f64().unwrap() * 1000.0) as i64, finding["place"].to_string());

@@ -56,7 +56,7 @@ fn alike() -> Case {
     Case { name: "10,000 like tasks", queue: vec![Need::of(1.0, 1_024.0); TASKS], rooms: vec![room; AGENTS] }
 }
 
-/// More work than room, with one kind short: most tasks are looked at in vain.
+/// More work than room, with one kind short: most tasks are examined without effect.
 fn full() -> Case {
     let Case { queue, .. } = mixed();
     let mut numbers = Numbers(3);

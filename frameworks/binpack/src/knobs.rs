@@ -42,7 +42,7 @@ pub struct Knobs {
     /// Shortest interval between revives when work arrives. `None`: never, refusals expire.
     #[serde(with = "seconds::optional")]
     pub revive_every: Option<Duration>,
-    /// How fast waiting tasks are let at the offers. `None`: all at once.
+    /// Rate at which waiting tasks may use offers; `None` for no limit.
     pub pace: Option<Pace>,
     /// The most tasks that are launched on one agent's offers at once.
     pub tasks_per_offer: Option<u32>,
@@ -55,7 +55,7 @@ pub struct Knobs {
     pub avoid_failing_agents: bool,
 }
 
-/// Arrival smoothing: at most so many tasks in each such time.
+/// Arrival smoothing: at most this many tasks in each such time.
 ///
 /// Many tasks in a long time make batches, one task in a short time makes a steady trickle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -33,7 +33,7 @@ fn main() {
     large_job();
 }
 
-/// A job in TOML: stages of so many tasks, one after the other.
+/// A job in TOML: stages of this many tasks, one after the other.
 fn job(name: &str, stages: usize, tasks: u32) -> String {
     let mut text = format!("[[job]]\nname = '{name}'\n");
     for stage in 0..stages {

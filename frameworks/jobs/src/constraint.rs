@@ -1,6 +1,6 @@
 //! Where a job's tasks may run: rules over an agent's attributes and host name.
 //!
-//! The operators are Marathon's. A rule is looked at for one agent and with what is known of the job's other tasks;
+//! The operators are Marathon's. A rule is examined for one agent and with what is known of the job's other tasks;
 //! it does not choose among agents.
 
 use std::collections::BTreeMap;
@@ -41,7 +41,7 @@ pub enum Operator {
     /// As evenly over the values as possible. The number is the least number of values, so that the first tasks do not
     /// all go to the value that is offered first; without it, the values seen so far count.
     GroupBy(Option<u32>),
-    /// At most so many tasks of the job where the value is the same.
+    /// At most this many tasks of the job where the value is the same.
     MaxPer(u32),
 }
 

@@ -58,7 +58,7 @@ impl Need {
         Need(std::array::from_fn(|k| self.0[k].saturating_add(other.0[k])))
     }
 
-    /// So many times this.
+    /// This many times this.
     #[must_use]
     pub fn times(&self, count: u32) -> Need {
         Need(std::array::from_fn(|k| self.0[k].saturating_mul(i64::from(count))))

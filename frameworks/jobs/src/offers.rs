@@ -190,7 +190,7 @@ pub struct Offers {
     places: BTreeMap<(String, Option<Role>), usize>,
     /// Which room an offer is of.
     of: BTreeMap<String, usize>,
-    /// Rooms that are void, until the next time that all are looked at.
+    /// Rooms that are void, until the next time that all are examined.
     void: usize,
     /// How many offers there have been; decides how long each is held beyond the least time.
     seen: u64,
@@ -265,7 +265,7 @@ impl Offers {
         self.rooms.len() - self.void
     }
 
-    /// When they are to be looked at, because the first may have to be given back.
+    /// When they are to be examined, because the first may have to be given back.
     pub fn next(&self) -> Option<Time> {
         self.due
     }

@@ -62,7 +62,7 @@ impl Default for Restart {
 }
 
 impl Restart {
-    /// How long to wait after so many failures in a row.
+    /// How long to wait after this many failures in a row.
     pub fn wait(&self, failures: u32) -> Duration {
         let Some(before) = failures.checked_sub(1) else { return Duration::ZERO };
         let grown = self.first.as_secs_f64() * self.factor.powi(i32::try_from(before).unwrap_or(i32::MAX));

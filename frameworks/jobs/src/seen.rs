@@ -74,7 +74,7 @@ impl Seen {
         self.agents.values()
     }
 
-    /// The agents that have offered something lately. One that is gone does not keep tasks off the others for ever.
+    /// The agents that have offered something lately. One that is gone does not keep tasks off the others forever.
     pub fn fresh(&self, now: Time) -> impl Iterator<Item = &Agent> {
         self.agents.values().filter(move |agent| now < agent.when + FRESH)
     }

@@ -216,7 +216,7 @@ impl Modelled {
         }
     }
 
-    /// Takes up what the scheduler has answered.
+    /// Applies the answer of the scheduler.
     fn hear(&mut self, now: Time, calls: &mut Calls) {
         for (why, mut answer) in std::mem::take(&mut self.asked) {
             let Some(answer) = answer.take() else {

@@ -34,13 +34,13 @@ impl Curve {
         self.losses.iter().copied().fold(f64::INFINITY, f64::min)
     }
 
-    /// The share of what there is to learn that is not learnt after so many iterations.
+    /// The share of what there is to learn that is not learnt after this many iterations.
     pub fn left(&self, iterations: usize) -> f64 {
         let at = self.losses[iterations.min(self.losses.len() - 1)];
         (at - self.end()) / (self.losses[0] - self.end())
     }
 
-    /// How long an iteration takes on so many cores.
+    /// How long an iteration takes on this many cores.
     pub fn seconds(&self, cores: u32) -> f64 {
         let most = f64::from(self.shards.div_ceil(cores)) / f64::from(self.shards);
         self.rounds * (self.work * most + self.overhead)

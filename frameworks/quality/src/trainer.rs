@@ -56,7 +56,7 @@ pub struct Report {
     pub iteration: u64,
     /// The loss; finite.
     pub loss: f64,
-    /// The share of the examples that were put into the right class.
+    /// Share of the examples that are classified correctly.
     pub accuracy: Option<f64>,
     /// The score on data that it does not learn from.
     pub validation: Option<Score>,
@@ -84,7 +84,7 @@ pub enum LineError {
         line: u64,
         /// Its beginning.
         text: String,
-        /// Which rule it breaks.
+        /// The rule that it breaks.
         why: String,
     },
     /// A number of an iteration is not finite, or missing.

@@ -51,7 +51,7 @@ pub enum Event {
         /// Its content.
         data: Vec<u8>,
     },
-    /// An agent is lost. Updates for its tasks come of themselves.
+    /// An agent is lost. Updates for its tasks arrive without a request.
     AgentLost(AgentId),
     /// A custom executor ended.
     ExecutorExited {

@@ -79,7 +79,7 @@ impl Saved {
     /// Reads what a store holds.
     ///
     /// # Errors
-    /// Names the first entry that cannot be read.
+    /// The first entry that cannot be read.
     pub(crate) fn read(entries: BTreeMap<String, Vec<u8>>) -> Result<Saved, Damaged> {
         let mut saved = Saved::default();
         let mut ended = Vec::new();

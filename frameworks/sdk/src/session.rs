@@ -74,7 +74,7 @@ impl Settings {
 pub enum Input {
     /// A record of the event stream.
     Event(Box<scheduler::Event>),
-    /// The stream ended, or could not be had. In words, why.
+    /// The stream ended, or was not available. In words, why.
     Disconnected(String),
     /// There may be a master now where there was none before: a waiting session tries at once.
     MasterFound,

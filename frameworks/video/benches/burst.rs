@@ -50,7 +50,7 @@ struct Query {
     correction: Correction,
 }
 
-/// Sums over queries and seconds: quality over what streams show while the burst lasts, whenever it is looked at, and
+/// Sums over queries and seconds: quality over what streams show while the burst lasts, whenever it is examined, and
 /// nothing for what is never looked at; lag over the whole run.
 #[derive(Default)]
 struct Sums {
@@ -131,7 +131,7 @@ impl Street {
         query(&self.path, *kind, (max_lag, window), points)
     }
 
-    /// Cores for so many queries at their cheapest, and at their best.
+    /// Cores for this many queries at their cheapest, and at their best.
     fn wanted(&self, many: usize) -> (f64, f64) {
         let ends = |number| (self.profile(number).1[0].cores, self.profile(number).1.last().map_or(0.0, |p| p.cores));
         (0..many).map(ends).fold((0.0, 0.0), |sum, (least, most)| (sum.0 + least, sum.1 + most))

@@ -19,14 +19,14 @@ use crate::worker::REPORT_EVERY;
 pub enum Happening {
     /// Its first worker has started.
     Begun(String),
-    /// It is over. What it came to, if it was looked at to its end.
+    /// It is over. What it came to, if it was examined to its end.
     Over(String, Option<Life>),
 }
 
 /// What a query came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Life {
-    /// The mean quality of what was looked at.
+    /// The mean quality of what was examined.
     pub quality: f64,
     /// The mean lag over time, in seconds.
     pub lag: f64,
@@ -42,7 +42,7 @@ struct Query {
     seconds: f64,
     /// When its stream began.
     began: Option<Time>,
-    /// Seconds of it that were looked at, and these by their quality.
+    /// Seconds of it that were examined, and these by their quality.
     position: f64,
     quality: f64,
     /// Lag by time, time over the goal, and until when both are counted.
@@ -190,7 +190,7 @@ impl Modelled {
         }
     }
 
-    /// Takes up what the scheduler has answered.
+    /// Applies the answer of the scheduler.
     fn hear(&mut self, now: Time, calls: &mut Calls) {
         for (why, mut answer) in std::mem::take(&mut self.asked) {
             let Some(answer) = answer.take() else {

@@ -112,6 +112,35 @@ impl Line {
     }
 }
 
+/// The rule that a scope breaks.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ScopeError {
+    /// Too many lines.
+    #[error("line: at most {LINES_MAX} lines")]
+    Lines,
+    /// A name or a direction that is empty, too long, or has control characters.
+    #[error("line {0:?}: names and directions have 1 to {NAME_MAX} bytes")]
+    Name(String),
+    /// Two lines with one name.
+    #[error("line {0:?}: there is a line with this name already")]
+    Duplicate(String),
+    /// A point outside of the picture.
+    #[error("line {0:?}: coordinates are fractions of the picture, 0 to 1")]
+    Point(String),
+    /// A line without a direction.
+    #[error("line {0:?}: its points are closer than a hundredth of the picture")]
+    Short(String),
+    /// Both directions have one name.
+    #[error("line {0:?}: forward and backward have the same name")]
+    Directions(String),
+    /// A corner outside of the picture.
+    #[error("region: coordinates are fractions of the picture, 0 to 1")]
+    Corner,
+    /// Too few or too many corners.
+    #[error("region: 3 to {CORNERS_MAX} corners")]
+    Corners,
+}
+
 impl Scope {
     /// The lines, or the one across the middle.
     pub fn all_lines(&self) -> Vec<Line> {
@@ -136,36 +165,37 @@ impl Scope {
     ///
     /// # Errors
     /// The rule that it breaks.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), ScopeError> {
         if self.lines.len() > LINES_MAX {
-            return Err(format!("line: at most {LINES_MAX} lines"));
+            return Err(ScopeError::Lines);
         }
         let inside = |p: &Point| p.iter().all(|c| (0.0..=1.0).contains(c));
         for (number, line) in self.lines.iter().enumerate() {
             let name = &line.name;
+            let broken = |rule: fn(String) -> ScopeError| Err(rule(name.clone()));
             for text in [name, &line.forward, &line.backward] {
                 if text.is_empty() || text.len() > NAME_MAX || text.chars().any(char::is_control) {
-                    return Err(format!("line {name:?}: names and directions have 1 to {NAME_MAX} bytes"));
+                    return broken(ScopeError::Name);
                 }
             }
             if self.lines[..number].iter().any(|other| other.name == *name) {
-                return Err(format!("line {name:?}: there is a line with this name already"));
+                return broken(ScopeError::Duplicate);
             }
             if !inside(&line.from) || !inside(&line.to) {
-                return Err(format!("line {name:?}: coordinates are fractions of the picture, 0 to 1"));
+                return broken(ScopeError::Point);
             }
             if (line.from[0] - line.to[0]).hypot(line.from[1] - line.to[1]) < 0.01 {
-                return Err(format!("line {name:?}: its points are closer than a hundredth of the picture"));
+                return broken(ScopeError::Short);
             }
             if line.forward == line.backward {
-                return Err(format!("line {name:?}: forward and backward have the same name"));
+                return broken(ScopeError::Directions);
             }
         }
         match self.region.len() {
             0 => Ok(()),
             3..=CORNERS_MAX if self.region.iter().all(inside) => Ok(()),
-            3..=CORNERS_MAX => Err("region: coordinates are fractions of the picture, 0 to 1".to_owned()),
-            _ => Err(format!("region: 3 to {CORNERS_MAX} corners")),
+            3..=CORNERS_MAX => Err(ScopeError::Corner),
+            _ => Err(ScopeError::Corners),
         }
     }
 }
@@ -216,10 +246,10 @@ mod tests {
             (Line { name: String::new(), ..line([0.1, 0.1], [0.9, 0.9]) }, "1 to 32"),
             (Line { forward: "up".to_owned(), ..line([0.1, 0.1], [0.9, 0.9]) }, "same name"),
         ] {
-            assert!(named(bad).expect_err(says).contains(says));
+            assert!(named(bad).expect_err(says).to_string().contains(says));
         }
         let two = Scope { region: vec![[0.0, 0.0], [1.0, 1.0]], ..Default::default() };
-        assert!(two.check().expect_err("two corners").contains("3 to"));
+        assert!(two.check().expect_err("two corners").to_string().contains("3 to"));
     }
 
     proptest! {

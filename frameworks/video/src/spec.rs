@@ -26,7 +26,7 @@ pub struct QuerySpec {
     pub kind: QueryKind,
     /// The video file, as agents see it, or the camera.
     pub video: Source,
-    /// Whether the file is repeated for ever, as a live stream.
+    /// Whether the file is repeated forever, as a live stream.
     #[serde(rename = "loop")]
     pub looped: bool,
     /// After how many seconds the stream ends; `None` for the end of the file, or never.
@@ -228,7 +228,7 @@ impl QuerySpec {
         if !(0.01..=100.0).contains(&quality_weight) {
             return Err(("weight", format!("weight = {quality_weight}: 0.01 to 100")));
         }
-        self.scope.check().map_err(|rule| ("line", rule))?;
+        self.scope.check().map_err(|error| ("line", error.to_string()))?;
         if !(0.0..=1e9).contains(&self.reconnect) {
             return Err(("reconnect", format!("reconnect = {}: 0 to 1e9 seconds", self.reconnect)));
         }

@@ -22,7 +22,7 @@ const PIECE: usize = 4 << 10;
 /// The longest head of a picture, and the largest picture.
 const HEAD_MAX: usize = 8 << 10;
 const PICTURE_MAX: usize = 16 << 20;
-/// Without a new picture for so many seconds the view stands.
+/// Without a new picture for this many seconds the view stands.
 const STANDS: f64 = 1.0;
 /// No connection, and no answer to the request, within this time is an error.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -68,7 +68,7 @@ pub enum ViewError {
     Malformed(&'static str),
 }
 
-/// Watches for so many seconds after the first picture. `path` is the view's path with its query; without a trace the
+/// Watches for this many seconds after the first picture. `path` is the view's path with its query; without a trace the
 /// link carries what it can.
 ///
 /// # Errors
@@ -147,7 +147,7 @@ impl Link {
         Link { trace, began: Instant::now(), through: 0.0 }
     }
 
-    /// Waits until so many further bytes are through.
+    /// Waits until this many further bytes are through.
     async fn carry(&mut self, bytes: usize) {
         let due = self.due(self.began.elapsed().as_secs_f64(), bytes);
         tokio::time::sleep_until(self.began + Duration::from_secs_f64(due)).await;

@@ -67,7 +67,7 @@ impl<'a> Lexer<'a> {
         if self.accept(wanted) { Ok(()) } else { Err(self.here()) }
     }
 
-    /// The error of a character that is looked at and not taken.
+    /// The error of a character that is examined and not taken.
     pub(crate) fn here(&self) -> LexError {
         LexError::Syntax { rest: self.pos, last: self.pos }
     }
@@ -234,7 +234,7 @@ impl<'a> Lexer<'a> {
     pub(crate) fn explain(&self, error: LexError) -> String {
         let LexError::Syntax { rest, last } = error else { return "Value out of range".to_owned() };
         let bytes = self.text.as_bytes();
-        // A line ends when the character behind its newline is looked at: a newline at the very end is not counted.
+        // A line ends when the character behind its newline is examined: a newline at the very end is not counted.
         let seen = if last >= bytes.len() { bytes.len().saturating_sub(1) } else { last };
         let line = 1 + bytes[..seen].iter().filter(|b| **b == b'\n').count();
         let near: String = self.text[rest..].chars().take_while(|c| *c != '\n').filter(|c| *c >= ' ').collect();

@@ -24,7 +24,7 @@ const ENDS_MAX: usize = 64;
 /// Agents and jobs that are kept.
 const AGENTS_MAX: usize = 50_000;
 const JOBS_MAX: usize = 50_000;
-/// So many ends of a job on other agents are evidence of how often it fails.
+/// This many ends of a job on other agents are evidence of how often it fails.
 const EVIDENCE: f64 = 2.0;
 
 /// The end of a task.

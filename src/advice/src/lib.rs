@@ -6,7 +6,7 @@
 //! - [`ends`] predicts how tasks and jobs will end.
 //! - [`Risk`] is the risk of a shortage that the proposals keep to.
 //!
-//! It computes and does nothing else: how measurements are had, and what is done with proposals, is elsewhere.
+//! It computes and does nothing else: how measurements are obtained, and what is done with proposals, is elsewhere.
 #![forbid(unsafe_code)]
 
 pub mod agents;

@@ -115,13 +115,13 @@ pub struct Agent {
     /// Whether the log reports an unreachable or silent master, since the last registration.
     pub(crate) has_complained: bool,
     /// What it had when it last asked to be admitted.
-    pub(crate) told: Option<Arc<Resources>>,
+    pub(crate) announced: Option<Arc<Resources>>,
     /// Why checkpoints cannot be written, while they cannot; and the part of that in the last registration.
     pub(crate) trouble: Option<Trouble>,
-    pub(crate) told_trouble: Option<Trouble>,
+    pub(crate) announced_trouble: Option<Trouble>,
     /// Whether registrations of one attempt differ in that: the master may have admitted the agent by the first of
     /// them.
-    pub(crate) told_both: bool,
+    pub(crate) announced_both: bool,
     /// Tasks that this batch has refused because of that.
     pub(crate) refused: Vec<(FrameworkId, base::TaskId)>,
     pub(crate) ping: Option<TimerKey>,
@@ -201,7 +201,7 @@ impl Agent {
         }
     }
 
-    /// An agent that takes up what an earlier one left. `info` is what it registers with, without an id.
+    /// Creates an agent that recovers what an earlier one left. `info` is what it registers with, without an id.
     ///
     /// # Errors
     /// When it must not start: see [`StartError`].
@@ -242,10 +242,10 @@ impl Agent {
             registration_wait,
             asked: false,
             has_complained: false,
-            told: None,
+            announced: None,
             trouble: None,
-            told_trouble: None,
-            told_both: false,
+            announced_trouble: None,
+            announced_both: false,
             refused: Vec::new(),
             ping: None,
             ping_timeout: std::time::Duration::from_secs(75),

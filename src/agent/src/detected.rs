@@ -74,9 +74,9 @@ impl Agent {
             None => self.send(&master, self.register_slave(), out),
             Some(_) => self.send(&master, self.reregister_slave(), out),
         }
-        self.told_both |= self.asked && self.told_trouble != self.trouble;
+        self.announced_both |= self.asked && self.announced_trouble != self.trouble;
         self.asked = true;
-        self.note_told();
+        self.note_announced();
         if self.registration_wait >= REGISTRATION_WAIT_MAX {
             self.asked_for_long();
         }
@@ -116,14 +116,14 @@ impl Agent {
     /// Reregisters with a master that has accepted the agent: its state may differ.
     pub(crate) fn correct_master(&mut self, out: &mut Outbox) {
         if self.state == AgentState::Running {
-            self.note_told();
+            self.note_announced();
             self.send_to_master(self.reregister_slave(), out);
         }
     }
 
-    fn note_told(&mut self) {
-        self.told = Some(Arc::clone(&self.total));
-        self.told_trouble.clone_from(&self.trouble);
+    fn note_announced(&mut self) {
+        self.announced = Some(Arc::clone(&self.total));
+        self.announced_trouble.clone_from(&self.trouble);
     }
 
     fn register_slave(&self) -> RegisterSlaveMessage {
@@ -175,7 +175,7 @@ impl Agent {
         });
         let known = executor.launched.iter().chain(&executor.terminated).map(|(id, task)| {
             let mut task = task_in_old_form(task);
-            if let Some((state, uuid)) = self.streams.told(&executor.framework_id, id) {
+            if let Some((state, uuid)) = self.streams.latest(&executor.framework_id, id) {
                 (task.status_update_state, task.status_update_uuid) = (Some(state), Some(uuid));
             }
             task

@@ -174,11 +174,11 @@ mod tests {
         ];
         let environment = Some(pb::Environment { variables });
         let command = pb::CommandInfo { environment, ..pb::CommandInfo::default() };
-        let mut told = Variables::default();
-        told.set("TEPUI_DOCKER_OUTPUT", "agent");
-        told.set_some(Some(&command), |name| !is_agents_own(name));
-        let told: Vec<String> = told.0.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        assert_eq!(told, ["TEPUI_DOCKER_OUTPUT=agent", "A=task", "TEPUI_TOKEN=task"]);
+        let mut variables = Variables::default();
+        variables.set("TEPUI_DOCKER_OUTPUT", "agent");
+        variables.set_some(Some(&command), |name| !is_agents_own(name));
+        let variables: Vec<String> = variables.0.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        assert_eq!(variables, ["TEPUI_DOCKER_OUTPUT=agent", "A=task", "TEPUI_TOKEN=task"]);
         let asked: Vec<String> = executor_references(Some(&command)).into_iter().map(|(name, _)| name).collect();
         assert_eq!(asked, ["PASSWORD"]);
         // A container inside a pod is not an executor: it has its task's variables.

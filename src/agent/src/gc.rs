@@ -70,7 +70,7 @@ impl Agent {
         }
     }
 
-    /// The disk was looked at: the fuller it is, the sooner garbage goes.
+    /// The disk was examined: the fuller it is, the sooner garbage goes.
     pub(crate) fn disk_usage(&mut self, fraction: f64, now: Time, out: &mut Outbox) {
         self.garbage.usage = if fraction.is_finite() { fraction.clamp(0.0, 1.0) } else { 0.0 };
         self.collect_garbage(now, out);

@@ -12,7 +12,7 @@ const MEM: f64 = 32.0;
 const SHUTDOWN_MARGIN_NANOSECONDS: i64 = 2_000_000_000;
 /// Longer commands are cut in the executor's name.
 const NAME_COMMAND_MAX: usize = 15;
-/// To so many characters.
+/// To this many characters.
 const NAME_COMMAND_CUT: usize = 12;
 
 /// The executor for a task that has none.

@@ -136,7 +136,7 @@ pub enum Output {
         /// How.
         termination: Box<pb::slave::ContainerTermination>,
     },
-    /// Nobody will ask for this container, which has ended, or for those inside it: forget what is noted of them.
+    /// No request will name this ended container or those inside it: forget what is recorded of them.
     Forget {
         /// Which container.
         container: ContainerName,

@@ -12,7 +12,7 @@ use crate::output::{Outbox, Output, Persist};
 use crate::state::{ContainerName, Executor, ExecutorLink, ExecutorState, Framework, is_terminal, note_status};
 
 impl Agent {
-    /// Takes up a framework with those of its executors that are not over.
+    /// Recovers a framework with those of its executors that are not over.
     pub(crate) fn recover_framework(
         &mut self,
         recovered: RecoveredFramework,

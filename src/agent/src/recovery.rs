@@ -21,7 +21,7 @@ use crate::timers::Timer;
 const OPERATION_RETRY: Duration = Duration::from_secs(10);
 
 impl Agent {
-    /// Takes up what an earlier agent left.
+    /// Recovers what an earlier agent left.
     pub(crate) fn recover(&mut self, recovered: Recovered, now: Time, out: &mut Outbox) -> Result<(), StartError> {
         self.counters.recovery_errors = u64::from(recovered.errors);
         for skipped in &recovered.skipped {
@@ -53,7 +53,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Takes up reservations, volumes and operations; a change that was not finished is made again.
+    /// Recovers reservations, volumes and operations; a change that was not finished is made again.
     fn recover_resources(
         &mut self,
         state: Option<ResourceState>,

@@ -1,4 +1,4 @@
-//! The master has admitted the agent: SlaveRegisteredMessage and SlaveReregisteredMessage.
+//! SlaveRegisteredMessage and SlaveReregisteredMessage: the master has admitted the agent.
 //!
 //! Asking for it is in `detected`.
 
@@ -52,7 +52,7 @@ impl Agent {
         for reconciliation in answer.reconciliations {
             self.reconcile(&reconciliation, now, out);
         }
-        if self.told.as_ref().is_some_and(|told| *told != self.total) {
+        if self.announced.as_ref().is_some_and(|announced| *announced != self.total) {
             // An operation came between question and answer: the master has taken what there was before for all that
             // there is.
             self.correct_master(out);

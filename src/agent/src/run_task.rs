@@ -188,11 +188,11 @@ impl Agent {
         };
         let verdict = Verdict { state, reason: drop.reason, message: drop.message.clone() };
         let executor = ExecutorId::of(&launch.executor.executor_id.value).ok();
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for task in launch.queued.tasks() {
             let id = task.task_id.value.as_str();
-            if !told.contains(&id) {
-                told.push(id);
+            if !reported.contains(&id) {
+                reported.push(id);
                 self.report(framework, executor.as_ref(), id, &verdict, now, out);
                 if let Some(id) = TaskId::new(id).ok().filter(|_| self.trouble.is_some()) {
                     self.refused.push((framework.clone(), id));

@@ -49,7 +49,7 @@ pub struct Snapshot {
     pub garbage_kept_for: Duration,
 }
 
-/// What an agent counts; each only grows.
+/// Counters of an agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Updates that ended a task, by the state's name without `TASK_` in small letters.

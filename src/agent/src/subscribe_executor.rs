@@ -102,7 +102,7 @@ impl Agent {
     }
 
     /// Tasks that were handed to an executor, of which it has reported nothing and does not know: they were lost on
-    /// the way. An executor that was made for them alone would wait for ever: it ends.
+    /// the way. An executor that was made for them alone would wait forever: it ends.
     pub(crate) fn drop_unseen(
         &mut self,
         framework: &FrameworkId,

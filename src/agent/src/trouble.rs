@@ -55,8 +55,8 @@ impl Agent {
         if self.state != AgentState::Running {
             return;
         }
-        let told_both = std::mem::take(&mut self.told_both);
-        if told_both || self.told_trouble != self.trouble {
+        let announced_both = std::mem::take(&mut self.announced_both);
+        if announced_both || self.announced_trouble != self.trouble {
             self.correct_master(out);
         }
     }

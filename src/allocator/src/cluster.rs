@@ -16,7 +16,7 @@ pub enum UpdateAvailableError {
     /// No such agent.
     #[error("Agent {0} is not known to the allocator")]
     UnknownAgent(AgentId),
-    /// Somebody holds it, or the agent does not have it.
+    /// A framework holds it, or the agent does not have it.
     #[error("The unallocated resources of agent {agent} cannot be changed")]
     NotAvailable {
         /// The agent.

@@ -39,7 +39,7 @@ pub(crate) struct Answers {
     pub(crate) held_back: bool,
     /// Frameworks that would have taken something, but hold too much as offers.
     pub(crate) capped: Vec<u32>,
-    /// Somebody whose turn it is rests until the next interval run.
+    /// The next client in the order waits for the next interval run.
     pub(crate) rests: bool,
     /// Only one slice of the agent was given away: ask again for the next.
     pub(crate) again: bool,

@@ -26,8 +26,9 @@ pub(crate) struct Caps {
     out: usize,
 }
 
-/// On so many agents of a run a framework is passed over because of what it holds, before it is asked no more: one that
-/// has almost all that it may hold would be asked about every agent of the cluster, for the sake of a last small offer.
+/// On this many agents of a run a framework is passed over because of what it holds, before it is asked no more: one
+/// that has almost all that it may hold would be asked about every agent of the cluster, for the sake of a last small
+/// offer.
 const PASSES: u32 = 16;
 
 impl Caps {
@@ -94,7 +95,7 @@ impl Allocator {
         }
     }
 
-    /// How long a framework may leave an offer in one of its roles unanswered; none: for ever.
+    /// How long a framework may leave an offer in one of its roles unanswered; none: forever.
     #[must_use]
     pub fn offer_timeout(&self, framework: &FrameworkId, role: &Role) -> Option<Duration> {
         let state = &self.frameworks[self.framework(framework)? as usize];

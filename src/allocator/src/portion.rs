@@ -41,8 +41,8 @@ pub(crate) struct Portions<'a> {
 pub(crate) enum Answer {
     /// Nothing for it, or nothing that it has not refused for some time.
     No,
-    /// It would be offered this, but has refused it until the next interval run. Nobody after it in the order may have
-    /// it before: with a refusal of no time at all, it is its turn again then.
+    /// It would be offered this, but has refused it until the next interval run. No client after it in the order may
+    /// have it before: with a refusal of no time at all, it is its turn again then.
     Rests(Arc<Resources>),
     /// It is to be offered this.
     Takes(Arc<Resources>),

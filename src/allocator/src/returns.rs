@@ -27,7 +27,7 @@ pub enum TransformError {
         framework: FrameworkId,
         /// The agent.
         agent: AgentId,
-        /// Which, and what there is.
+        /// The name, and the amount that exists.
         source: Box<ConversionError>,
     },
 }
@@ -55,7 +55,7 @@ impl Allocator {
             && self.clients.get(client).subscribed
         {
             // Even a refusal for no time lasts until the next interval run: else one that declines everything would be
-            // offered it again at once, for ever.
+            // offered it again at once, forever.
             let least = self.config.allocation_interval;
             let refuse = self.backed_off(ix, client, holder.role, filter.refuse);
             let until = (!refuse.is_zero()).then(|| now + refuse.max(least));

@@ -1,4 +1,4 @@
-//! The seeded generator that shuffles agents: SplitMix64, the same on every machine for ever.
+//! The seeded generator that shuffles agents: SplitMix64, the same on every machine forever.
 //!
 //! Not for secrets, and not seeded by anything but [`crate::Config::seed`].
 

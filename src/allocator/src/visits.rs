@@ -9,10 +9,10 @@ use crate::allocator::Allocator;
 use crate::bits::Bits;
 use crate::policies::AgentOrder;
 
-/// Number of agents that are looked at for the one that fits best; more would make a run with many agents quadratic.
+/// Number of agents that are examined for the one that fits best; more would make a run with many agents quadratic.
 const LOOKED_AT: usize = 128;
 
-/// So many agents are put in order together: what a small cluster does then depends on nothing but its agents and the
+/// This many agents are put in order together: what a small cluster does then depends on nothing but its agents and the
 /// seed.
 const DRAWN_TOGETHER: usize = 64;
 

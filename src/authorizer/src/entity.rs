@@ -5,7 +5,7 @@
 pub enum Subject<'a> {
     /// A subject that was not authenticated.
     Anybody,
-    /// Somebody of this name.
+    /// A principal or user of this name.
     Principal(&'a str),
     /// A subject with claims and without a name: lists allow nothing (SEC-25).
     Claims,

@@ -1,5 +1,5 @@
 //! SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014): one word of state, no
-//! seed of quality, the same on every machine for ever. Not for secrets.
+//! seed of quality, the same on every machine forever. Not for secrets.
 
 /// Increment of the state; the sequence has the full period.
 pub const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;

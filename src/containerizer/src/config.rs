@@ -168,7 +168,7 @@ pub struct Ports {
     pub within: PortRange,
 }
 
-/// Which ports are looked at.
+/// Which ports are examined.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum PortRange {
     /// All.

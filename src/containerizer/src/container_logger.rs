@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 use crate::composing::ComposingContainerizer;
 use crate::config::{Logger, Rule};
 
-/// How often the files are looked at.
+/// How often the files are examined.
 const INTERVAL: Duration = Duration::from_secs(1);
 /// Default size limit in bytes.
 const MOST: u64 = 10 << 20;
@@ -56,7 +56,7 @@ impl ContainerLogger {
     ///
     /// # Errors
     /// Which variable cannot be used, and why.
-    pub(crate) fn rules(&self, variables: &[(String, String)]) -> Result<Option<Rules>, String> {
+    pub(crate) fn rules(&self, variables: &[(String, String)]) -> Result<Option<Rules>, RotationError> {
         let Some(inner) = &self.0 else { return Ok(None) };
         let given = |name: &str| {
             let name = format!("{}{}", inner.prefix, name.to_ascii_uppercase());
@@ -134,31 +134,57 @@ fn look(directory: &Path, rules: Rules) {
 const PARAMETERS: [[&str; 2]; 2] =
     [["max_stdout_size", "logrotate_stdout_options"], ["max_stderr_size", "logrotate_stderr_options"]];
 
+/// A parameter of the logger that breaks a rule.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RotationError {
+    /// The size of a file.
+    #[error("'{parameter}' is no size of at least 4KB: '{value}'")]
+    Size {
+        /// The parameter.
+        parameter: &'static str,
+        /// Its value.
+        value: String,
+    },
+    /// An option of logrotate.
+    #[error("'{parameter}' knows 'rotate NUMBER' only, not '{option}'")]
+    Option {
+        /// The parameter.
+        parameter: &'static str,
+        /// The option.
+        option: String,
+    },
+}
+
 /// The rules by the parameters of the logger.
 ///
 /// # Errors
-/// Which parameter cannot be used, and why.
-pub fn rules<'a>(given: impl Fn(&str) -> Option<&'a str>) -> Result<[Rule; 2], String> {
+/// A parameter that breaks a rule.
+pub fn rules<'a>(given: impl Fn(&str) -> Option<&'a str>) -> Result<[Rule; 2], RotationError> {
     changed(["stdout", "stderr"].map(|name| Rule { name, most: MOST, keep: KEEP }), given)
 }
 
 /// The rules, changed by what is given.
-fn changed<'a>([stdout, stderr]: Rules, given: impl Fn(&str) -> Option<&'a str>) -> Result<Rules, String> {
+fn changed<'a>([stdout, stderr]: Rules, given: impl Fn(&str) -> Option<&'a str>) -> Result<Rules, RotationError> {
     let [out, err] = PARAMETERS;
     Ok([rule(stdout, out, &given)?, rule(stderr, err, &given)?])
 }
 
-fn rule<'a>(rule: Rule, [size, options]: [&str; 2], given: impl Fn(&str) -> Option<&'a str>) -> Result<Rule, String> {
+fn rule<'a>(
+    rule: Rule,
+    [size, options]: [&'static str; 2],
+    given: impl Fn(&str) -> Option<&'a str>,
+) -> Result<Rule, RotationError> {
     let Rule { name, mut most, mut keep } = rule;
     if let Some(text) = given(size) {
         let parsed = base::parse_bytes(text).filter(|most| *most >= LEAST);
-        most = parsed.ok_or_else(|| format!("'{size}' is no size of at least 4KB: '{text}'"))?;
+        most = parsed.ok_or_else(|| RotationError::Size { parameter: size, value: text.to_owned() })?;
     }
     if let Some(text) = given(options) {
         keep = KEEP;
         for option in text.lines().map(str::trim).filter(|option| !option.is_empty()) {
             let number = option.strip_prefix("rotate ").and_then(|number| number.trim().parse::<u64>().ok());
-            let number = number.ok_or_else(|| format!("'{options}' knows 'rotate NUMBER' only, not '{option}'"))?;
+            let number =
+                number.ok_or_else(|| RotationError::Option { parameter: options, option: option.to_owned() })?;
             keep = u32::try_from(number).unwrap_or(KEEP_MAX).min(KEEP_MAX);
         }
     }
@@ -197,7 +223,7 @@ mod tests {
             assert_eq!(rotating.rules(&many).unwrap().unwrap()[0].keep, KEEP_MAX);
         }
         let bad = variables(&[("CONTAINER_LOGGER_MAX_STDOUT_SIZE", "1")]);
-        assert!(rotating.rules(&bad).unwrap_err().contains("'max_stdout_size'"));
+        assert!(rotating.rules(&bad).unwrap_err().to_string().contains("'max_stdout_size'"));
         // Without rotation they have no effect; another prefix may be used.
         assert_eq!(ContainerLogger::default().rules(&bad), Ok(None));
         let other = rotation("LOG_");

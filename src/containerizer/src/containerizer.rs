@@ -98,7 +98,7 @@ pub(crate) trait Containerizer: Send + Sync {
         true
     }
 
-    /// Takes up the outermost containers `kept` of an earlier agent, and ends others that it has left.
+    /// Recovers the outermost containers `kept` of an earlier agent, and ends others that it has left.
     fn recover<'a>(
         &'a self,
         kept: &'a BTreeSet<String>,

@@ -175,18 +175,18 @@ mod tests {
         write("token", r#"echo '{"Username":"<token>","Secret":"t"}'"#);
         write("none", "echo credentials not found in native keychain; exit 1");
         write("other", "echo hello");
-        let told = |name: &str| {
+        let login = |name: &str| {
             let helper = Helper { name: name.to_owned(), key: "host.org".to_owned() };
             let login = said(&helper, directory.path().as_os_str()).map_err(|error| error.to_string())?;
             Ok::<String, String>(text(&helper.key, &login))
         };
-        let good = told("good").unwrap();
+        let good = login("good").unwrap();
         // me:at host.org
         assert_eq!(good, r#"{"auths":{"host.org":{"auth":"bWU6YXQgaG9zdC5vcmc="}}}"#);
         assert!(executor::docker::login(&good, "host.org/app").is_some());
-        assert_eq!(told("token").unwrap(), r#"{"auths":{"host.org":{"identitytoken":"t"}}}"#);
-        assert!(told("none").unwrap_err().contains("status 1"));
-        assert!(told("other").unwrap_err().contains("no login"));
-        assert!(told("missing").unwrap_err().contains("PATH"));
+        assert_eq!(login("token").unwrap(), r#"{"auths":{"host.org":{"identitytoken":"t"}}}"#);
+        assert!(login("none").unwrap_err().contains("status 1"));
+        assert!(login("other").unwrap_err().contains("no login"));
+        assert!(login("missing").unwrap_err().contains("PATH"));
     }
 }

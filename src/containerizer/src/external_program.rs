@@ -31,7 +31,7 @@ impl ExternalProgram<'_> {
     /// Runs the program. Returns its exit status and its output; `None` if it took too long and was killed. Blocks.
     ///
     /// # Errors
-    /// It cannot be run.
+    /// The program cannot be run.
     pub(crate) fn run(self) -> anyhow::Result<Option<(WaitStatus, Vec<u8>)>> {
         self.run_for(LIMIT)
     }

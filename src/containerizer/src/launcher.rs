@@ -198,7 +198,7 @@ impl Launcher {
                 };
                 launcher.containerizers.of(&spec).provide(&container, &spec, &fetch)
             });
-            let fetched = provided.map(|told| told.into_iter().for_each(|told| (launcher.report)(told)));
+            let fetched = provided.map(|input| input.into_iter().for_each(|input| (launcher.report)(input)));
             // The launcher's thread lives as long as this sender.
             let _ = jobs.send(Job::Fetched(container, spec, user, fetched));
         };
@@ -228,7 +228,7 @@ impl Launcher {
         let mut process = self.to_spec(spec, ready);
         let launched = containerizer.launch(Container { name: container, spec, user: user.as_ref() }, &mut process)?;
         let Launched { init, ours, around, group, oom, reports } = launched;
-        reports.into_iter().for_each(|told| (self.report)(told));
+        reports.into_iter().for_each(|input| (self.report)(input));
         process.isolation = self.systemd.outlive(process.isolation);
         let status = self.status_file(container, spec, &process, init);
         let init = init || status.is_some();
@@ -363,7 +363,7 @@ impl Launcher {
         Ok(Some(board_ends))
     }
 
-    /// Takes up the terminal of a container of an earlier agent, if it has one.
+    /// Recovers the terminal of a container of an earlier agent, if it has one.
     pub(crate) fn take_up_terminal(&self, container: &ContainerName) {
         if let Ok(ends) = Ends::of_switchboard(&self.records.directory(container)) {
             self.sessions.add_terminal(container);

@@ -32,7 +32,7 @@ use std::path::Path;
 pub use crate::fetcher::Fetcher;
 pub use composing::{ComposingContainerizer, Connect, Holding, Holdings, Report, Used};
 pub use config::{Config, Refused};
-pub use container_logger::rules as rotation_rules;
+pub use container_logger::{RotationError, rules as rotation_rules};
 pub use deleter::Deleter;
 pub use host::{Host, Links};
 pub use io_switchboard::{Client, Io};

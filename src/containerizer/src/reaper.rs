@@ -103,8 +103,8 @@ impl Launcher {
             Ok(Some((started, (pid, pidfd)))) => {
                 self.watch_again(&container);
                 self.take_up_terminal(&container);
-                let told = self.containerizers.iter().flat_map(|one| one.status(&container));
-                told.for_each(|told| (self.report)(told));
+                let reports = self.containerizers.iter().flat_map(|one| one.status(&container));
+                reports.for_each(|report| (self.report)(report));
                 // What it was started with could be used.
                 let variables: Option<Variables> = self.records.more(&container, Note::Logger);
                 let rotation = variables.and_then(|variables| self.rotation.rules(&variables).ok().flatten());
@@ -186,7 +186,7 @@ impl Launcher {
         ours: bool,
         described: Option<Described>,
     ) {
-        let mut told = None;
+        let mut recorded = None;
         match AsyncFd::with_interest(pidfd, Interest::READABLE) {
             Ok(fd) => {
                 if let Some(described) = described
@@ -198,7 +198,7 @@ impl Launcher {
                     tracing::warn!(%container, "cannot wait for a container: {error}");
                 }
                 if !ours {
-                    told = match self.records.status(&container) {
+                    recorded = match self.records.status(&container) {
                         Some(status) => Some(status),
                         None => status_of(live.pid, fd.get_ref()).await,
                     };
@@ -206,7 +206,7 @@ impl Launcher {
             }
             Err(error) => tracing::warn!(%container, "cannot wait for a container: {error}"),
         }
-        let status = if ours { containers::wait(live.pid).ok().map(|status| status.raw()) } else { told };
+        let status = if ours { containers::wait(live.pid).ok().map(|status| status.raw()) } else { recorded };
         if !self.containerizers.iter().all(|one| one.wait(&container)) {
             return;
         }

@@ -11,7 +11,7 @@ use containers::{Directory, User};
 
 use crate::volumes;
 
-/// What a container is started with that has to be made ready before.
+/// What a container is started with that has to be prepared before.
 pub(crate) struct Ready {
     /// The user to run as, if it is another one.
     pub(crate) user: Option<User>,

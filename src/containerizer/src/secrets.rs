@@ -28,7 +28,7 @@ impl SecretResolver {
     /// Puts values where a container has references; which variables had them stays known. Blocks.
     ///
     /// # Errors
-    /// Which secret cannot be had, and why.
+    /// Which secret is not available, and why.
     pub(crate) fn resolve(&self, spec: &mut ContainerSpec) -> anyhow::Result<()> {
         for (variable, wanted) in &spec.secrets {
             let bytes = self.look_up(wanted).with_context(|| format!("The secret of the variable '{variable}'"))?;

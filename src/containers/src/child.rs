@@ -67,7 +67,7 @@ impl Child {
         wait_id(self.pid, WaitId::PidFd(self.pidfd.as_fd()), WaitIdOptions::NOHANG)
     }
 
-    /// Waits for the end, at most for `timeout` (`None`: for ever); `Ok(None)` if it has not come by then.
+    /// Waits for the end, at most for `timeout` (`None`: forever); `Ok(None)` if it has not come by then.
     ///
     /// # Errors
     /// As [`Child::try_wait`].
@@ -88,7 +88,7 @@ impl Child {
     }
 }
 
-/// Waits for the end of the child `pid`, for ever if need be: for callers that keep only the pid.
+/// Waits for the end of the child `pid`, forever if need be: for callers that keep only the pid.
 ///
 /// # Errors
 /// If `pid` is no child, or has been waited for already.

@@ -138,7 +138,7 @@ pub struct Spec {
     pub die_with_parent: bool,
     /// Limits, set before the user is switched.
     pub rlimits: Vec<Rlimit>,
-    /// What it is kept apart by.
+    /// Namespaces, mounts, cgroup and rights of the process.
     pub isolation: Isolation,
 }
 

@@ -119,7 +119,7 @@ fn group_list(name: &CStr, gid: u32) -> Vec<u32> {
     let mut groups: Vec<libc::gid_t> = vec![0; 32];
     loop {
         let mut count = libc::c_int::try_from(groups.len()).unwrap_or(libc::c_int::MAX);
-        // SAFETY: `count` is the room that `groups` has; the call writes at most so many.
+        // SAFETY: `count` is the room that `groups` has; the call writes at most this many.
         let code = unsafe { libc::getgrouplist(name.as_ptr(), gid, groups.as_mut_ptr(), &raw mut count) };
         let count = usize::try_from(count).unwrap_or(0);
         if code >= 0 {

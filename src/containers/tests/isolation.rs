@@ -127,7 +127,7 @@ fn mounts_and_roots() {
     let error = Launcher::posix().spawn(&directory.spec("true", isolation)).unwrap_err().to_string();
     assert!(error.contains("make the mounts"), "{error}");
 
-    // Nor into it, where a directory above it is his, too: the link may come after the directories were looked at.
+    // Nor into it, where a directory above it is his, too: the link may come after the directories were examined.
     let inner = directory.0.canonicalize().unwrap().join("containers/inner");
     std::fs::create_dir_all(inner.join("data")).unwrap();
     let mount = |source: &Path| Mount::Bind {

@@ -9,6 +9,7 @@ mod call_error;
 mod change;
 mod outbox;
 mod timers;
+mod tree;
 
 use base::Time;
 
@@ -16,6 +17,7 @@ pub use call_error::{CallError, ErrorKind};
 pub use change::Change;
 pub use outbox::{Level, Line, Outbox, Refusal};
 pub use timers::{TimerKey, Timers};
+pub use tree::Tree;
 
 /// Names an HTTP answer whose body stays open. The shell chooses it and never uses it twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

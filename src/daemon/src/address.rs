@@ -69,7 +69,7 @@ impl Identity {
     }
 }
 
-/// The address that a command of the operator's prints.
+/// Returns the address that a command of the operator prints.
 fn discover(command: &str) -> Result<Ipv4Addr, FlagError> {
     let refused = |why: String| FlagError::Refused { name: DISCOVERY, why };
     let output =

@@ -9,7 +9,7 @@ use base::lock;
 use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
 
-/// Requests by the number that the core knows them by.
+/// Requests by the number under which the core has them.
 #[derive(Debug)]
 pub struct Answers<T> {
     waiting: Mutex<FxHashMap<u64, oneshot::Sender<T>>>,

@@ -46,7 +46,7 @@ pub struct Common {
     pub(crate) logging: LoggingFlags,
     /// What `/files` shows.
     pub files: Files,
-    /// Its connections: those of clients, and those to other processes.
+    /// Connections of clients and to other processes.
     pub(crate) connections: Connections,
     /// Its TLS, if it has any.
     pub(crate) tls: Option<Tls>,

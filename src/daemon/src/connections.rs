@@ -17,7 +17,7 @@ const MOST: u64 = 300_000;
 /// The fewest connections of a daemon in a [local cluster](crate::local).
 const FEWEST: u64 = 64;
 
-/// How many connections a daemon may have that may open so many files.
+/// How many connections a daemon may have that may open this many files.
 ///
 /// A master needs connections for most of its descriptors: two for each agent. Beside them it has its log, its registry
 /// and files that clients read.
@@ -60,7 +60,7 @@ fn limit(part: Part, given: Option<u64>, open_files: u64) -> Result<u64, FlagErr
     }
 }
 
-/// Sets the limit of one of so many daemons of a process, unless it is set.
+/// Sets the limit of one of this many daemons of a process, unless it is set.
 ///
 /// # Errors
 /// The flags are of no daemon that has connections.

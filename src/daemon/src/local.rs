@@ -60,12 +60,12 @@ pub async fn start(options: &LocalOptions) -> anyhow::Result<LocalCluster> {
     set_all(&mut flags, &options.master_flags)?;
     let running = master::start(flags, log_level.clone()).await?;
     let address = running.address;
-    let leader = tokio::spawn(running.run_until(told(stopped.clone())));
+    let leader = tokio::spawn(running.run_until(is_stopped(stopped.clone())));
     let mut agents = Vec::new();
     for index in 0..options.agents {
         let flags = agent_flags(options, index, address)?;
         let running = start_agent(flags, &log_level).await.with_context(|| format!("agent {index} cannot start"))?;
-        let stopped = told(stopped.clone());
+        let stopped = is_stopped(stopped.clone());
         agents.push(tokio::spawn(async move {
             let end = async {
                 stopped.await;
@@ -108,7 +108,7 @@ fn set_all(flags: &mut Flags, others: &[(String, String)]) -> anyhow::Result<()>
     Ok(())
 }
 
-async fn told(mut stopped: watch::Receiver<bool>) {
+async fn is_stopped(mut stopped: watch::Receiver<bool>) {
     // A dropped sender means stop, too.
     let _ = stopped.wait_for(|stop| *stop).await;
 }

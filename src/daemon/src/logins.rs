@@ -14,7 +14,7 @@ use rustc_hash::FxHashMap;
 use tokio::time::Instant;
 use wire::libprocess::ConnectionId;
 
-/// So many failures have no wait: scripts that try every endpoint of a cluster with a wrong password are no attack.
+/// This many failures have no wait: scripts that try every endpoint of a cluster with a wrong password are no attack.
 const FREE: u32 = 100;
 /// The first wait.
 const FIRST: Duration = Duration::from_secs(1);
@@ -61,7 +61,7 @@ struct Key {
 struct Failures {
     count: u32,
     last: Instant,
-    /// Until when no attempt is looked at.
+    /// Until when no attempt is examined.
     until: Option<Instant>,
 }
 
@@ -80,7 +80,7 @@ impl Attempt<'_> {
 }
 
 impl Logins {
-    /// Whether an attempt may be looked at.
+    /// Whether an attempt may be examined.
     ///
     /// # Errors
     /// How long it must wait.

@@ -124,7 +124,7 @@ pub struct Timings {
 }
 
 impl Timings {
-    /// So many are kept at most, as Mesos does.
+    /// This many are kept at most, as Mesos does.
     const KEPT: usize = 1000;
 
     /// None yet. Statistics leave out what is older than `window`.

@@ -53,7 +53,7 @@ pub fn run(part: Part, arguments: &[String]) -> anyhow::Result<ExitCode> {
             Part::Agent => {
                 let running = agent::start(flags, log_level).await?;
                 tracing::info!("agent listens on {}", running.address);
-                let ended = running.run_until(told_to_stop()?).await?;
+                let ended = running.run_until(stop_signal()?).await?;
                 match ended.message.as_str() {
                     "" => {}
                     message if ended.code != 0 => tracing::warn!("{message}"),
@@ -113,7 +113,7 @@ fn terminated() -> anyhow::Result<impl Future<Output = ()>> {
 }
 
 /// Ready on SIGTERM, SIGINT, or, to leave for good, SIGUSR1. It logs which one.
-fn told_to_stop() -> anyhow::Result<impl Future<Output = Stop>> {
+fn stop_signal() -> anyhow::Result<impl Future<Output = Stop>> {
     let mut leave = signal(SignalKind::user_defined1())?;
     let terminated = terminated()?;
     Ok(async move {

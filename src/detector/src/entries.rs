@@ -16,7 +16,7 @@ use crate::session::{Session, is_lost};
 /// The node below the group's that holds the entries. Not taken for a candidate: what follows the last `_` is no
 /// number.
 const ROOT: &str = "tepui_registry";
-/// One write takes so many bytes at the most; a server refuses more than a megabyte.
+/// One write takes this many bytes at the most; a server refuses more than a megabyte.
 const WRITE_MAX: usize = 512 << 10;
 /// Number of directories of entries, because the list of one must not exceed that limit, either.
 const FOLDERS: u32 = 256;

@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn refusals_name_the_item_and_the_rule() {
-        for (text, told) in [
+        for (text, message) in [
             ("", "'' is not of the form <host>:<port>"),
             ("a:1,", "'' is not of the form <host>:<port>"),
             ("a:1,b", "'b' is not of the form <host>:<port>"),
@@ -115,7 +115,7 @@ mod tests {
             ("a:1,https://a:1", "'a:1' stands in the list more than once"),
         ] {
             let error = text.parse::<MasterList>().unwrap_err().to_string();
-            assert!(error.contains(told) && !error.contains("secret"), "{text}: {error}");
+            assert!(error.contains(message) && !error.contains("secret"), "{text}: {error}");
         }
         let many = |count: usize| (1..=count).map(|port| format!("a:{port}")).collect::<Vec<_>>().join(",");
         assert!(many(16).parse::<MasterList>().is_ok());

@@ -21,7 +21,7 @@ pub enum DetectError {
     /// A candidate is not let in, and asking again would not help.
     #[error("{0}")]
     Refused(String),
-    /// Somebody has taken a candidate out.
+    /// The entry of a candidate was deleted.
     #[error("the node of this candidate is gone")]
     Ousted,
 }

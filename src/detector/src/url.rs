@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn refusals_name_the_item_and_the_rule_and_no_password() {
-        for (text, told) in [
+        for (text, message) in [
             ("zk:/a:1/mesos", "does not begin with zk://"),
             ("zk://", "path of the group is missing"),
             ("zk://a:1", "path of the group is missing"),
@@ -138,7 +138,7 @@ mod tests {
             ("zk://a:1/m\n", "'m\\n' cannot be a part of the path"),
         ] {
             let error = text.parse::<Url>().unwrap_err().to_string();
-            assert!(error.contains(told) && error.contains("zk://[user:password@]host:port"), "{text}: {error}");
+            assert!(error.contains(message) && error.contains("zk://[user:password@]host:port"), "{text}: {error}");
             assert!(!error.contains("sec"), "{text}: {error}");
         }
     }

@@ -38,7 +38,8 @@ impl Detector {
     fn run(url: Url, session_timeout: Duration, seed: u64, info: Option<String>) -> Detector {
         let (sender, known) = watch::channel(Known::Nothing);
         let lease = Arc::new(Lease::new());
-        let watcher = Watcher { url, session_timeout, seed, info, sender, lease: lease.clone(), told: String::new() };
+        let watcher =
+            Watcher { url, session_timeout, seed, info, sender, lease: lease.clone(), last_logged: String::new() };
         let task = tokio::spawn(watcher.run()).abort_handle();
         Detector { known, lease, doubt: Arc::default(), trouble: Arc::default(), task }
     }
@@ -54,7 +55,7 @@ struct Watcher {
     sender: watch::Sender<Known>,
     lease: Arc<Lease>,
     /// The last reported error.
-    told: String,
+    last_logged: String,
 }
 
 impl Watcher {
@@ -122,7 +123,7 @@ impl Watcher {
         loop {
             let group = Group { session: &session, path: self.url.path(), own: own.as_deref(), sender: &self.sender };
             let ended = tokio::select! {
-                error = group.look_on(backoff, &mut self.told) => error,
+                error = group.look_on(backoff, &mut self.last_logged) => error,
                 ended = session.disconnected() => ended.err().unwrap_or(Error::ConnectionLoss).into(),
                 () = group.keep(&self.lease) => DetectError::Away(limit),
             };
@@ -154,9 +155,9 @@ impl Watcher {
 
     /// Reports an error unless it was the last one reported.
     fn once(&mut self, words: String) {
-        if self.told != words {
+        if self.last_logged != words {
             tracing::warn!("{words}");
-            self.told = words;
+            self.last_logged = words;
         }
     }
 }
@@ -172,7 +173,7 @@ struct Group<'a> {
 
 impl Group<'_> {
     /// Reports every change. Returns why it cannot continue.
-    async fn look_on(&self, backoff: &mut Backoff, told: &mut String) -> DetectError {
+    async fn look_on(&self, backoff: &mut Backoff, last_logged: &mut String) -> DetectError {
         // This server may be behind the one that was asked before.
         if let Err(error) = self.session.client.sync(self.path).await {
             return error.into();
@@ -181,7 +182,7 @@ impl Group<'_> {
             match self.look().await {
                 Ok(watcher) => {
                     backoff.reset();
-                    told.clear();
+                    last_logged.clear();
                     watcher.changed().await;
                 }
                 Err(DetectError::ZooKeeper(Error::Throttled)) => tokio::time::sleep(backoff.next_wait()).await,

@@ -59,7 +59,7 @@ pub enum HttpError {
 enum State {
     #[default]
     Head,
-    /// So many bytes of body are left.
+    /// This many bytes of body are left.
     Length(u64),
     ChunkSize,
     Chunk(u64),

@@ -15,9 +15,7 @@ use rustix::event::PollFlags;
 use crate::clock;
 use crate::environment::Settings;
 use crate::http::{AnswerReader, Part, post};
-use crate::messages::{
-    Call, CallType, Event, EventType, Id, KillPolicy, SOURCE_EXECUTOR, Subscribe, Subscribed, TaskStatus,
-};
+use crate::messages::{Call, CallType, Event, EventType, Id, KillPolicy, Source, Subscribe, Subscribed, TaskStatus};
 use crate::poller::{Poller, Token, earlier};
 use crate::records::Records;
 use crate::socket::Socket;
@@ -155,7 +153,7 @@ impl Link {
 
     /// Completes a status update and adds it; [`Link::flush`] sends it.
     pub(crate) fn update(&mut self, mut status: TaskStatus) {
-        status.source = Some(SOURCE_EXECUTOR);
+        status.source = Some(Source::Executor as i32);
         status.executor_id = Some(Id::new(self.settings.executor_id.as_str()));
         status.timestamp = Some(clock::timestamp());
         status.uuid = Some(clock::uuid().to_vec());

@@ -23,6 +23,11 @@ pub(crate) enum TaskError {
     Malformed(#[source] DecodeError),
 }
 
+/// A check's command without a value.
+#[derive(Debug, thiserror::Error)]
+#[error("the command has no value")]
+pub(crate) struct NoValue;
+
 /// The process of `task`, in the executor's directory and with its streams. `inherited` is the executor's own
 /// environment.
 pub(crate) fn task_spec(task: &Task, inherited: impl Iterator<Item = (OsString, OsString)>) -> Result<Spec, TaskError> {

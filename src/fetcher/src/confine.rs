@@ -10,6 +10,8 @@ use landlock::{
     RulesetCreated, RulesetCreatedAttr, RulesetError, Scope,
 };
 
+use crate::archive_error::ArchiveError;
+
 /// The first version under which files can be renamed between directories, as the store of images does.
 const OLDEST: ABI = ABI::V2;
 /// The newest version that this file knows.
@@ -17,11 +19,24 @@ const NEWEST: ABI = ABI::V6;
 
 /// A restriction cannot be set up.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum ConfineError {
+pub enum ConfineError {
+    /// A directory that stays accessible cannot be opened.
     #[error("'{path}' cannot be opened")]
-    Open { path: String, source: landlock::PathFdError },
+    Open {
+        /// The directory.
+        path: String,
+        /// Why.
+        source: landlock::PathFdError,
+    },
+    /// The kernel refuses the rule of a directory.
     #[error("the restriction to '{path}' is refused")]
-    Refused { path: String, source: RulesetError },
+    Refused {
+        /// The directory.
+        path: String,
+        /// Why.
+        source: RulesetError,
+    },
+    /// The kernel refuses the restriction.
     #[error("no restriction can be made")]
     Ruleset(#[from] RulesetError),
 }
@@ -44,19 +59,22 @@ pub(crate) fn process(directories: &[&Path], programs: bool) -> Result<(), Confi
 
 /// Calls `work` in a thread that reads and writes files below `directory` only, starts no program, and has no network.
 /// Files that are open already can be read.
-pub(crate) fn thread<T: Send>(directory: &Path, work: impl FnOnce() -> Result<T, String> + Send) -> Result<T, String> {
+pub(crate) fn thread<T: Send>(
+    directory: &Path,
+    work: impl FnOnce() -> Result<T, ArchiveError> + Send,
+) -> Result<T, ArchiveError> {
     let confined = || {
         let ruleset = ruleset(AccessFs::from_all(NEWEST))?.handle_access(AccessNet::from_all(NEWEST))?;
         let ruleset = ruleset.scope(Scope::from_all(NEWEST))?.create()?;
         let rights = AccessFs::from_all(NEWEST) & !BitFlags::from(AccessFs::Execute);
         allow(ruleset, directory, rights)?.restrict_self()?;
-        Ok(())
+        Ok::<(), ConfineError>(())
     };
     let run = || {
-        confined().map_err(|error: ConfineError| base::error_chain(&error))?;
+        confined()?;
         work()
     };
-    std::thread::scope(|scope| scope.spawn(run).join().unwrap_or_else(|_| Err("it cannot be read".to_owned())))
+    std::thread::scope(|scope| scope.spawn(run).join().unwrap_or(Err(ArchiveError::Panicked)))
 }
 
 fn ruleset(rights: BitFlags<AccessFs>) -> Result<Ruleset, ConfineError> {
@@ -142,6 +160,11 @@ mod tests {
     #[test]
     fn a_directory_that_is_not_there() {
         assert_eq!(process(&[Path::new("/no/such")], true).unwrap_err().to_string(), "'/no/such' cannot be opened");
-        assert!(thread(Path::new("/no/such"), || Ok(())).unwrap_err().starts_with("'/no/such' cannot be opened: "));
+        assert!(
+            thread(Path::new("/no/such"), || Ok(()))
+                .unwrap_err()
+                .to_string()
+                .starts_with("'/no/such' cannot be opened")
+        );
     }
 }

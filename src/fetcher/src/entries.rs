@@ -7,10 +7,12 @@ use std::rc::Rc;
 
 use tar::{Archive, Entry};
 
+use crate::archive_error::ArchiveError;
+
 /// Headers, long names and attributes of one entry, with the padding of the one before.
 const HEAD_MAX: u64 = 4 << 20;
 
-/// Reads an archive; while a head is read, so many bytes of it are left.
+/// Reads an archive; while a head is read, this many bytes of it are left.
 pub(crate) struct Heads<R> {
     reader: R,
     left: Rc<Cell<Option<u64>>>,
@@ -36,25 +38,25 @@ pub(crate) fn each<R: Read>(
     reader: R,
     late: bool,
     set: impl FnOnce(&mut Archive<Heads<R>>),
-    mut take: impl FnMut(&mut Entry<'_, Heads<R>>) -> Result<(), String>,
-) -> Result<(), String> {
+    mut take: impl FnMut(&mut Entry<'_, Heads<R>>) -> Result<(), ArchiveError>,
+) -> Result<(), ArchiveError> {
     let left = Rc::new(Cell::new(None));
     let mut archive = Archive::new(Heads { reader, left: left.clone() });
     set(&mut archive);
-    let mut entries = archive.entries().map_err(|error| error.to_string())?;
+    let mut entries = archive.entries()?;
     let mut directories = Vec::new();
     loop {
         left.set(Some(HEAD_MAX));
         let Some(entry) = entries.next() else { break };
         left.set(None);
-        let mut entry = entry.map_err(|error| format!("it is no archive: {error}"))?;
+        let mut entry = entry.map_err(ArchiveError::Malformed)?;
         if late && entry.header().entry_type().is_dir() {
             directories.push(entry);
             continue;
         }
         take(&mut entry)?;
         // What follows it belongs to the next head.
-        io::copy(&mut entry, &mut io::sink()).map_err(|error| error.to_string())?;
+        io::copy(&mut entry, &mut io::sink())?;
     }
     left.set(None);
     directories.sort_by(|one, two| two.path_bytes().cmp(&one.path_bytes()));
@@ -94,8 +96,8 @@ mod tests {
             )
             .map(|()| names)
         };
-        assert_eq!(names(5000), Ok(vec![5000]));
-        let error = names(1 << 40).unwrap_err();
+        assert_eq!(names(5000).unwrap(), [5000]);
+        let error = base::error_chain(&names(1 << 40).unwrap_err());
         assert!(error.contains("head exceeds 4194304 bytes"), "{error}");
     }
 }

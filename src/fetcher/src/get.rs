@@ -5,11 +5,12 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use ureq::http::StatusCode;
 use ureq::tls::{RootCerts, TlsConfig};
 
 use crate::HADOOP_HOME;
@@ -18,8 +19,56 @@ use crate::source::Source;
 /// How many times a server may send us elsewhere.
 const REDIRECTS_MAX: u32 = 50;
 
+/// A file that was not fetched.
+#[derive(Debug, thiserror::Error)]
+pub enum GetError {
+    /// The system refuses.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// A directory or a device.
+    #[error("it is not a file")]
+    NotAFile,
+    /// The server cannot be asked.
+    #[error("{0}")]
+    Http(Box<ureq::Error>),
+    /// The server's status.
+    #[error("the server has answered {0}")]
+    Status(StatusCode),
+    /// The target cannot be created.
+    #[error("'{}'", target.display())]
+    Create {
+        /// The target.
+        target: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The download ended early.
+    #[error("the download broke off")]
+    BrokeOff(#[source] io::Error),
+    /// What curl has written to standard error.
+    #[error("{0}")]
+    Curl(String),
+    /// curl cannot be started.
+    #[error("its scheme needs curl, which cannot be run")]
+    NoCurl(#[source] io::Error),
+    /// The Hadoop client failed.
+    #[error("'hadoop fs -copyToLocal' has ended with {0}")]
+    Hadoop(ExitStatus),
+    /// The Hadoop client cannot be started.
+    #[error("its scheme needs a Hadoop client, and '{program}' cannot be run")]
+    NoHadoop {
+        /// The client.
+        program: String,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The mode of the file cannot be changed.
+    #[error("cannot make it executable")]
+    Executable(#[source] io::Error),
+}
+
 /// Gets `source` as the file `target`, whose directory exists.
-pub(crate) fn get(source: &Source, target: &Path, stall: Duration) -> Result<(), String> {
+pub(crate) fn get(source: &Source, target: &Path, stall: Duration) -> Result<(), GetError> {
     match source {
         Source::File(path) => copy(path, target),
         Source::Http(url) => download(url, target, stall),
@@ -28,12 +77,11 @@ pub(crate) fn get(source: &Source, target: &Path, stall: Duration) -> Result<(),
     }
 }
 
-fn copy(path: &Path, target: &Path) -> Result<(), String> {
-    let is_file = std::fs::metadata(path).map_err(|error| error.to_string())?.is_file();
-    if !is_file {
-        return Err("it is not a file".to_owned());
+fn copy(path: &Path, target: &Path) -> Result<(), GetError> {
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(GetError::NotAFile);
     }
-    std::fs::copy(path, target).map(drop).map_err(|error| error.to_string())
+    Ok(std::fs::copy(path, target).map(drop)?)
 }
 
 /// A client that trusts what the host trusts, and gives up on a server that sends nothing for so long.
@@ -51,14 +99,14 @@ pub(crate) fn agent(stall: Duration) -> ureq::Agent {
         .new_agent()
 }
 
-fn download(url: &str, target: &Path, stall: Duration) -> Result<(), String> {
-    let mut response = agent(stall).get(url).call().map_err(|error| error.to_string())?;
+fn download(url: &str, target: &Path, stall: Duration) -> Result<(), GetError> {
+    let mut response = agent(stall).get(url).call().map_err(|error| GetError::Http(Box::new(error)))?;
     if response.status() != 200 {
-        return Err(format!("the server has answered {}", response.status()));
+        return Err(GetError::Status(response.status()));
     }
-    let mut file = File::create(target).map_err(|error| format!("'{}': {error}", target.display()))?;
+    let mut file = File::create(target).map_err(|source| GetError::Create { target: target.to_owned(), source })?;
     let copied = io::copy(&mut response.body_mut().as_reader(), &mut file);
-    copied.map(drop).map_err(|error| format!("the download broke off: {error}"))
+    copied.map(drop).map_err(GetError::BrokeOff)
 }
 
 /// Rare protocols are left to the host's curl(1).
@@ -70,13 +118,13 @@ pub(crate) fn curl(stall: Duration) -> Command {
     curl
 }
 
-fn ask_curl(uri: &str, target: &Path, stall: Duration) -> Result<(), String> {
+fn ask_curl(uri: &str, target: &Path, stall: Duration) -> Result<(), GetError> {
     let mut curl = curl(stall);
     curl.arg("--output").arg(target).arg("--").arg(uri);
     match curl.stdin(Stdio::null()).output() {
         Ok(output) if output.status.success() => Ok(()),
-        Ok(output) => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
-        Err(error) => Err(format!("its scheme needs curl, which cannot be run: {error}")),
+        Ok(output) => Err(GetError::Curl(String::from_utf8_lossy(&output.stderr).trim().to_owned())),
+        Err(error) => Err(GetError::NoCurl(error)),
     }
 }
 
@@ -89,21 +137,18 @@ pub(crate) fn hadoop() -> Command {
 }
 
 /// Has it copied by the host's Hadoop client.
-pub(crate) fn ask_hadoop(uri: &str, target: &Path) -> Result<(), String> {
+pub(crate) fn ask_hadoop(uri: &str, target: &Path) -> Result<(), GetError> {
     let mut hadoop = hadoop();
     let ended = hadoop.args(["fs", "-copyToLocal", uri]).arg(target).stdout(io::stderr()).status();
     match ended {
         Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("'hadoop fs -copyToLocal' has ended with {status}")),
-        Err(error) => {
-            let program = hadoop.get_program().display();
-            Err(format!("its scheme needs a Hadoop client, and '{program}' cannot be run: {error}"))
-        }
+        Ok(status) => Err(GetError::Hadoop(status)),
+        Err(source) => Err(GetError::NoHadoop { program: hadoop.get_program().display().to_string(), source }),
     }
 }
 
 /// Makes a file executable for everyone.
-pub(crate) fn make_executable(path: &Path) -> Result<(), String> {
+pub(crate) fn make_executable(path: &Path) -> Result<(), GetError> {
     let mode = std::fs::Permissions::from_mode(0o755);
-    std::fs::set_permissions(path, mode).map_err(|error| format!("cannot make it executable: {error}"))
+    std::fs::set_permissions(path, mode).map_err(GetError::Executable)
 }

@@ -5,6 +5,7 @@
 //! instructions tell what is in there.
 #![forbid(unsafe_code)]
 
+mod archive_error;
 mod confine;
 mod entries;
 mod get;
@@ -22,7 +23,12 @@ use protos::mesos::fetcher::FetcherInfo;
 use protos::mesos::fetcher::fetcher_info::Item;
 use protos::mesos::fetcher::fetcher_info::item::Action;
 
+pub use archive_error::ArchiveError;
+pub use confine::ConfineError;
+pub use get::GetError;
 pub use source::{Source, SourceError, check};
+
+use size::SizeError;
 
 /// The variable that holds the instructions: a `mesos.fetcher.FetcherInfo` as JSON.
 pub const INSTRUCTIONS: &str = "MESOS_FETCHER_INFO";
@@ -35,14 +41,42 @@ pub const HADOOP_HOME: &str = "HADOOP_HOME";
 /// How long a server may send nothing, if the instructions do not say.
 const STALL: Duration = Duration::from_secs(60);
 
-/// Something could not be fetched.
+/// An item that was not fetched.
 #[derive(Debug, thiserror::Error)]
-#[error("Failed to fetch '{uri}': {why}")]
+#[error("Failed to fetch '{uri}'")]
 pub struct FetchError {
-    /// What.
+    /// The item.
     pub uri: String,
-    /// Why not.
-    pub why: String,
+    /// Why.
+    pub source: ItemError,
+}
+
+/// What an item failed at.
+#[derive(Debug, thiserror::Error)]
+pub enum ItemError {
+    /// The URI breaks a rule.
+    #[error(transparent)]
+    Uri(#[from] SourceError),
+    /// The directory of the target cannot be created.
+    #[error("'{}'", directory.display())]
+    Directory {
+        /// The directory.
+        directory: PathBuf,
+        /// The system's error.
+        source: std::io::Error,
+    },
+    /// The instructions name no file of the cache.
+    #[error("the instructions name no file of the cache")]
+    NoCacheFile,
+    /// The file of the cache cannot be copied.
+    #[error("cannot copy it out of the cache")]
+    Copy(#[source] std::io::Error),
+    /// The download.
+    #[error(transparent)]
+    Get(#[from] GetError),
+    /// The archive.
+    #[error(transparent)]
+    Unpack(#[from] ArchiveError),
 }
 
 /// Reads the instructions and fetches everything, in order. Errors go to standard error for people, and to standard
@@ -71,7 +105,7 @@ pub fn main() -> ExitCode {
     }
     match fetch_all(&info) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => failed(&error.to_string()),
+        Err(error) => failed(&base::error_chain(&error)),
     }
 }
 
@@ -105,7 +139,7 @@ fn failed(words: &str) -> ExitCode {
 pub fn fetch_all(info: &FetcherInfo) -> Result<(), FetchError> {
     let fetch = Fetch::of(info);
     for item in &info.items {
-        fetch.item(item).map_err(|why| FetchError { uri: item.uri.value.clone(), why })?;
+        fetch.item(item).map_err(|source| FetchError { uri: item.uri.value.clone(), source })?;
     }
     Ok(())
 }
@@ -115,9 +149,11 @@ pub fn fetch_all(info: &FetcherInfo) -> Result<(), FetchError> {
 pub fn sizes(info: &FetcherInfo) -> Vec<Option<u64>> {
     let fetch = Fetch::of(info);
     let one = |item: &Item| {
-        let source = Source::parse(&item.uri.value, fetch.frameworks_home).map_err(|error| error.to_string());
-        let told = source.and_then(|source| size::size(&source, fetch.stall));
-        told.inspect_err(|why| stdio::err!("'{}' is not cached: {why}", item.uri.value)).ok()
+        let source = Source::parse(&item.uri.value, fetch.frameworks_home).map_err(SizeError::from);
+        let size = source.and_then(|source| size::size(&source, fetch.stall));
+        let report =
+            |error: &SizeError| stdio::err!("'{}' is not cached: {}", item.uri.value, base::error_chain(error));
+        size.inspect_err(report).ok()
     };
     info.items.iter().map(one).collect()
 }
@@ -141,15 +177,15 @@ impl<'a> Fetch<'a> {
         }
     }
 
-    fn item(&self, item: &Item) -> Result<(), String> {
+    fn item(&self, item: &Item) -> Result<(), ItemError> {
         let uri = &item.uri;
-        let words = |error: &dyn std::fmt::Display| error.to_string();
-        check(uri).map_err(|error| words(&error))?;
-        let source = Source::parse(&uri.value, self.frameworks_home).map_err(|error| words(&error))?;
-        let name = source::file_name(uri).map_err(|error| words(&error))?;
+        check(uri)?;
+        let source = Source::parse(&uri.value, self.frameworks_home)?;
+        let name = source::file_name(uri)?;
         let target = self.sandbox.join(&name);
         if let Some(directory) = target.parent() {
-            std::fs::create_dir_all(directory).map_err(|error| format!("'{}': {error}", directory.display()))?;
+            std::fs::create_dir_all(directory)
+                .map_err(|source| ItemError::Directory { directory: directory.to_owned(), source })?;
         }
         let cached = self.cached(item)?;
         match (item.action(), &cached) {
@@ -166,18 +202,18 @@ impl<'a> Fetch<'a> {
         self.deliver(item, cached, &target)
     }
 
-    fn cached(&self, item: &Item) -> Result<Option<PathBuf>, String> {
+    fn cached(&self, item: &Item) -> Result<Option<PathBuf>, ItemError> {
         if item.action() == Action::BypassCache {
             return Ok(None);
         }
         match (self.cache, &item.cache_filename) {
             (Some(cache), Some(name)) => Ok(Some(cache.join(name))),
-            _ => Err("the instructions name no file of the cache".to_owned()),
+            _ => Err(ItemError::NoCacheFile),
         }
     }
 
     /// Copies an item from the cache into the sandbox, and unpacks it if requested.
-    fn deliver(&self, item: &Item, cached: Option<PathBuf>, target: &Path) -> Result<(), String> {
+    fn deliver(&self, item: &Item, cached: Option<PathBuf>, target: &Path) -> Result<(), ItemError> {
         let uri = &item.uri;
         let executable = uri.executable();
         let unpacks = uri.extract() && !executable;
@@ -186,10 +222,10 @@ impl<'a> Fetch<'a> {
             // What comes out of the cache leaves no archive in the sandbox.
             let archive = cached.as_deref().unwrap_or(target);
             stdio::err!("Extracting '{}' into '{}'", target.display(), self.sandbox.display());
-            return unpack::unpack(kind, archive, target, self.sandbox);
+            return Ok(unpack::unpack(kind, archive, target, self.sandbox)?);
         }
         if let Some(file) = &cached {
-            std::fs::copy(file, target).map_err(|error| format!("cannot copy it out of the cache: {error}"))?;
+            std::fs::copy(file, target).map_err(ItemError::Copy)?;
         }
         if executable {
             get::make_executable(target)?;

@@ -2,44 +2,65 @@
 //!
 //! A server that does not report it is not an error: then the item is not cached.
 
+use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::get;
-use crate::source::Source;
+use ureq::http::StatusCode;
 
-/// The size of a source in bytes, or the reason why it is unknown.
-pub(crate) fn size(source: &Source, stall: Duration) -> Result<u64, String> {
-    let told = match source {
-        Source::File(path) => of_file(path)?,
-        Source::Http(url) => of_http(url, stall)?,
-        Source::Ftp(uri) => length(&said(get::curl(stall).args(["--head", "--"]).arg(uri))?),
-        Source::Hadoop(uri) => first_number(&said(get::hadoop().args(["fs", "-du", uri]))?),
-    };
-    told.ok_or_else(|| "it does not say how large it is".to_owned())
+use crate::get;
+use crate::source::{Source, SourceError};
+
+/// A size that is unknown.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SizeError {
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error("{0}")]
+    Http(Box<ureq::Error>),
+    #[error("the server has answered {0} to HEAD")]
+    Status(StatusCode),
+    /// What a program has written to standard error.
+    #[error("{0}")]
+    Program(String),
+    #[error("it does not say how large it is")]
+    Unknown,
 }
 
-fn of_file(path: &Path) -> Result<Option<u64>, String> {
-    let found = std::fs::metadata(path).map_err(|error| error.to_string())?;
+/// The size of a source in bytes.
+pub(crate) fn size(source: &Source, stall: Duration) -> Result<u64, SizeError> {
+    let size = match source {
+        Source::File(path) => of_file(path)?,
+        Source::Http(url) => of_http(url, stall)?,
+        Source::Ftp(uri) => length(&output(get::curl(stall).args(["--head", "--"]).arg(uri))?),
+        Source::Hadoop(uri) => first_number(&output(get::hadoop().args(["fs", "-du", uri]))?),
+    };
+    size.ok_or(SizeError::Unknown)
+}
+
+fn of_file(path: &Path) -> Result<Option<u64>, SizeError> {
+    let found = std::fs::metadata(path)?;
     Ok(found.is_file().then_some(found.len()))
 }
 
-fn of_http(url: &str, stall: Duration) -> Result<Option<u64>, String> {
-    let answer = get::agent(stall).head(url).call().map_err(|error| error.to_string())?;
+fn of_http(url: &str, stall: Duration) -> Result<Option<u64>, SizeError> {
+    let answer = get::agent(stall).head(url).call().map_err(|error| SizeError::Http(Box::new(error)))?;
     if answer.status() != 200 {
-        return Err(format!("the server has answered {} to HEAD", answer.status()));
+        return Err(SizeError::Status(answer.status()));
     }
-    let told = answer.headers().get("content-length").and_then(|value| value.to_str().ok());
+    let length = answer.headers().get("content-length").and_then(|value| value.to_str().ok());
     // As with Mesos: a server without this information may report zero.
-    Ok(told.and_then(|text| text.trim().parse().ok()).filter(|bytes| *bytes > 0))
+    Ok(length.and_then(|text| text.trim().parse().ok()).filter(|bytes| *bytes > 0))
 }
 
 /// What a program writes that succeeds.
-fn said(command: &mut Command) -> Result<String, String> {
-    let output = command.stdin(Stdio::null()).output().map_err(|error| error.to_string())?;
-    let words = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
-    if output.status.success() { Ok(words(&output.stdout)) } else { Err(words(&output.stderr)) }
+fn output(command: &mut Command) -> Result<String, SizeError> {
+    let output = command.stdin(Stdio::null()).output()?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    if output.status.success() { Ok(text(&output.stdout)) } else { Err(SizeError::Program(text(&output.stderr))) }
 }
 
 /// What curl writes of an FTP server's file.

@@ -10,6 +10,7 @@ use bzip2::read::MultiBzDecoder;
 use flate2::read::MultiGzDecoder;
 use lzma_rust2::XzReader;
 
+use crate::archive_error::ArchiveError;
 use crate::entries::each;
 
 /// How much memory an .xz file may ask for; `xz -9` asks for a tenth of it.
@@ -51,13 +52,13 @@ impl Kind {
 /// Unpacks `archive` into `directory`; a compressed file is named `target` without `.gz`.
 ///
 /// # Errors
-/// What is wrong with the archive, or what the system refuses, as a text. Some of it may be unpacked then.
-pub fn unpack(kind: Kind, archive: &Path, target: &Path, directory: &Path) -> Result<(), String> {
-    let file = File::open(archive).map_err(|error| format!("cannot open the archive: {error}"))?;
+/// The archive breaks a rule, or the system refuses. Some of it may be unpacked then.
+pub fn unpack(kind: Kind, archive: &Path, target: &Path, directory: &Path) -> Result<(), ArchiveError> {
+    let file = File::open(archive).map_err(ArchiveError::Open)?;
     crate::confine::thread(directory, || unpack_opened(kind, BufReader::new(file), target, directory))
 }
 
-fn unpack_opened(kind: Kind, file: BufReader<File>, target: &Path, directory: &Path) -> Result<(), String> {
+fn unpack_opened(kind: Kind, file: BufReader<File>, target: &Path, directory: &Path) -> Result<(), ArchiveError> {
     match kind {
         Kind::Tar => tar(file, directory),
         Kind::TarGz => tar(MultiGzDecoder::new(file), directory),
@@ -65,38 +66,33 @@ fn unpack_opened(kind: Kind, file: BufReader<File>, target: &Path, directory: &P
         Kind::TarXz => tar(XzReader::new_mem_limit(file, true, XZ_MEMORY_KB), directory),
         Kind::Zip => {
             let opened = zip::ZipArchive::new(file);
-            opened.and_then(|mut zip| zip.extract(directory)).map_err(|error| format!("cannot unpack it: {error}"))
+            opened.and_then(|mut zip| zip.extract(directory)).map_err(ArchiveError::Zip)
         }
         Kind::Gz => {
             let unpacked = File::create(target.with_extension(""));
             let written = unpacked.and_then(|mut unpacked| io::copy(&mut MultiGzDecoder::new(file), &mut unpacked));
-            written.map(drop).map_err(|error| format!("cannot unpack it: {error}"))
+            written.map(drop).map_err(|error| ArchiveError::Unpack(Box::new(error.into())))
         }
     }
 }
 
-fn tar(reader: impl Read, directory: &Path) -> Result<(), String> {
+fn tar(reader: impl Read, directory: &Path) -> Result<(), ArchiveError> {
     // The files belong to this process's user: the task's.
-    untar(reader, directory, true).map_err(|why| format!("cannot unpack it: {why}"))
+    untar(reader, directory, true).map_err(|error| ArchiveError::Unpack(Box::new(error)))
 }
 
 /// Unpacks a tar archive into a directory, which it makes if it is not there. The files belong to this process's user,
 /// and have the modes of the archive if these are kept.
-pub(crate) fn untar(reader: impl Read, directory: &Path, keeps_modes: bool) -> Result<(), String> {
-    std::fs::create_dir_all(directory).map_err(|error| error.to_string())?;
+pub(crate) fn untar(reader: impl Read, directory: &Path, keeps_modes: bool) -> Result<(), ArchiveError> {
+    std::fs::create_dir_all(directory)?;
     // The library compares with the directory's own path.
-    let directory = &directory.canonicalize().map_err(|error| error.to_string())?;
+    let directory = &directory.canonicalize()?;
     let set = |archive: &mut tar::Archive<_>| {
         archive.set_preserve_permissions(keeps_modes);
         archive.set_preserve_ownerships(false);
     };
     // The mode of a directory may forbid to write what is in it, so directories come last.
-    each(reader, true, set, |entry| {
-        entry.unpack_in(directory).map(drop).map_err(|error| {
-            let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
-            format!("{error}{cause}")
-        })
-    })
+    each(reader, true, set, |entry| Ok(entry.unpack_in(directory).map(drop)?))
 }
 
 #[cfg(test)]

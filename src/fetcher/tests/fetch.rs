@@ -42,7 +42,7 @@ impl Place {
             items: vec![item],
             ..FetcherInfo::default()
         };
-        fetch_all(&info).map_err(|error| error.to_string())
+        fetch_all(&info).map_err(|error| base::error_chain(&error))
     }
 
     fn text(&self, name: &str) -> Option<String> {

@@ -53,7 +53,7 @@ fn packed(bytes: &[u8]) -> Vec<u8> {
     gzip.finish().unwrap()
 }
 
-/// A registry that answers so many requests with what is at their paths.
+/// A registry that answers this many requests with what is at their paths.
 fn serve(requests: usize, files: Vec<(String, Vec<u8>)>) -> (String, std::thread::JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();

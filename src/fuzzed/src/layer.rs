@@ -91,8 +91,8 @@ fn built(mut pieces: Pieces<'_>) -> Vec<u8> {
             part[..length].copy_from_slice(&from[..length]);
         }
         // The size is that of the content, or far from it.
-        let told = if size < 0xf0 { content.len() as u64 } else { 1 << ((size & 0x0f) * 4) };
-        header.set_size(told);
+        let declared = if size < 0xf0 { content.len() as u64 } else { 1 << ((size & 0x0f) * 4) };
+        header.set_size(declared);
         if kind == b'S'
             && let Some(gnu) = header.as_gnu_mut()
         {

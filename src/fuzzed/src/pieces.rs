@@ -35,7 +35,7 @@ impl<'a> Pieces<'a> {
         bytes
     }
 
-    /// All that is left.
+    /// The remaining bytes.
     pub(crate) fn rest(self) -> &'a [u8] {
         self.0
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use lab::scenario::{Arrivals, Scenario, Traces};
 use lab::seeds::Seed;
 
-/// So many arrivals of a kind of job are looked at.
+/// This many arrivals of a kind of job are examined.
 const ARRIVALS: usize = 20;
 
 /// A scenario that is accepted has warnings and arrivals, in the order of time.

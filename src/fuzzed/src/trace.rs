@@ -13,10 +13,10 @@ const SHAPES: [&str; 7] = ["", "alibaba-2017", "alibaba-2018", "alibaba-gpu-2020
 /// and have amounts that a scheduler can use.
 pub fn trace(data: &[u8]) {
     let mut pieces = Pieces::new(data);
-    let told = pieces.line();
+    let settings_line = pieces.line();
     let Ok(text) = std::str::from_utf8(pieces.rest()) else { return };
-    let flag = |at: usize| told.get(at).is_some_and(|byte| *byte == b'1');
-    let shape = SHAPES[usize::from(told.get(3).copied().unwrap_or(b'0').wrapping_sub(b'0')) % SHAPES.len()];
+    let flag = |at: usize| settings_line.get(at).is_some_and(|byte| *byte == b'1');
+    let shape = SHAPES[usize::from(settings_line.get(3).copied().unwrap_or(b'0').wrapping_sub(b'0')) % SHAPES.len()];
     let mut settings = toml::Table::new();
     let given = [
         (flag(0), "machine", "cpus:32;mem:131072"),

@@ -3,7 +3,7 @@
 //!
 //! `cargo bench -p lab`; a number behind it scales the tasks of the large worlds down, `small` runs the small one only,
 //! `large` the others, `day` the day, `hour` the hour; `2h` or `10m` plays the beginning of
-//! the large worlds only. With `faults` it plays so many seeds of the fault campaign instead.
+//! the large worlds only. With `faults` it plays this many seeds of the fault campaign instead.
 //!
 //! $TEPUI names the program that plays, as `cargo xtask bench` has it; without, the worlds are played here, by code
 //! that is built without a profile and takes half as long again.

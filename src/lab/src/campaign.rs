@@ -155,12 +155,12 @@ impl Campaign {
         self.runs.len()
     }
 
-    /// Runs what is not finished yet on so many threads, and writes the report.
+    /// Runs what is not finished yet on this many threads, and writes the report.
     ///
     /// # Errors
     /// The first thing that went wrong; what is finished is kept.
     pub fn run(&self, threads: usize, progress: &dyn Progress) -> Result<Results, CampaignError> {
-        self.run_with(threads, progress, &|scenario, seed, traces, told| Ok(run(scenario, seed, traces, told)?))
+        self.run_with(threads, progress, &|scenario, seed, traces, progress| Ok(run(scenario, seed, traces, progress)?))
     }
 
     /// The same, with runs of another kind than worlds.
@@ -184,12 +184,12 @@ impl Campaign {
                     while !stopped.load(Ordering::Relaxed) {
                         let n = next.fetch_add(1, Ordering::Relaxed);
                         let Some((point, seed)) = self.runs.get(n).copied() else { return };
-                        let mut told = |part: f64| {
+                        let mut report = |part: f64| {
                             let goes_on = progress.run_is(thread, part) && !stopped.load(Ordering::Relaxed);
                             stopped.fetch_or(!goes_on, Ordering::Relaxed);
                             goes_on
                         };
-                        match self.one((point, seed), runner, &mut told) {
+                        match self.one((point, seed), runner, &mut report) {
                             Ok(_) if stopped.load(Ordering::Relaxed) => {}
                             Ok(outcome) => {
                                 progress.finished(&outcome);
@@ -225,7 +225,7 @@ impl Campaign {
         &self,
         (point, seed): (usize, u64),
         runner: &Runner<'_>,
-        told: &mut dyn FnMut(f64) -> bool,
+        progress: &mut dyn FnMut(f64) -> bool,
     ) -> Result<Outcome, CampaignError> {
         let path = self.directory.join("runs").join(format!("{point:04}-{seed}.json"));
         if path.exists() {
@@ -233,7 +233,7 @@ impl Campaign {
         }
         let mut complete = true;
         let outcome = runner(&self.points[point].scenario, seed, &self.traces, &mut |part| {
-            complete = told(part);
+            complete = progress(part);
             complete
         })?;
         if !complete {
@@ -352,12 +352,12 @@ fn read_runs(directory: &Path) -> Result<Vec<(usize, Outcome)>, CampaignError> {
 mod tests {
     use super::*;
 
-    struct Told {
+    struct Limited {
         stop_after: usize,
         finished: AtomicUsize,
     }
 
-    impl Progress for Told {
+    impl Progress for Limited {
         fn run_is(&self, _: usize, _: f64) -> bool {
             self.finished.load(Ordering::Relaxed) < self.stop_after
         }
@@ -400,8 +400,8 @@ mod tests {
             std::fs::write(directory.join("jobs.csv"), format!("{header}{rows}")).unwrap();
             let (file, out) = (directory.join("c.toml"), directory.join("out"));
             let campaign = Campaign::new(text, &file, &out, None, Catalog::default()).unwrap();
-            let told = Told { stop_after: 99, finished: AtomicUsize::new(0) };
-            let results = campaign.run(1, &told).unwrap();
+            let progress = Limited { stop_after: 99, finished: AtomicUsize::new(0) };
+            let results = campaign.run(1, &progress).unwrap();
             assert_eq!(read_results(&out).unwrap().0.len(), 1, "what stands above the scenario is no part of it");
             results[0].1[0].frameworks[0].submitted
         };
@@ -415,15 +415,15 @@ mod tests {
         let _ = std::fs::remove_dir_all(&directory);
         let campaign = Campaign::new(SCENARIO, Path::new("c.toml"), &directory, None, Catalog::default()).unwrap();
         assert_eq!(campaign.runs(), 4);
-        let told = |stop_after| Told { stop_after, finished: AtomicUsize::new(0) };
-        let interrupted = campaign.run(1, &told(2)).unwrap_err();
+        let progress = |stop_after| Limited { stop_after, finished: AtomicUsize::new(0) };
+        let interrupted = campaign.run(1, &progress(2)).unwrap_err();
         assert!(matches!(interrupted, CampaignError::Interrupted { done: 2, all: 4 }), "{interrupted}");
         assert_eq!(read_results(&directory).unwrap().0.iter().map(|(_, outcomes)| outcomes.len()).sum::<usize>(), 2);
-        let results = campaign.run(2, &told(99)).unwrap();
+        let results = campaign.run(2, &progress(99)).unwrap();
         assert_eq!(results.iter().map(|(_, outcomes)| outcomes.len()).sum::<usize>(), 4);
         let again =
             Campaign::new(SCENARIO, Path::new("c.toml"), &directory.join("b"), None, Catalog::default()).unwrap();
-        let others = again.run(2, &told(99)).unwrap();
+        let others = again.run(2, &progress(99)).unwrap();
         assert!(format!("{results:?}") == format!("{others:?}"), "results depend on threads or interruptions");
         let page = std::fs::read_to_string(directory.join("report.html")).unwrap();
         assert!(page.contains("<svg") && page.contains("conduct.refuse = 10s"));

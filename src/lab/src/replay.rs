@@ -43,7 +43,7 @@ pub enum ReplayError {
         #[source]
         why: RecordError,
     },
-    /// The master's settings cannot be had from its flags.
+    /// The flags do not give the master's settings.
     #[error("the recorded master's settings cannot be had: {0}")]
     Settings(String),
 }
@@ -53,7 +53,7 @@ pub enum ReplayError {
 pub struct Deeds {
     /// Offers that it was made.
     pub offers: u64,
-    /// Offers that it used.
+    /// Number of used offers.
     pub accepted: u64,
     /// Offers that it declined.
     pub declined: u64,

@@ -17,7 +17,7 @@ pub const MOST_ENVIRONMENTS: usize = 4096;
 /// Threads of a batch at most.
 const MOST_THREADS: usize = 256;
 
-/// Bytes of a batch's observations at most.
+/// Maximum size of the observations of a batch, in bytes.
 const MOST_BYTES: usize = 256 << 20;
 
 /// What came of a reset or a step for some environments of a batch, in order.
@@ -76,7 +76,7 @@ enum Hand {
 }
 
 impl Batch {
-    /// So many environments on so many threads. With one thread they run in the caller's.
+    /// This many environments on this many threads. With one thread they run in the caller's.
     ///
     /// # Errors
     /// Too many environments or threads, observations that are too large, or an environment that cannot be made.

@@ -52,7 +52,7 @@ pub struct Rollout {
 
 /// Episodes of decisions. The same seed and the same actions lead to the same episode.
 pub trait Environment {
-    /// The form of observations, actions and measurements.
+    /// The spaces of observations, actions and measurements.
     fn spaces(&self) -> &Spaces;
 
     /// Begins the episode of this seed.

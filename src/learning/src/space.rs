@@ -110,7 +110,7 @@ impl Spaces {
 pub struct Buffers(pub Vec<Vec<u8>>);
 
 impl Buffers {
-    /// Buffers for so many observations, all 0.
+    /// Buffers for this many observations, all 0.
     pub fn new(spaces: &Spaces, count: usize) -> Buffers {
         Buffers(spaces.observation.iter().map(|field| vec![0; field.bytes() * count]).collect())
     }

@@ -28,7 +28,7 @@ pub(crate) struct Allocation {
     hold: Option<Hold>,
 }
 
-/// Nothing is offered until so many agents are registered, or until that instant (ALL-80).
+/// Nothing is offered until this many agents are registered, or until that instant (ALL-80).
 struct Hold {
     agents: usize,
     until: Time,
@@ -241,7 +241,7 @@ impl Allocation {
         self.hold.is_some()
     }
 
-    /// How long a framework may leave an offer unanswered; none: for ever.
+    /// How long a framework may leave an offer unanswered; none: forever.
     pub(crate) fn offer_timeout(&self, framework: &FrameworkId, role: &Role) -> Option<Duration> {
         self.allocator.offer_timeout(framework, role)
     }

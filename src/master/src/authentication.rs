@@ -59,7 +59,7 @@ impl Master {
         }
     }
 
-    /// Whether the process is a registered agent, or drives a framework: then its proof goes with that.
+    /// Whether the process is a registered agent or the scheduler of a framework; its proof is removed with them.
     fn is_admitted(&self, pid: &Pid) -> bool {
         self.agents.key_of_pid(pid).is_some() || self.frameworks.key_of_pid(pid).is_some()
     }

@@ -451,11 +451,11 @@ mod tests {
         let step = || m::AuthenticationStepMessage { data: b"x".to_vec() };
         stage.authenticate(1);
         let message = m::AuthenticationStartMessage { mechanism: "PLAIN".to_owned(), data: None };
-        let told = stage.tell(AuthInput::Start { attempt, from: stranger.clone(), message });
-        assert_eq!(told, ["1 ignores crammd5-authenticatee(1)@10.0.0.9:5051"]);
+        let answers = stage.tell(AuthInput::Start { attempt, from: stranger.clone(), message });
+        assert_eq!(answers, ["1 ignores crammd5-authenticatee(1)@10.0.0.9:5051"]);
         assert_eq!(stage.start(1, "CRAM-MD5", None), ["1: <7.256@host>"]);
-        let told = stage.tell(AuthInput::Step { attempt, from: stranger, message: step() });
-        assert_eq!(told, ["1 ignores crammd5-authenticatee(1)@10.0.0.9:5051"]);
+        let answers = stage.tell(AuthInput::Step { attempt, from: stranger, message: step() });
+        assert_eq!(answers, ["1 ignores crammd5-authenticatee(1)@10.0.0.9:5051"]);
         assert_eq!(stage.step(1, &answer("ann", "s3cret")), ["1 settled: Ok(\"ann\")", "1: completed"]);
         // There is no conversation to disturb.
         assert!(stage.tell(AuthInput::Step { attempt, from: pid("x@10.0.0.9:1"), message: step() }).is_empty());
@@ -485,14 +485,14 @@ mod tests {
             let mut stage = Stage::new();
             stage.authenticate(1);
             stage.start(1, "CRAM-MD5", None);
-            let told = stage.step(1, &given);
-            assert!(told[0].starts_with("1 settled: Err") && told[1] == "1: failed", "{given}: {told:?}");
+            let answers = stage.step(1, &given);
+            assert!(answers[0].starts_with("1 settled: Err") && answers[1] == "1: failed", "{given}: {answers:?}");
         }
     }
 
     #[test]
     fn what_is_out_of_form_or_order_is_an_error() {
-        let error = |told: Vec<String>| told.last().unwrap().strip_prefix("1: error: ").unwrap().to_owned();
+        let error = |answers: Vec<String>| answers.last().unwrap().strip_prefix("1: error: ").unwrap().to_owned();
         let begun = || {
             let mut stage = Stage::new();
             stage.authenticate(1);

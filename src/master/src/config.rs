@@ -22,7 +22,7 @@ pub struct Config {
     pub max_agent_ping_timeouts: u32,
     /// `--agent_reregister_timeout`: how long a disconnected or recovered agent may stay away.
     pub agent_reregister_timeout: Duration,
-    /// `--agent_removal_rate_limit`: at most so many agents become unreachable in that time.
+    /// `--agent_removal_rate_limit`: at most this many agents become unreachable in that time.
     pub agent_removal_rate_limit: Option<(u32, Duration)>,
     /// `--rate_limits`: how many messages of drivers are dealt with.
     pub rate_limits: Option<RateLimits>,
@@ -57,7 +57,7 @@ pub struct Config {
     pub registry_max_agent_age: Duration,
     /// `--registry_max_agent_count`.
     pub registry_max_agent_count: usize,
-    /// `--allocation_interval`: how often all agents are looked at, whatever happened.
+    /// `--allocation_interval`: how often all agents are examined, whatever happened.
     pub allocation_interval: Duration,
     /// `--min_allocatable_resources`: an offer holds at least one of these; none: it only must not be empty.
     pub min_allocatable_resources: Vec<Quantities>,

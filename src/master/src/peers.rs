@@ -11,9 +11,9 @@ use rustc_hash::FxHashMap;
 use crate::io::Outbox;
 use crate::message::Message;
 
-/// So many bytes wait for the ends of all conversations.
+/// This many bytes wait for the ends of all conversations.
 const WAITING_MAX: usize = 64 << 20;
-/// So many of them are one message.
+/// This many of them are one message.
 const MESSAGE_MAX: usize = 16 << 20;
 /// Limit of remembered peers that have authenticated and not registered since.
 const NEWCOMERS_MAX: usize = 1 << 16;

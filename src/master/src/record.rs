@@ -240,7 +240,7 @@ impl Recorder {
     }
 }
 
-/// So many names are remembered.
+/// This many names are remembered.
 const NAMES_MAX: usize = 4096;
 
 impl Player {

@@ -22,7 +22,7 @@ use crate::timers::Timer;
 pub struct RateLimit {
     /// The time from one to the next.
     pub interval: Duration,
-    /// So many wait at the most; none: 100,000.
+    /// This many wait at the most; none: 100,000.
     pub capacity: Option<u64>,
 }
 

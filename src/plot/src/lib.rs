@@ -15,7 +15,7 @@ pub use small::{Small, sparkline};
 pub use strips::{Strip, Strips};
 pub use table::{Cell, Column, Table};
 
-/// Distinguishable colours, also for most people with colour blindness; used in their order.
+/// Distinguishable colours, also for most people with colour blindness; used in this order.
 pub const COLOURS: [(u8, u8, u8); 10] = [
     (31, 119, 180),
     (214, 39, 40),

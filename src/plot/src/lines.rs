@@ -49,7 +49,7 @@ pub struct Lines {
     pub size: Option<(u32, u32)>,
 }
 
-/// About so many labels on an axis.
+/// Approximate number of labels on an axis.
 const LABELS: usize = 8;
 /// More points than this on a line are thinned out: a picture has no more columns for them.
 const POINTS: usize = 600;

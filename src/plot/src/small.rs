@@ -51,7 +51,7 @@ impl Small {
     }
 }
 
-/// Lines without axes, as high as a line of text, of so many points each at most; empty if there is nothing to draw.
+/// Lines without axes, as high as a line of text, of this many points each at most; empty if there is nothing to draw.
 /// `shows` says what they are.
 pub fn sparkline(lines: &[Line], shows: &str, points: usize) -> String {
     let Some(ranges) = bounds(lines) else { return String::new() };

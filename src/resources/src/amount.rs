@@ -20,7 +20,7 @@ impl Amount {
     /// One thousandth, the smallest amount above zero.
     pub const MILLI: Self = Self(1);
 
-    /// An amount of so many thousandths.
+    /// An amount of this many thousandths.
     #[must_use]
     pub const fn from_thousandths(thousandths: i64) -> Self {
         Self(thousandths)

@@ -8,11 +8,11 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 
-use cores::Change;
+use cores::{Change, Tree};
 
 use crate::change::{decode, encode};
 use crate::error::{StoreError, Trouble};
-use crate::meta::{JOURNAL, MetaTree};
+use crate::meta::JOURNAL;
 use crate::meta_directory::MetaDirectory;
 
 /// Where a batch was written.
@@ -127,7 +127,7 @@ impl Lengths {
 }
 
 /// Whether it is this file or directory, or lies below it.
-pub(crate) fn is_within(path: &str, directory: &str) -> bool {
+fn is_within(path: &str, directory: &str) -> bool {
     path.strip_prefix(directory).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
@@ -147,7 +147,7 @@ impl Checkpoints {
     ///
     /// # Errors
     /// When something that is there cannot be read.
-    pub fn read(&self) -> Result<MetaTree, StoreError> {
+    pub fn read(&self) -> Result<Tree, StoreError> {
         self.disk.read(self.aside())
     }
 

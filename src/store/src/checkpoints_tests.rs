@@ -8,6 +8,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use base::Time;
 use rustix::io::Errno;
 
 use super::*;
@@ -41,9 +42,11 @@ fn script() -> Vec<Vec<Change>> {
 }
 
 /// The tree after these batches.
-fn model(batches: &[Vec<Change>]) -> MetaTree {
-    let mut tree = MetaTree::default();
-    batches.iter().flatten().for_each(|change| tree.apply(Path::new("/nowhere"), change, Duration::ZERO));
+fn model(batches: &[Vec<Change>]) -> Tree {
+    let mut tree = Tree::default();
+    batches.iter().flatten().for_each(|change| {
+        crate::meta::apply(&mut tree, Path::new("/nowhere"), change, Time::from_epoch(Duration::ZERO))
+    });
     tree
 }
 
@@ -184,7 +187,7 @@ fn what_is_aside_survives_until_there_is_room_and_the_journal_is_used_again() {
         assert_eq!(checkpoints.trouble(), Some(&full));
         heal(1);
         assert_eq!(checkpoints.write(&[append("updates", b"and ")]).unwrap(), Written::Aside);
-        let text = |tree: MetaTree| String::from_utf8(tree.files["updates"].clone()).unwrap();
+        let text = |tree: Tree| String::from_utf8(tree.files["updates"].clone()).unwrap();
         let wanted: String = (0..=round).map(|n| format!("round {n} and ")).collect();
         assert_eq!(text(checkpoints.read().unwrap()), wanted);
         checkpoints.tend().unwrap();
@@ -294,7 +297,7 @@ fn a_new_meta_directory_does_not_read_the_second_journal_of_an_old_one() {
     fs::remove_dir_all(&directory.0).unwrap();
     for _ in 0..2 {
         let mut checkpoints = directory.open().unwrap();
-        assert_eq!(checkpoints.read().unwrap(), MetaTree::default());
+        assert_eq!(checkpoints.read().unwrap(), Tree::default());
         checkpoints.tend().unwrap();
     }
 }

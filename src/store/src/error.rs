@@ -123,7 +123,7 @@ impl StoreError {
     }
 }
 
-/// Whether the same system call may succeed later although nothing is repaired by hand: see
+/// Whether the same system call may succeed later without a repair: see
 /// [`StoreError::is_transient`].
 pub fn is_transient(error: &io::Error) -> bool {
     use rustix::io::Errno;

@@ -13,22 +13,22 @@ const LONGEST_WAIT: Duration = Duration::from_secs(10);
 /// The last report to the core.
 #[derive(Clone, Debug, Default)]
 pub struct Health {
-    told: Option<Trouble>,
+    reported: Option<Trouble>,
 }
 
 impl Health {
     /// Records an error. Returns whether it must be reported.
     pub fn fails(&mut self, trouble: &Trouble) -> bool {
-        let is_news = self.told.as_ref() != Some(trouble);
+        let is_news = self.reported.as_ref() != Some(trouble);
         if is_news {
-            self.told = Some(trouble.clone());
+            self.reported = Some(trouble.clone());
         }
         is_news
     }
 
     /// Records that the disk works. Returns whether that must be reported.
     pub fn works(&mut self) -> bool {
-        self.told.take().is_some()
+        self.reported.take().is_some()
     }
 }
 

@@ -29,7 +29,7 @@ pub use create::{
 pub use error::{StoreError, Trouble, is_transient};
 pub use framed::{FrameError, frame, read_frames};
 pub use health::{Health, Waits};
-pub use meta::{MetaTree, read_meta};
+pub use meta::read_meta;
 pub use meta_directory::MetaDirectory;
 pub use registry::{
     Confirmed, EntryError, FileRegistry, Found, Loss, MemoryRegistry, Opening, RegistryStore, Update, changes,

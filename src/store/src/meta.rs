@@ -4,88 +4,50 @@
 //! names, so that an agent with a long history starts as quickly as a new one. It decodes nothing; unknown names, such
 //! as those of temporary files, are kept.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use cores::Change;
+use base::Time;
+use cores::{Change, Tree};
 
-use crate::checkpoints::is_within;
 use crate::error::StoreError;
 
 /// The journal of checkpoints, which is read elsewhere.
 pub(crate) const JOURNAL: &str = "checkpoints.journal";
 /// The file that marks a run whose executor has ended with no updates left.
 const SENTINEL: &str = "executor.sentinel";
-/// How many ended executors of each framework are read whole: as many as an agent shows by default.
+/// Number of ended executors of each framework that are read completely: as many as an agent shows by default.
 const HISTORY: usize = 150;
-
-/// Files, links and directories below a meta directory; all paths are relative to it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct MetaTree {
-    /// The files with their content.
-    pub files: BTreeMap<String, Vec<u8>>,
-    /// The symbolic links and where they lead.
-    pub links: BTreeMap<String, String>,
-    /// The directories.
-    pub directories: BTreeSet<String>,
-    /// When files below a directory `pids` were written, since 1970: it distinguishes a pid from a later one of the
-    /// same number.
-    pub times: BTreeMap<String, Duration>,
-}
 
 /// Reads the meta directory at `root`; a missing one is empty.
 ///
 /// # Errors
 /// A file that cannot be read.
-pub fn read_meta(root: &Path) -> Result<MetaTree, StoreError> {
-    let mut tree = MetaTree::default();
+pub fn read_meta(root: &Path) -> Result<Tree, StoreError> {
+    let mut tree = Tree::default();
     read_directory(root, "", &mut tree)?;
     Ok(tree)
 }
 
-impl MetaTree {
-    /// Applies a change of a journal that was last written at `journaled`.
-    pub(crate) fn apply(&mut self, root: &Path, change: &Change, journaled: Duration) {
-        match change {
-            Change::Replace { path, bytes } => {
-                self.note_parents(path);
-                self.files.insert(path.clone(), bytes.clone());
-                if path.rsplit('/').nth(1) == Some("pids") {
-                    self.times.insert(path.clone(), journaled);
-                }
-            }
-            Change::Append { path, at, bytes } => {
-                self.note_parents(path);
-                let on_disk = || fs::read(root.join(path)).unwrap_or_default();
-                let file = self.files.entry(path.clone()).or_insert_with(on_disk);
-                file.truncate(at.and_then(|at| usize::try_from(at).ok()).unwrap_or(file.len()));
-                file.extend_from_slice(bytes);
-            }
-            Change::Directory { path } => {
-                self.note_parents(path);
-                self.directories.insert(path.clone());
-            }
-            Change::Link { path, target } => {
-                self.note_parents(path);
-                self.links.insert(path.clone(), target.clone());
-            }
-            Change::Remove { path } => {
-                self.files.retain(|known, _| !is_within(known, path));
-                self.links.retain(|known, _| !is_within(known, path));
-                self.directories.retain(|known| !is_within(known, path));
-                self.times.retain(|known, _| !is_within(known, path));
-            }
+/// Applies a change of a journal that was last written at `journaled` to the tree of the directory at `root`.
+pub(crate) fn apply(tree: &mut Tree, root: &Path, change: &Change, journaled: Time) {
+    match change {
+        Change::Replace { path, .. } if path.rsplit('/').nth(1) == Some("pids") => {
+            tree.times.insert(path.clone(), journaled);
         }
-    }
-
-    fn note_parents(&mut self, path: &str) {
-        for (at, _) in path.match_indices('/') {
-            self.directories.insert(path[..at].to_owned());
+        Change::Append { path, .. } if !tree.files.contains_key(path) => {
+            tree.files.insert(path.clone(), fs::read(root.join(path)).unwrap_or_default());
         }
+        _ => {}
     }
+    if !matches!(change, Change::Remove { .. }) {
+        let path = change.path();
+        tree.directories.extend(path.match_indices('/').map(|(at, _)| path[..at].to_owned()));
+    }
+    tree.apply(change);
 }
 
 /// The entries of a directory.
@@ -95,7 +57,7 @@ struct Names {
     directories: Vec<String>,
 }
 
-fn read_directory(root: &Path, path: &str, tree: &mut MetaTree) -> Result<(), StoreError> {
+fn read_directory(root: &Path, path: &str, tree: &mut Tree) -> Result<(), StoreError> {
     let Some(names) = names_in(&root.join(path))? else { return Ok(()) };
     let at = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") };
     // Only what `latest` leads to is of interest where there is one.
@@ -106,7 +68,7 @@ fn read_directory(root: &Path, path: &str, tree: &mut MetaTree) -> Result<(), St
             tree.files.insert(at(name), bytes);
         }
         if path.ends_with("/pids") {
-            tree.times.insert(at(name), written(&root.join(at(name))).unwrap_or_default());
+            tree.times.insert(at(name), Time::from_epoch(written(&root.join(at(name))).unwrap_or_default()));
         }
     }
     tree.links.extend(names.links.iter().map(|(name, target)| (at(name), target.clone())));
@@ -155,7 +117,7 @@ fn sentinel_of(root: &Path, executor: &str) -> Result<Option<String>, StoreError
 }
 
 /// Of an executor that has ended only its runs' names and the sentinel are kept.
-fn note_ended(root: &Path, executor: &str, tree: &mut MetaTree) -> Result<(), StoreError> {
+fn note_ended(root: &Path, executor: &str, tree: &mut Tree) -> Result<(), StoreError> {
     let runs = format!("{executor}/runs");
     if let Some(names) = names_in(&root.join(&runs))? {
         tree.links.extend(names.links.into_iter().map(|(name, target)| (format!("{runs}/{name}"), target)));

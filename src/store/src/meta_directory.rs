@@ -7,13 +7,14 @@ use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use cores::Change;
+use base::Time;
+use cores::{Change, Tree};
 
 use crate::batch::Batch;
 use crate::checkpoints::{CheckpointDisk, Lasting};
 use crate::error::{StoreError, Trouble};
 use crate::journal::{Journal, RUNTIME_SIZE, SIZE};
-use crate::meta::{JOURNAL, MetaTree, read_meta};
+use crate::meta::{self, JOURNAL, read_meta};
 use crate::trouble;
 
 /// Maximum number of descriptors that are kept in reserve: as many as a batch has open at most, nearly always.
@@ -57,11 +58,12 @@ impl MetaDirectory {
     }
 
     /// Reads what is in place, with the changes of the journals applied.
-    pub(crate) fn read<'a>(&self, aside: impl Iterator<Item = &'a Change>) -> Result<MetaTree, StoreError> {
+    pub(crate) fn read<'a>(&self, aside: impl Iterator<Item = &'a Change>) -> Result<Tree, StoreError> {
         let mut tree = read_meta(&self.root)?;
         let journals = self.journal.iter().chain(&self.second);
         let written = journals.filter_map(Journal::written).max().unwrap_or_default();
-        aside.for_each(|change| tree.apply(&self.root, change, written));
+        let written = Time::from_epoch(written);
+        aside.for_each(|change| meta::apply(&mut tree, &self.root, change, written));
         Ok(tree)
     }
 

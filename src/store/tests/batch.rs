@@ -174,5 +174,5 @@ fn a_meta_directory_is_read_without_its_history() {
     assert!(tree.directories.contains("slaves/old"));
     assert!(tree.directories.contains("slaves/new/frameworks/f/executors/alive/runs/r1"));
     assert_eq!(tree.links["slaves/latest"], "/somewhere/slaves/new");
-    assert_eq!(read_meta(&directory.0.join("nothing")).unwrap(), store::MetaTree::default());
+    assert_eq!(read_meta(&directory.0.join("nothing")).unwrap(), cores::Tree::default());
 }

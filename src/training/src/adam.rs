@@ -15,7 +15,7 @@ pub struct Adam {
 }
 
 impl Adam {
-    /// For so many weights.
+    /// For this many weights.
     pub fn new(weights: usize) -> Adam {
         Adam { means: vec![0.0; weights], squares: vec![0.0; weights], steps: 0 }
     }

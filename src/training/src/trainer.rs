@@ -182,7 +182,7 @@ impl Trainer {
         })
     }
 
-    /// One iteration on so many threads.
+    /// One iteration on this many threads.
     ///
     /// # Errors
     /// An episode that cannot be run.

@@ -15,7 +15,7 @@ use super::record::{Record, Stage};
 
 /// A task that runs for so long runs well.
 const STEADY: Duration = Duration::from_secs(10);
-/// Maximum number of tasks of a job that are looked at for that.
+/// Maximum number of tasks of a job that are examined for that.
 const LOOKED_AT: usize = 100;
 
 /// Whether a task has ended by itself and says something of its agent: whether it failed.
@@ -33,7 +33,7 @@ fn evidence(status: &TaskStatus) -> Option<bool> {
     }
 }
 
-/// How many of a job's tasks run well on other agents, as far as they are looked at.
+/// How many of a job's tasks run well on other agents, as far as they are examined.
 fn well_elsewhere(record: &Record, agent_id: &str, now: Time) -> u32 {
     let live = record.instances().values().take(LOOKED_AT).filter_map(|instance| instance.live());
     let well = live.filter(|live| {

@@ -1,7 +1,7 @@
 //! What the cluster's agents have in all, as the master reports it: a gang that cannot form even on all of it holds no
 //! offers.
 //!
-//! How the report is had is elsewhere (`service::capacity`); without one, what agents have offered so far counts.
+//! How the report is obtained is elsewhere (`service::capacity`); without one, what agents have offered so far counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

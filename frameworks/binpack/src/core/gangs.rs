@@ -77,9 +77,9 @@ impl Core {
         }
     }
 
-    /// The offers at hand are no room for all ranks, but for so many. Returns until when the gang keeps what is of use
-    /// to it; `None` if it may not, or if even all agents together have too little. Only one gang gathers at a time:
-    /// two could wait for each other.
+    /// The offers at hand are no room for all ranks, but for this many. Returns until when the gang keeps what is of
+    /// use to it; `None` if it may not, or if even all agents together have too little. Only one gang gathers at a
+    /// time: two could wait for each other.
     pub(super) fn gang_gathers(&mut self, key: JobKey, found: u32, now: Time) -> Option<Time> {
         let serial = key.1;
         if self.gathering.is_some_and(|other| other != serial) {
@@ -139,9 +139,9 @@ impl Core {
     }
 }
 
-/// For how long a gang lets others go first after it has held offers for `time` in vain, `gathered` times before that:
-/// as long as it held, then twice, four and eight times as long. It holds offers for at most half of the time, and in
-/// the long run for a ninth.
+/// For how long a gang lets others go first after it has held offers for `time` without effect, `gathered` times before
+/// that: as long as it held, then twice, four and eight times as long. It holds offers for at most half of the time,
+/// and in the long run for a ninth.
 fn rest(time: Duration, gathered: u32) -> Duration {
     time.saturating_mul(1 << gathered.min(3))
 }

@@ -57,7 +57,7 @@ pub const ENDED_MAX: usize = 1_000;
 pub const ENDED_TASKS_MAX: u64 = 200_000;
 /// A service with more tasks than this is large: to check all of them after each update would take too long.
 const LARGE: usize = 500;
-/// How often a large service is looked at.
+/// How often a large service is examined.
 const LOOK: Duration = Duration::from_millis(50);
 /// Events that wait to be taken; the oldest are dropped.
 const HAPPENINGS_MAX: usize = 10_000;
@@ -92,7 +92,7 @@ pub struct Core {
     agents: Agents,
     /// Jobs that may not be at their goal.
     unsettled: BTreeSet<u64>,
-    /// Large services, and when they may be looked at again.
+    /// Large services, and when they may be examined again.
     looked_at: BTreeMap<u64, Time>,
     /// Something has changed, beside offers and the queue, that can make room for a task that waits.
     dirty: bool,
@@ -322,7 +322,7 @@ impl Core {
         }
     }
 
-    /// Takes up what was kept. What cannot be read stops everything: without it this scheduler would know none of its
+    /// Restores what was saved. What cannot be read stops everything: without it this scheduler would know none of its
     /// tasks, and end or double them.
     fn restore(&mut self, entries: &BTreeMap<String, Vec<u8>>, now: Time, calls: &mut Calls) {
         match record::restore(entries, now) {

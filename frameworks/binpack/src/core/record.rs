@@ -184,7 +184,7 @@ pub enum Outcome {
     Finished,
     /// A task has failed for good.
     Failed,
-    /// Somebody stopped it.
+    /// A user stopped it.
     Stopped,
 }
 

@@ -14,7 +14,7 @@ pub type Answer = Result<Reply, Unwanted>;
 /// A [`Core`] that answers requests, and reports events.
 pub struct Served<F> {
     core: Core,
-    desk: Requests<Request, Answer>,
+    requests: Requests<Request, Answer>,
     tell: F,
 }
 
@@ -22,8 +22,8 @@ impl<F: FnMut(Happening)> Served<F> {
     /// Creates it with its requester. `tell` is called with the events that have occurred, after each event of the
     /// scheduler.
     pub fn new(core: Core, tell: F) -> (Served<F>, Requester<Request, Answer>) {
-        let (requester, desk) = requests();
-        (Served { core, desk, tell }, requester)
+        let (requester, requests) = requests();
+        (Served { core, requests, tell }, requester)
     }
 
     /// The scheduler itself.
@@ -31,9 +31,9 @@ impl<F: FnMut(Happening)> Served<F> {
         &self.core
     }
 
-    /// The desk, to put requests on by hand; the scheduler must be woken then.
-    pub fn desk(&self) -> &Requests<Request, Answer> {
-        &self.desk
+    /// The queue of requests, to add one by hand; the scheduler must be woken then.
+    pub fn requests(&self) -> &Requests<Request, Answer> {
+        &self.requests
     }
 }
 
@@ -42,7 +42,7 @@ impl<F: FnMut(Happening)> Scheduler for Served<F> {
         let woken = matches!(event, Event::Wake);
         self.core.on_event(event, now, calls);
         if woken {
-            for mut request in self.desk.by_ref() {
+            for mut request in self.requests.by_ref() {
                 let question = std::mem::replace(&mut request.question, Request::Status);
                 let answer = self.core.request(question, now, calls);
                 // A confirmed job is durable.

@@ -2,7 +2,7 @@
 //!
 //! The model is the crate `advice`. Running tasks are never touched. No launch asks for more than the file says, unless
 //! a task ended for lack of memory; then memory is raised step by step, up to [`MEM_FACTOR`] times the file's.
-//! Measurements come in as a request; how they are had is elsewhere (`service::measure`). They are not kept over a
+//! Measurements come in as a request; how they are obtained is elsewhere (`service::measure`). They are not kept over a
 //! restart of the scheduler, what was learned from a lack of memory is.
 
 use std::collections::BTreeSet;

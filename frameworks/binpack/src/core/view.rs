@@ -1,4 +1,4 @@
-//! What a scheduler shows of itself: values to be printed as tables, or as JSON.
+//! What a scheduler reports: values to be printed as tables, or as JSON.
 //!
 //! Instants are seconds since 1970. It decides nothing.
 
@@ -41,7 +41,7 @@ pub enum State {
     Finished,
     /// It has failed for good.
     Failed,
-    /// Somebody stopped it.
+    /// A user stopped it.
     Stopped,
 }
 

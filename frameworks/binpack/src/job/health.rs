@@ -47,7 +47,7 @@ pub struct Health {
 
 const FIELD: &str = "health";
 
-/// Reads the field `health` of a job whose tasks have so many ports.
+/// Reads the field `health` of a job whose tasks have this many ports.
 pub(super) fn read(job: &mut Fields<'_, '_>, ports: i64) -> Option<Health> {
     let node = job.take(FIELD)?;
     let before = job.faults.len();

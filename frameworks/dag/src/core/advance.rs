@@ -80,7 +80,7 @@ impl Core {
             self.learn(serial, stage);
         }
         self.tell(Happening::Stage { name, stage: label, phase: StagePhase::Done });
-        // Those that waited for it stand after it, and are looked at next; those that had begun may go on.
+        // Those that waited for it stand after it, and are examined next; those that had begun may go on.
         (self.fresh, self.dirty) = (true, true);
     }
 

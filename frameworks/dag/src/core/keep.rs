@@ -36,7 +36,7 @@ struct Meta {
 pub(super) struct Changed {
     pub(super) meta: bool,
     pub(super) heads: BTreeSet<u64>,
-    /// Inputs that were looked at.
+    /// Inputs that were examined.
     pub(super) inputs: BTreeSet<(u64, usize)>,
     /// Sizes that are being found.
     pub(super) sizings: BTreeSet<(u64, usize)>,

@@ -2,7 +2,7 @@
 //!
 //! An event first changes the state (`updates`, `requests`), then every job that changed moves closer to its end
 //! (`advance`, `lineage`), then tasks are placed on the offers at hand as the order of stages says (`round`), and
-//! finally changes are saved and the next wake-up is set. Input files are looked at by its owner ([`Wish`]).
+//! finally changes are saved and the next wake-up is set. Input files are examined by its owner ([`Wish`]).
 
 mod advance;
 mod approximate;
@@ -285,7 +285,7 @@ impl Core {
         machine
     }
 
-    /// Takes up what was kept. What cannot be read stops everything: without it this scheduler would know none of its
+    /// Restores what was saved. What cannot be read stops everything: without it this scheduler would know none of its
     /// tasks, and end or double them.
     fn restore(&mut self, entries: &BTreeMap<String, Vec<u8>>, now: Time, calls: &mut Calls) {
         let kept = match keep::restore(entries, now) {

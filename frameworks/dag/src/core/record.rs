@@ -62,7 +62,7 @@ pub(super) enum Phase {
         #[serde(default)]
         sprint: u32,
     },
-    /// It has finished, after so many milliseconds.
+    /// It has finished, after this many milliseconds.
     Done {
         #[serde(with = "stamp")]
         at: Time,
@@ -120,7 +120,7 @@ pub enum StagePhase {
     /// It waits for other stages.
     #[default]
     Blocked,
-    /// Its input is being looked at.
+    /// Its input is being examined.
     Planning,
     /// Its tasks run, or may run.
     Open,
@@ -155,7 +155,7 @@ pub(super) struct StageRun {
     pub(super) next: u32,
     /// Where the next part of the input begins.
     pub(super) cursor: u64,
-    /// The input files, once they were looked at.
+    /// The input files, once they were examined.
     pub(super) pieces: Arc<Pieces>,
     /// Units of input that no task was given.
     pub(super) left: u64,

@@ -31,7 +31,7 @@ pub enum Request {
         /// The job's name.
         name: String,
     },
-    /// The input files of a stage were looked at.
+    /// The input files of a stage were examined.
     Scanned {
         /// The job's serial.
         serial: u64,
@@ -95,7 +95,7 @@ pub enum Reply {
     Tasks(Box<TaskPage>),
 }
 
-/// What became of a job that was submitted.
+/// Result of the submission of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Submitted {
     /// Its name.
@@ -110,7 +110,7 @@ pub struct Submitted {
 pub enum Taken {
     /// It is new.
     New,
-    /// It is exactly what is there already.
+    /// An equal job exists already.
     Unchanged,
 }
 
@@ -248,7 +248,7 @@ impl Core {
         Ok(Reply::Done)
     }
 
-    /// Input files were looked at. An answer that nothing waits for any more is left.
+    /// Input files were examined. An answer that nothing waits for any more is left.
     fn scanned(&mut self, serial: u64, stage: usize, found: Result<Pieces, String>) {
         let Some(record) = self.records.get_mut(&serial).filter(|record| record.goal == Goal::Run) else { return };
         let Some(run) = record.stages.get_mut(stage).filter(|run| run.head.phase == StagePhase::Planning) else {

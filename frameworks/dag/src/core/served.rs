@@ -14,7 +14,7 @@ pub type Answer = Result<Reply, Unwanted>;
 /// A [`Core`] that answers requests, and reports events and wishes.
 pub struct Served<T, W> {
     core: Core,
-    desk: Requests<Request, Answer>,
+    requests: Requests<Request, Answer>,
     tell: T,
     wish: W,
 }
@@ -23,8 +23,8 @@ impl<T: FnMut(Happening), W: FnMut(Wish)> Served<T, W> {
     /// Creates it with its requester. `tell` is called with the events that have occurred and `wish` with what is to be
     /// done, after each event of the scheduler.
     pub fn new(core: Core, tell: T, wish: W) -> (Served<T, W>, Requester<Request, Answer>) {
-        let (requester, desk) = requests();
-        (Served { core, desk, tell, wish }, requester)
+        let (requester, requests) = requests();
+        (Served { core, requests, tell, wish }, requester)
     }
 
     /// The scheduler itself.
@@ -32,9 +32,9 @@ impl<T: FnMut(Happening), W: FnMut(Wish)> Served<T, W> {
         &self.core
     }
 
-    /// The desk, to put requests on by hand; the scheduler must be woken then.
-    pub fn desk(&self) -> &Requests<Request, Answer> {
-        &self.desk
+    /// The queue of requests, to add one by hand; the scheduler must be woken then.
+    pub fn requests(&self) -> &Requests<Request, Answer> {
+        &self.requests
     }
 }
 
@@ -43,7 +43,7 @@ impl<T: FnMut(Happening), W: FnMut(Wish)> Scheduler for Served<T, W> {
         let woken = matches!(event, Event::Wake);
         self.core.on_event(event, now, calls);
         if woken {
-            for mut request in self.desk.by_ref() {
+            for mut request in self.requests.by_ref() {
                 let question = std::mem::replace(&mut request.question, Request::Status);
                 let answer = self.core.request(question, now, calls);
                 // A confirmed job is durable.

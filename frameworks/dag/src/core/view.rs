@@ -1,4 +1,4 @@
-//! What a scheduler shows of itself: values to be printed as tables, or as JSON.
+//! What a scheduler reports: values to be printed as tables, or as JSON.
 //!
 //! Instants are seconds since 1970. It decides nothing.
 
@@ -24,7 +24,7 @@ pub const PAGE: usize = 1_000;
 pub enum State {
     /// It waits for other stages.
     Blocked,
-    /// Its input is being looked at.
+    /// Its input is being examined.
     Planning,
     /// It waits for room, or for its next attempt.
     Waiting,

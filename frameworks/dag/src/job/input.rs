@@ -20,7 +20,7 @@ const RECORD_MAX: usize = 256;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Input {
-    /// Nothing: so many tasks, each with its number.
+    /// No input: this many tasks, each with its number.
     Tasks(u32),
     /// Files.
     Files(FilesInput),
@@ -64,7 +64,7 @@ impl By {
 pub enum Size {
     /// What runs best (Libra).
     Auto,
-    /// So many units.
+    /// This many units.
     Fixed(u64),
     /// What takes about so long.
     Target(#[serde(with = "seconds")] Duration),

@@ -51,7 +51,7 @@ impl FairTimes {
         self.jobs = jobs;
     }
 
-    /// Jobs that are older than so many times their fair time, by their places, the oldest first.
+    /// Jobs that are older than this many times their fair time, by their places, the oldest first.
     pub(super) fn overdue(&self, observation: &Observation, times: f64) -> Vec<usize> {
         let is_overdue = |place: &usize| {
             let job = &observation.jobs[*place];

@@ -64,7 +64,7 @@ impl Seen {
         self.situations += 1;
     }
 
-    /// Takes up what another has seen.
+    /// Adds what another has seen.
     pub fn merge(&mut self, other: &Seen) {
         if self.situations == 0 {
             *self = other.clone();

@@ -45,7 +45,7 @@ pub(super) struct Verdict {
 }
 
 impl Shadow {
-    /// Takes up what an observation shows, and forgets what arrived longer than `window` milliseconds ago.
+    /// Records an observation, and forgets what arrived longer than `window` milliseconds ago.
     pub(super) fn observe(&mut self, observation: &Observation, window: u64) {
         self.executors = self.executors.max(observation.executors);
         self.moving_delay = observation.moving_delay;

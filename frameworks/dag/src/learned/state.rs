@@ -15,7 +15,7 @@ pub const NODE_NAMES: [&str; NODE] = ["executors", "work", "tasks", "duration", 
 /// Names of the features of a job, in their order.
 pub const JOB_NAMES: [&str; JOB] = ["executors", "local", "free", "all executors", "remaining work"];
 
-/// Messages are passed along chains of at most so many stages (as in Decima's public code).
+/// Messages are passed along chains of at most this many stages (as in Decima's public code).
 const DEPTH: u32 = 8;
 
 /// A job as the network sees it. Equal states have equal embeddings.

@@ -1,4 +1,4 @@
-//! The earliest deadline first, as long as it can be met. Demands are not looked at.
+//! The earliest deadline first, as long as it can be met. Demands are ignored.
 
 use std::cmp::Reverse;
 

@@ -1,4 +1,4 @@
-//! First come, first served; equal shares; shares by the power of a job's work. Demands are not looked at.
+//! First come, first served; equal shares; shares by the power of a job's work. Demands are ignored.
 
 use super::action::Action;
 use super::observation::Observation;

@@ -38,7 +38,7 @@ impl Amounts {
         u32::try_from(most).unwrap_or(u32::MAX)
     }
 
-    /// What is left after so many tasks; nothing of what there is too little of.
+    /// The amounts without those of this many tasks; zero where there is less.
     pub fn without(self, demand: Amounts, tasks: u32) -> Amounts {
         if demand.is_zero() && tasks > 0 {
             return Amounts::default();

@@ -1,4 +1,4 @@
-//! Short jobs first, and in a job the stage on its longest path. Demands are not looked at.
+//! Short jobs first, and in a job the stage on its longest path. Demands are ignored.
 
 use super::action::Action;
 use super::graph::paths;

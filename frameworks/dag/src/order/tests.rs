@@ -188,7 +188,7 @@ fn the_earliest_deadline_that_can_be_met_is_first() {
     let due = |id: u64, tasks: u32, deadline: u64| Job { deadline: Some(deadline), ..simple(id, id, tasks, 10) };
     let order = |jobs: Vec<Job>| {
         let all = Heuristic::Deadline.decide(&slots(1000, jobs.clone()));
-        // So many executors that each job gets some.
+        // This many executors that each job gets some.
         let wide: Vec<u64> = all.iter().map(|action| action.job).collect();
         let first = given(Heuristic::Deadline, &slots(2, jobs)).first().map(|(job, _)| *job);
         (wide, first)

@@ -40,14 +40,14 @@ impl SprintBudget {
         self.level
     }
 
-    /// Spends up to so many core-milliseconds; returns how many.
+    /// Spends up to this many core-milliseconds; returns how many.
     pub fn spend(&mut self, now: Duration, wanted: u64) -> u64 {
         let spent = wanted.min(self.available(now));
         self.level -= spent;
         spent
     }
 
-    /// For how long so many cores can sprint from this instant on, with what comes back meanwhile; none if for ever.
+    /// For how long this many cores can sprint from this instant on, with what comes back meanwhile; none if forever.
     pub fn lasts(&mut self, now: Duration, cores: u32) -> Option<Duration> {
         let drained = (u64::from(cores) * 1000).checked_sub(self.refill).filter(|drained| *drained > 0)?;
         Some(Duration::from_secs_f64(self.available(now) as f64 / drained as f64))

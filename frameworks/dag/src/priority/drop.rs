@@ -18,7 +18,7 @@ impl DropRatio {
     /// All tasks run.
     pub const NONE: DropRatio = DropRatio(0);
 
-    /// So many thousandths of the tasks do not run.
+    /// This many thousandths of the tasks do not run.
     ///
     /// # Errors
     /// All of them, or more.
@@ -39,7 +39,7 @@ impl DropRatio {
         f64::from(self.0) / 1000.0
     }
 
-    /// How many of so many tasks run: at least one, if there is one.
+    /// How many of this many tasks run: at least one, if there is one.
     pub fn kept(self, tasks: u32) -> u32 {
         let kept = (u64::from(tasks) * u64::from(1000 - self.0)).div_ceil(1000);
         // No more than `tasks`.

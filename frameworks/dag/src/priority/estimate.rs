@@ -51,7 +51,7 @@ pub struct Sampled {
 }
 
 impl Sampled {
-    /// A stage of so many tasks, none of which has run.
+    /// A stage of this many tasks, none of which has run.
     pub fn new(tasks: u64) -> Sampled {
         Sampled { tasks, ..Sampled::default() }
     }

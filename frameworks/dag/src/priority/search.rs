@@ -38,7 +38,7 @@ pub struct Choice {
     pub is_met: bool,
 }
 
-/// Parts of tasks are tried in steps of so many thousandths.
+/// Parts of tasks are tried in steps of this many thousandths.
 const STEP: u32 = 5;
 
 /// Drops as little as possible, then sprints as late as possible. All classes below the highest drop the same part,

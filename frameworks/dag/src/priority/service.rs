@@ -14,8 +14,8 @@ pub struct Phases {
 }
 
 impl Phases {
-    /// For jobs of so many tasks, with their probabilities: `setup` seconds, and then waves of tasks on these slots. A
-    /// wave takes `wave` seconds in the mean, and its variance is `variation` times the square of that.
+    /// For jobs of this many tasks, with their probabilities: `setup` seconds, and then waves of tasks on these slots.
+    /// A wave takes `wave` seconds in the mean, and its variance is `variation` times the square of that.
     pub fn of_waves(tasks: &[(u32, f64)], slots: u32, setup: f64, wave: f64, variation: f64) -> Phases {
         let total: f64 = tasks.iter().map(|(_, chance)| chance).sum();
         let part = |(tasks, chance): &(u32, f64)| {
@@ -52,7 +52,7 @@ impl Phases {
         self.parts.iter().map(square).sum()
     }
 
-    /// The probability of more than so many seconds.
+    /// The probability of more than this many seconds.
     pub fn beyond(&self, seconds: f64) -> f64 {
         self.parts.iter().map(|(p, phases, rate)| p * erlang_beyond(*phases, rate * seconds.max(0.0))).sum()
     }
@@ -85,7 +85,7 @@ impl Phases {
     }
 }
 
-/// The probability that fewer than so many events of rate 1 happen in this time.
+/// The probability that fewer than this many events of rate 1 happen in this time.
 fn erlang_beyond(phases: u32, time: f64) -> f64 {
     if time <= 0.0 {
         return 1.0;

@@ -27,7 +27,7 @@ pub type Event = Arc<Happening>;
 /// Hears what happens.
 pub type Follower = jobs::follow::Follower<Happening>;
 
-/// Inputs that are looked at at once: each is read through.
+/// Inputs that are examined at once: each is read through.
 const SCANS_MAX: usize = 2;
 
 /// How to run the framework.

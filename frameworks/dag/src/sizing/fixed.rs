@@ -20,7 +20,7 @@ pub enum Rule {
     Block,
     /// One task for each slot.
     PerSlot,
-    /// So many equal chunks for each slot, as arrays of HyperQueue are usually cut.
+    /// This many equal chunks for each slot, as arrays of HyperQueue are usually cut.
     Chunks(u32),
 }
 
@@ -37,7 +37,7 @@ pub struct Fixed {
 }
 
 impl Fixed {
-    /// The size of a rule, for a stage with so many units of input on so many slots. Never 0.
+    /// The size of a rule, for a stage with so many units of input on this many slots. Never 0.
     pub fn new(rule: Rule, input: u64, slots: u32) -> Fixed {
         let parts = |chunks: u32| input.div_ceil((u64::from(slots.max(1)) * u64::from(chunks.max(1))).max(1));
         let size = match rule {

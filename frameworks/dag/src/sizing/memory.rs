@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Default number of keys that are kept; the least recently used go first.
+/// Default number of keys that are kept; the least recently used are removed first.
 const LIMIT: usize = 10_000;
 
 /// What runs of a stage have found.
@@ -47,7 +47,7 @@ impl Memory {
         }
     }
 
-    /// How many stages are known.
+    /// Number of known stages.
     pub fn len(&self) -> usize {
         self.stages.len()
     }

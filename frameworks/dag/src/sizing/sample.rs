@@ -85,7 +85,7 @@ impl SizingConfig {
         }
     }
 
-    /// The same with what breaks a rule put right.
+    /// The same with what breaks a rule corrected.
     pub(super) fn sane(self) -> SizingConfig {
         let usual = SizingConfig::default();
         let least = self.least.clamp(1, u64::MAX / 4);

@@ -28,7 +28,7 @@ const WAVES: usize = 1024;
 /// The points of a wave count this part of those of the next one.
 const OLDER: f64 = 0.3;
 
-/// They count in so many waves.
+/// They count in this many waves.
 const AGES: u32 = 3;
 
 /// Points further away from the size than this, as a logarithm, say little of the slope there.
@@ -68,7 +68,7 @@ pub struct Tuner {
 }
 
 impl Tuner {
-    /// A tuner for a stage of which nothing is known. What breaks a rule of the configuration is put right
+    /// A tuner for a stage of which nothing is known. What breaks a rule of the configuration is corrected
     /// ([`SizingConfig::validate`] tells).
     pub fn new(config: SizingConfig) -> Tuner {
         let config = config.sane();

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// The most pieces that the input of one stage is cut into.
 pub const PIECES_MAX: usize = 200_000;
 
-/// A file as it was when it was looked at.
+/// A file as it was when it was examined.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct File {
     /// Its path.
@@ -69,7 +69,7 @@ pub struct Extent {
     pub offset: u64,
     /// The part's length, in bytes.
     pub length: u64,
-    /// Length of the file when it was looked at.
+    /// Length of the file when it was examined.
     pub size: u64,
 }
 

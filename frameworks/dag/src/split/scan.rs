@@ -153,7 +153,7 @@ fn by_lines(
 ) -> Result<(), ScanError> {
     let failed = |error| ScanError::Read(file.path.clone(), error);
     let opened = fs::File::open(&file.path).map_err(failed)?;
-    // What was written since the file was looked at is no part of the input.
+    // What was written since the file was examined is no part of the input.
     let mut reader = BufReader::with_capacity(1 << 20, opened.take(file.size));
     let mark = mark.map(str::as_bytes);
     let (mut at, mut line) = (0, Vec::new());
@@ -184,7 +184,7 @@ fn by_lines(
     }
 }
 
-/// Joins pieces of one file as long as they have so many units at most.
+/// Joins pieces of one file as long as they have this many units at most.
 fn join(pieces: &mut Vec<Piece>, units: u64) {
     pieces.dedup_by(|next, piece| {
         let joins = next.0 == piece.0 && piece.3 + next.3 <= units;

@@ -51,7 +51,7 @@ pub fn parse_name(name: &str) -> Option<(u32, Vec<u32>)> {
     Some((number, after))
 }
 
-/// Reads up to so many jobs that have ended, and have at least `least` tasks with dependencies that make sense. Other
+/// Reads up to this many jobs that have ended, and have at least `least` tasks with dependencies that make sense. Other
 /// jobs, and jobs of which a task has not terminated, are left out. Jobs are in the order in which they begin.
 ///
 /// # Errors

@@ -112,7 +112,7 @@ impl Workload {
     }
 }
 
-/// So many jobs drawn from those that are known, at once or with a mean gap in milliseconds between two.
+/// This many jobs drawn from those that are known, at once or with a mean gap in milliseconds between two.
 pub fn arrivals(known: &[Arc<JobModel>], jobs: usize, gap: Option<f64>, seed: u64) -> Vec<Arrival> {
     let (mut which, mut when) = (Random::new(seed, "jobs"), Random::new(seed, "arrivals"));
     let mut now = 0.0;

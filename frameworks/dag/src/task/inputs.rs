@@ -9,7 +9,7 @@ use super::Fault;
 use super::failed::Failed;
 use crate::split::Extent;
 
-/// Checks that every file is there and long enough. A file that has grown is used as far as it was looked at.
+/// Checks that every file is there and long enough. A file that has grown is used as far as it was examined.
 ///
 /// # Errors
 /// The first file that has vanished or is shorter.

@@ -40,7 +40,7 @@ pub enum Fault {
     Input,
     /// An output is missing though the program ended well.
     Output,
-    /// An output of another stage cannot be had; it is made again.
+    /// An output of another stage is not available; it is made again.
     Source,
     /// There is no room, or outputs cannot be published.
     Room,

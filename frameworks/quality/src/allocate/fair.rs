@@ -3,7 +3,7 @@
 use super::{Bid, floors, raise};
 
 /// Equal cores by priority; what a job cannot use is shared among the others. Cores that cannot be shared evenly, and
-/// all if there are fewer cores than jobs, go to those that have had least so far. Nobody gets more because of a
+/// all if there are fewer cores than jobs, go to those that have had least so far. No job gets more because of a
 /// deadline.
 pub(super) fn fair(bids: &[Bid], cores: u32) -> Vec<u32> {
     let equal: Vec<Bid> = bids.iter().map(|b| Bid { floor: b.floor.min(1), ..*b }).collect();

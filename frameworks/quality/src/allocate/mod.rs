@@ -114,11 +114,11 @@ pub struct Bid {
     pub remaining: Option<f64>,
 }
 
-/// A job that has had no core for so many epochs comes first, whatever the policy gains by others.
+/// A job that has had no core for this many epochs comes first, whatever the policy gains by others.
 pub const PATIENCE: u32 = 12;
 
-/// For so many epochs, and until an iteration has ended in them, a job has a core at least before it may lose its last
-/// one: less would be spent on starting. An iteration that takes longer than [`PATIENCE`] is not waited for.
+/// For this many epochs, and until an iteration has ended in them, a job has a core at least before it may lose its
+/// last one: less would be spent on starting. An iteration that takes longer than [`PATIENCE`] is not waited for.
 pub const TURN: u32 = 1;
 
 impl Bid {

@@ -33,7 +33,7 @@ impl PartialOrd for Gain {
 /// and the worker has to make its new data.
 const MOVED: f64 = 0.8;
 
-/// What so many cores bring a job in an epoch: the fall of its normalised loss, and the share of its remaining work
+/// What this many cores bring a job in an epoch: the fall of its normalised loss, and the share of its remaining work
 /// that they do, each by its weight. Of a job whose remaining work is not known both are the fall.
 fn worth(bid: &Bid, cores: u32, epoch: f64, completion: f64) -> f64 {
     let gain = bid.outlook.gain(epoch, cores);

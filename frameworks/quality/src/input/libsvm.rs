@@ -22,7 +22,7 @@ pub(super) fn read_as(text: &str, schema: &Schema, wanted: Wanted<'_>) -> Result
     rows(text, labels, Some(schema.width))
 }
 
-/// The rows, of at most so many columns as `width`; without `labels` what stands for a label is passed over.
+/// The rows, of at most this many columns as `width`; without `labels` what stands for a label is passed over.
 fn rows(text: &str, mut labels: Option<Labels>, width: Option<usize>) -> Result<Input, Breach> {
     let mut rows = Sparse::new(width.unwrap_or(0));
     let (mut cells, mut any) = (0, false);

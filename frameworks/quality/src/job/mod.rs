@@ -47,7 +47,7 @@ pub struct Job {
     /// Data that the model is measured on, and does not learn from.
     #[serde(default)]
     pub validation: Option<Validation>,
-    /// It ends when the loss on validation data has not fallen for so many iterations; the model is then that of the
+    /// It ends when the loss on validation data has not fallen for this many iterations; the model is then that of the
     /// lowest.
     #[serde(default)]
     pub patience: Option<u32>,
@@ -76,9 +76,9 @@ pub struct Target {
     pub loss: Option<f64>,
     /// The accuracy is not below this.
     pub accuracy: Option<f64>,
-    /// So many seconds have passed since the job was submitted, those without a scheduler counted; the model is what it
-    /// is by then. With a loss, too, the job gets the cores to be there in time, if that can be predicted, every other
-    /// job has one, and the policy is not fair.
+    /// This many seconds have passed since the job was submitted, those without a scheduler counted; the model is what
+    /// it is by then. With a loss, too, the job gets the cores to be there in time, if that can be predicted, every
+    /// other job has one, and the policy is not fair.
     pub deadline: Option<f64>,
     /// Whether the job continues with the fewest cores after reaching its target, instead of ending.
     pub go_on: bool,

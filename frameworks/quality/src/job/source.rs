@@ -125,7 +125,7 @@ impl From<Source> for Fields {
     }
 }
 
-/// Data that cannot be had.
+/// Data that is not available.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
     /// The file cannot be read.
@@ -144,7 +144,7 @@ pub enum SourceError {
     Learn(#[from] LearnError),
 }
 
-/// A source that has been looked at: its shape is known, and each shard can be had.
+/// A source that has been examined: its shape is known, and each shard can be had.
 #[derive(Debug)]
 pub struct Prepared {
     source: Source,
@@ -165,7 +165,7 @@ enum Held {
         learnt: Vec<usize>,
         held: Vec<usize>,
     },
-    /// Of made data, whose rows have no order: so many at the end.
+    /// Of made data, whose rows have no order: this many at the end.
     End(usize),
     /// Those of another file.
     File(Input),

@@ -73,7 +73,7 @@ impl Validation {
         }
     }
 
-    /// Which of so many rows are learnt from, and which are held out; both in their order.
+    /// Which of this many rows are learnt from, and which are held out; both in their order.
     pub(super) fn split(share: f64, seed: u64, rows: usize) -> (Vec<usize>, Vec<usize>) {
         let held = ((rows as f64 * share).round() as usize).min(rows.saturating_sub(1));
         let mut drawn: Vec<(u64, usize)> =

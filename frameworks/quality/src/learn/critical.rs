@@ -106,7 +106,7 @@ enum Mode {
     Skipping,
 }
 
-/// Where all rows were looked at last.
+/// Where all rows were examined last.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Anchor {
     /// The algorithm's parameters there.

@@ -189,7 +189,7 @@ impl Data {
         }
     }
 
-    /// The same examples, dense, at most so many columns wide as `width`.
+    /// The same examples, dense, at most this many columns wide as `width`.
     pub(crate) fn densified(self, width: usize) -> Data {
         let Data { rows, labels, weights } = self;
         let rows = match rows {

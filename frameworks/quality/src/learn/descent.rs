@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::error::LearnError;
 
 const GROWTH: f64 = 1.1;
-/// After so many halvings in a row no step of this size is left that a number could hold.
+/// After this many halvings in a row no step of this size is left that a number could hold.
 const HALVINGS_MAX: u32 = 60;
 
 /// A point that goes downhill.

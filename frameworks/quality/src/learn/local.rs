@@ -84,7 +84,7 @@ impl Local {
         }
     }
 
-    /// So many iterations.
+    /// This many iterations.
     ///
     /// # Errors
     /// The loss is not a number, or the data does not fit.

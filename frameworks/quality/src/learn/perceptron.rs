@@ -303,7 +303,7 @@ impl Perceptron {
         self.widths[self.widths.len() - 1]
     }
 
-    /// The probability of each class. Missing features count as average, surplus ones are not looked at.
+    /// The probability of each class. Missing features count as average, surplus ones are ignored.
     pub fn probabilities(&self, row: &[f64]) -> Vec<f64> {
         let mut scaled = self.scaling.apply(row);
         scaled.resize(self.features(), 0.0);

@@ -11,7 +11,7 @@ use super::learner::{Reader, Round, total};
 use super::sample;
 
 const WEIGHTS_MAX: usize = 4_000_000;
-/// A document's topics have settled when they change by less, or after so many passes.
+/// A document's topics have settled when they change by less, or after this many passes.
 const SETTLED: f64 = 1e-4;
 const PASSES_MAX: usize = 60;
 

@@ -158,7 +158,7 @@ fn job(name: &str) -> Job {
     crate::job::parse("j", &text).unwrap().remove(0)
 }
 
-/// All that has happened after so many seconds, with the second of each.
+/// All that has happened after this many seconds, with the second of each.
 fn lived(policy: Policy, names: &[&str], cores: u32, seconds: u32) -> (Cluster, Vec<(u32, Happening)>) {
     let worker = Worker { command: vec!["w".into()], driver: "d".into(), cores: 1, mem: 64, pace: None };
     let settings = Settings { policy, epoch: Duration::from_secs(1), workers_max: 100, worker };

@@ -93,7 +93,7 @@ pub enum Outlook {
 }
 
 impl Outlook {
-    /// By how much the normalised loss will fall within so many seconds on so many cores.
+    /// By how much the normalised loss will fall within this many seconds on this many cores.
     pub fn gain(&self, seconds: f64, cores: u32) -> f64 {
         match self {
             Outlook::Clear { curve, scale, time } => {
@@ -165,7 +165,7 @@ impl Forecaster {
         self.time.learn_part(seconds, cores, busy, now, mean);
     }
 
-    /// The loss so many iterations after the newest; from the newest loss, as the curve falls from there.
+    /// The loss this many iterations after the newest; from the newest loss, as the curve falls from there.
     pub fn predict(&self, ahead: f64) -> Option<f64> {
         let (curve, newest) = (self.fit?.curve, *self.losses.back()?);
         let fall = curve.at(0.0) - curve.at(ahead);

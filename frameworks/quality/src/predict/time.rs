@@ -43,7 +43,7 @@ impl TimeModel {
         self.measured = true;
     }
 
-    /// How long an iteration takes on so many cores; zero before one was measured, for ever without a core.
+    /// How long an iteration takes on this many cores; zero before one was measured, forever without a core.
     pub fn seconds(&self, cores: u32) -> f64 {
         self.seconds_of(1.0 - self.skipped, cores)
     }
@@ -53,7 +53,7 @@ impl TimeModel {
         if self.measured { share * self.work / f64::from(cores) + self.overhead } else { 0.0 }
     }
 
-    /// Number of iterations that fit into so many seconds on so many cores.
+    /// Number of iterations that fit into this many seconds on this many cores.
     pub fn iterations(&self, seconds: f64, cores: u32) -> f64 {
         if cores == 0 || !self.measured {
             return 0.0;
@@ -62,8 +62,8 @@ impl TimeModel {
         seconds / self.seconds(cores).max(1e-3)
     }
 
-    /// How many cores, at most `most`, so many iterations need to be done in so many seconds; none if `most` are too
-    /// few.
+    /// How many cores, at most `most`, this many iterations need to be done in this many seconds; none if `most` are
+    /// too few.
     pub fn cores_for(&self, iterations: f64, seconds: f64, most: u32) -> Option<u32> {
         (1..=most).find(|cores| self.iterations(seconds, *cores) >= iterations)
     }

@@ -12,7 +12,7 @@ use crate::job::Job;
 use crate::predict::{Forecaster, Outlook};
 use crate::trainer::Manner;
 
-/// For so many epochs, and so many iterations, a program keeps its number of cores.
+/// For this many epochs, and this many iterations, a program keeps its number of cores.
 const RESIZE_EPOCHS: u32 = 4;
 const RESIZE_ITERATIONS: u32 = 3;
 
@@ -147,7 +147,7 @@ impl Entry {
         self.workers.values().filter(|h| h.running).map(|h| h.places).fold(0, u32::saturating_add)
     }
 
-    /// Takes in that so many epochs have gone by. Only a worker that is there ends the wait: one that is promised may
+    /// Takes in that this many epochs have gone by. Only a worker that is there ends the wait: one that is promised may
     /// still be in the middle of another job's iteration, or not even started.
     pub(super) fn age(&mut self, epochs: u32) {
         if self.running() > 0 {
@@ -258,7 +258,7 @@ impl Entry {
         manner.elastic && !self.rests() && differs(self.target.min(most), held)
     }
 
-    /// One worker; or as many as are needed to reach a loss by a deadline, if so many are enough.
+    /// One worker; or as many as are needed to reach a loss by a deadline, if this many are enough.
     fn floor(&self, now: Time, ceiling: u32) -> u32 {
         let (Some(loss), Some(deadline), Outlook::Clear { curve, time, .. }) =
             (self.job.target.loss, self.job.target.deadline, self.forecaster.outlook())

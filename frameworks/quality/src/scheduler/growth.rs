@@ -61,7 +61,7 @@ impl Quality {
         }
     }
 
-    /// Lets so many workers leave an agent, the newest first. Their jobs get others elsewhere.
+    /// Lets this many workers leave an agent, the newest first. Their jobs get others elsewhere.
     fn displace(&mut self, agent: &str, places: u32, now: Time) {
         let here = |e: &Entry| -> Vec<String> {
             let stays = e.workers.iter().filter(|(_, h)| h.leaving.is_none() && h.agent.value.as_str() == agent);

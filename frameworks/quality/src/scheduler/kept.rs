@@ -39,7 +39,7 @@ fn time(seconds: f64) -> Time {
 }
 
 impl Quality {
-    /// Takes up what an earlier start has kept, with the tasks that it has left.
+    /// Restores what an earlier process saved, with its running tasks.
     pub(super) fn restore(&mut self, entries: &BTreeMap<String, Vec<u8>>, now: Time, calls: &mut Calls) {
         let text = |key: &str| entries.get(key).and_then(|b| std::str::from_utf8(b).ok());
         self.run = text(RUN).and_then(|t| t.parse::<u64>().ok()).map_or(0, |r| r + 1);

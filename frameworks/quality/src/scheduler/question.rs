@@ -46,7 +46,7 @@ pub enum JobRefused {
     /// The name is in use.
     #[error("there is a job '{0}' already")]
     Exists(String),
-    /// There is no room for so many.
+    /// There is no room for this many.
     #[error("there would be more than {JOBS_MAX} jobs; remove some that have ended")]
     TooMany,
     /// No job has this name.
@@ -100,7 +100,7 @@ pub struct Restored {
 /// What a job's driver is to do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Directive {
-    /// Tasks whose workers are to be let go.
+    /// Tasks whose workers are to end.
     pub leave: Vec<String>,
     /// Workers that are to work for another job from now on.
     pub moves: Vec<Move>,

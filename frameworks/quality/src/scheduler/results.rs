@@ -44,7 +44,7 @@ impl Results {
         }
     }
 
-    /// The history is that of so many iterations: what was done after them will be done again.
+    /// The history is that of this many iterations: what was done after them will be done again.
     pub(super) fn go_back(&mut self, iterations: u64) {
         while self.history.pop_if(|point| point.iteration >= iterations).is_some() {}
     }

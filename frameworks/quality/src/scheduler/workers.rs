@@ -21,7 +21,7 @@ pub const TOKEN_VARIABLE: &str = "TEPUI_QUALITY_TOKEN";
 pub(super) const WORKER: &str = "worker/";
 /// Under which key the number of a worker's places is kept, if it is more than one.
 pub(super) const PLACES: &str = "places/";
-/// After so many times that workers failed without an iteration in between the job is at fault.
+/// After this many times that workers failed without an iteration in between the job is at fault.
 pub(super) const FAILURES_MAX: u32 = 8;
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
@@ -43,7 +43,7 @@ impl Worker {
         parse_text(&format!("cpus:{};mem:{}", self.cores, self.mem), &Role::star()).unwrap_or_default()
     }
 
-    /// A task of so many places; the memory of a program is its own.
+    /// A task of this many places; the memory of a program is its own.
     fn task(&self, id: &str, entry: &Entry, places: u32) -> TaskInfo {
         let cores = self.cores.saturating_mul(places);
         let mem = entry.job.program().map_or(self.mem, |program| program.mem);

@@ -41,7 +41,7 @@ impl File {
 }
 
 impl DatasetCache {
-    /// A cache for so many bytes.
+    /// A cache for this many bytes.
     pub(super) fn new(most: u64) -> DatasetCache {
         DatasetCache { most, files: Vec::new() }
     }

@@ -141,12 +141,12 @@ impl Drive {
         {
             outcome = Outcome::Failed(format!("the model could not be kept: {why}"));
         }
-        let told = tell_end(&self.common, &self.job.name, outcome, self.pool.tasks()).await;
-        if let Some(Answer::Directive(directive)) = &told {
+        let answer = tell_end(&self.common, &self.job.name, outcome, self.pool.tasks()).await;
+        if let Some(Answer::Directive(directive)) = &answer {
             self.pool.dismiss(directive);
         }
         self.pool.dismiss_all();
-        if told.is_some() {
+        if answer.is_some() {
             self.common.remove_checkpoint(&self.job.name);
         }
     }

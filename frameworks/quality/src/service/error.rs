@@ -21,7 +21,7 @@ pub enum Error {
     /// A job is not taken. Why, in words.
     #[error("{0}")]
     Refused(String),
-    /// A job's data cannot be had.
+    /// A job's data is not available.
     #[error("job '{job}'")]
     Data {
         /// Which job.

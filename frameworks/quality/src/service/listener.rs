@@ -47,16 +47,16 @@ pub(super) enum Event {
 
 /// How to reach a job's driver.
 #[derive(Clone, Debug)]
-pub(super) struct Desk {
+pub(super) struct JobDriver {
     pub(super) token: String,
     pub(super) events: mpsc::Sender<Event>,
 }
 
 /// The drivers of all jobs, by the jobs' names.
-pub(super) type Desks = Arc<Mutex<BTreeMap<String, Desk>>>;
+pub(super) type JobDrivers = Arc<Mutex<BTreeMap<String, JobDriver>>>;
 
-pub(super) fn lock(desks: &Desks) -> MutexGuard<'_, BTreeMap<String, Desk>> {
-    desks.lock().unwrap_or_else(PoisonError::into_inner)
+pub(super) fn lock(job_drivers: &JobDrivers) -> MutexGuard<'_, BTreeMap<String, JobDriver>> {
+    job_drivers.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The listening socket; closed when this is dropped.
@@ -77,13 +77,13 @@ impl Listener {
     /// restart may not have its driver yet.
     pub(super) async fn start(
         address: SocketAddr,
-        desks: Desks,
+        job_drivers: JobDrivers,
         ready: watch::Receiver<bool>,
     ) -> Result<Listener, Error> {
         let failed = || Error::io(format!("cannot listen for workers on {address}"));
         let listener = TcpListener::bind(address).await.map_err(failed())?;
         let address = listener.local_addr().map_err(failed())?;
-        let task = tokio::spawn(accept(listener, desks, ready)).abort_handle();
+        let task = tokio::spawn(accept(listener, job_drivers, ready)).abort_handle();
         Ok(Listener { address, task })
     }
 
@@ -92,7 +92,7 @@ impl Listener {
     }
 }
 
-async fn accept(listener: TcpListener, desks: Desks, ready: watch::Receiver<bool>) {
+async fn accept(listener: TcpListener, job_drivers: JobDrivers, ready: watch::Receiver<bool>) {
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let numbers = AtomicU64::new(0);
     loop {
@@ -103,28 +103,28 @@ async fn accept(listener: TcpListener, desks: Desks, ready: watch::Receiver<bool
             continue;
         };
         let connection = numbers.fetch_add(1, Ordering::Relaxed);
-        let (desks, mut ready) = (desks.clone(), ready.clone());
+        let (job_drivers, mut ready) = (job_drivers.clone(), ready.clone());
         tokio::spawn(async move {
             let _place = place;
             if ready.wait_for(|ready| *ready).await.is_err() {
                 return;
             }
-            if let Err(error) = serve(stream, connection, &desks).await {
+            if let Err(error) = serve(stream, connection, &job_drivers).await {
                 tracing::debug!(connection, error = %base::error_chain(&error), "a worker's connection ended");
             }
         });
     }
 }
 
-async fn serve(stream: TcpStream, connection: u64, desks: &Desks) -> Result<(), Error> {
+async fn serve(stream: TcpStream, connection: u64, job_drivers: &JobDrivers) -> Result<(), Error> {
     stream.set_nodelay(true).map_err(Error::io("a worker's connection"))?;
     let (mut reader, mut writer) = stream.into_split();
     let hello = tokio::time::timeout(HELLO, receive(&mut reader, HELLO_MAX)).await;
     let Ok(Ok(ToDriver::Hello { version, job, token, task, cores })) = hello else {
         return Err(Error::Refused("no hello came".to_owned()));
     };
-    let desk = match find(desks, version, &job, &token) {
-        Ok(desk) => desk,
+    let job_driver = match find(job_drivers, version, &job, &token) {
+        Ok(job_driver) => job_driver,
         Err(answer) => {
             writer.write_all(&frame::encode(&answer)?).await.map_err(Error::io("a worker's connection"))?;
             return match answer {
@@ -136,7 +136,7 @@ async fn serve(stream: TcpStream, connection: u64, desks: &Desks) -> Result<(), 
     let (frames, waiting) = mpsc::channel(FRAMES_MAX);
     let writing = tokio::spawn(write(writer, waiting));
     let joined = Event::Joined { connection, task, cores: cores.clamp(1, 4096), frames };
-    let mut open = desk.events.send(joined).await.is_ok();
+    let mut open = job_driver.events.send(joined).await.is_ok();
     while open {
         let event = match receive(&mut reader, LENGTH_MAX).await {
             Ok(ToDriver::Partial { round, shard, micros, values }) => {
@@ -147,10 +147,10 @@ async fn serve(stream: TcpStream, connection: u64, desks: &Desks) -> Result<(), 
             Ok(ToDriver::Failed { why }) => Event::Failed { connection, why },
             Ok(ToDriver::Hello { .. }) | Err(_) => break,
         };
-        open = desk.events.send(event).await.is_ok();
+        open = job_driver.events.send(event).await.is_ok();
     }
     writing.abort();
-    if desk.events.send(Event::Gone { connection }).await.is_err() {
+    if job_driver.events.send(Event::Gone { connection }).await.is_err() {
         tracing::debug!(connection, "the job has ended before its worker");
     }
     Ok(())
@@ -158,15 +158,17 @@ async fn serve(stream: TcpStream, connection: u64, desks: &Desks) -> Result<(), 
 
 /// The driver that a worker names, or the message that rejects it. A job that has ended while its worker started,
 /// faster than the worker's kill, has not failed: the worker is released.
-fn find(desks: &Desks, version: u32, job: &str, token: &str) -> Result<Desk, ToWorker> {
+fn find(job_drivers: &JobDrivers, version: u32, job: &str, token: &str) -> Result<JobDriver, ToWorker> {
     if version != VERSION {
         let why = format!("the worker speaks version {version}, and the driver version {VERSION}");
         return Err(ToWorker::Refused { why });
     }
-    match lock(desks).get(job) {
+    match lock(job_drivers).get(job) {
         None => Err(ToWorker::Leave),
-        Some(desk) if !same(&desk.token, token) => Err(ToWorker::Refused { why: "the token is wrong".to_owned() }),
-        Some(desk) => Ok(desk.clone()),
+        Some(job_driver) if !same(&job_driver.token, token) => {
+            Err(ToWorker::Refused { why: "the token is wrong".to_owned() })
+        }
+        Some(job_driver) => Ok(job_driver.clone()),
     }
 }
 
@@ -210,14 +212,14 @@ mod tests {
     #[test]
     fn who_is_let_in_who_may_go_and_who_is_refused() {
         let (events, _heard) = mpsc::channel(1);
-        let desk = Desk { token: "right".to_owned(), events };
-        let desks: Desks = Arc::new(Mutex::new(BTreeMap::from([("a".to_owned(), desk)])));
+        let job_driver = JobDriver { token: "right".to_owned(), events };
+        let job_drivers: JobDrivers = Arc::new(Mutex::new(BTreeMap::from([("a".to_owned(), job_driver)])));
         let refused = |why: &str| Some(ToWorker::Refused { why: why.to_owned() });
-        assert_eq!(find(&desks, VERSION, "a", "right").err(), None);
-        assert_eq!(find(&desks, VERSION, "over", "right").err(), Some(ToWorker::Leave));
-        assert_eq!(find(&desks, VERSION, "a", "wrong").err(), refused("the token is wrong"));
+        assert_eq!(find(&job_drivers, VERSION, "a", "right").err(), None);
+        assert_eq!(find(&job_drivers, VERSION, "over", "right").err(), Some(ToWorker::Leave));
+        assert_eq!(find(&job_drivers, VERSION, "a", "wrong").err(), refused("the token is wrong"));
         assert_eq!(
-            find(&desks, 1, "a", "right").err(),
+            find(&job_drivers, 1, "a", "right").err(),
             refused("the worker speaks version 1, and the driver version 3")
         );
     }

@@ -40,7 +40,7 @@ use crate::job::Job;
 use crate::scheduler::{Answer, Quality, Question, Settings, State, Status, Worker};
 use common::Common;
 use files::Record;
-use listener::{Desks, Event, Listener};
+use listener::{Event, JobDrivers, Listener};
 use work::{Taken, Work};
 
 pub use error::Error;
@@ -141,10 +141,10 @@ impl Service {
     /// # Errors
     /// An address or a file cannot be used, or a job is rejected. Nothing runs then.
     pub async fn start(mut options: Options) -> Result<Service, Error> {
-        let desks = Desks::default();
+        let job_drivers = JobDrivers::default();
         let port = options.state_dir.as_ref().map(|directory| directory.join("driver-port"));
         let (ready, is_ready) = watch::channel(false);
-        let listener = listen(options.worker_address, port.as_deref(), &desks, &is_ready).await?;
+        let listener = listen(options.worker_address, port.as_deref(), &job_drivers, &is_ready).await?;
         let (requester, requests) = sdk::requests();
         options.driver.nudge = Some(requester.nudge());
         let settings = Settings {
@@ -169,7 +169,8 @@ impl Service {
             record: record.map(|r| Arc::new(Mutex::new(r))),
         };
         let (tell, ended) = watch::channel(None);
-        let inner = Arc::new(Inner { work: Work::new(common, desks), _listener: listener, tasks: Mutex::default() });
+        let inner =
+            Arc::new(Inner { work: Work::new(common, job_drivers), _listener: listener, tasks: Mutex::default() });
         let api = sdk::driver::api::serve(options.listen, Arc::new(api::Front(inner.clone())))
             .map_err(Error::io(format!("cannot listen on {}", options.listen)))?;
         let scheduler = Quality::new(settings, requests);
@@ -273,19 +274,19 @@ impl Service {
 async fn listen(
     address: IpAddr,
     kept: Option<&Path>,
-    desks: &Desks,
+    job_drivers: &JobDrivers,
     ready: &watch::Receiver<bool>,
 ) -> Result<Listener, Error> {
     let known = kept.and_then(|path| std::fs::read_to_string(path).ok()).and_then(|t| t.trim().parse::<u16>().ok());
     if let Some(port) = known {
-        match Listener::start(SocketAddr::new(address, port), desks.clone(), ready.clone()).await {
+        match Listener::start(SocketAddr::new(address, port), job_drivers.clone(), ready.clone()).await {
             Ok(listener) => return Ok(listener),
             Err(error) => {
                 tracing::warn!(error = %base::error_chain(&error), "workers of before will not find their driver")
             }
         }
     }
-    let listener = Listener::start(SocketAddr::new(address, 0), desks.clone(), ready.clone()).await?;
+    let listener = Listener::start(SocketAddr::new(address, 0), job_drivers.clone(), ready.clone()).await?;
     if let Some(path) = kept {
         files::replace(path, listener.address().port().to_string().as_bytes())?;
     }
@@ -331,12 +332,12 @@ impl Inner {
     }
 
     pub(crate) async fn stop_job(&self, name: &str) -> Result<(), Error> {
-        let desk = listener::lock(&self.work.desks).get(name).cloned();
-        let told = match desk {
-            Some(desk) => desk.events.send(Event::Stop).await.is_ok(),
+        let job_driver = listener::lock(&self.work.job_drivers).get(name).cloned();
+        let is_sent = match job_driver {
+            Some(job_driver) => job_driver.events.send(Event::Stop).await.is_ok(),
             None => false,
         };
-        if told { Ok(()) } else { Err(Error::Refused(format!("there is no job '{name}' that runs"))) }
+        if is_sent { Ok(()) } else { Err(Error::Refused(format!("there is no job '{name}' that runs"))) }
     }
 
     pub(crate) async fn forget(&self, name: &str) -> Result<(), Error> {

@@ -26,7 +26,7 @@ use crate::trainer::{self, Line, LineError, Manner, Report, Start};
 const LOOK: Duration = Duration::from_millis(500);
 /// How long a program that is asked to end may take.
 const GRACE: Duration = Duration::from_secs(10);
-/// After so many ends by a signal without an iteration in between the program is at fault.
+/// After this many ends by a signal without an iteration in between the program is at fault.
 const CRASHES_MAX: u32 = 3;
 /// Losses that a checkpoint keeps for the predictions after a restart.
 const LOSSES_KEPT: usize = 64;
@@ -147,9 +147,9 @@ impl ProgramDrive {
             }
         }
         let tasks = self.current.iter().map(|c| c.task.clone()).collect();
-        let told = tell_end(&self.common, &self.job.name, outcome, tasks).await;
+        let answer = tell_end(&self.common, &self.job.name, outcome, tasks).await;
         self.release();
-        if told.is_some() {
+        if answer.is_some() {
             self.common.remove_checkpoint(&self.job.name);
         }
     }

@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::clock::now;
 use super::common::Common;
-use super::listener::{self, Desk, Desks, EVENTS_MAX, Listener};
+use super::listener::{self, EVENTS_MAX, JobDriver, JobDrivers, Listener};
 use super::program::ProgramDrive;
 use super::worker::{WorkerOptions, run};
 use crate::job::{Job, parse};
@@ -57,11 +57,11 @@ fn train_with(job: &Job, leave: Option<u64>, models: Option<std::path::PathBuf>)
         let (requester, mut requests) = sdk::requests::<Question, Answer>();
         let nudge = requester.nudge();
         let common = Common { requester, started: now(), cores: 1, checkpoints: None, models, record: None };
-        let desks = Desks::default();
+        let job_drivers = JobDrivers::default();
         let (events, received) = mpsc::channel(EVENTS_MAX);
-        listener::lock(&desks).insert("a".into(), Desk { token: "t".into(), events });
+        listener::lock(&job_drivers).insert("a".into(), JobDriver { token: "t".into(), events });
         let (_ready, is_ready) = watch::channel(true);
-        let listener = Listener::start(SocketAddr::from(([127, 0, 0, 1], 0)), desks, is_ready).await.unwrap();
+        let listener = Listener::start(SocketAddr::from(([127, 0, 0, 1], 0)), job_drivers, is_ready).await.unwrap();
         let address = listener.address();
         let mut workers = vec![std::thread::spawn(move || run(&worker(address, 0, 1), |_| {}))];
         let options = job.program().unwrap().clone();

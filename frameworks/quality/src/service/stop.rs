@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::job::Job;
 use crate::scheduler::{Iteration, Score};
 
-/// After so many iterations without a change that matters a job has converged.
+/// After this many iterations without a change that matters a job has converged.
 const STILL: u32 = 5;
 
 /// What a job's end depends on, over all its iterations.
@@ -73,7 +73,7 @@ impl Stopping {
         self.best.as_ref().filter(|best| job.patience.is_some() && !best.parameters.is_empty())
     }
 
-    /// Why the job is over after so many iterations, if it is.
+    /// Why the job is over after this many iterations, if it is.
     pub(super) fn reason(&self, job: &Job, iteration: &Iteration, iterations: u64) -> Option<String> {
         let target = &job.target;
         if !target.go_on && target.loss.is_some_and(|t| iteration.loss <= t) {

@@ -11,7 +11,7 @@ use tokio::sync::{Semaphore, mpsc};
 use super::common::{Common, Looked, tell_end};
 use super::drive::Drive;
 use super::error::Error;
-use super::listener::{self, Desk, Desks, EVENTS_MAX, Event};
+use super::listener::{self, EVENTS_MAX, Event, JobDriver, JobDrivers};
 use super::program::ProgramDrive;
 use super::worker;
 use crate::job::Job;
@@ -21,7 +21,7 @@ use crate::scheduler::{Answer, Outcome, Question, Restored, Submission};
 #[derive(Clone, Debug)]
 pub(super) struct Work {
     pub(super) common: Common,
-    pub(super) desks: Desks,
+    pub(super) job_drivers: JobDrivers,
     /// One file is read at a time: each may take gigabytes.
     reading: Arc<Semaphore>,
 }
@@ -46,8 +46,8 @@ enum Driver {
 }
 
 impl Work {
-    pub(super) fn new(common: Common, desks: Desks) -> Work {
-        Work { common, desks, reading: Arc::new(Semaphore::new(1)) }
+    pub(super) fn new(common: Common, job_drivers: JobDrivers) -> Work {
+        Work { common, job_drivers, reading: Arc::new(Semaphore::new(1)) }
     }
 
     /// Looks at a job's data. A program of the user's own has its data itself.
@@ -65,7 +65,7 @@ impl Work {
         looked.await.map_err(|error| Error::Ended(error.to_string()))?
     }
 
-    /// Checks jobs with their data and hands them to the scheduler, all or none. Workers find their driver's desk from
+    /// Checks jobs with their data and hands them to the scheduler, all or none. Workers find their driver's job_driver from
     /// the first moment on; the drivers must be [run](Work::run).
     pub(super) async fn submit(&self, jobs: Vec<Job>) -> Result<Vec<Taken>, Error> {
         for job in &jobs {
@@ -104,22 +104,22 @@ impl Work {
         self.open(&job.name, &token).map(|heard| Taken { job, heard, looked: None, age })
     }
 
-    /// Opens a desk for a job, unless there is one.
+    /// Opens a job_driver for a job, unless there is one.
     fn open(&self, name: &str, token: &str) -> Option<mpsc::Receiver<Event>> {
-        let mut desks = listener::lock(&self.desks);
-        if desks.contains_key(name) {
+        let mut job_drivers = listener::lock(&self.job_drivers);
+        if job_drivers.contains_key(name) {
             return None;
         }
         let (events, heard) = mpsc::channel(EVENTS_MAX);
-        desks.insert(name.to_owned(), Desk { token: token.to_owned(), events });
+        job_drivers.insert(name.to_owned(), JobDriver { token: token.to_owned(), events });
         Some(heard)
     }
 
     fn close(&self, name: &str) {
-        listener::lock(&self.desks).remove(name);
+        listener::lock(&self.job_drivers).remove(name);
     }
 
-    /// Waits for a job's time, drives it to its end, and closes its desk.
+    /// Waits for a job's time, drives it to its end, and closes its job_driver.
     pub(super) async fn run(self, taken: Taken) {
         let name = taken.job.name.clone();
         match self.start(taken).await {

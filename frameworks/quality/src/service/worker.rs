@@ -48,11 +48,11 @@ pub struct WorkerOptions {
 ///
 /// # Errors
 /// The driver was away, or rejected it; or the data is not available.
-pub fn run(options: &WorkerOptions, mut told: impl FnMut(&str)) -> Result<(), Error> {
+pub fn run(options: &WorkerOptions, mut report: impl FnMut(&str)) -> Result<(), Error> {
     let mut options = options.clone();
     let (mut bench, mut cache) = (None, DatasetCache::new(options.keep));
     let mut last_heard = now();
-    told(&options.job);
+    report(&options.job);
     loop {
         let failure = match connect(&options.driver) {
             Ok(stream) => match serve(&options, &stream, (&mut bench, &mut cache), &mut last_heard) {
@@ -62,7 +62,7 @@ pub fn run(options: &WorkerOptions, mut told: impl FnMut(&str)) -> Result<(), Er
                     // if that is small enough to be kept.
                     bench = None;
                     (options.job, options.token) = (job, token);
-                    told(&options.job);
+                    report(&options.job);
                     continue;
                 }
                 Err(Error::Io { source, .. }) => source,

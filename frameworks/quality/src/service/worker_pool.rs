@@ -87,7 +87,7 @@ impl WorkerPool {
         self.connected.iter().filter(|(_, h)| !h.pending.is_empty()).map(|(c, _)| *c).collect()
     }
 
-    /// Starts a round over so many shards.
+    /// Starts a round over this many shards.
     pub(super) fn start(&mut self, shards: usize, parameters: Vec<f64>) {
         self.round += 1;
         self.results = vec![None; shards];

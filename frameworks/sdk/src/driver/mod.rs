@@ -61,7 +61,7 @@ pub struct Options {
     pub credential: Option<(String, String)>,
     /// How long a master may take to answer SUBSCRIBE. 10 s by default.
     pub answer_within: Duration,
-    /// How long to try for the first subscription; without it, for ever.
+    /// How long to try for the first subscription; without it, forever.
     pub give_up_after: Option<Duration>,
     /// Each notification sends [`Event::Wake`](crate::Event::Wake) to the scheduler.
     pub nudge: Option<Arc<Notify>>,
@@ -215,7 +215,7 @@ impl<S: Scheduler> Driver<S> {
         }
     }
 
-    /// Takes up what the store has; the scheduler may end at once. In words, why it cannot be had.
+    /// Restores the entries of the store; the scheduler may end at once. The error is a text.
     async fn restore(&mut self) -> Result<Option<Ending>, String> {
         let Some(store) = &mut self.store else { return Ok(None) };
         let entries = store.load().await?;
@@ -280,7 +280,7 @@ impl<S: Scheduler> Driver<S> {
         }
     }
 
-    /// What news from the tasks mean for the session.
+    /// Converts a message of the tasks to an input of the session.
     fn take_in(&mut self, news: News) -> Option<Input> {
         match news {
             News::Opened(stream) => {

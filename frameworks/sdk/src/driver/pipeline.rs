@@ -91,7 +91,7 @@ impl Pipeline {
     }
 }
 
-/// The answer that the bytes begin with, and its length; none if it is not all there.
+/// Returns the answer at the start of the bytes and its length; `None` if it is incomplete.
 fn parse(input: &[u8]) -> Result<Option<(Answer, usize)>, Broken> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut response = httparse::Response::new(&mut headers);

@@ -13,12 +13,12 @@ impl Store {
         Store(Some(state))
     }
 
-    /// All entries. In words, why they cannot be had.
+    /// Returns all entries. The error is a text.
     pub(super) async fn load(&mut self) -> Result<BTreeMap<String, Vec<u8>>, String> {
         self.aside(|state| state.load()).await
     }
 
-    /// Returns when the changes are durable. In words, why they are not.
+    /// Returns when the changes are durable. The error is a text.
     pub(super) async fn commit(&mut self, changes: Vec<Change>) -> Result<(), String> {
         self.aside(move |state| state.commit(&changes)).await
     }

@@ -18,7 +18,7 @@ use crate::v1::{TaskInfo, TaskStatus, task_status};
 pub enum Input {
     /// A record of the event stream.
     Event(Box<executor::Event>),
-    /// The stream ended or could not be had, or a call could not be made. In words, why.
+    /// The stream ended or was not available, or a call could not be made. In words, why.
     Disconnected(String),
     /// The agent refused a call or the subscription for good, in its words.
     Refused(String),

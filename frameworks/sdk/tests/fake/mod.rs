@@ -21,7 +21,7 @@ pub enum Answer {
     Unavailable,
     BadRequest(&'static str),
     Status(u16),
-    /// None, for ever.
+    /// None, forever.
     Nothing,
 }
 

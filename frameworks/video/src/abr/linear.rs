@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::View;
 
-/// What is looked at. Bitrates are parts of the highest one, times are in chunks.
+/// What is examined. Bitrates are parts of the highest one, times are in chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Feature {
     /// Its name in the file of weights.
@@ -59,7 +59,7 @@ impl Weights {
     /// Reads a file: a table `[weights]` with a number for each feature.
     ///
     /// # Errors
-    /// What is missing, or is no feature.
+    /// A feature is missing or unknown.
     pub fn read(text: &str) -> Result<Weights, WeightsError> {
         let File { mut weights } = toml::from_str(text)?;
         let mut all = [0.0; COUNT];

@@ -43,7 +43,7 @@ pub const PERIOD: f64 = 1.0;
 /// little more for some periods after the connection was busy and has shown what it carries.
 const PROBE: f64 = 2.0;
 const PROBE_KNOWN: f64 = 1.15;
-/// So many periods.
+/// This many periods.
 const KNOWN: u32 = 10;
 
 /// The part that a new size counts in the mean.
@@ -118,8 +118,8 @@ impl Viewer {
         }
     }
 
-    /// Some time has passed, in seconds, in which the connection took so many bytes; whether something waited for it in
-    /// that time, and how old what waits now is. After each period the rung is chosen anew: returns whether it was.
+    /// Some time has passed, in seconds, in which the connection took this many bytes; whether something waited for it
+    /// in that time, and how old what waits now is. After each period the rung is chosen anew: returns whether it was.
     pub fn pass(&mut self, seconds: f64, taken: usize, waited: bool, age: f64) -> bool {
         self.passed += seconds;
         self.taken += taken as f64;

@@ -68,7 +68,7 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// A download of so many Mbit/s.
+    /// A download of this many Mbit/s.
     pub fn add(&mut self, rate: f64) {
         let rate = rate.max(1e-6);
         if let Some(predicted) = self.mean() {
@@ -129,13 +129,12 @@ impl Kind {
     pub fn next(&self, session: &Session, measured: &Measured) -> usize {
         let movie = session.movie();
         let number = movie.chunks() - session.left();
-        let ladder: Vec<f64> = (0..movie.ladder().len()).map(|rung| movie.megabits(rung)).collect();
         let sizes: Vec<&[f64]> = (number..number + AHEAD).map_while(|chunk| movie.sizes(chunk)).collect();
         if sizes.is_empty() {
             return 0;
         }
         self.choose(&View {
-            ladder: &ladder,
+            ladder: movie.bitrates(),
             sizes: &sizes,
             chunk_seconds: movie.chunk_seconds(),
             buffer: session.buffer(),

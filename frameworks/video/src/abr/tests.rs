@@ -107,7 +107,7 @@ fn the_same_seeds_give_the_same_comparison() {
     assert_eq!(once[0].above_first, Spread::default());
 }
 
-/// A connection that carries so many bytes a second, to which a picture goes only when none waits, as the framework
+/// A connection that carries this many bytes a second, to which a picture goes only when none waits, as the framework
 /// does it: the share of time with something late, and the last rung.
 fn connection(bandwidth: f64, seconds: u32) -> (f64, usize) {
     let (mut viewer, mut waiting, mut late) = (Viewer::new(policy()), 0.0, 0.0);

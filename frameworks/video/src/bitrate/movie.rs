@@ -13,6 +13,8 @@ const MOST_RUNGS: usize = 32;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Movie {
     ladder: Vec<u32>,
+    /// The ladder in Mbit/s.
+    bitrates: Vec<f64>,
     seconds: f64,
     /// By chunk, then by rung.
     sizes: Vec<Vec<f64>>,
@@ -40,7 +42,12 @@ impl Movie {
         if !sizes.iter().all(usable) {
             return invalid("sizes", "must have bytes, 1 to 10^12, for each rung of each chunk");
         }
-        Ok(Movie { ladder: ladder.to_vec(), seconds, sizes })
+        Ok(Movie::valid(ladder, seconds, sizes))
+    }
+
+    fn valid(ladder: &[u32], seconds: f64, sizes: Vec<Vec<f64>>) -> Movie {
+        let bitrates = ladder.iter().map(|kilobits| f64::from(*kilobits) / 1000.0).collect();
+        Movie { ladder: ladder.to_vec(), bitrates, seconds, sizes }
     }
 
     /// A movie of this ladder whose chunks vary about their bitrate, by about a tenth between rungs and twice that
@@ -54,7 +61,7 @@ impl Movie {
 
     /// A movie of Pensieve's ladder, length and number of chunks.
     pub fn like_pensieve(seed: u64) -> Movie {
-        Movie { ladder: LADDER.to_vec(), seconds: CHUNK_SECONDS, sizes: made(&LADDER, CHUNK_SECONDS, CHUNKS, seed) }
+        Movie::valid(&LADDER, CHUNK_SECONDS, made(&LADDER, CHUNK_SECONDS, CHUNKS, seed))
     }
 
     /// The bitrates in kbit/s, from the lowest.
@@ -62,9 +69,14 @@ impl Movie {
         &self.ladder
     }
 
+    /// The bitrates in Mbit/s, from the lowest.
+    pub fn bitrates(&self) -> &[f64] {
+        &self.bitrates
+    }
+
     /// The bitrate of a rung in Mbit/s; of the highest one above the ladder.
     pub fn megabits(&self, rung: usize) -> f64 {
-        f64::from(self.ladder[rung.min(self.ladder.len() - 1)]) / 1000.0
+        self.bitrates[rung.min(self.bitrates.len() - 1)]
     }
 
     /// Seconds of each chunk.

@@ -22,9 +22,9 @@ const GAIN: f64 = 0.2;
 const MORE: f64 = 1.2;
 /// How many times as large a task must become to be worth a second one.
 const GROWTH: f64 = 1.5;
-/// At most one in so many queries moves at a time, and always one may.
+/// At most one in this many queries moves at a time, and always one may.
 const MOVING_PART: usize = 8;
-/// So many queries are tried on one batch of offers.
+/// This many queries are tried on one batch of offers.
 const TRIED_MAX: usize = 32;
 
 /// A second task of a query.

@@ -29,12 +29,12 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// A query has ended that held so many cores.
+    /// A query has ended that held this many cores.
     pub(super) fn freed(&mut self, cores: f64) {
         self.free += cores;
     }
 
-    /// A task has taken up so many.
+    /// A task has taken up this many.
     pub(super) fn used(&mut self, cores: f64) {
         self.free = (self.free - cores).max(0.0);
     }

@@ -22,7 +22,7 @@ pub struct Status {
     pub framework: Option<String>,
     /// Cores that its tasks hold.
     pub cores: f64,
-    /// Decisions made so far.
+    /// Number of decisions.
     pub decisions: u64,
     /// Queries from before a restart whose kept state cannot be read, and why: their tasks are ended.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

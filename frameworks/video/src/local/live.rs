@@ -1,4 +1,4 @@
-//! One query over a camera, without a cluster: every picture that was not dropped is looked at.
+//! One query over a camera, without a cluster: every picture that was not dropped is examined.
 
 use std::path::PathBuf;
 use std::time::Duration;

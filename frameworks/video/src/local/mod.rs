@@ -26,7 +26,7 @@ const SHEET_EVERY: f64 = 2.0;
 pub struct LocalOptions {
     /// The video or the camera.
     pub video: Source,
-    /// A camera is looked at for so many seconds; `None` until its end.
+    /// A camera is examined for this many seconds; `None` until its end.
     pub seconds: Option<f64>,
     /// For how many seconds a lost camera is connected again.
     pub reconnect: f64,

@@ -8,7 +8,7 @@ use crate::media::Video;
 use crate::output::{annotate, draw_scope};
 use crate::pipeline::{Knobs, Pipeline, QueryKind, Scope, learn_still};
 
-/// Returns the picture of a file, within so many seconds of its beginning, in which a query follows the most objects,
+/// Returns the picture of a file, within this many seconds of its beginning, in which a query follows the most objects,
 /// with boxes, names and lines; `None` if there is none. The query looks at every frame in the configuration of the
 /// highest quality.
 ///

@@ -29,7 +29,7 @@ pub(super) struct Packet {
 /// How the bytes of frames are coded.
 #[derive(Clone, Debug)]
 pub(super) enum Coding {
-    /// H.264 with units that have lengths of so many bytes before them; sequence and picture parameters.
+    /// H.264 with units that have lengths of this many bytes before them; sequence and picture parameters.
     H264 { length_bytes: usize, parameters: Vec<Vec<u8>> },
     /// One JPEG picture each.
     Jpeg,

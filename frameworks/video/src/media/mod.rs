@@ -175,7 +175,7 @@ impl Video {
         }
     }
 
-    /// Number of frames that were decoded so far, also those that were only needed for others.
+    /// Number of decoded frames, including those that only other frames need.
     pub fn decoded(&self) -> u64 {
         match &self.reader {
             Reader::Indexed(indexed) => indexed.decoded(),

@@ -50,7 +50,7 @@ fn watching(config: Config, cores: f64) -> Modelled {
 fn too_few_cores_fall_behind_and_more_catch_up() {
     let mut modelled = watching(Config::GOLDEN, 0.4);
     modelled.work(at(20.0));
-    // Half of what comes is looked at.
+    // Half of what comes is examined.
     assert_eq!(modelled.means(at(20.0)), Some([1.0, 10.0, 1.0]));
     // Now the cheap configuration, with four times what it needs.
     modelled.obey("t", Orders { config: Config { every: 8, ..Config::GOLDEN }, cores: 0.4 }, at(20.0));

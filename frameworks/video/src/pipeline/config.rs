@@ -8,7 +8,7 @@ use crate::vision::Detector;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Frame rate: every so many frames of the video are looked at.
+    /// Frame rate: every this many frames of the video are examined.
     pub every: u32,
     /// Resolution: the sides of the picture are divided by this.
     pub shrink: u32,

@@ -7,7 +7,7 @@ use super::run::STILL_FRAMES;
 
 /// Pictures are taken at least this far apart, in seconds.
 const APART: f64 = 0.25;
-/// Learning ends after so many seconds with the pictures that there are.
+/// Learning ends after this many seconds with the pictures that there are.
 const LONGEST: f64 = 8.0;
 /// Fewer pictures than this have no middle value that is free of what moves.
 const FRAMES_MIN: usize = 3;

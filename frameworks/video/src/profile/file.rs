@@ -72,7 +72,7 @@ pub struct Profile {
     pub golden: Config,
     /// The configurations worth having, from cheap to dear.
     pub frontier: Vec<Point>,
-    /// What the golden configuration found on the clip: quality is measured on so many things.
+    /// What the golden configuration found on the clip: quality is measured on this many things.
     #[serde(default)]
     pub events: usize,
     /// Seconds of the clip.
@@ -142,7 +142,7 @@ impl Profile {
     }
 
     /// Makes a profile on a recording of a live source, which is written to this directory and removed. What each frame
-    /// costs to decode counts whatever is looked at: a camera is decoded all the time.
+    /// costs to decode counts whatever is examined: a camera is decoded all the time.
     ///
     /// # Errors
     /// The source cannot be read, or the recording cannot be written.

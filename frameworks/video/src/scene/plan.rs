@@ -30,7 +30,7 @@ pub enum Kind {
     Truck,
     /// A bus.
     Bus,
-    /// Somebody on foot.
+    /// A pedestrian.
     Person,
 }
 

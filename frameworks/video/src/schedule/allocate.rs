@@ -2,7 +2,7 @@
 //!
 //! The lag after `T` seconds with `a` cores in a configuration that needs `R` to keep up is `max(0, L + T (1 - a/R))`.
 //! Utility is therefore, for each configuration, a straight line in the cores up to the amount that just meets the lag
-//! goal; the best over all configurations is looked at through its concave hull, along which cores are given step by
+//! goal; the best over all configurations is examined through its concave hull, along which cores are given step by
 //! step to the largest marginal utility. That is the paper's greedy heuristic without its fixed step. It is exact where
 //! all steps that are taken end at corners of hulls. The one that does not fit gets the remaining cores in part, or
 //! flatter steps that fit get them, whichever is worth more: between two corners a query has less than its hull, by at
@@ -121,7 +121,7 @@ impl Demand<'_> {
             if spare < -1e-12 {
                 return None;
             }
-            // So many seconds over the lag goal may remain.
+            // This many seconds over the lag goal may remain.
             let over = spare.max(0.0) / self.goals.lag_weight.max(1e-9);
             let goal = self.goals.planned().max_lag + over;
             let cores = self.need(point) * (1.0 + (self.lag - goal) / self.ahead(horizon));
@@ -162,7 +162,7 @@ impl Demand<'_> {
         hull
     }
 
-    /// The best configuration for so many cores.
+    /// The best configuration for this many cores.
     fn best_for(&self, cores: f64, horizon: Horizon) -> Share {
         let shares = (0..self.points.len()).map(|point| Share { point, cores });
         let worth = |s: &Share| self.utility(*s, horizon);

@@ -52,7 +52,7 @@ pub fn decide(
     settle(agents, &demands, &places, (policy, objective, horizon))
 }
 
-/// Places queries that have no agent, of which each takes so many cores.
+/// Places queries that have no agent, of which each takes this many cores.
 fn place(agents: &[AgentView], demands: &[Demand<'_>], takes: &[f64], places: &mut [Option<usize>], horizon: Horizon) {
     let mut loads: Vec<Load> = agents.iter().map(|a| Load { cores: a.cores, ..Default::default() }).collect();
     let patient = |query: usize| demands[query].goals.max_lag > horizon.seconds;

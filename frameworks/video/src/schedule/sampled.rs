@@ -76,7 +76,7 @@ impl SampledQuality {
             self.samples.iter().map(|(_, quality)| quality).sum::<f64>() / self.samples.len() as f64
         };
         let quality = all.f1();
-        // Two standard errors of a share of so many things, with one more of each outcome so that 1.0 has an error,
+        // Two standard errors of a share of this many things, with one more of each outcome so that 1.0 has an error,
         // too.
         let spread = (quality * events as f64 + 1.0) / (events as f64 + 2.0);
         let error = 2.0 * (spread * (1.0 - spread) / (events as f64 + 2.0)).sqrt();

@@ -19,7 +19,7 @@ use crate::pipeline::Finding;
 const WAITING_MAX: usize = 16;
 /// How long a program or a request may take.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How often a program is looked at.
+/// How often a program is examined.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// What is called.

@@ -17,7 +17,7 @@ use crate::spec::QuerySpec;
 const RECENT_MAX: usize = 500;
 /// Files of earlier queries of one name; the last is written over when there are more.
 const EARLIER_MAX: u32 = 1000;
-/// What was found in the last seconds may still be on its way; over so many before that quality is measured.
+/// What was found in the last seconds may still be on its way; over this many before that quality is measured.
 const SETTLE_SECONDS: f64 = 3.0;
 const MEASURE_SECONDS: f64 = 60.0;
 

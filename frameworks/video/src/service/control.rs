@@ -17,7 +17,7 @@ use super::identity::Identity;
 use super::views::{Picture, Views};
 use super::{Error, io};
 use crate::core::{Answer, Question};
-use crate::worker::{LINE_MAX, Said, Told};
+use crate::worker::{LINE_MAX, Reply, Said};
 
 /// Workers at a time.
 const CONNECTIONS_MAX: usize = 2048;
@@ -35,7 +35,7 @@ pub(super) struct Control {
 }
 
 #[derive(Clone)]
-struct Desk {
+struct Context {
     token: Arc<str>,
     requester: Requester<Question, Answer>,
     book: Arc<Book>,
@@ -54,8 +54,8 @@ impl Control {
         let elsewhere = SocketAddr::new(identity.address.ip(), 0);
         let bound = bind(identity.address).or_else(|_| bind(elsewhere)).map_err(io(what.clone()))?;
         let address = bound.local_addr().map_err(io(what))?;
-        let desk = Desk { token: identity.token.as_str().into(), requester, book, views };
-        let task = tokio::spawn(accept(bound, desk));
+        let context = Context { token: identity.token.as_str().into(), requester, book, views };
+        let task = tokio::spawn(accept(bound, context));
         Ok(Control { address, task })
     }
 
@@ -82,7 +82,7 @@ fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
     socket.listen(1024)
 }
 
-async fn accept(listener: TcpListener, desk: Desk) {
+async fn accept(listener: TcpListener, context: Context) {
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     // Connections end with their listener.
     let mut connections = tokio::task::JoinSet::new();
@@ -90,9 +90,9 @@ async fn accept(listener: TcpListener, desk: Desk) {
         let Ok(permit) = room.clone().acquire_owned().await else { return };
         match listener.accept().await {
             Ok((stream, _)) => {
-                let desk = desk.clone();
+                let context = context.clone();
                 connections.spawn(async move {
-                    let _ = desk.converse(stream).await;
+                    let _ = context.converse(stream).await;
                     drop(permit);
                 });
             }
@@ -103,7 +103,7 @@ async fn accept(listener: TcpListener, desk: Desk) {
     }
 }
 
-impl Desk {
+impl Context {
     async fn converse(&self, stream: TcpStream) -> std::io::Result<()> {
         stream.set_nodelay(true)?;
         let mut stream = BufReader::new(stream);
@@ -112,15 +112,15 @@ impl Desk {
         if !same(token.as_bytes(), self.token.as_bytes()) {
             return Ok(());
         }
-        let mut told = match self.requester.ask(Question::Hello { task: task.clone(), position }).await {
-            Ok(Answer::Start(start)) => Told::Start(start),
-            Ok(Answer::Over) => Told::Over,
-            Ok(Answer::Unknown) => Told::Unknown,
+        let mut answer = match self.requester.ask(Question::Hello { task: task.clone(), position }).await {
+            Ok(Answer::Start(start)) => Reply::Start(start),
+            Ok(Answer::Over) => Reply::Over,
+            Ok(Answer::Unknown) => Reply::Unknown,
             // Too much to do, or about to end: the worker comes again.
             _ => return Ok(()),
         };
-        let query = match &told {
-            Told::Start(start) => {
+        let query = match &answer {
+            Reply::Start(start) => {
                 // After a restart it is not open yet.
                 let _ = self.book.open(&start.spec);
                 start.spec.name.clone()
@@ -128,17 +128,17 @@ impl Desk {
             _ => String::new(),
         };
         loop {
-            let mut bytes = serde_json::to_vec(&told)?;
+            let mut bytes = serde_json::to_vec(&answer)?;
             bytes.push(b'\n');
             stream.get_mut().write_all(&bytes).await?;
-            if matches!(told, Told::Over | Told::Unknown) {
+            if matches!(answer, Reply::Over | Reply::Unknown) {
                 return Ok(());
             }
             let said = tokio::time::timeout(SILENCE, line(&mut stream, LINE_MAX)).await??;
             let Ok(Said::Report { report, findings, picture, shown }) = serde_json::from_slice(&said) else {
                 return Ok(());
             };
-            told = match self.requester.ask(Question::Report { task: task.clone(), report }).await {
+            answer = match self.requester.ask(Question::Report { task: task.clone(), report }).await {
                 Ok(Answer::Orders(orders)) => {
                     self.book.add(&query, findings);
                     if let Some(picture) = picture.and_then(|text| BASE64_STANDARD.decode(text).ok()) {
@@ -150,13 +150,13 @@ impl Desk {
                         }
                     }
                     match (self.book.asks(&query), self.views.wanted(&query)) {
-                        (true, rungs) if rungs.is_empty() => Told::Draw(orders),
-                        (false, rungs) if rungs.is_empty() => Told::Orders(orders),
-                        (draw, rungs) => Told::Show { orders, draw, rungs },
+                        (true, rungs) if rungs.is_empty() => Reply::Draw(orders),
+                        (false, rungs) if rungs.is_empty() => Reply::Orders(orders),
+                        (draw, rungs) => Reply::Show { orders, draw, rungs },
                     }
                 }
-                Ok(Answer::Over) => Told::Over,
-                Ok(_) => Told::Unknown,
+                Ok(Answer::Over) => Reply::Over,
+                Ok(_) => Reply::Unknown,
                 Err(_) => return Ok(()),
             };
         }

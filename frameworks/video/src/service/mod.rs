@@ -310,7 +310,7 @@ impl Inner {
         }
     }
 
-    /// Takes in those that are not known from before a restart; the videos of the others are not looked at.
+    /// Takes in those that are not known from before a restart; the videos of the others are ignored.
     async fn begin(&self, mut queries: Vec<QuerySpec>) -> Result<(), Error> {
         let known: BTreeSet<String> = self.status().await?.queries.into_iter().map(|q| q.name).collect();
         queries.retain(|spec| !known.contains(&spec.name));

@@ -16,12 +16,12 @@ use crate::profile::{ClipOptions, EVENTS_FEW, Profile, ProfileError};
 use crate::spec::QuerySpec;
 use crate::vision::Detector;
 
-/// How often queries are looked at.
+/// How often queries are examined.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// The least time between two profiles of one query, in seconds.
 const APART: f64 = 600.0;
 
-/// Watches the queries of a service until it ends. One profile is made at a time.
+/// Profiles the queries of a service until the service ends. One profile is made at a time.
 pub(super) async fn watch(inner: Arc<Inner>) {
     let mut last: BTreeMap<String, f64> = BTreeMap::new();
     loop {

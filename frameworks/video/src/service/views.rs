@@ -14,7 +14,7 @@ use crate::abr::live::{RUNGS, Viewer, policy};
 
 /// Viewers of all queries at once.
 const VIEWERS_MAX: usize = 64;
-/// How often connections are looked at.
+/// How often connections are examined.
 const TICK: Duration = Duration::from_millis(50);
 /// What stands between two pictures.
 const BOUNDARY: &str = "tepui-picture";

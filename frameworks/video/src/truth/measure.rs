@@ -11,7 +11,7 @@ use crate::vision::assign;
 const OVERLAP: f32 = 0.5;
 /// True boxes of which less can be seen need not be found, and may be.
 const VISIBLE: f32 = 0.4;
-/// A crossing is found if it is reported at most so many seconds off, and so far off along each side of the picture.
+/// A crossing is found if it is reported at most this many seconds off, and so far off along each side of the picture.
 const APART: (f64, f32) = (1.0, 0.08);
 
 /// A box that was found.

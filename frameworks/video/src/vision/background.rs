@@ -43,7 +43,7 @@ const DEVIATIONS: f32 = 16.0;
 const VARIANCE_MIN: f32 = 9.0;
 /// Sum of both differences in chroma that [`Detector::Colour`] takes for a change.
 const CHROMA: u8 = 14;
-/// How fast means follow the picture, a second; and where something stands in front, so many times slower.
+/// How fast means follow the picture, a second; and where something stands in front, this many times slower.
 const FOLLOW: f32 = 0.6;
 const SLOWER: f32 = 0.02;
 

@@ -5,7 +5,7 @@ use crate::frame::Rect;
 
 /// How much of a track's expected box must be in a box to be in it.
 const INSIDE: f32 = 0.55;
-/// A box that is not so many times larger than its largest track is that track alone.
+/// A box that is not this many times larger than its largest track is that track alone.
 const LARGER: f32 = 1.3;
 /// Bands of the picture in which sizes are learnt, by the lower end of boxes.
 const BANDS: usize = 10;

@@ -12,7 +12,7 @@ use crate::chance::Chance;
 use crate::frame::{Frame, Rect};
 use crate::scene::{Kind, Renderer, SceneOptions, Truth};
 
-/// An object is looked at as a grid of this many columns and rows.
+/// An object is examined as a grid of this many columns and rows.
 const GRID: (usize, usize) = (10, 16);
 
 /// Passes over the examples, and steps in each.

@@ -4,9 +4,9 @@ use crate::frame::{Frame, Rect};
 
 /// Bins of brightness, and of each chroma.
 const BINS: (usize, usize) = (8, 6);
-/// Points that are looked at in each direction.
+/// Points that are examined in each direction.
 const POINTS: usize = 12;
-/// The part of a box that is looked at: its edges are often ground.
+/// The part of a box that is examined: its edges are often ground.
 const INNER: f32 = 0.7;
 
 /// A histogram whose bins sum to 1 for each of the three planes.

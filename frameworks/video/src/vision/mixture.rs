@@ -13,7 +13,7 @@ use crate::frame::Frame;
 const COMPONENTS: usize = 3;
 /// Seconds over which values are averaged.
 const MEMORY: f32 = 30.0;
-/// A new model averages over what it has seen, and over at least so many seconds.
+/// A new model averages over what it has seen, and over at least this many seconds.
 const MEMORY_MIN: f32 = 4.0;
 /// Weight that may belong to what is not background: what stays becomes background after about a third of the memory.
 const FOREGROUND: f32 = 0.3;

@@ -9,7 +9,7 @@ use super::softmax::{Classify, Softmax};
 use crate::chance::Chance;
 use crate::glyphs::{self, PLATE_SIGNS};
 
-/// A sign is looked at as a grid of this many columns and rows.
+/// A sign is examined as a grid of this many columns and rows.
 pub(super) const GRID: (usize, usize) = (8, 12);
 /// Drawn examples of each sign.
 const EXAMPLES: usize = 90;

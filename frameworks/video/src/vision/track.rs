@@ -21,7 +21,7 @@ const HIDDEN: f64 = 0.7;
 /// Narrower boxes are people, as a fraction of the picture's width; without people to compare with, boxes at least so
 /// wide are vehicles.
 const VEHICLE_WIDTH: (f32, f32) = (0.06, 0.1);
-/// What is so many times as wide as it is high is a vehicle; and what is so many times as high as a person there.
+/// What is this many times as wide as it is high is a vehicle; and what is this many times as high as a person there.
 const VEHICLE_SHAPE: f32 = 1.75;
 const VEHICLE_TALL: f32 = 2.0;
 /// What a vote of a box at the edge of the picture counts, which may not be whole.
@@ -29,11 +29,11 @@ const EDGE_VOTE: f32 = 0.03;
 /// How much looks count in matching, and how fast a look is followed.
 const LOOK_WEIGHT: f32 = 1.0;
 const LOOK_RATE: f32 = 0.15;
-/// In so many pictures a track must have been found to be sure.
+/// In this many pictures a track must have been found to be sure.
 const SURE: u32 = 4;
 /// Closer to an edge than this, a box may extend outside.
 const EDGE: f32 = 0.012;
-/// A way back over a line counts if it is at least so many seconds later; and crossings of one track at most.
+/// A way back over a line counts if it is at least this many seconds later; and crossings of one track at most.
 const AGAIN: f64 = 1.0;
 const CROSSINGS_MAX: usize = 100;
 /// Tracks at a time; what comes on top is not followed.

@@ -69,7 +69,7 @@ pub(crate) struct ShownPicture {
 /// What the scheduler answers.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
-pub(crate) enum Told {
+pub(crate) enum Reply {
     /// Start, or continue.
     Start(Box<Start>),
     /// What it may use.
@@ -87,7 +87,7 @@ pub(crate) enum Told {
     },
     /// Its query has ended, or another worker has taken over.
     Over,
-    /// Nobody knows it.
+    /// The scheduler does not know the task.
     Unknown,
 }
 
@@ -105,15 +105,15 @@ impl Link {
         Ok(start.map(|start| (link, start)))
     }
 
-    /// Introduces itself until there is an answer, for so many seconds; `None` if there is no work.
+    /// Introduces itself until there is an answer, for this many seconds; `None` if there is no work.
     fn hello(&mut self, position: Option<f64>, patience: f64) -> Result<Option<Start>, WorkerError> {
         let (since, mut pause) = (clock(), 0.1);
         loop {
             let why = match self.try_hello(position) {
-                Ok(Told::Start(start)) => return Ok(Some(*start)),
-                Ok(Told::Over) => return Ok(None),
-                Ok(Told::Unknown) => return Err(WorkerError::Unwanted(self.options.task.clone())),
-                Ok(Told::Orders(_) | Told::Draw(_) | Told::Show { .. }) => "the answer to hello was none".to_owned(),
+                Ok(Reply::Start(start)) => return Ok(Some(*start)),
+                Ok(Reply::Over) => return Ok(None),
+                Ok(Reply::Unknown) => return Err(WorkerError::Unwanted(self.options.task.clone())),
+                Ok(Reply::Orders(_) | Reply::Draw(_) | Reply::Show { .. }) => "the answer to hello was none".to_owned(),
                 Err(error) => error.to_string(),
             };
             let seconds = clock() - since;
@@ -125,7 +125,7 @@ impl Link {
         }
     }
 
-    fn try_hello(&mut self, position: Option<f64>) -> std::io::Result<Told> {
+    fn try_hello(&mut self, position: Option<f64>) -> std::io::Result<Reply> {
         self.stream = None;
         let addresses = self.options.driver.to_socket_addrs()?;
         let mut last = std::io::Error::other("the name has no address");
@@ -145,7 +145,7 @@ impl Link {
         Err(last)
     }
 
-    fn ask(&mut self, said: &Said) -> std::io::Result<Told> {
+    fn ask(&mut self, said: &Said) -> std::io::Result<Reply> {
         let stream = self.stream.as_mut().ok_or_else(|| std::io::Error::other("not connected"))?;
         let mut line = serde_json::to_vec(said)?;
         line.push(b'\n');
@@ -166,18 +166,18 @@ impl Link {
             let picture = shared.lock().picture.take().map(|bytes| BASE64_STANDARD.encode(bytes));
             let shown = shown(&mut pictures, shared, start);
             let said = Said::Report { report, findings, picture, shown };
-            let told = self.ask(&said);
-            match told {
-                Ok(Told::Orders(_) | Told::Draw(_) | Told::Show { .. }) => {
-                    shared.follow(told.ok());
+            let answer = self.ask(&said);
+            match answer {
+                Ok(Reply::Orders(_) | Reply::Draw(_) | Reply::Show { .. }) => {
+                    shared.follow(answer.ok());
                     shared.changed.notify_all();
                     if last {
                         return Ok(());
                     }
                 }
-                Ok(Told::Over) => return Ok(()),
-                Ok(Told::Unknown) => return Err(WorkerError::Unwanted(self.options.task.clone())),
-                Ok(Told::Start(_)) | Err(_) => {
+                Ok(Reply::Over) => return Ok(()),
+                Ok(Reply::Unknown) => return Err(WorkerError::Unwanted(self.options.task.clone())),
+                Ok(Reply::Start(_)) | Err(_) => {
                     let Said::Report { findings, .. } = said else { continue };
                     let position = {
                         let mut state = shared.lock();
@@ -217,11 +217,11 @@ fn shown(pictures: &mut Pictures, shared: &Shared, start: &Start) -> Vec<ShownPi
 
 impl Shared {
     /// Does as it was told.
-    fn follow(&self, told: Option<Told>) {
-        let (orders, draw, rungs) = match told {
-            Some(Told::Orders(orders)) => (orders, false, Vec::new()),
-            Some(Told::Draw(orders)) => (orders, true, Vec::new()),
-            Some(Told::Show { orders, draw, rungs }) => (orders, draw, rungs),
+    fn follow(&self, answer: Option<Reply>) {
+        let (orders, draw, rungs) = match answer {
+            Some(Reply::Orders(orders)) => (orders, false, Vec::new()),
+            Some(Reply::Draw(orders)) => (orders, true, Vec::new()),
+            Some(Reply::Show { orders, draw, rungs }) => (orders, draw, rungs),
             _ => return,
         };
         let mut state = self.lock();
@@ -261,7 +261,7 @@ mod tests {
     use super::*;
 
     /// A scheduler that gives this answer to every introduction, and the worker's result.
-    fn told(answer: &Told) -> Result<(), WorkerError> {
+    fn answer(answer: &Reply) -> Result<(), WorkerError> {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let driver = listener.local_addr().unwrap().to_string();
         let worker = std::thread::spawn(move || {
@@ -278,8 +278,8 @@ mod tests {
 
     #[test]
     fn a_worker_whose_query_is_over_ends_well_and_one_that_nobody_knows_does_not() {
-        told(&Told::Over).unwrap();
-        let error = told(&Told::Unknown).unwrap_err();
+        answer(&Reply::Over).unwrap();
+        let error = answer(&Reply::Unknown).unwrap_err();
         assert_eq!(error.to_string(), "the scheduler does not know task video-a-1.2");
     }
 }

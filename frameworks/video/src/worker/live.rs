@@ -1,4 +1,4 @@
-//! Working on a live source: pictures are looked at as they arrive, and lag is measured against their capture times.
+//! Working on a live source: pictures are examined as they arrive, and lag is measured against their capture times.
 //!
 //! The position of such a stream is the time since the query began, so a picture that was never sent is not behind it.
 

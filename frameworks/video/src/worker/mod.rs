@@ -21,7 +21,7 @@ use crate::pipeline::{Finding, Scope};
 use crate::vision::{Track, shrink};
 
 pub use link::REPORT_EVERY;
-pub(crate) use link::{LINE_MAX, Said, Told};
+pub(crate) use link::{LINE_MAX, Reply, Said};
 pub use pace::Pace;
 
 /// Limit of findings that wait to be reported; the worker waits when there are more.
@@ -43,7 +43,7 @@ pub struct WorkerOptions {
 /// Why a worker ends before its stream.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerError {
-    /// Nobody is there.
+    /// No scheduler answers.
     #[error("no scheduler at {driver} for {seconds:.0} s: {why}")]
     NoScheduler {
         /// Where.
@@ -200,11 +200,11 @@ pub fn run(options: &WorkerOptions) -> Result<(), WorkerError> {
         let (shared, start) = (shared.clone(), start.clone());
         std::thread::spawn(move || stream::work(&start, &shared))
     };
-    let told = link.talk(&shared, &start);
+    let talked = link.talk(&shared, &start);
     shared.lock().stop = true;
     shared.changed.notify_all();
     let worked = work.join();
-    told?;
+    talked?;
     match shared.lock().report.failure.take() {
         Some(why) => Err(WorkerError::Video(why)),
         None if worked.is_err() => Err(WorkerError::Video("the worker broke down".to_owned())),

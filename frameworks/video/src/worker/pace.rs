@@ -39,7 +39,7 @@ impl Pace {
 mod tests {
     use super::*;
 
-    /// Works in pieces of so many core-seconds for so long; what it used.
+    /// Works in pieces of this many core-seconds for so long; what it used.
     fn work(cores: f64, piece: f64, seconds: f64) -> f64 {
         let (mut pace, mut now, mut used) = (Pace::default(), 0.0, 0.0);
         while now < seconds {

@@ -1,5 +1,5 @@
 //! Pictures for the live view: the thread that works hands the last picture over, and the one that talks draws and
-//! encodes it. So viewers cost the query a copy of a picture, at most so many times a second as some viewer wants.
+//! encodes it. So viewers cost the query a copy of a picture, at most this many times a second as some viewer wants.
 
 use super::Shared;
 use crate::abr::live::RUNGS;
@@ -11,7 +11,7 @@ use crate::vision::{Track, shrink};
 /// What viewers want of a worker: whether some viewer wants pictures of a rung.
 pub(super) type Wanted = [bool; RUNGS.len()];
 
-/// The last picture that was looked at.
+/// The last picture that was examined.
 #[derive(Debug)]
 pub(super) struct Seen {
     frame: Frame,

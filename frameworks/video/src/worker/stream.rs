@@ -1,4 +1,4 @@
-//! Working on a stream: its frames come at its rate, and are looked at as cores allow.
+//! Working on a stream: its frames come at its rate, and are examined as cores allow.
 
 use std::path::{Path, PathBuf};
 
@@ -103,7 +103,7 @@ fn watch(start: &Start, path: &Path, shared: &Shared) -> Result<(), MediaError> 
         for happened in pipeline.notices() {
             notice(&mut report.notices, happened.at, &happened.text);
         }
-        // Frames that are not looked at are behind it, too.
+        // Frames that are ignored are behind it, too.
         report.sample = sample.or(report.sample.take());
         report.position = report.position.max((number + if all { 1 } else { every }) as f64 / fps);
         report.config = Some(orders.config);

@@ -70,7 +70,7 @@ impl Seen<'_> {
     pub(super) fn features(&self) -> Vec<f64> {
         let launch = self.launch;
         let mut all = Vec::with_capacity(EVENT_FEATURES);
-        told(&mut all, launch.class, launch.priority, &launch.asked);
+        add_request(&mut all, launch.class, launch.priority, &launch.asked);
         all.extend([small(f64::from(self.tasks)), small(f64::from(launch.attempts)), small(self.age)]);
         self.shares.iter().for_each(|shares| all.extend(shares.features()));
         all.extend((0..5).map(|at| f64::from(u8::from(launch.last.map_or(4, End::place) == at))));
@@ -93,14 +93,14 @@ pub(super) fn runs(seen: &[f64]) -> bool {
 /// What is known when a job begins: how its user's jobs, those of its kind, and all lately ended.
 pub(super) fn of_job(start: &JobStart, shares: &[Shares; 3]) -> Vec<f64> {
     let mut all = Vec::with_capacity(JOB_FEATURES);
-    told(&mut all, start.class, start.priority, &start.asked);
+    add_request(&mut all, start.class, start.priority, &start.asked);
     all.push(small(f64::from(start.tasks)));
     shares.iter().for_each(|shares| all.extend(shares.features()));
     all
 }
 
 /// What the user has asked for.
-fn told(all: &mut Vec<f64>, class: u8, priority: u8, asked: &[f64; 3]) {
+fn add_request(all: &mut Vec<f64>, class: u8, priority: u8, asked: &[f64; 3]) {
     let one_of = |value: u8, count: usize| {
         let value = usize::from(value).min(count - 1);
         (0..count).map(move |at| f64::from(u8::from(at == value)))

@@ -132,7 +132,7 @@ impl Ends {
         job.tasks = job.tasks.saturating_add(1);
     }
 
-    /// What is seen of a task that was launched so many seconds ago.
+    /// What is seen of a task that was launched this many seconds ago.
     pub fn seen(&self, launch: &Launch, age: f64, now: f64) -> Vec<f64> {
         let of = |table: &Table<Shares>, key: u64| table.get(key).copied().unwrap_or_default();
         let kind = features::kind(launch.user, launch.class, launch.priority, &launch.asked);
@@ -192,7 +192,7 @@ impl Ends {
         self.jobs_network.learn(seen, end);
     }
 
-    /// A launch has ended after so many seconds.
+    /// A launch has ended after this many seconds.
     pub fn ended(&mut self, launch: &Launch, ran: f64, end: End, now: f64) {
         let kind = features::kind(launch.user, launch.class, launch.priority, &launch.asked);
         let job = self.jobs.entry(launch.job);

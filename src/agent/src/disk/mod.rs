@@ -6,12 +6,11 @@ mod directory;
 mod framing;
 pub(crate) mod paths;
 mod recovered;
-mod tree;
 
+pub use cores::Tree;
 pub(crate) use directory::Directory;
 pub(crate) use framing::{frame, frame_update, unframe};
 pub use recovered::{
     Recovered, RecoveredAgent, RecoveredExecutor, RecoveredFramework, RecoveredNested, RecoveredRun, RecoveredTask,
     RecoveryError, Skipped,
 };
-pub use tree::Tree;

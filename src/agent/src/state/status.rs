@@ -22,7 +22,7 @@ pub(crate) fn loss(info: &pb::FrameworkInfo, exact: TaskState) -> TaskState {
     if is_capable(info, Type::PartitionAware) { exact } else { TaskState::TaskLost }
 }
 
-/// Why the agent itself reports a task's state.
+/// Reason and message of a state that the agent itself reports.
 #[derive(Clone, Debug)]
 pub(crate) struct Verdict {
     pub(crate) state: TaskState,

@@ -45,7 +45,7 @@ pub(crate) enum Received {
 /// How a task's stream is before an update.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Before {
-    /// So many updates wait that no more should be taken but the last.
+    /// This many updates wait that no more should be taken but the last.
     pub(crate) is_full: bool,
     /// A repeated update.
     pub(crate) has_it: bool,
@@ -155,7 +155,7 @@ impl Streams {
 
     /// State and uuid of the update of a task that the master has, or has next: of the one that waits for its
     /// acknowledgement, or else of the last one that was acknowledged.
-    pub(crate) fn told(&self, framework: &FrameworkId, task: &TaskId) -> Option<(i32, Vec<u8>)> {
+    pub(crate) fn latest(&self, framework: &FrameworkId, task: &TaskId) -> Option<(i32, Vec<u8>)> {
         let stream = self.streams.get(&(framework.clone(), task.clone()))?;
         match stream.pending.front() {
             Some(update) => Some((update.status.state, update.uuid.clone()?)),

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use regex::{Regex, RegexBuilder};
 use regex_syntax::hir::{Class, Hir, HirKind};
 
-/// The longest expression that is looked at, in bytes: reading it costs time in proportion.
+/// The longest expression that is examined, in bytes: reading it costs time in proportion.
 const MAX_LENGTH: usize = 64 * 1024;
 
 /// How large an expression may be.
@@ -19,7 +19,7 @@ pub struct RegexLimits {
     /// documentation of the flag's default (54 instructions in 1499 bytes).
     pub max_memory: usize,
     /// `--offer_constraints_re2_max_program_size`: how many instructions, counted much as RE2 counts them: one per
-    /// byte, one per range of a class, one per branch; a counted repetition is so many copies.
+    /// byte, one per range of a class, one per branch; a counted repetition is this many copies.
     pub max_program_size: usize,
 }
 

@@ -79,7 +79,7 @@ pub struct Sampled {
 }
 
 impl Sampled {
-    /// Returns the sums with so many more seconds, in which it `had` so many share-seconds.
+    /// Returns the sums with so many more seconds, in which it `had` this many share-seconds.
     fn and(self, seconds: f64, had: f64, target: f64) -> Sampled {
         Sampled {
             seconds: self.seconds + seconds,

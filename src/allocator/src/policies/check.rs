@@ -33,7 +33,7 @@ pub enum PolicyError {
         default: String,
         /// The lower limit that holds there.
         min: String,
-        /// The upper limit that holds there.
+        /// The largest valid value.
         max: String,
     },
     /// Longer than Mesos lets any refusal be.

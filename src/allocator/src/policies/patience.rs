@@ -8,7 +8,7 @@ use super::Adaptive;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience {
     learned: Option<(f64, f64)>,
-    /// From 1 down: halved by each offer that was held in vain, doubled by each that was used.
+    /// From 1 down: halved by each offer that was held without effect, doubled by each that was used.
     trust: f64,
 }
 

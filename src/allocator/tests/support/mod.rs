@@ -7,7 +7,7 @@ use protos::mesos::resource::DiskInfo;
 use protos::mesos::resource::disk_info::Persistence;
 use resources::{Amount, Reservation, Resource, Role};
 
-/// A shared volume of so many megabytes, reserved for a role.
+/// A shared volume of this many megabytes, reserved for a role.
 pub fn shared_volume(role: Role, megabytes: Amount) -> Resource {
     let persistence = Persistence { id: "data".to_owned(), ..Persistence::default() };
     let disk = DiskInfo { persistence: Some(persistence), ..DiskInfo::default() };

@@ -84,7 +84,7 @@ pub struct Oracle {
     pub quotas: BTreeMap<Role, Quota>,
     /// Agents under maintenance.
     pub windows: BTreeMap<AgentId, Window>,
-    /// No offers before so many agents are there, or that time.
+    /// No offers before this many agents are there, or that time.
     pub hold: Option<(usize, Time)>,
     pub whitelist: Option<BTreeSet<String>>,
     /// Allocations so far: of frameworks in roles, of roles by their own frameworks, and of roles with all below them.

@@ -197,7 +197,7 @@ impl World {
         self.check();
     }
 
-    /// Nothing is offered before so many agents are there, or that time has passed.
+    /// Nothing is offered before this many agents are there, or that time has passed.
     pub fn hold(&mut self, agents: usize, span: Duration) {
         self.allocator.hold_for_agents(agents, self.now + span);
         self.oracle.hold = Some((agents, self.now + span)).filter(|_| self.oracle.agents.len() < agents);

@@ -17,7 +17,7 @@ use serde_json::json;
 
 use service::ServiceArgs;
 
-/// What to do with jobs.
+/// The subcommands of `tepui job`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run the jobs of files, or one that is given by flags

@@ -79,7 +79,7 @@ pub(super) async fn run(args: &Args) -> Result<ExitCode> {
         print(&serde_json::to_string_pretty(&submitted)?)?;
     } else {
         for one in &submitted {
-            print(&told(one))?;
+            print(&summary(one))?;
         }
     }
     if !args.wait {
@@ -124,7 +124,7 @@ fn by_flags(name: &str, args: &Args) -> Result<File> {
 }
 
 /// What became of a job, in words.
-fn told(submitted: &Value) -> String {
+fn summary(submitted: &Value) -> String {
     let name = submitted["name"].as_str().unwrap_or_default();
     let version = &submitted["version"];
     match submitted["taken"].as_str().unwrap_or_default() {

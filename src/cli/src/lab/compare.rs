@@ -46,7 +46,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     if points.is_empty() {
         bail!("no point of the one sweep is a point of the other, too: there is nothing to compare");
     }
-    let told = summary((&names.0, &names.1), &points);
+    let sentences = summary((&names.0, &names.1), &points);
     if !args.all {
         points.iter_mut().for_each(Compared::keep_differences);
     }
@@ -58,7 +58,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         std::fs::write(file, comparison_page((&names.0, &names.1), &lines, &points))
             .with_context(|| format!("cannot write {}", file.display()))?;
     }
-    let mut text: String = told.iter().map(|sentence| format!("{sentence}\n")).collect();
+    let mut text: String = sentences.iter().map(|sentence| format!("{sentence}\n")).collect();
     if !lines.is_empty() {
         text += &format!("\nThe scenarios differ (- {}, + {}):\n", names.0, names.1);
     }

@@ -103,16 +103,16 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let played = played?;
     played.warn();
     save_one(&args.out, &text, &scenario.about, &played.outcome)?;
-    let told = tell::Told::of(&played, &plan, interrupted.load(Ordering::Relaxed));
+    let report = tell::LoadReport::of(&played, &plan, interrupted.load(Ordering::Relaxed));
     if args.json {
-        say!("{}", serde_json::to_string_pretty(&told)?);
+        say!("{}", serde_json::to_string_pretty(&report)?);
     } else {
-        crate::read::print(&told.text())?;
+        crate::read::print(&report.text())?;
         say!("The report is {}", args.out.join("report.html").display());
     }
     match interrupted.load(Ordering::Relaxed) {
         true => Ok(ExitCode::from(130)),
-        false if told.failed > 0 => bail!("{} tasks failed", told.failed),
+        false if report.failed > 0 => bail!("{} tasks failed", report.failed),
         false => Ok(ExitCode::SUCCESS),
     }
 }

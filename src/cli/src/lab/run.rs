@@ -122,8 +122,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         place.check(&text, &args.scenario, speed)?;
         let campaign = campaign.in_another_way(&place.way(speed));
         interruptible(&bars.interrupted, || {
-            campaign.run_with(threads, &bars, &|scenario, seed, traces, told| {
-                place.run(scenario, seed, traces, speed, told)
+            campaign.run_with(threads, &bars, &|scenario, seed, traces, progress| {
+                place.run(scenario, seed, traces, speed, progress)
             })
         })
     } else {

@@ -54,7 +54,7 @@ struct Inner {
     /// Whether executors get the resource limits that their containers ask for.
     rlimits: bool,
     /// Logins from credential helpers for containers that are about to start.
-    told: Mutex<BTreeMap<String, String>>,
+    helper_logins: Mutex<BTreeMap<String, String>>,
     /// The containers that it runs, or may run.
     known: Mutex<BTreeSet<String>>,
     /// Those of them that are executors of frameworks' own.
@@ -82,7 +82,7 @@ impl Docker {
             logins: Logins::of(&config.docker_config),
             gpus,
             rlimits: config.isolation.has(&["posix/rlimits"]),
-            told: Mutex::default(),
+            helper_logins: Mutex::default(),
             known: Mutex::default(),
             executors: Mutex::default(),
             apart: Mutex::default(),
@@ -124,8 +124,8 @@ impl Docker {
         let Some(inner) = self.0.as_ref().filter(|_| Docker::runs(spec)) else { return };
         if let Some(host) = inner.helped(spec).filter(|_| inner.pulls(spec)) {
             self.note(container, spec);
-            let told = inner.logins.ask(&host);
-            lock(&inner.told).insert(container.as_str().to_owned(), told);
+            let login = inner.logins.ask(&host);
+            lock(&inner.helper_logins).insert(container.as_str().to_owned(), login);
         }
     }
 
@@ -166,7 +166,7 @@ impl Docker {
             let login = executor::docker::login(inner.logins.text(), image);
             let variables = inner.variables(container, spec, devices);
             let wanted = executor_container::wanted(image, spec, variables, &inner.config.socket, login)?;
-            return wanted.make(&inner.client, &inner.beside(container, spec)).map_err(anyhow::Error::msg);
+            return Ok(wanted.make(&inner.client, &inner.beside(container, spec))?);
         }
         lock(&inner.executors).insert(id);
         let name = format!("{PREFIX}{container}");
@@ -179,10 +179,9 @@ impl Docker {
             login: inner.login(container, spec),
             devices: devices.and_then(|text| serde_json::from_str(&text).ok()),
         };
-        let wanted = executor::docker::wanted(&description(spec).encode_to_vec(), &around);
-        let mut wanted = wanted.map_err(anyhow::Error::msg)?;
+        let mut wanted = executor::docker::wanted(&description(spec).encode_to_vec(), &around)?;
         wanted.create["Labels"][EXECUTOR] = "".into();
-        wanted.make(&inner.client, &name).map_err(anyhow::Error::msg)
+        Ok(wanted.make(&inner.client, &name)?)
     }
 
     /// The variables of the process that stands beside such an executor: it starts the container and ends with it.
@@ -248,7 +247,7 @@ impl Docker {
         let known = |inner: &Arc<Inner>| lock(&inner.known).remove(container.as_str());
         let Some(inner) = self.0.clone().filter(known) else { return };
         lock(&inner.executors).remove(container.as_str());
-        lock(&inner.told).remove(container.as_str());
+        lock(&inner.helper_logins).remove(container.as_str());
         lock(&inner.given_up).remove(container.as_str());
         if let Some(gpus) = &inner.gpus {
             gpus.take_back(container.as_str());
@@ -403,8 +402,8 @@ impl Inner {
     /// The operator's login to the registry of a container's image.
     fn login(&self, container: &ContainerName, spec: &ContainerSpec) -> Option<String> {
         let docker = spec.container.as_ref()?.docker.as_ref()?;
-        let told = lock(&self.told).get(container.as_str()).cloned();
-        executor::docker::login(told.as_deref().unwrap_or(self.logins.text()), &docker.image)
+        let login = lock(&self.helper_logins).get(container.as_str()).cloned();
+        executor::docker::login(login.as_deref().unwrap_or(self.logins.text()), &docker.image)
     }
 
     /// The registry for whose login a program is to be asked.

@@ -201,11 +201,11 @@ impl Fetcher {
             Some(Item { uri, action: Action::BypassCache as i32, cache_filename: None })
         };
         let info = self.instructions(spec, user, None, missing.iter().filter_map(item).collect());
-        let told = self.run(container, spec, user, (fetcher::SIZES, info)).unwrap_or_else(|error| {
+        let output = self.run(container, spec, user, (fetcher::SIZES, info)).unwrap_or_else(|error| {
             tracing::warn!(%container, "it cannot be told how large URIs are: {error:#}");
             String::new()
         });
-        let mut sizes = told.lines().map(|line| line.trim().parse().ok());
+        let mut sizes = output.lines().map(|line| line.trim().parse().ok());
         for uri in missing {
             let size = sizes.next().flatten();
             if found.get(&uri).is_some_and(|(_, key)| !self.0.cache.reserve(key, size)) {

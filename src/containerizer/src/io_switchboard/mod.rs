@@ -58,7 +58,7 @@ pub struct Io {
 struct Input {
     stream: Option<Arc<AsyncFd<OwnedFd>>>,
     line: Line,
-    /// Somebody is attached.
+    /// A client is attached.
     taken: bool,
 }
 

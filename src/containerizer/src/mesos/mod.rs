@@ -72,9 +72,9 @@ impl Containerizer for MesosContainerizer {
         spec: &ContainerSpec,
         fetch: &dyn Fn() -> anyhow::Result<()>,
     ) -> anyhow::Result<Vec<Input>> {
-        let told = self.isolators.provide(container, spec)?;
+        let reports = self.isolators.provide(container, spec)?;
         fetch()?;
-        Ok(told)
+        Ok(reports)
     }
 
     fn launch(&self, container: Container<'_>, process: &mut Spec) -> anyhow::Result<Launched> {

@@ -43,14 +43,14 @@ pub(crate) fn settle_copy(prepared: Prepared) -> Result<(), (u32, i32)> {
     // SAFETY: this is a new process with one thread, that of the caller, which waits for this.
     unsafe { settle(&prepared, prepared.stream_fds()) }.map_err(|step| (step as u32, errno()))?;
     if prepared.user.is_some() {
-        // Who has changed its user cannot be looked at, not even by itself, until it runs another program: there may be
+        // Who has changed its user cannot be examined, not even by itself, until it runs another program: there may be
         // secrets of the former one in its memory. Here there are none.
         let dumpable: libc::c_ulong = 1;
         // SAFETY: a system call on numbers.
         unsafe { libc::prctl(libc::PR_SET_DUMPABLE, dumpable, 0, 0, 0) };
     }
     let environment: &'static _ = Box::leak(Box::new(prepared.environment));
-    // SAFETY: a null-terminated list of C strings that lives for ever; there is no other thread that could be reading
+    // SAFETY: a null-terminated list of C strings that lives forever; there is no other thread that could be reading
     // the old one.
     unsafe { environ = environment.as_ptr() };
     Ok(())

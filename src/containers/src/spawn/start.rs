@@ -180,7 +180,7 @@ fn fork(prepared: &mut Prepared) -> Outcome {
     // SAFETY: the child runs run_stage alone, which takes no locks.
     let forked = unsafe { arguments.fork(Some(&mut pidfd)) };
     if let Ok(0) = forked {
-        // SAFETY: this is the child; other threads' locks may be held for ever, which is why only run_stage runs.
+        // SAFETY: this is the child; other threads' locks may be held forever, which is why only run_stage runs.
         unsafe { run_stage(&mut stage) };
     }
     drop(blocked);

@@ -36,7 +36,7 @@ pub struct Copy {
 /// The calling process cannot be a template.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
-    /// A copy has only one thread: what others were doing would stay half done for ever.
+    /// A copy has only one thread: what others were doing would stay half done forever.
     #[error("A template must have one thread only")]
     Threads,
     /// Its standard input is not what [`Template::start`](super::Template::start) gives it, or failed.

@@ -17,7 +17,7 @@ pub(super) struct Malformed;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Group {
     None,
-    /// So many files to write to.
+    /// This many files to write to.
     Files(u8),
     /// A control group in which the process is created.
     Born,

@@ -128,7 +128,7 @@ pub(super) fn watch(masters: Masters, seed: u64, found: Found, ask: Arc<Notify>)
 }
 
 async fn follow(mut detector: Detector, found: &Found, ask: &Notify) {
-    let mut told: Option<Leader> = None;
+    let mut reported: Option<Leader> = None;
     loop {
         let is_asked = tokio::select! {
             () = detector.changed() => false,
@@ -138,10 +138,10 @@ async fn follow(mut detector: Detector, found: &Found, ask: &Notify) {
             }
         };
         let leader = detector.known().leader().cloned();
-        if leader == told && !is_asked {
+        if leader == reported && !is_asked {
             continue;
         }
-        if leader != told {
+        if leader != reported {
             match &leader {
                 Some(leader) => tracing::info!("the leading master is {}", leader.pid),
                 None => {
@@ -150,7 +150,7 @@ async fn follow(mut detector: Detector, found: &Found, ask: &Notify) {
             }
         }
         found.report(leader.as_ref().map(|leader| leader.pid.clone()));
-        told = leader;
+        reported = leader;
     }
 }
 
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn refusals_name_the_flag_the_item_and_the_rule_and_no_password() {
-        for (value, told) in [
+        for (value, reported) in [
             ("127.0.0.1", "'127.0.0.1' is none of"),
             ("127.0.0.1:x", "'127.0.0.1:x' is none of"),
             ("no.such.host.invalid:1", "'no.such.host.invalid' is not known"),
@@ -205,7 +205,7 @@ mod tests {
             ("ZK://u:secret@h:1", "'h:1' is none of"),
         ] {
             let error = of(&[("master", value)]).unwrap_err();
-            assert!(error.contains("'--master'") && error.contains(told), "{value}: {error}");
+            assert!(error.contains("'--master'") && error.contains(reported), "{value}: {error}");
             assert!(!error.contains("secret"), "{value}: {error}");
         }
         for value in ["0secs", "25hrs"] {

@@ -200,7 +200,7 @@ fn is_confirmation(record: &[u8]) -> bool {
 }
 
 /// Registers only the needed readiness: a notification whenever an executor has read something would wake this thread
-/// in vain.
+/// without effect.
 #[allow(
     deprecated,
     reason = "the safe constructor is sound here: the descriptor is owned, and closed with the AsyncFd"

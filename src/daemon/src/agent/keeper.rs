@@ -11,7 +11,7 @@ use std::time::Duration;
 use agent::{Input, Persist};
 use base::lock;
 use containerizer::Report;
-use store::{Checkpoints, Health, MetaTree, StoreError, Trouble, Waits};
+use store::{Checkpoints, Health, StoreError, Trouble, Waits};
 use tokio::sync::{Notify, watch};
 
 use crate::fault;
@@ -38,7 +38,7 @@ pub(super) struct Keeper {
 ///
 /// # Errors
 /// A file that cannot be read.
-pub(super) fn open(meta: &Path, runtime: &Path) -> Result<(Checkpoints, MetaTree), StoreError> {
+pub(super) fn open(meta: &Path, runtime: &Path) -> Result<(Checkpoints, agent::Tree), StoreError> {
     let mut checkpoints = Checkpoints::open(meta, runtime)?;
     checkpoints.on_step(fault::point);
     let tree = checkpoints.read()?;

@@ -11,7 +11,7 @@ use ::detector::Signs;
 use agent::{Agent, ContainerName, Executor, ExecutorState, Input, Outbox, Output, Recovered, Tree};
 use anyhow::Context;
 use authorizer::Authorizer;
-use base::{Pid, Time};
+use base::Pid;
 use containerizer::{Deleter, Gpus, Holding, Holdings, Host, Links, Report, volumes};
 use containers::ProgramFile;
 use protos::mesos::slave_info::Capability;
@@ -156,7 +156,7 @@ impl Recovery {
 
         private::prepare(&meta, runtime_dir)?;
         let (checkpoints, found) = keeper::open(&meta, runtime_dir).context("the checkpoints cannot be read")?;
-        let mut recovered = read_checkpoints(found, &meta, flags.executors.strict)?;
+        let mut recovered = read_checkpoints(&found, &meta, flags.executors.strict)?;
         recovered.nested = host.recovered();
         let own = resources::from_proto(&info.resources).unwrap_or_default();
         volumes::delete_later(volumes::left_overs(work_dir, &own));
@@ -316,10 +316,8 @@ fn holdings(driver: &Driver<Agent>) -> Holdings {
     })
 }
 
-fn read_checkpoints(found: store::MetaTree, meta: &Path, strict: bool) -> anyhow::Result<Recovered> {
-    let times = found.times.into_iter().map(|(path, since)| (path, Time::from_epoch(since))).collect();
-    let tree = Tree { files: found.files, links: found.links, directories: found.directories, times };
-    Recovered::read(&tree, strict).with_context(|| {
+fn read_checkpoints(tree: &Tree, meta: &Path, strict: bool) -> anyhow::Result<Recovered> {
+    Recovered::read(tree, strict).with_context(|| {
         format!(
             "this agent does not start with what it cannot read. Either bring the file back from a copy; or delete '{}' to start as \
              a new agent, which leaves the tasks of the old one; or skip what is damaged with --no-strict",

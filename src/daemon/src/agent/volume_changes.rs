@@ -100,15 +100,15 @@ mod tests {
 
     use super::*;
 
-    /// Does so many changes, and reports of them; which were made, and whether the agent is to end.
+    /// Does this many changes, and reports of them; which were made, and whether the agent is to end.
     async fn made(make: Make, changes: u64, wanted: usize) -> (Vec<u64>, bool) {
         let (made, seen) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Notify::new()));
-        let (reported, told) = (made.clone(), seen.clone());
+        let (reported, notified) = (made.clone(), seen.clone());
         let report: Report = Arc::new(move |input| {
             if let Input::VolumesChanged { change } = input {
                 lock(&reported).push(change);
             }
-            told.notify_one();
+            notified.notify_one();
         });
         let (exit, exits) = watch::channel(None);
         let all = Arc::new(VolumeChanges { waiting: Mutex::default(), make, report, exit });

@@ -18,7 +18,7 @@ const WAITING_MAX: usize = 8192;
 const REFUSALS_MAX: u32 = 1_000;
 /// As above, about messages of senders without a principal.
 const STRANGERS_MAX: u32 = 10_000;
-/// How often counts of missing lines are looked at while there are some.
+/// How often counts of missing lines are examined while there are some.
 const LOOK: Duration = Duration::from_secs(1);
 /// As above, while there are none.
 const LONG: Duration = Duration::from_secs(3600);
@@ -27,9 +27,9 @@ const LONG: Duration = Duration::from_secs(3600);
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Item {
     Entry(Box<Entry>),
-    /// So many lines were lost between the lines before and after: the queue was full, or a write failed.
+    /// This many lines were lost between the lines before and after: the queue was full, or a write failed.
     Dropped(u64),
-    /// So many lines were above the limit of refused requests.
+    /// This many lines were above the limit of refused requests.
     LeftOut(Decision, u64),
 }
 

@@ -1,4 +1,4 @@
-//! `/help`: the endpoints of a daemon on one plain page. That none is left out is tested where the routes are.
+//! `/help`: the endpoints of a daemon on one plain page. A test beside the routes checks that it is complete.
 
 use wire::http::Response;
 
@@ -78,9 +78,9 @@ pub(super) fn page(part: Part) -> Response {
 /// The paths on the page that lead nowhere, and the endpoints that it leaves out: both should be none.
 #[cfg(test)]
 pub fn gaps<T>(part: Part, routes: &wire::route::Table<T>) -> (Vec<String>, Vec<String>) {
-    let told: Vec<&str> = endpoints(part).map(|(path, _)| path.split('?').next().unwrap_or(path)).collect();
+    let listed: Vec<&str> = endpoints(part).map(|(path, _)| path.split('?').next().unwrap_or(path)).collect();
     let leads = |path: &str| routes.find(path).is_some_and(|found| found.rest.is_empty());
-    let idle = told.iter().filter(|path| !leads(path)).map(|path| (*path).to_owned()).collect();
-    let untold = routes.paths().filter(|path| !told.contains(&path.as_str())).collect();
-    (idle, untold)
+    let idle = listed.iter().filter(|path| !leads(path)).map(|path| (*path).to_owned()).collect();
+    let missing = routes.paths().filter(|path| !listed.contains(&path.as_str())).collect();
+    (idle, missing)
 }

@@ -24,7 +24,7 @@ pub(super) struct Documents {
     hits: AtomicU64,
 }
 
-/// What has been written of one state. It does not keep the state alive.
+/// Texts written from one snapshot, without a reference that keeps the snapshot.
 #[derive(Debug, Default)]
 struct Written {
     of: Weak<Snapshot>,

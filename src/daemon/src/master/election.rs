@@ -185,7 +185,7 @@ pub(super) struct Standby {
 
 #[derive(Debug, Default)]
 enum Place {
-    /// Nobody leads, as far as is known.
+    /// No leader is known.
     #[default]
     Unknown,
     /// Another one leads, and is found there.

@@ -17,7 +17,7 @@ use wire::http::{Request, Response};
 use super::fairness;
 use super::handler::Handler;
 use super::outputs::Live;
-use super::told::Told;
+use super::reported_roles::ReportedRoles;
 use crate::metrics::Metrics;
 use crate::prometheus::{Text, add_all};
 
@@ -37,9 +37,9 @@ pub(super) async fn collect(handler: &Handler) -> Metrics {
 async fn made<T: Default + Send + 'static>(handler: &Handler, make: fn(Metrics) -> T) -> T {
     let (snapshot, mut report, facts) = look(handler).await;
     let computed = tokio::task::spawn_blocking(move || {
-        let told = Told::of(&snapshot.roles);
-        let mut metrics = compute(&snapshot, &facts, &told);
-        told.limit(&mut report);
+        let roles_reported = ReportedRoles::of(&snapshot.roles);
+        let mut metrics = compute(&snapshot, &facts, &roles_reported);
+        roles_reported.limit(&mut report);
         let names = names(&snapshot);
         fairness::flat(&mut metrics, &report, facts.per_framework.then_some(&names), snapshot.time);
         make(metrics)
@@ -58,9 +58,9 @@ pub(super) async fn prometheus(handler: &Handler, request: &Request) -> Response
     let (snapshot, mut report, facts) = look(handler).await;
     let written = tokio::task::spawn_blocking(move || {
         let mut text = Text::default();
-        let told = Told::of(&snapshot.roles);
-        add_all(&mut text, &compute(&snapshot, &facts, &told));
-        told.limit(&mut report);
+        let roles_reported = ReportedRoles::of(&snapshot.roles);
+        add_all(&mut text, &compute(&snapshot, &facts, &roles_reported));
+        roles_reported.limit(&mut report);
         fairness::families(&mut text, &report, &names(&snapshot), snapshot.time);
         text.write()
     });
@@ -116,7 +116,7 @@ struct Facts {
     refusals: (u64, (u64, u64)),
 }
 
-fn compute(snapshot: &Snapshot, facts: &Facts, told: &Told<'_>) -> Metrics {
+fn compute(snapshot: &Snapshot, facts: &Facts, roles_reported: &ReportedRoles<'_>) -> Metrics {
     let mut metrics = facts.timers.clone();
     metrics.system();
     metrics.connections(facts.connections);
@@ -139,14 +139,14 @@ fn compute(snapshot: &Snapshot, facts: &Facts, told: &Told<'_>) -> Metrics {
     cluster(&mut metrics, snapshot);
     tasks(&mut metrics, snapshot);
     operations(&mut metrics, snapshot);
-    allocator(&mut metrics, snapshot, told);
+    allocator(&mut metrics, snapshot, roles_reported);
     registrar(&mut metrics, facts.registry_bytes);
     per_principal(&mut metrics, snapshot);
     if facts.per_framework {
         snapshot.frameworks.values().for_each(|framework| per_framework(&mut metrics, framework));
         let all = snapshot.frameworks.values();
         let pairs = all.flat_map(|framework| framework.roles.iter().map(move |role| (framework, role)));
-        for (framework, role) in told.pairs(pairs) {
+        for (framework, role) in roles_reported.pairs(pairs) {
             let suppressed = f64::from(u8::from(framework.suppressed.contains(role)));
             metrics.set(format!("{}/roles/{role}/suppressed", prefix_of(framework)), suppressed);
         }
@@ -249,7 +249,7 @@ fn operations(metrics: &mut Metrics, snapshot: &Snapshot) {
     metrics.counter("master/operations/total", total as f64);
 }
 
-fn allocator(metrics: &mut Metrics, snapshot: &Snapshot, told: &Told<'_>) {
+fn allocator(metrics: &mut Metrics, snapshot: &Snapshot, roles_reported: &ReportedRoles<'_>) {
     let (mut total, mut taken) = (Resources::default(), Resources::default());
     for agent in snapshot.agents.values() {
         total += &agent.total;
@@ -262,21 +262,21 @@ fn allocator(metrics: &mut Metrics, snapshot: &Snapshot, told: &Told<'_>) {
         metrics.set(format!("{label}/total"), total.get(&name).to_f64());
         metrics.set(format!("{label}/offered_or_allocated"), taken.get(&name).to_f64());
     }
-    roles(metrics, snapshot, told);
-    metrics.count("allocator/mesos/roles_left_out", told.left_out());
+    roles(metrics, snapshot, roles_reported);
+    metrics.count("allocator/mesos/roles_left_out", roles_reported.left_out());
     metrics.set("allocator/event_queue_dispatches", 0.0);
     metrics.set("allocator/mesos/event_queue_dispatches", 0.0);
 }
 
 /// The allocator's figures of each role: share, refusals, quota.
-fn roles(metrics: &mut Metrics, snapshot: &Snapshot, told: &Told<'_>) {
+fn roles(metrics: &mut Metrics, snapshot: &Snapshot, roles_reported: &ReportedRoles<'_>) {
     let mut consumed = resources::Quantities::new();
     for view in &snapshot.roles {
         let role = &view.role;
         if role.parent().is_none() {
             consumed += &view.consumed;
         }
-        if !told.has(role.as_str()) {
+        if !roles_reported.has(role.as_str()) {
             continue;
         }
         if !view.frameworks.is_empty() {

@@ -58,7 +58,7 @@ impl Detector {
             lease: lease.clone(),
             resign: resign.clone(),
             granted: None,
-            told: String::new(),
+            last_logged: String::new(),
             waits: Backoff::new(WAITS.0, WAITS.1, seed),
         };
         let task = tokio::spawn(candidate.run()).abort_handle();
@@ -117,7 +117,7 @@ struct Candidate {
     resign: Arc<Notify>,
     granted: Option<Granted>,
     /// The last reported error.
-    told: String,
+    last_logged: String,
     waits: Backoff,
 }
 
@@ -172,7 +172,7 @@ impl Candidate {
         }
         match Leader::of_info(&leader.created.to_string(), &leader.value).filter(|_| leader.lease != 0) {
             Some(leader) => {
-                self.told.clear();
+                self.last_logged.clear();
                 tell(&self.sender, Known::Leader(leader));
             }
             None => {
@@ -267,7 +267,7 @@ impl Candidate {
                 Ok(Some(length)) => {
                     lease.extend(asked, length - length / MARGIN);
                     leads = true;
-                    self.told.clear();
+                    self.last_logged.clear();
                     self.waits.reset();
                     let leader = Leader::of_info(&own.created.to_string(), self.info.as_bytes());
                     tell(
@@ -310,9 +310,9 @@ impl Candidate {
 
     /// Reports a problem unless it was the last one reported.
     fn once(&mut self, words: String) {
-        if self.told != words {
+        if self.last_logged != words {
             tracing::warn!("{words}");
-            self.told = words;
+            self.last_logged = words;
         }
     }
 }

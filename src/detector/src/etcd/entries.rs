@@ -14,9 +14,9 @@ use crate::entries::Change;
 /// Below the prefix: the key that each write changes, and what the keys of entries begin with.
 const OWNER: &str = "owner";
 const ENTRIES: &str = "registry/";
-/// One write takes so many bytes at the most: etcd refuses requests of more than 1.5 MiB.
+/// One write takes this many bytes at the most: etcd refuses requests of more than 1.5 MiB.
 const WRITE_MAX: usize = 1 << 20;
-/// And so many changes, beside the one of the owner's key: etcd refuses more than 128 in a transaction.
+/// And this many changes, beside the one of the owner's key: etcd refuses more than 128 in a transaction.
 const CHANGES_MAX: usize = 100;
 /// What a change takes beside its content, about.
 const OVERHEAD: usize = 64;

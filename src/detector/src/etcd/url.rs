@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn refusals_name_the_item_and_the_rule_and_no_password() {
-        for (text, told) in [
+        for (text, message) in [
             ("", "begins neither"),
             ("a:2379", "begins neither"),
             ("etcd://a:2379", "begins neither"),
@@ -150,7 +150,7 @@ mod tests {
             ("http://u:secret@a:1", "--etcd_credential"),
         ] {
             let error = text.parse::<EtcdUrl>().unwrap_err().to_string();
-            assert!(error.contains(told) && error.contains("http://host:port"), "{text}: {error}");
+            assert!(error.contains(message) && error.contains("http://host:port"), "{text}: {error}");
             assert!(!error.contains("secret"), "{error}");
         }
     }

@@ -112,7 +112,7 @@ impl ZooKeeper {
         self.serving = tokio::spawn(serve(listener, self.held.clone()));
     }
 
-    /// Ends all connections, and ends new ones at once until there were so many.
+    /// Ends all connections, and ends new ones at once until there were this many.
     #[allow(dead_code, reason = "not every test needs it")]
     pub async fn turn_away(&mut self, times: usize) {
         self.stop().await;
@@ -304,7 +304,7 @@ async fn answer_all(
 
 type Watch = Option<(i32, Option<i64>)>;
 
-/// The state that was looked at, the answer, and what is watched from now on, with the state that its owner has seen if
+/// The state that was examined, the answer, and what is watched from now on, with the state that its owner has seen if
 /// it is an older one.
 fn answer(request: &[u8], held: &Held, session: i64) -> (i64, Vec<u8>, Watch) {
     let (xid, kind) = (int(request, 0), int(request, 4));

@@ -3,6 +3,7 @@
 //! A [`Checks`] belongs to one task: it probes on time and returns its findings. Executors report to the agent and end
 //! the task. COMMAND probes are processes beside the executor, or inside the task's container.
 
+mod error;
 mod place;
 mod probe;
 mod session;
@@ -15,6 +16,7 @@ use rustix::event::PollFlags;
 use crate::messages::{CheckStatus, Task};
 use crate::poller::{Poller, Token, earlier};
 use containers::WaitStatus;
+use error::InvalidCheck;
 use place::Network;
 pub(crate) use place::Place;
 use probe::{Outcome, Probe, Probing};
@@ -36,7 +38,7 @@ struct Item {
     kind: Kind,
     delay: Duration,
     interval: Duration,
-    /// `None`: a probe may take for ever.
+    /// `None`: a probe may take forever.
     timeout: Option<Duration>,
     /// When the next probe starts; none while one runs, and before and after the task does.
     next_at: Option<Instant>,
@@ -82,7 +84,7 @@ impl Checks {
         checks
     }
 
-    fn add(&mut self, probe: Result<Probe, String>, kind: Kind, (delay, interval, timeout): (f64, f64, f64)) {
+    fn add(&mut self, probe: Result<Probe, InvalidCheck>, kind: Kind, (delay, interval, timeout): (f64, f64, f64)) {
         match probe {
             Ok(probe) => self.items.push(Item {
                 probe,
@@ -94,7 +96,7 @@ impl Checks {
                 probing: None,
                 paused: false,
             }),
-            Err(why) => stdio::err!("A check of the task cannot be made: {why}"),
+            Err(error) => stdio::err!("A check of the task cannot be made: {}", base::error_chain(&error)),
         }
     }
 
@@ -212,7 +214,7 @@ impl Checks {
                 item.next_at = None;
                 match item.probe.start(&self.network) {
                     Ok(probing) => item.probing = Some((probing, item.timeout.map(|timeout| now + timeout))),
-                    Err(words) => self.finish(index, Outcome::Nothing(words), now),
+                    Err(error) => self.finish(index, Outcome::Nothing(base::error_chain(&error)), now),
                 }
             }
         }
@@ -224,7 +226,7 @@ impl Checks {
         if let Outcome::Redirected = outcome {
             match item.probe.follow(&self.network) {
                 Ok(probing) => item.probing = Some((probing, item.timeout.map(|timeout| now + timeout))),
-                Err(words) => self.finish(index, Outcome::Nothing(words), now),
+                Err(error) => self.finish(index, Outcome::Nothing(base::error_chain(&error)), now),
             }
             return;
         }

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use containers::Spec;
 use prost::Message;
 
+use super::error::InvalidCheck;
 use super::probe::{Probe, to_stderr};
 use super::session::Session;
 use crate::docker::DockerTask;
@@ -33,17 +34,16 @@ pub(crate) enum Place<'a> {
 impl Place<'_> {
     /// The check's command sees what the task's does, and its own variables. A task with a sandbox of its own does not
     /// have the executor's variables.
-    pub(super) fn command(&self, bytes: &[u8], task: &Task) -> Result<Probe, String> {
+    pub(super) fn command(&self, bytes: &[u8], task: &Task) -> Result<Probe, InvalidCheck> {
         if let Place::Container(id) = self {
             return Ok(Probe::Session(Box::new(Session::new(id, task, bytes)?)));
         }
-        let command = Command::decode(bytes).map_err(|error| error.to_string())?;
+        let command = Command::decode(bytes)?;
         if let Place::Docker(container) = self {
             return Ok(Probe::Inside(Box::new(container.inside(&command)?)));
         }
-        let task_command =
-            task.command.as_deref().map(Command::decode).transpose().map_err(|error| error.to_string())?;
-        let mut spec = Spec::new(program(&command).map_err(|error| error.to_string())?);
+        let task_command = task.command.as_deref().map(Command::decode).transpose()?;
+        let mut spec = Spec::new(program(&command)?);
         let task_command = task_command.unwrap_or_default();
         let mut inherited: Vec<_> = std::env::vars_os().collect();
         if let Place::Sandbox(sandbox) = self {

@@ -14,19 +14,18 @@ use std::time::Duration;
 use containers::{Launcher, Output, Program, Spec, User, WaitStatus};
 use rustix::event::PollFlags;
 
+use super::error::{InvalidCheck, StartError};
 use super::place::{Network, Place};
 use super::session::Session;
 use super::state;
 use crate::docker::Inside;
 use crate::environment::Endpoint;
 use crate::exchange::Exchange;
-use crate::messages::{CheckInfo, CheckType, HealthCheck, HttpCheck, Task};
+use crate::messages::{CheckInfo, CheckType, HealthCheck, HttpCheck, Protocol, Task};
 use crate::socket::Socket;
 
 /// How long the processes of a probe that is given up may take to die.
 const DESTROY_LIMIT: Duration = Duration::from_secs(10);
-/// `NetworkInfo.IPv6`
-const IPV6: i32 = 2;
 
 /// What a probe does.
 #[derive(Debug)]
@@ -77,31 +76,37 @@ pub(super) enum Outcome {
 }
 
 impl Probe {
-    pub(super) fn of_health_check(check: &HealthCheck, task: &Task, place: &Place<'_>) -> Result<Probe, String> {
+    pub(super) fn of_health_check(check: &HealthCheck, task: &Task, place: &Place<'_>) -> Result<Probe, InvalidCheck> {
         match check.r#type() {
-            CheckType::Command => place.command(check.command.as_deref().ok_or("no command")?, task),
-            CheckType::Http => Probe::http(check.http.as_ref().ok_or("no http")?),
+            CheckType::Command => {
+                place.command(check.command.as_deref().ok_or(InvalidCheck::Missing("command"))?, task)
+            }
+            CheckType::Http => Probe::http(check.http.as_ref().ok_or(InvalidCheck::Missing("http"))?),
             CheckType::Tcp => {
-                let tcp = check.tcp.as_ref().ok_or("no tcp")?;
+                let tcp = check.tcp.as_ref().ok_or(InvalidCheck::Missing("tcp"))?;
                 Ok(Probe::Tcp { address: address(tcp.protocol, tcp.port)? })
             }
-            CheckType::Unknown => Err("unknown type".to_owned()),
+            CheckType::Unknown => Err(InvalidCheck::UnknownType),
         }
     }
 
-    pub(super) fn of_check(check: &CheckInfo, task: &Task, place: &Place<'_>) -> Result<Probe, String> {
+    pub(super) fn of_check(check: &CheckInfo, task: &Task, place: &Place<'_>) -> Result<Probe, InvalidCheck> {
         match check.r#type() {
-            CheckType::Command => place.command(&check.command.as_ref().ok_or("no command")?.command, task),
-            CheckType::Http => Probe::http(check.http.as_ref().ok_or("no http")?),
-            CheckType::Tcp => Ok(Probe::Tcp { address: address(None, check.tcp.as_ref().ok_or("no tcp")?.port)? }),
-            CheckType::Unknown => Err("unknown type".to_owned()),
+            CheckType::Command => {
+                place.command(&check.command.as_ref().ok_or(InvalidCheck::Missing("command"))?.command, task)
+            }
+            CheckType::Http => Probe::http(check.http.as_ref().ok_or(InvalidCheck::Missing("http"))?),
+            CheckType::Tcp => {
+                Ok(Probe::Tcp { address: address(None, check.tcp.as_ref().ok_or(InvalidCheck::Missing("tcp"))?.port)? })
+            }
+            CheckType::Unknown => Err(InvalidCheck::UnknownType),
         }
     }
 
-    fn http(http: &HttpCheck) -> Result<Probe, String> {
+    fn http(http: &HttpCheck) -> Result<Probe, InvalidCheck> {
         let path = http.path.clone().unwrap_or_default();
         if path.contains(|c: char| c.is_ascii_control() || c == ' ') {
-            return Err(format!("the path '{}' has characters that no request can have", path.escape_debug()));
+            return Err(InvalidCheck::Path(path));
         }
         let path = if path.is_empty() { "/".to_owned() } else { path };
         Ok(Probe::Http {
@@ -111,8 +116,8 @@ impl Probe {
         })
     }
 
-    /// Starts; `Err` holds the words for a probe that could not even begin.
-    pub(super) fn start(&self, network: &Network) -> Result<Probing, String> {
+    /// Starts the probe.
+    pub(super) fn start(&self, network: &Network) -> Result<Probing, StartError> {
         match self {
             Probe::Command(spec) => match spec.working_dir.as_deref().and_then(owner) {
                 Some(user) => spawn(&Spec { user: Some(user), ..(**spec).clone() }),
@@ -125,19 +130,19 @@ impl Probe {
                 let request =
                     format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nAccept: */*\r\nConnection: close\r\n\r\n");
                 let exchange = network.enter(|| Exchange::send(&Endpoint::Tcp(*address), request.as_bytes()));
-                exchange.map(|exchange| Probing::Socket(Waiting::Answer(exchange))).map_err(|error| error.to_string())
+                Ok(Probing::Socket(Waiting::Answer(exchange?)))
             }
-            Probe::Tcp { address } => match network.enter(|| Socket::open(&Endpoint::Tcp(*address))) {
-                Ok(socket) => Ok(Probing::Socket(Waiting::Connect(socket))),
-                Err(error) => Err(error.to_string()),
-            },
+            Probe::Tcp { address } => {
+                let socket = network.enter(|| Socket::open(&Endpoint::Tcp(*address)))?;
+                Ok(Probing::Socket(Waiting::Connect(socket)))
+            }
         }
     }
 
     /// Asks by `curl`, following redirects. The exit code is 0 if the last answer is good, 1 without an answer, and
     /// otherwise the status less 300: a whole one (400 to 555) does not fit in it.
-    pub(super) fn follow(&self, network: &Network) -> Result<Probing, String> {
-        let Probe::Http { address, path, tls } = self else { return Err("not HTTP".to_owned()) };
+    pub(super) fn follow(&self, network: &Network) -> Result<Probing, StartError> {
+        let Probe::Http { address, path, tls } = self else { return Err(StartError::NotHttp) };
         let scheme = if *tls { "https" } else { "http" };
         let script = "code=$(curl -s -S -L -k -w '%{http_code}' -o /dev/null -g \"$1\") || exit 1; \
                       if [ \"$code\" -lt 400 ]; then exit 0; else exit $((code - 300)); fi";
@@ -242,8 +247,8 @@ fn owner(sandbox: &Path) -> Option<User> {
 }
 
 /// Starts a process that carries the command out elsewhere.
-fn elsewhere(made: std::io::Result<(Spec, PipeWriter)>) -> Result<Probing, String> {
-    let (mut spec, line) = made.map_err(|error| error.to_string())?;
+fn elsewhere(made: std::io::Result<(Spec, PipeWriter)>) -> Result<Probing, StartError> {
+    let (mut spec, line) = made?;
     to_stderr(&mut spec);
     match spawn(&spec)? {
         Probing::Process { pid, .. } => Ok(Probing::Process { pid, line: Some(line) }),
@@ -251,11 +256,9 @@ fn elsewhere(made: std::io::Result<(Spec, PipeWriter)>) -> Result<Probing, Strin
     }
 }
 
-fn spawn(spec: &Spec) -> Result<Probing, String> {
-    match Launcher::posix().spawn(spec) {
-        Ok(child) => Ok(Probing::Process { pid: child.pid(), line: None }),
-        Err(error) => Err(base::error_chain(&error)),
-    }
+fn spawn(spec: &Spec) -> Result<Probing, StartError> {
+    let child = Launcher::posix().spawn(spec)?;
+    Ok(Probing::Process { pid: child.pid(), line: None })
 }
 
 /// A probe's output goes to standard error, so that standard output has the task's only.
@@ -267,8 +270,12 @@ pub(super) fn to_stderr(spec: &mut Spec) {
 }
 
 /// The task's own address, as the executor reaches it.
-fn address(protocol: Option<i32>, port: u32) -> Result<SocketAddr, String> {
-    let port = u16::try_from(port).map_err(|_| format!("{port} is no port"))?;
-    let ip = if protocol == Some(IPV6) { IpAddr::V6(Ipv6Addr::LOCALHOST) } else { IpAddr::V4(Ipv4Addr::LOCALHOST) };
+fn address(protocol: Option<i32>, port: u32) -> Result<SocketAddr, InvalidCheck> {
+    let port = u16::try_from(port).map_err(|_| InvalidCheck::Port(port))?;
+    let ip = if protocol == Some(Protocol::IPv6 as i32) {
+        IpAddr::V6(Ipv6Addr::LOCALHOST)
+    } else {
+        IpAddr::V4(Ipv4Addr::LOCALHOST)
+    };
     Ok(SocketAddr::new(ip, port))
 }

@@ -14,12 +14,14 @@ use std::time::Duration;
 use containers::{Spec, WaitStatus};
 use prost::Message;
 
+use super::error::InvalidCheck;
 use crate::blocking::{self, NoAnswer};
 use crate::environment::{Endpoint, Settings};
 use crate::messages::{
     AgentCall, AgentCallType, AgentResponse, Command, ContainerId, Environment, LaunchSession, OfContainer, ProcessIo,
     Task,
 };
+use crate::process::NoValue;
 use crate::records::Records;
 use crate::tls::Tls;
 use crate::{beside, clock, exchange, http};
@@ -47,10 +49,9 @@ pub(super) struct Session {
 impl Session {
     /// `command` is the bytes of a check's `CommandInfo`. It sees what the task's does, and its own variables, and runs
     /// as the task's user.
-    pub(super) fn new(parent: &ContainerId, task: &Task, command: &[u8]) -> Result<Session, String> {
-        let words = |error: prost::DecodeError| error.to_string();
-        let of_task = task.command.as_deref().map(Command::decode).transpose().map_err(words)?.unwrap_or_default();
-        Command::decode(command).map_err(words)?.value.ok_or("the command has no value")?;
+    pub(super) fn new(parent: &ContainerId, task: &Task, command: &[u8]) -> Result<Session, InvalidCheck> {
+        let of_task = task.command.as_deref().map(Command::decode).transpose()?.unwrap_or_default();
+        Command::decode(command)?.value.ok_or(NoValue)?;
         let variables = of_task.environment.into_iter().flat_map(|environment| environment.variables);
         let variables = variables.filter(|variable| variable.value.is_some()).collect();
         let before = Command { user: of_task.user, environment: Some(Environment { variables }), ..Command::default() };
@@ -166,7 +167,7 @@ impl Run {
         Ok(u8::try_from(code).unwrap_or(u8::MAX))
     }
 
-    /// Nobody waits for the command: it is ended.
+    /// The command is abandoned: ends it.
     fn give_up(&self) {
         if self.go_on_to(Asked::Never) != Asked::Yes {
             return;

@@ -206,7 +206,7 @@ impl CommandExecutor {
                 }
             };
             let grace = running.grace(None);
-            self.tell(&task_id, TaskState::Running, |status| status.reason = Some(reason as i32));
+            self.tell(&task_id, TaskState::TaskRunning, |status| status.reason = Some(reason as i32));
             if kill {
                 self.kill(grace);
             }
@@ -236,7 +236,7 @@ impl CommandExecutor {
     fn on_incoming(&mut self, incoming: Incoming) {
         match incoming {
             Incoming::Subscribed(subscribed) => {
-                self.knows_killing = subscribed.framework_info.is_some_and(|framework| framework.knows_killing());
+                self.knows_killing = subscribed.framework_info.knows_killing();
                 self.container = subscribed.container_id.map(|id| id.value).unwrap_or_default();
             }
             Incoming::Launch(bytes) => self.on_launch(bytes),
@@ -259,21 +259,21 @@ impl CommandExecutor {
         self.link.launched(task_id.clone(), bytes);
         if self.running.is_some() {
             let words = "Attempted to run multiple tasks using a \"command\" executor";
-            return self.tell(&task_id, TaskState::Failed, |status| status.message = Some(words.to_owned()));
+            return self.tell(&task_id, TaskState::TaskFailed, |status| status.message = Some(words.to_owned()));
         }
         let (docker, started) = match is_docker(task.container.as_deref()) {
             true => self.docker_spec(&task_id),
             false => (None, task_spec(&task, std::env::vars_os()).map_err(|error| base::error_chain(&error))),
         };
         self.running = Some(Running::new(task, docker));
-        self.tell(&task_id, TaskState::Starting, |_| {});
+        self.tell(&task_id, TaskState::TaskStarting, |_| {});
         let started = started
             .and_then(|spec| Launcher::posix().spawn_unwatched(&spec).map_err(|error| base::error_chain(&error)));
         match started {
             Ok(pid) => self.on_started(&task_id, pid),
             Err(words) => {
                 stdio::err!("{words}");
-                self.tell(&task_id, TaskState::Failed, |status| {
+                self.tell(&task_id, TaskState::TaskFailed, |status| {
                     status.message = Some(words);
                     status.reason = Some(Reason::ContainerLaunchFailed as i32);
                 });
@@ -286,20 +286,20 @@ impl CommandExecutor {
         let bytes = self.link.task(task_id).unwrap_or_default();
         match DockerTask::new(bytes, &self.container) {
             Ok((docker, spec)) => (Some(docker), Ok(spec)),
-            Err(words) => (None, Err(words)),
+            Err(error) => (None, Err(base::error_chain(&error))),
         }
     }
 
     fn on_docker_news(&mut self) {
         let Some(Running { docker: Some(docker), task, checks, .. }) = &mut self.running else { return };
         let (news, task_id) = (docker.news(), task.task_id.clone());
-        for told in &news {
-            if let News::Started { pid, .. } = told {
+        for report in &news {
+            if let News::Started { pid, .. } = report {
                 checks.enter_network_of(*pid);
             }
         }
-        for told in news {
-            if let News::Started { address, description, .. } = told {
+        for report in news {
+            if let News::Started { address, description, .. } = report {
                 self.on_running(&task_id, address, description);
             }
         }
@@ -321,7 +321,7 @@ impl CommandExecutor {
             running.complete_by = running.task.max_completion_time.map(|time| now + time.duration());
             running.checks.start(now);
         }
-        self.tell(task_id, TaskState::Running, |status| {
+        self.tell(task_id, TaskState::TaskRunning, |status| {
             status.data = description.map(String::into_bytes);
             // Older clients look for it here.
             let label = |address: &String| Label { key: ADDRESS_LABEL.to_owned(), value: Some(address.clone()) };
@@ -381,7 +381,7 @@ impl CommandExecutor {
         running.checks.stop();
         let (task_id, overdue) = (running.task.task_id.clone(), running.overdue);
         if self.knows_killing && !overdue {
-            self.tell(&task_id, TaskState::Killing, |_| {});
+            self.tell(&task_id, TaskState::TaskKilling, |_| {});
         }
         if let Some(Running { docker: Some(docker), .. }) = &mut self.running {
             if !docker.stop(grace) {
@@ -433,11 +433,11 @@ impl CommandExecutor {
         let never_ran = docker.is_some_and(|docker| !docker.started);
         let subject = if docker.is_some() { "Container" } else { "Command" };
         let state = match (&running.escalation, running.overdue) {
-            (Some(_), false) => TaskState::Killed,
-            (None, false) if ended.success() => TaskState::Finished,
-            _ => TaskState::Failed,
+            (Some(_), false) => TaskState::TaskKilled,
+            (None, false) if ended.success() => TaskState::TaskFinished,
+            _ => TaskState::TaskFailed,
         };
-        let failed_to_start = never_ran && state == TaskState::Failed && !running.overdue;
+        let failed_to_start = never_ran && state == TaskState::TaskFailed && !running.overdue;
         let reason = running.overdue.then_some(Reason::MaxCompletionTimeReached as i32);
         let reason = reason.or(failed_to_start.then_some(Reason::ContainerLaunchFailed as i32));
         let task_id = running.task.task_id.clone();
@@ -456,7 +456,7 @@ impl CommandExecutor {
         if let Some(running) = self.running.as_ref().filter(|running| running.task.task_id == *task_id) {
             status.check_status = running.checks.status();
             // A terminal state carries the health that has led to it, and no other.
-            let ending = matches!(state, TaskState::Finished | TaskState::Failed | TaskState::Killed);
+            let ending = matches!(state, TaskState::TaskFinished | TaskState::TaskFailed | TaskState::TaskKilled);
             status.healthy = if ending { running.ill.then_some(false) } else { running.healthy };
         }
         complete(&mut status);

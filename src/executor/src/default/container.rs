@@ -74,9 +74,9 @@ impl TaskContainer {
         let waited = if answer.status == 200 { read(answer) } else { Waited::default() };
         let ended = waited.exit_status.map(WaitStatus::from_raw);
         let state = match ended {
-            _ if killed => TaskState::Killed,
-            Some(ended) if ended.success() && !self.overdue => TaskState::Finished,
-            _ => TaskState::Failed,
+            _ if killed => TaskState::TaskKilled,
+            Some(ended) if ended.success() && !self.overdue => TaskState::TaskFinished,
+            _ => TaskState::TaskFailed,
         };
         let words =
             ended.map_or("Unable to retrieve exit status of child container".to_owned(), |e| format!("Command {e}"));

@@ -62,7 +62,7 @@ impl DefaultExecutor {
                     (Reason::TaskHealthCheckStatusUpdated, kill)
                 }
             };
-            self.tell(index, TaskState::Running, |status| status.reason = Some(reason as i32));
+            self.tell(index, TaskState::TaskRunning, |status| status.reason = Some(reason as i32));
             if kill {
                 // From now on every end of this pod's tasks is reported as one of an unhealthy pod.
                 self.unhealthy = true;

@@ -6,7 +6,7 @@
 use prost::{DecodeError, Message};
 
 use crate::messages::{
-    AgentCall, AgentCallType, CONTAINER_MESOS, Command, Container, ContainerId, DiskResource, Environment,
+    AgentCall, AgentCallType, Command, Container, ContainerId, ContainerType, DiskResource, Environment,
     LaunchContainer, Task, TaskResources, Variable, Volume,
 };
 
@@ -70,7 +70,7 @@ fn with_volumes(container: Option<&[u8]>, volumes: Vec<Volume>) -> Option<Vec<u8
     if volumes.is_empty() {
         return container.map(<[u8]>::to_vec);
     }
-    let more = Container { r#type: Some(CONTAINER_MESOS), volumes, linux_info: None };
+    let more = Container { r#type: ContainerType::Mesos as i32, volumes, linux_info: None };
     Some([container.unwrap_or_default(), &more.encode_to_vec()].concat())
 }
 

@@ -188,7 +188,7 @@ impl DefaultExecutor {
     fn on_incoming(&mut self, incoming: Incoming) {
         match incoming {
             Incoming::Subscribed(subscribed) => {
-                self.knows_killing = subscribed.framework_info.is_some_and(|framework| framework.knows_killing());
+                self.knows_killing = subscribed.framework_info.knows_killing();
                 self.own_id = subscribed.container_id.or(self.own_id.take());
                 self.resume();
             }
@@ -242,7 +242,7 @@ impl DefaultExecutor {
             self.tasks.push(TaskContainer::new(task, bytes, id, number, checks));
         }
         for index in first..self.tasks.len() {
-            self.tell(index, TaskState::Starting, |_| {});
+            self.tell(index, TaskState::TaskStarting, |_| {});
         }
         for index in first..self.tasks.len() {
             self.call(index, Purpose::Launch);
@@ -282,7 +282,7 @@ impl DefaultExecutor {
         task.escalation = Some(Escalation::new(now, grace));
         task.signal = Some((SIGTERM, now));
         if self.knows_killing && !task.overdue {
-            self.tell(index, TaskState::Killing, |_| {});
+            self.tell(index, TaskState::TaskKilling, |_| {});
         }
         if !self.link.is_subscribed() {
             return;
@@ -391,7 +391,7 @@ impl DefaultExecutor {
         if task.escalation.is_none() {
             task.complete_by = task.task.max_completion_time.map(|time| clock::now() + time.duration());
             task.checks.start(clock::now());
-            self.tell(index, TaskState::Running, |_| {});
+            self.tell(index, TaskState::TaskRunning, |_| {});
         }
         self.call(index, Purpose::Wait);
     }
@@ -416,7 +416,7 @@ impl DefaultExecutor {
     fn fail(&mut self, index: usize, words: &str) {
         self.end(index, |task, status| {
             let killed = task.escalation.is_some();
-            status.state = if killed { TaskState::Killed } else { TaskState::Failed } as i32;
+            status.state = if killed { TaskState::TaskKilled } else { TaskState::TaskFailed } as i32;
             status.reason = (!killed).then_some(Reason::ContainerLaunchFailed as i32);
             status.message = Some(words.to_owned());
         });
@@ -424,12 +424,12 @@ impl DefaultExecutor {
 
     /// Reports the task's end, and ends its group if it has failed.
     fn end(&mut self, index: usize, complete: impl FnOnce(&TaskContainer, &mut TaskStatus)) {
-        let mut status = self.status(index, TaskState::Failed);
+        let mut status = self.status(index, TaskState::TaskFailed);
         complete(&self.tasks[index], &mut status);
         status.healthy = self.unhealthy.then_some(false);
         self.tasks[index].stage = Stage::Ended;
         self.tasks[index].checks.stop();
-        let ill = status.state == TaskState::Failed as i32 || status.state == TaskState::Killed as i32;
+        let ill = status.state == TaskState::TaskFailed as i32 || status.state == TaskState::TaskKilled as i32;
         self.link.update(status);
         if ill {
             let group = self.tasks[index].group;

@@ -15,17 +15,39 @@ use containers::Spec;
 use serde_json::{Value, json};
 
 use super::client::{Client, request};
+use super::error::{DockerError, failed};
 use super::frames::Frames;
-use super::image::words;
 use super::run::WORDS_MAX;
 use super::{EXEC, NAME, SOCKET};
 use crate::messages::Command;
+use crate::process::NoValue;
 use crate::{beside, clock};
 
 /// Time until the process of an abandoned command is known, and then until it is dead.
 const END_LIMIT: Duration = Duration::from_secs(10);
 /// How often the daemon is asked whether the command has a process yet.
 const ASK_AGAIN: Duration = Duration::from_millis(20);
+
+/// A command that was not run, or whose end is unknown.
+#[derive(Debug, thiserror::Error)]
+enum ExecError {
+    #[error(transparent)]
+    Docker(#[from] DockerError),
+    #[error("The Docker daemon gives the command no id")]
+    NoId,
+    #[error("Nobody waits for the command any more")]
+    GivenUp,
+    #[error("The command cannot be started in the Docker container ({status}): {message}")]
+    Refused { status: u16, message: String },
+    #[error("The Docker daemon does not say how the command has ended")]
+    NoExitCode,
+    #[error("it has no process")]
+    NoProcess,
+    #[error("process {0} is not one of the container")]
+    Foreign(i32),
+    #[error("process {pid} cannot be looked at")]
+    Cgroup { pid: i32, source: io::Error },
+}
 
 /// A command that can be run inside a container, again and again.
 #[derive(Clone, Debug)]
@@ -36,7 +58,7 @@ pub(crate) struct Inside {
 }
 
 impl Inside {
-    pub(super) fn new(socket: PathBuf, name: String, command: &Command) -> Result<Inside, String> {
+    pub(super) fn new(socket: PathBuf, name: String, command: &Command) -> Result<Inside, NoValue> {
         Ok(Inside { socket, name, body: body(command)?.to_string() })
     }
 
@@ -53,8 +75,8 @@ impl Inside {
 }
 
 /// The request for the daemon: the container's variables, with the command's added.
-fn body(command: &Command) -> Result<Value, String> {
-    let value = command.value.as_deref().ok_or("the command has no value")?;
+fn body(command: &Command) -> Result<Value, NoValue> {
+    let value = command.value.as_deref().ok_or(NoValue)?;
     let words: Vec<&str> = match command.shell() {
         true => vec!["/bin/sh", "-c", value],
         false => std::iter::once(value).chain(command.arguments.iter().map(String::as_str)).collect(),
@@ -76,8 +98,8 @@ pub(super) fn main(body: &str) -> ExitCode {
     beside::when_left(move || watch.give_up());
     match run.run(&variable(NAME), body) {
         Ok(code) => ExitCode::from(code),
-        Err(words) => {
-            stdio::err!("{words}");
+        Err(error) => {
+            stdio::err!("{}", base::error_chain(&error));
             ExitCode::FAILURE
         }
     }
@@ -100,12 +122,12 @@ struct Run {
 
 impl Run {
     /// Runs it to its end; its exit code.
-    fn run(&self, container: &str, body: &str) -> Result<u8, String> {
+    fn run(&self, container: &str, body: &str) -> Result<u8, ExecError> {
         let made = self.client.quick("POST", &format!("/containers/{container}/exec"), Some(body));
-        let made = made.map_err(words("The command cannot be run in the Docker container"))?;
-        let id = made["Id"].as_str().ok_or("The Docker daemon gives the command no id")?;
+        let made = made.map_err(failed("The command cannot be run in the Docker container"))?;
+        let id = made["Id"].as_str().ok_or(ExecError::NoId)?;
         if self.reach(Stage::Started(id.to_owned())) == Stage::GivenUp {
-            return Err("Nobody waits for the command any more".to_owned());
+            return Err(ExecError::GivenUp);
         }
         let start = request("POST", &format!("/exec/{id}/start"), Some(r#"{"Detach": false, "Tty": false}"#));
         let (mut frames, mut refusal) = (Frames::default(), Vec::new());
@@ -116,19 +138,18 @@ impl Run {
             }
             refusal.len() > WORDS_MAX
         });
-        let status = status.map_err(words("What the command writes cannot be read"))?;
+        let status = status.map_err(failed("What the command writes cannot be read"))?;
         if status != 200 {
-            let why = String::from_utf8_lossy(&refusal);
-            return Err(format!("The command cannot be started in the Docker container ({status}): {why}"));
+            return Err(ExecError::Refused { status, message: String::from_utf8_lossy(&refusal).into_owned() });
         }
         let code = self.inspect(id)?["ExitCode"].as_u64();
-        let code = code.ok_or("The Docker daemon does not say how the command has ended")?;
+        let code = code.ok_or(ExecError::NoExitCode)?;
         Ok(u8::try_from(code).unwrap_or(u8::MAX))
     }
 
-    fn inspect(&self, id: &str) -> Result<Value, String> {
+    fn inspect(&self, id: &str) -> Result<Value, DockerError> {
         let inspected = self.client.quick("GET", &format!("/exec/{id}/json"), None);
-        inspected.map_err(words("Failed to ask the Docker daemon for the command"))
+        inspected.map_err(failed("Failed to ask the Docker daemon for the command"))
     }
 
     /// Goes on to a stage, but not back from the last one; the stage that it was in.
@@ -141,7 +162,7 @@ impl Run {
         before
     }
 
-    /// Nobody waits for the command: it is ended with all that it has started.
+    /// The command is abandoned: ends it with all that it has started.
     fn give_up(&self) {
         let Stage::Started(id) = self.reach(Stage::GivenUp) else { return };
         let deadline = clock::now() + END_LIMIT;
@@ -153,20 +174,22 @@ impl Run {
                 }
             }
             Ok(None) => {}
-            Err(words) => stdio::err!("A check's command goes on in the Docker container: {words}"),
+            Err(error) => {
+                stdio::err!("A check's command goes on in the Docker container: {}", base::error_chain(&error));
+            }
         }
     }
 
     /// The first process of the command, as the host counts; none if it has ended.
     #[allow(clippy::disallowed_methods)] // the daemon does not report when the process is there
-    fn process(&self, id: &str, deadline: Instant) -> Result<Option<i32>, String> {
+    fn process(&self, id: &str, deadline: Instant) -> Result<Option<i32>, ExecError> {
         loop {
             let inspected = self.inspect(id)?;
             let pid = inspected["Pid"].as_i64().and_then(|pid| i32::try_from(pid).ok()).unwrap_or(0);
             match inspected["Running"] == true {
                 true if pid > 1 => return if_of(pid, inspected["ContainerID"].as_str().unwrap_or_default()),
                 false if !inspected["ExitCode"].is_null() => return Ok(None),
-                _ if clock::now() >= deadline => return Err("it has no process".to_owned()),
+                _ if clock::now() >= deadline => return Err(ExecError::NoProcess),
                 _ => std::thread::sleep(ASK_AGAIN),
             }
         }
@@ -174,12 +197,12 @@ impl Run {
 }
 
 /// The process, if it is one of the container: its number may be another's by now, or be counted elsewhere.
-fn if_of(pid: i32, container: &str) -> Result<Option<i32>, String> {
+fn if_of(pid: i32, container: &str) -> Result<Option<i32>, ExecError> {
     match std::fs::read_to_string(format!("/proc/{pid}/cgroup")) {
         Ok(groups) if !container.is_empty() && groups.contains(container) => Ok(Some(pid)),
-        Ok(_) => Err(format!("process {pid} is not one of the container")),
+        Ok(_) => Err(ExecError::Foreign(pid)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(format!("process {pid} cannot be looked at: {error}")),
+        Err(source) => Err(ExecError::Cgroup { pid, source }),
     }
 }
 
@@ -197,20 +220,20 @@ mod tests {
         let variables = vec![variable("A", Some("1")), variable("S", None), variable("A", Some("2"))];
         let shell =
             Command { value: Some("a | b".into()), environment: Some(Environment { variables }), ..Command::default() };
-        let told = body(&shell).unwrap();
-        assert_eq!((&told["Cmd"], &told["Env"]), (&json!(["/bin/sh", "-c", "a | b"]), &json!(["A=2"])));
+        let request = body(&shell).unwrap();
+        assert_eq!((&request["Cmd"], &request["Env"]), (&json!(["/bin/sh", "-c", "a | b"]), &json!(["A=2"])));
         let arguments = vec!["x".to_owned(), "y".to_owned()];
         let plain = Command { shell: Some(false), value: Some("/bin/a".into()), arguments, ..Command::default() };
         assert_eq!(body(&plain).unwrap()["Cmd"], json!(["/bin/a", "x", "y"]));
-        assert_eq!(body(&Command::default()).unwrap_err(), "the command has no value");
+        assert_eq!(body(&Command::default()).unwrap_err().to_string(), "the command has no value");
     }
 
     #[test]
     fn only_processes_of_the_container_are_ended() {
         let own = i32::try_from(std::process::id()).unwrap();
-        assert!(if_of(own, "no such container").unwrap_err().contains("not one of the container"));
+        assert!(if_of(own, "no such container").unwrap_err().to_string().contains("not one of the container"));
         assert!(if_of(own, "").is_err());
-        assert_eq!(if_of(i32::MAX, "x"), Ok(None));
+        assert_eq!(if_of(i32::MAX, "x").unwrap(), None);
     }
 
     #[test]

@@ -3,40 +3,43 @@
 use serde_json::Value;
 
 use super::client::{Client, ClientError, request, request_with};
+use super::error::{DockerError, PullError, failed};
 
 /// A line of a pull's progress has a few hundred bytes.
 const LINE_MAX: usize = 1 << 20;
 
-/// An error of the client, with what was to be done.
-pub(super) fn words(what: &str) -> impl Fn(ClientError) -> String + '_ {
-    move |error| format!("{what}: {}", base::error_chain(&error))
-}
-
 impl Client {
     /// Creates a container of this name; `pull` fetches the image even if it exists, and `login` has the credentials
-    /// for the registry. The error is a text.
-    pub(super) fn make(&self, name: &str, image: &str, login: &str, pull: bool, create: &str) -> Result<(), String> {
+    /// for the registry.
+    pub(super) fn make(
+        &self,
+        name: &str,
+        image: &str,
+        login: &str,
+        pull: bool,
+        create: &str,
+    ) -> Result<(), DockerError> {
         if pull || !self.has_image(image)? {
-            self.fetch(image, login).map_err(|why| format!("Failed to pull the image '{image}': {why}"))?;
+            self.fetch(image, login).map_err(|source| DockerError::Pull { image: image.to_owned(), source })?;
         }
         let made = self.call("POST", &format!("/containers/create?name={name}"), Some(create), None);
-        made.map(drop).map_err(words("Failed to create the Docker container"))
+        made.map(drop).map_err(failed("Failed to create the Docker container"))
     }
 
     /// Whether the daemon has an image.
     ///
     /// # Errors
-    /// The reason why that is unknown, as a text.
-    pub fn has_image(&self, image: &str) -> Result<bool, String> {
+    /// The daemon does not say.
+    pub fn has_image(&self, image: &str) -> Result<bool, DockerError> {
         match self.quick("GET", &format!("/images/{image}/json"), None) {
             Ok(_) => Ok(true),
             Err(ClientError::Refused { status: 404, .. }) => Ok(false),
-            Err(error) => Err(words("Failed to look for the image")(error)),
+            Err(error) => Err(failed("Failed to look for the image")(error)),
         }
     }
 
     /// Makes the daemon fetch the image. Failures are reported within its response.
-    fn fetch(&self, image: &str, login: &str) -> Result<(), String> {
+    fn fetch(&self, image: &str, login: &str) -> Result<(), PullError> {
         let named = image.rsplit('/').next().is_some_and(|last| last.contains([':', '@']));
         let image = if named { image.to_owned() } else { format!("{image}:latest") };
         let encoded: String = image.bytes().map(encode).collect();
@@ -57,11 +60,11 @@ impl Client {
             }
             line.len() > LINE_MAX
         });
-        let status = status.map_err(|error| base::error_chain(&error))?;
+        let status = status?;
         match failure.or_else(|| failure_in(&line)) {
-            Some(why) => Err(why),
+            Some(message) => Err(PullError::Failed(message)),
             None if status == 200 => Ok(()),
-            None => Err(format!("the Docker daemon answers {status}")),
+            None => Err(PullError::Status(status)),
         }
     }
 }

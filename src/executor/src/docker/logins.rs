@@ -45,19 +45,19 @@ pub fn header(text: &str, image: &str) -> Option<String> {
     };
     let (key, login) = logins.iter().find(|(known, _)| is_its(known))?;
     let field = |name: &str| login[name].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
-    let mut told = json!({"serveraddress": key});
+    let mut login = json!({"serveraddress": key});
     match ["identitytoken", "registrytoken"].into_iter().find_map(|name| Some((name, field(name)?))) {
-        Some((name, token)) => told[name] = token.into(),
+        Some((name, token)) => login[name] = token.into(),
         None => {
             let pair = field("auth").and_then(|auth| decode(&auth));
             // Docker ends what it writes with a zero.
             let pair = pair.as_deref().and_then(|pair| pair.trim_end_matches('\0').split_once(':'));
             let pair = pair.map(|(user, password)| (user.to_owned(), password.to_owned()));
             let (user, password) = pair.or_else(|| Some((field("username")?, field("password")?)))?;
-            (told["username"], told["password"]) = (user.into(), password.into());
+            (login["username"], login["password"]) = (user.into(), password.into());
         }
     }
-    Some(encode(told.to_string().as_bytes()))
+    Some(encode(login.to_string().as_bytes()))
 }
 
 /// The registry in an image's name.
@@ -108,7 +108,7 @@ fn decode(text: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn told(text: &str, image: &str) -> Option<Value> {
+    fn login(text: &str, image: &str) -> Option<Value> {
         let plain: String = header(text, image)?.replace('-', "+").replace('_', "/");
         serde_json::from_str(&decode(&plain).unwrap()).ok()
     }
@@ -120,19 +120,19 @@ mod tests {
             "host:5000": {"identitytoken": "token"}, "http://other.org/v2": {"username": "a", "password": "b:c"}}}"#;
         let hub = json!({"serveraddress": "https://index.docker.io/v1/", "username": "me", "password": "secret"});
         for image in ["app", "team/app:1", "docker.io/team/app"] {
-            assert_eq!(told(config, image), Some(hub.clone()), "{image}");
+            assert_eq!(login(config, image), Some(hub.clone()), "{image}");
         }
         assert_eq!(
-            told(config, "host:5000/app"),
+            login(config, "host:5000/app"),
             Some(json!({"serveraddress": "host:5000", "identitytoken": "token"}))
         );
         let other = json!({"serveraddress": "http://other.org/v2", "username": "a", "password": "b:c"});
-        assert_eq!(told(config, "other.org/x/y@sha256:0"), Some(other));
-        assert_eq!(told(config, "nowhere.org/app"), None);
+        assert_eq!(login(config, "other.org/x/y@sha256:0"), Some(other));
+        assert_eq!(login(config, "nowhere.org/app"), None);
         let older = r#"{"host.org": {"auth": "bWU6c2VjcmV0", "email": "x"}}"#;
-        assert_eq!(told(older, "host.org/app").unwrap()["password"], "secret");
+        assert_eq!(login(older, "host.org/app").unwrap()["password"], "secret");
         for nonsense in ["", "[]", r#"{"auths": 1}"#, r#"{"auths": {"host.org": {"auth": "%"}}}"#] {
-            assert_eq!(told(nonsense, "host.org/app"), None, "{nonsense}");
+            assert_eq!(login(nonsense, "host.org/app"), None, "{nonsense}");
         }
     }
 

@@ -7,6 +7,7 @@
 //! container, and starts the process.
 
 mod client;
+mod error;
 mod exec;
 mod frames;
 mod image;
@@ -19,6 +20,7 @@ mod task;
 use std::process::ExitCode;
 
 pub use client::{Client, ClientError, Listed};
+pub use error::{DockerError, InvalidTask, PullError};
 pub(crate) use exec::Inside;
 pub use image::failure_in as pull_failure;
 pub use logins::header as login;

@@ -3,12 +3,13 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use prost::Message;
+use prost::{DecodeError, Message};
 use serde_json::{Map, Value, json};
 
 use super::client::Client;
+use super::error::{DockerError, InvalidTask};
 use super::logins;
-use super::messages::{Container, Docker, Task, Volume};
+use super::messages::{Container, Docker, Mode, NetworkMode, Task, Volume};
 use crate::messages::Command;
 
 const MEGABYTE: f64 = 1_048_576.0;
@@ -16,9 +17,9 @@ const LEAST_MEMORY: f64 = 32.0;
 const LEAST_SHARES: u64 = 2;
 /// In microseconds.
 const PERIOD: f64 = 100_000.0;
-const HOST: i32 = 1;
-const NONE: i32 = 3;
-const USER: i32 = 4;
+const HOST: i32 = NetworkMode::Host as i32;
+const NONE: i32 = NetworkMode::None as i32;
+const USER: i32 = NetworkMode::User as i32;
 
 /// A container to be.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,8 +38,8 @@ impl Wanted {
     /// Has it made, with the image fetched before if need be. Blocks.
     ///
     /// # Errors
-    /// In words why it cannot be.
-    pub fn make(&self, client: &Client, name: &str) -> Result<(), String> {
+    /// The image cannot be pulled, or the daemon does not create the container.
+    pub fn make(&self, client: &Client, name: &str) -> Result<(), DockerError> {
         client.make(name, &self.image, &self.login, self.pull, &self.create.to_string())
     }
 }
@@ -65,14 +66,14 @@ pub struct Surroundings<'a> {
 /// The container of a task, which is given as the bytes of a `TaskInfo`.
 ///
 /// # Errors
-/// In words what is wrong with it.
-pub fn wanted(bytes: &[u8], around: &Surroundings<'_>) -> Result<Wanted, String> {
-    let task = Task::decode(bytes).map_err(|error| error.to_string())?;
-    let own = crate::messages::Task::decode(bytes).map_err(|error| error.to_string())?;
-    let container = task.container.clone().ok_or("The task has no container")?;
-    let docker = container.docker.clone().ok_or("The container has no 'docker'")?;
+/// The rule that the task breaks.
+pub fn wanted(bytes: &[u8], around: &Surroundings<'_>) -> Result<Wanted, InvalidTask> {
+    let task = Task::decode(bytes)?;
+    let own = crate::messages::Task::decode(bytes)?;
+    let container = task.container.clone().ok_or(InvalidTask::NoContainer)?;
+    let docker = container.docker.clone().ok_or(InvalidTask::NoDocker)?;
     let command = match own.command.as_deref() {
-        Some(bytes) => Command::decode(bytes).map_err(|error| error.to_string())?,
+        Some(bytes) => Command::decode(bytes)?,
         None => Command { shell: Some(false), ..Command::default() },
     };
     let mut env = vec![format!("MESOS_SANDBOX={}", around.seen), format!("MESOS_CONTAINER_NAME={}", around.name)];
@@ -94,7 +95,7 @@ pub fn wanted(bytes: &[u8], around: &Surroundings<'_>) -> Result<Wanted, String>
     }
     if let Some(hostname) = &container.hostname {
         if docker.network() == HOST {
-            return Err("A container on the host's network cannot have a host name of its own".to_owned());
+            return Err(InvalidTask::HostName);
         }
         create["Hostname"] = json!(hostname);
     }
@@ -119,12 +120,12 @@ fn scalar(task: &Task, name: &str) -> f64 {
 }
 
 /// The limits of a running container that has changed, as [`Client::resize`] takes them; of the task only `resources`
-/// and `limits` are looked at.
+/// and `limits` are examined.
 ///
 /// # Errors
 /// If the bytes are no `TaskInfo`.
-pub fn new_limits(bytes: &[u8], quota: bool) -> Result<Value, String> {
-    let task = Task::decode(bytes).map_err(|error| error.to_string())?;
+pub fn new_limits(bytes: &[u8], quota: bool) -> Result<Value, DecodeError> {
+    let task = Task::decode(bytes)?;
     Ok(Value::Object(limits(&task, quota)))
 }
 
@@ -153,7 +154,7 @@ fn limits(task: &Task, quota: bool) -> Map<String, Value> {
 }
 
 /// Limits, volumes, network.
-fn host(task: &Task, container: &Container, docker: &Docker, around: &Surroundings<'_>) -> Result<Value, String> {
+fn host(task: &Task, container: &Container, docker: &Docker, around: &Surroundings<'_>) -> Result<Value, InvalidTask> {
     let mut host = limits(task, around.quota);
     let mut binds = Vec::new();
     let mut mounts = vec![mount(around.sandbox, around.seen, false)];
@@ -181,7 +182,7 @@ fn host(task: &Task, container: &Container, docker: &Docker, around: &Surroundin
         NONE => "none",
         USER => {
             let named = container.network_infos.first().and_then(|info| info.name.as_deref());
-            named.ok_or("A network of the kind USER needs its name in network_infos")?
+            named.ok_or(InvalidTask::UnnamedNetwork)?
         }
         _ => "bridge",
     };
@@ -190,16 +191,16 @@ fn host(task: &Task, container: &Container, docker: &Docker, around: &Surroundin
 }
 
 fn mode(volume: &Volume) -> &'static str {
-    if volume.mode == 2 { "ro" } else { "rw" }
+    if volume.mode == Mode::Ro as i32 { "ro" } else { "rw" }
 }
 
 /// The one driver that makes a container's volumes, as the daemon knows it.
-fn volume_driver(container: &Container) -> Result<Option<&str>, String> {
+fn volume_driver(container: &Container) -> Result<Option<&str>, InvalidTask> {
     let named = container.volumes.iter().filter_map(|volume| volume.source.as_ref()?.docker_volume.as_ref());
     let mut drivers = named.filter_map(|named| named.driver.as_deref()).filter(|driver| !driver.is_empty());
     let first = drivers.next();
     match drivers.find(|driver| Some(*driver) != first) {
-        Some(other) => Err(format!("Only one volume driver is supported for a container ('{other}' is another)")),
+        Some(other) => Err(InvalidTask::SecondDriver(other.to_owned())),
         None => Ok(first),
     }
 }
@@ -225,37 +226,37 @@ enum Source {
 }
 
 /// Unlike a bind, a mount does not create its source: a missing directory is created here.
-fn source(volume: &Volume, around: &Surroundings<'_>) -> Result<Source, String> {
+fn source(volume: &Volume, around: &Surroundings<'_>) -> Result<Source, InvalidTask> {
     let (shown, inside) = (&volume.container_path, inside(volume, around));
     let source = volume.source.as_ref();
     if let Some(named) = source.and_then(|source| source.docker_volume.as_ref()) {
         return Ok(Source::Bind(format!("{}:{inside}:{}", named.name, mode(volume))));
     }
-    let within = source.and_then(|source| source.sandbox_path.as_ref()).and_then(|path| path.inside.clone());
-    let host = source.and_then(|source| source.host_path.as_ref()).and_then(|path| path.path.clone());
+    let within = source.and_then(|source| source.sandbox_path.as_ref()).map(|path| path.path.clone());
+    let host = source.and_then(|source| source.host_path.as_ref()).map(|path| path.path.clone());
     let path = within.or(host).or_else(|| volume.host_path.clone());
-    let path = path.ok_or_else(|| format!("The volume '{shown}' has no source"))?;
+    let path = path.ok_or_else(|| InvalidTask::NoSource(shown.clone()))?;
     if path.starts_with('/') {
         return Ok(Source::Bind(format!("{path}:{inside}:{}", mode(volume))));
     }
     let path = Path::new(&path);
     if path.components().any(|part| part == Component::ParentDir) {
-        return Err(format!("The volume '{shown}' leads out of the sandbox"));
+        return Err(InvalidTask::OutsideSandbox(shown.clone()));
     }
     let found = around.sandbox.join(path);
     if !found.exists() {
         containers::make_inside(around.sandbox, path)
-            .map_err(|error| format!("The volume '{shown}' has no source: {}", base::error_chain(&error)))?;
+            .map_err(|source| InvalidTask::Source { volume: shown.clone(), source })?;
     }
     Ok(Source::Sandbox(found))
 }
 
-fn ports(task: &Task, docker: &Docker, create: &mut Value) -> Result<(), String> {
+fn ports(task: &Task, docker: &Docker, create: &mut Value) -> Result<(), InvalidTask> {
     if docker.port_mappings.is_empty() {
         return Ok(());
     }
     if matches!(docker.network(), HOST | NONE) {
-        return Err("Port mappings need the network BRIDGE or USER".to_owned());
+        return Err(InvalidTask::PortMappings);
     }
     let held = |port: u64| {
         let ranges = task.resources.iter().filter(|resource| resource.name == "ports");
@@ -264,10 +265,7 @@ fn ports(task: &Task, docker: &Docker, create: &mut Value) -> Result<(), String>
     };
     for mapping in &docker.port_mappings {
         if !held(u64::from(mapping.host_port)) {
-            return Err(format!(
-                "Port {} [{}] is not included in resources",
-                mapping.host_port, mapping.container_port
-            ));
+            return Err(InvalidTask::Port { host: mapping.host_port, container: mapping.container_port });
         }
         let port =
             format!("{}/{}", mapping.container_port, mapping.protocol.as_deref().unwrap_or("tcp").to_lowercase());
@@ -278,12 +276,12 @@ fn ports(task: &Task, docker: &Docker, create: &mut Value) -> Result<(), String>
 }
 
 /// A parameter: what would be `--key=value` for `docker run`.
-fn set(create: &mut Value, key: &str, value: &str) -> Result<(), String> {
+fn set(create: &mut Value, key: &str, value: &str) -> Result<(), InvalidTask> {
     let pair = || value.split_once('=').unwrap_or((value, ""));
     let on = || value.is_empty() || value == "true";
-    let bytes =
-        || amount(value).ok_or_else(|| format!("The Docker parameter '{key}' is no amount of memory: '{value}'"));
-    let number = || value.parse::<i64>().map_err(|_| format!("The Docker parameter '{key}' is no number: '{value}'"));
+    let is_no = |kind| InvalidTask::Parameter { key: key.to_owned(), kind, value: value.to_owned() };
+    let bytes = || amount(value).ok_or_else(|| is_no("amount of memory"));
+    let number = || value.parse::<i64>().map_err(|_| is_no("number"));
     match key {
         "env" | "e" => push(&mut create["Env"], value),
         "label" | "l" => create["Labels"][pair().0] = json!(pair().1),
@@ -329,16 +327,14 @@ fn set(create: &mut Value, key: &str, value: &str) -> Result<(), String> {
         "ulimit" => {
             let (name, limits) = pair();
             let (soft, hard) = limits.split_once(':').unwrap_or((limits, limits));
-            let read = |text: &str| {
-                text.parse::<i64>().map_err(|_| format!("The Docker parameter 'ulimit' cannot be read: '{value}'"))
-            };
+            let read = |text: &str| text.parse::<i64>().map_err(|_| InvalidTask::Ulimit(value.to_owned()));
             let limit = json!({"Name": name, "Soft": read(soft)?, "Hard": read(hard)?});
             match &mut create["HostConfig"]["Ulimits"] {
                 Value::Array(list) => list.push(limit),
                 other => *other = json!([limit]),
             }
         }
-        _ => return Err(format!("The Docker parameter '{key}' is not supported")),
+        _ => return Err(InvalidTask::Unsupported(key.to_owned())),
     }
     Ok(())
 }
@@ -417,7 +413,7 @@ mod tests {
         v1::Resource { name: name.into(), scalar, ..Default::default() }
     }
 
-    fn of(docker: DockerInfo, command: Option<v1::CommandInfo>) -> Result<Wanted, String> {
+    fn of(docker: DockerInfo, command: Option<v1::CommandInfo>) -> Result<Wanted, InvalidTask> {
         let ports = v1::value::Ranges { range: vec![v1::value::Range { begin: 31000, end: 31001 }] };
         let ports = v1::Resource { name: "ports".into(), ranges: Some(ports), ..Default::default() };
         let volume = |container_path: &str, host_path: &str, mode| v1::Volume {
@@ -489,10 +485,22 @@ mod tests {
             let volumes = drivers.iter().map(|driver| volume(*driver)).collect();
             volume_driver(&Container { volumes, ..Container::default() }).map(|driver| driver.map(str::to_owned))
         };
-        assert_eq!(of(&[None]), Ok(None));
-        assert_eq!(of(&[Some("nfs"), None, Some("nfs")]), Ok(Some("nfs".to_owned())));
-        assert!(of(&[Some("nfs"), Some("ceph")]).unwrap_err().contains("'ceph'"));
-        assert_eq!(source(&volume(Some("nfs")), &around()), Ok(Source::Bind("v:/v:rw".to_owned())));
+        assert_eq!(of(&[None]).unwrap(), None);
+        assert_eq!(of(&[Some("nfs"), None, Some("nfs")]).unwrap().as_deref(), Some("nfs"));
+        assert!(of(&[Some("nfs"), Some("ceph")]).unwrap_err().to_string().contains("'ceph'"));
+        assert_eq!(source(&volume(Some("nfs")), &around()).unwrap(), Source::Bind("v:/v:rw".to_owned()));
+    }
+
+    #[test]
+    fn a_volume_of_the_sandbox_has_a_type() {
+        use v1::volume::{Source as Whole, source::SandboxPath, source::Type, source::sandbox_path};
+        let sandbox_path = SandboxPath { r#type: Some(sandbox_path::Type::Self_ as i32), path: "/own".into() };
+        let source =
+            Whole { r#type: Some(Type::SandboxPath as i32), sandbox_path: Some(sandbox_path), ..Whole::default() };
+        let volume =
+            v1::Volume { source: Some(source), container_path: "/in".into(), mode: 2, host_path: None, image: None };
+        let volume = Volume::decode(volume.encode_to_vec().as_slice()).unwrap();
+        assert_eq!(super::source(&volume, &around()).unwrap(), Source::Bind("/own:/in:ro".to_owned()));
     }
 
     #[test]
@@ -516,8 +524,8 @@ mod tests {
         let target = Some("/mnt/mesos/sandbox/in");
         assert_eq!((found(1), found(2)), ((Some(at("a/own").as_str()), target), (Some(at("file").as_str()), target)));
         assert!(sandbox.join("a/own").is_dir() && said["Binds"] == json!([]), "{said}");
-        assert!(source(&volume("a/../.."), &around).unwrap_err().contains("out of the sandbox"));
-        assert!(source(&volume("file/below"), &around).unwrap_err().contains("has no source"));
+        assert!(source(&volume("a/../.."), &around).unwrap_err().to_string().contains("out of the sandbox"));
+        assert!(source(&volume("file/below"), &around).unwrap_err().to_string().contains("has no source"));
         std::fs::remove_dir_all(&sandbox).unwrap();
     }
 
@@ -533,7 +541,7 @@ mod tests {
             (DockerInfo { parameters: parameter("nonsense", ""), ..plain() }, "not supported"),
             (DockerInfo { parameters: parameter("memory", "x"), ..plain() }, "no amount"),
         ] {
-            assert!(of(docker, None).unwrap_err().contains(said), "{said}");
+            assert!(of(docker, None).unwrap_err().to_string().contains(said), "{said}");
         }
     }
 }

@@ -9,9 +9,9 @@ use containers::{EndSignal, EndSignals};
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 use serde_json::Value;
 
-use super::client::{Client, request};
+use super::client::{Client, ClientError, request};
+use super::error::{DockerError, failed};
 use super::frames::Frames;
-use super::image::words;
 use super::{CREATE, IMAGE, LOGIN, NAME, PULL, SINCE, SOCKET};
 
 /// A longer description of a container is not handed on.
@@ -38,9 +38,10 @@ pub(crate) fn main() -> ExitCode {
     }
     match container.run(create.as_deref()) {
         Ok(code) => ExitCode::from(code),
-        Err(words) => {
-            stdio::err!("{words}");
-            tell("failed", &words);
+        Err(error) => {
+            let message = base::error_chain(&error);
+            stdio::err!("{message}");
+            tell("failed", &message);
             ExitCode::FAILURE
         }
     }
@@ -92,7 +93,7 @@ struct Container {
 
 impl Container {
     /// Runs the container; it is created and started first, unless that has been done already.
-    fn run(&self, create: Option<&str>) -> Result<u8, String> {
+    fn run(&self, create: Option<&str>) -> Result<u8, DockerError> {
         let name = &self.name;
         if let Some(create) = create {
             self.client.make(name, &self.image, &self.login, self.pull, create)?;
@@ -101,7 +102,7 @@ impl Container {
         if self.since.is_none() {
             self.client
                 .call("POST", &format!("/containers/{name}/start"), None, None)
-                .map_err(words("Failed to start the Docker container"))?;
+                .map_err(failed("Failed to start the Docker container"))?;
         }
         let inspected = self.inspect()?;
         let pid = inspected["State"]["Pid"].as_i64().unwrap_or(0);
@@ -113,7 +114,7 @@ impl Container {
         let waited = self
             .client
             .call("POST", &format!("/containers/{name}/wait"), None, None)
-            .map_err(words("Failed to wait for the Docker container"))?;
+            .map_err(failed("Failed to wait for the Docker container"))?;
         // What it has written last comes before its end.
         let _ = copier.join();
         if self.inspect()?["State"]["OOMKilled"] == true {
@@ -123,9 +124,9 @@ impl Container {
         Ok(u8::try_from(code).unwrap_or(255))
     }
 
-    fn inspect(&self) -> Result<Value, String> {
+    fn inspect(&self) -> Result<Value, DockerError> {
         let inspected = self.client.quick("GET", &format!("/containers/{}/json", self.name), None);
-        inspected.map_err(words("Failed to inspect the Docker container"))
+        inspected.map_err(failed("Failed to inspect the Docker container"))
     }
 
     /// Copies what the container writes, from its first byte on, until it has ended; of one that runs already what it
@@ -145,8 +146,8 @@ impl Container {
                 // Nobody may be waiting any more.
                 let _ = attached.send(());
             });
-            if let Err(why) = copied {
-                stdio::err!("What the container writes is lost: {why}");
+            if let Err(error) = copied {
+                stdio::err!("What the container writes is lost: {}", base::error_chain(&error));
             }
         });
         // Or the copier has failed: then it is over with the sender.
@@ -155,9 +156,17 @@ impl Container {
     }
 }
 
-/// Copies the response to a request to the outputs, until it ends; `attached` is called when it begins. The error is a
-/// text.
-fn copy(client: &Client, request: &[u8], attached: &dyn Fn()) -> Result<(), String> {
+/// Output that was not copied.
+#[derive(Debug, thiserror::Error)]
+enum CopyError {
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    #[error("the Docker daemon answers {status}: {message}")]
+    Refused { status: u16, message: String },
+}
+
+/// Copies the response to a request to the outputs, until it ends; `attached` is called when it begins.
+fn copy(client: &Client, request: &[u8], attached: &dyn Fn()) -> Result<(), CopyError> {
     let (mut frames, mut refusal) = (Frames::default(), Vec::new());
     let status = client.stream(request, None, &mut |status, data| {
         // After the head its output is received: it may start. (The daemon's log is not requested as well: output that
@@ -169,11 +178,11 @@ fn copy(client: &Client, request: &[u8], attached: &dyn Fn()) -> Result<(), Stri
         }
         refusal.len() > WORDS_MAX
     });
-    match status.map_err(|error| base::error_chain(&error))? {
+    match status? {
         200 => Ok(()),
         status => {
             refusal.truncate(WORDS_MAX);
-            Err(format!("the Docker daemon answers {status}: {}", String::from_utf8_lossy(&refusal).trim_end()))
+            Err(CopyError::Refused { status, message: String::from_utf8_lossy(&refusal).trim_end().to_owned() })
         }
     }
 }
@@ -210,8 +219,8 @@ mod tests {
         let heard = std::cell::Cell::new(0);
         let client = Client::new(&socket);
         let ask = || copy(&client, &request("GET", "/containers/x/logs", None), &|| heard.set(heard.get() + 1));
-        assert_eq!((ask(), heard.get() > 0), (Ok(()), true));
-        assert_eq!(ask(), Err("the Docker daemon answers 500: {\"message\":\"no log\"}".to_owned()));
+        assert!(ask().is_ok() && heard.get() > 0);
+        assert_eq!(ask().unwrap_err().to_string(), "the Docker daemon answers 500: {\"message\":\"no log\"}");
         served.join().unwrap();
         std::fs::remove_file(&socket).unwrap();
     }

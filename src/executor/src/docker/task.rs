@@ -1,7 +1,7 @@
-//! A Docker container as the command executor sees it: a process to start, its news, and ways to end it.
+//! A Docker container as the command executor sees it: a process to start, its reports, and ways to end it.
 
 use std::ffi::OsString;
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,22 +11,25 @@ use containers::{Output, Program, Spec};
 use prost::Message;
 
 use super::client::{Client, request};
+use super::error::InvalidTask;
 use super::exec::Inside;
-use super::messages::Container;
+use super::messages::{Container, ContainerType};
 use super::request::{Surroundings, wanted};
 use super::{CREATE, DEVICES, DNS, IMAGE, LOGIN, NAME, PREFIX, PULL, QUOTA, SANDBOX, SOCKET, STOP_TIMEOUT};
 use crate::environment::Endpoint;
 use crate::exchange::Exchange;
 use crate::kill::DEFAULT_GRACE;
 use crate::messages::Command;
+use crate::process::NoValue;
 
-const DOCKER: i32 = 1;
 /// Lines of reports are short, except for the container's description; longer ones are invalid.
 const NEWS_MAX: usize = 128 * 1024;
 
 /// Whether a task's `ContainerInfo` is one for Docker.
 pub(crate) fn is_docker(container: Option<&[u8]>) -> bool {
-    container.and_then(|bytes| Container::decode(bytes).ok()).is_some_and(|container| container.r#type == DOCKER)
+    container
+        .and_then(|bytes| Container::decode(bytes).ok())
+        .is_some_and(|container| container.r#type == ContainerType::Docker as i32)
 }
 
 /// A report of the process beside the container.
@@ -47,6 +50,17 @@ pub(crate) enum News {
     Ended(String),
 }
 
+/// A Docker task that cannot be started.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TaskError {
+    #[error("This agent has no Docker containerizer (--containerizers)")]
+    NoDocker,
+    #[error(transparent)]
+    Invalid(#[from] InvalidTask),
+    #[error(transparent)]
+    Pipe(#[from] io::Error),
+}
+
 pub(crate) struct DockerTask {
     name: String,
     socket: PathBuf,
@@ -64,10 +78,10 @@ pub(crate) struct DockerTask {
 }
 
 impl DockerTask {
-    /// The container of a task, and the process that runs it; in words why there can be none.
-    pub(crate) fn new(task: &[u8], container: &str) -> Result<(DockerTask, Spec), String> {
+    /// The container of a task, and the process that runs it.
+    pub(crate) fn new(task: &[u8], container: &str) -> Result<(DockerTask, Spec), TaskError> {
         let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-        let socket = variable(SOCKET).ok_or("This agent has no Docker containerizer (--containerizers)")?;
+        let socket = variable(SOCKET).ok_or(TaskError::NoDocker)?;
         let name = format!("{PREFIX}{container}");
         let sandbox = PathBuf::from(variable("MESOS_DIRECTORY").unwrap_or_default());
         let seen = variable(SANDBOX).unwrap_or_else(|| "/mnt/mesos/sandbox".to_owned());
@@ -77,8 +91,8 @@ impl DockerTask {
         let login = variable(LOGIN);
         let around = Surroundings { name: &name, sandbox: &sandbox, seen: &seen, quota, dns, login, devices };
         let wanted = wanted(task, &around)?;
-        let (pipe, news) = std::io::pipe().map_err(|error| error.to_string())?;
-        rustix::io::ioctl_fionbio(&pipe, true).map_err(|error| error.to_string())?;
+        let (pipe, news) = std::io::pipe()?;
+        rustix::io::ioctl_fionbio(&pipe, true).map_err(io::Error::from)?;
         let argv = ["tepui-executor", "executor", "docker"].map(OsString::from).into();
         let mut spec = Spec::new(Program::Argv { file: "/proc/self/exe".into(), argv });
         let create = wanted.create.to_string();
@@ -113,7 +127,7 @@ impl DockerTask {
     }
 
     /// A command that runs inside the container.
-    pub(crate) fn inside(&self, command: &Command) -> Result<Inside, String> {
+    pub(crate) fn inside(&self, command: &Command) -> Result<Inside, NoValue> {
         Inside::new(self.socket.clone(), self.name.clone(), command)
     }
 
@@ -148,8 +162,8 @@ impl DockerTask {
                 _ => news.push(News::Ended(words.to_owned())),
             }
         }
-        for told in &news {
-            if let News::Failed(words) | News::Ended(words) = told {
+        for report in &news {
+            if let News::Failed(words) | News::Ended(words) = report {
                 self.words = Some(words.clone());
             }
         }

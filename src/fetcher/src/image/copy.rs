@@ -154,7 +154,7 @@ mod tests {
         let layer = place.join("rootfs");
         fs::create_dir_all(layer.join("directory")).unwrap();
         assert!(!has_marks(&layer).unwrap());
-        // It is not looked at again, even if it were gone.
+        // It is ignored again, even if it were gone.
         fs::remove_dir_all(&layer).unwrap();
         assert!(!has_marks(&layer).unwrap());
         fs::write(place.join(OVERLAY_MARKS), SOME).unwrap();

@@ -20,6 +20,7 @@ use tar::{Entry, EntryType};
 
 use super::ImageError;
 use super::zstd::{MAGIC, Zstd};
+use crate::archive_error::ArchiveError;
 use crate::entries::each;
 
 /// More of a layer is not unpacked.
@@ -57,37 +58,37 @@ impl<R: Read> Read for Hashed<R> {
 /// Unpacks the file `layer` into `root`, an empty directory. Returns the digest of the archive, as hexadecimal digits.
 ///
 /// # Errors
-/// What is wrong with the archive, or what the system refuses, as a text. Some of it may be unpacked then.
-pub fn unpack(layer: &Path, root: &Path) -> Result<String, String> {
-    let reader = open(layer).map_err(|error| error.to_string())?;
+/// The archive breaks a rule, or the system refuses. Some of it may be unpacked then.
+pub fn unpack(layer: &Path, root: &Path) -> Result<String, ArchiveError> {
+    let reader = open(layer)?;
     crate::confine::thread(root, || unpack_opened(reader, root))
 }
 
-fn unpack_opened(reader: impl Read, root: &Path) -> Result<String, String> {
+fn unpack_opened(reader: impl Read, root: &Path) -> Result<String, ArchiveError> {
     let mut hashed = Hashed { reader, hash: Sha256::new(), bytes: 0 };
-    let directory = Directory::open(root).map_err(|error| error.to_string())?;
+    let directory = Directory::open(root)?;
     let mut directories = Vec::new();
     let (mut count, mut bytes) = (0, 0_u64);
     let one = |entry: &mut Entry<'_, _>| {
         count += 1;
         if count > ENTRIES_MAX {
-            return Err(format!("it has more than {ENTRIES_MAX} entries"));
+            return Err(ArchiveError::Entries(ENTRIES_MAX));
         }
         // Sparse files have more bytes than the archive.
         bytes = bytes.saturating_add(entry.size());
         if bytes > BYTES_MAX {
-            return Err(format!("its files have more than {BYTES_MAX} bytes"));
+            return Err(ArchiveError::Bytes(BYTES_MAX));
         }
-        let path = entry.path().map_err(|error| error.to_string())?.into_owned();
+        let path = entry.path()?.into_owned();
         let put = put(&directory, entry, &path, &mut directories);
-        put.map_err(|why| format!("'{}': {why}", path.display()))
+        put.map_err(|source| ArchiveError::Entry { path, source: Box::new(source) })
     };
     each(&mut hashed, false, |_| (), one)?;
     // Times of directories change with their entries, so they are set last.
     for (directory, time) in directories {
         let _ = sys::futimens(&directory, &time);
     }
-    io::copy(&mut hashed, &mut io::sink()).map_err(|error| error.to_string())?;
+    io::copy(&mut hashed, &mut io::sink())?;
     Ok(hex(&hashed.hash.finalize()))
 }
 
@@ -126,26 +127,26 @@ impl Directory {
     }
 
     /// The directory of `path`, and its name in there; missing directories are created.
-    fn parent(&self, path: &Path) -> Result<Option<(OwnedFd, PathBuf)>, String> {
+    fn parent(&self, path: &Path) -> Result<Option<(OwnedFd, PathBuf)>, ArchiveError> {
         let mut parts: Vec<&std::ffi::OsStr> = Vec::new();
         for part in path.components() {
             match part {
                 Component::Normal(part) => parts.push(part),
                 Component::CurDir | Component::RootDir => {}
-                Component::ParentDir | Component::Prefix(_) => return Err("it leads out of the image".to_owned()),
+                Component::ParentDir | Component::Prefix(_) => return Err(ArchiveError::Outside),
             }
         }
         let Some(name) = parts.pop() else { return Ok(None) };
-        let mut directory = self.0.try_clone().map_err(|error| error.to_string())?;
+        let mut directory = self.0.try_clone()?;
         for part in parts {
             directory = match sys::openat(&directory, part, DIR, Mode::empty()) {
                 Err(rustix::io::Errno::NOENT) => {
-                    sys::mkdirat(&directory, part, Mode::from_raw_mode(0o755)).map_err(|errno| errno.to_string())?;
+                    sys::mkdirat(&directory, part, Mode::from_raw_mode(0o755)).map_err(io::Error::from)?;
                     sys::openat(&directory, part, DIR, Mode::empty())
                 }
                 opened => opened,
             }
-            .map_err(|errno| format!("its directory '{}' cannot be entered: {errno}", part.display()))?;
+            .map_err(|errno| ArchiveError::Directory { directory: part.into(), source: errno.into() })?;
         }
         Ok(Some((directory, PathBuf::from(name))))
     }
@@ -153,14 +154,19 @@ impl Directory {
 
 type Times = Vec<(OwnedFd, Timestamps)>;
 
-fn put(root: &Directory, entry: &mut Entry<'_, impl Read>, path: &Path, directories: &mut Times) -> Result<(), String> {
+fn put(
+    root: &Directory,
+    entry: &mut Entry<'_, impl Read>,
+    path: &Path,
+    directories: &mut Times,
+) -> Result<(), ArchiveError> {
     let Some((directory, name)) = root.parent(path)? else { return Ok(()) };
     let text = name.to_string_lossy().into_owned();
-    let words = |errno: rustix::io::Errno| errno.to_string();
+    let failed = |errno: Errno| ArchiveError::Io(errno.into());
     if text == ALL_GONE {
         return sys::fsetxattr(&directory, OPAQUE, b"y", XattrFlags::empty())
             .or_else(|errno| instead_of_mark(errno, &directory, &name))
-            .map_err(words);
+            .map_err(failed);
     }
     if let Some(gone) = text.strip_prefix(GONE) {
         // Others with a second mark are notes of an older file system.
@@ -171,7 +177,7 @@ fn put(root: &Directory, entry: &mut Entry<'_, impl Read>, path: &Path, director
         let mode = Mode::empty();
         return sys::mknodat(&directory, gone, FileType::CharacterDevice, mode, 0)
             .or_else(|errno| instead_of_mark(errno, &directory, &name))
-            .map_err(words);
+            .map_err(failed);
     }
     let header = entry.header();
     let kind = header.entry_type();
@@ -195,42 +201,42 @@ fn put(root: &Directory, entry: &mut Entry<'_, impl Read>, path: &Path, director
                 Err(rustix::io::Errno::EXIST) => Ok(()),
                 made => made,
             };
-            made.map_err(words)?;
-            sys::openat(&directory, &name, DIR, Mode::empty()).map_err(words)?
+            made.map_err(failed)?;
+            sys::openat(&directory, &name, DIR, Mode::empty()).map_err(failed)?
         }
         EntryType::Regular | EntryType::Continuous | EntryType::GNUSparse => {
             let flags = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::WRONLY | OFlags::CLOEXEC;
-            let file = sys::openat(&directory, &name, flags, Mode::from_raw_mode(0o600)).map_err(words)?;
+            let file = sys::openat(&directory, &name, flags, Mode::from_raw_mode(0o600)).map_err(failed)?;
             let mut file = File::from(file);
             let copied = match kind {
                 EntryType::GNUSparse => copy_sparse(entry, &mut file),
                 _ => io::copy(entry, &mut file).map(drop),
             };
-            copied.map_err(|error| error.to_string())?;
+            copied?;
             file.into()
         }
         EntryType::Symlink => {
-            let target = entry.link_name().map_err(|error| error.to_string())?.ok_or("it has no target")?;
-            sys::symlinkat(&*target, &directory, &name).map_err(words)?;
+            let target = entry.link_name()?.ok_or(ArchiveError::NoTarget)?;
+            sys::symlinkat(&*target, &directory, &name).map_err(failed)?;
             let flags = AtFlags::SYMLINK_NOFOLLOW;
-            return sys::chownat(&directory, &name, Some(owner.0), Some(owner.1), flags).map_err(words);
+            return sys::chownat(&directory, &name, Some(owner.0), Some(owner.1), flags).map_err(failed);
         }
         EntryType::Link => {
-            let target = entry.link_name().map_err(|error| error.to_string())?.ok_or("it has no target")?;
-            let (from, file) = root.parent(&target)?.ok_or("its target is the root")?;
-            return sys::linkat(&from, &file, &directory, &name, AtFlags::empty()).map_err(words);
+            let target = entry.link_name()?.ok_or(ArchiveError::NoTarget)?;
+            let (from, file) = root.parent(&target)?.ok_or(ArchiveError::RootTarget)?;
+            return sys::linkat(&from, &file, &directory, &name, AtFlags::empty()).map_err(failed);
         }
         EntryType::Fifo => {
-            sys::mknodat(&directory, &name, FileType::Fifo, mode, 0).map_err(words)?;
+            sys::mknodat(&directory, &name, FileType::Fifo, mode, 0).map_err(failed)?;
             let flags = AtFlags::SYMLINK_NOFOLLOW;
-            return sys::chownat(&directory, &name, Some(owner.0), Some(owner.1), flags).map_err(words);
+            return sys::chownat(&directory, &name, Some(owner.0), Some(owner.1), flags).map_err(failed);
         }
         // Containers get their devices from the agent, and an image's could be any.
         _ => return Ok(()),
     };
-    sys::fchown(&made, Some(owner.0), Some(owner.1)).map_err(words)?;
+    sys::fchown(&made, Some(owner.0), Some(owner.1)).map_err(failed)?;
     // After the owner, whose change takes the set-user-id bit away.
-    sys::fchmod(&made, mode).map_err(words)?;
+    sys::fchmod(&made, mode).map_err(failed)?;
     set_attributes(entry, &made)?;
     match kind {
         EntryType::Directory => directories.push((made, times)),
@@ -274,18 +280,19 @@ fn is_directory(directory: &OwnedFd, name: &Path) -> bool {
 }
 
 /// An entry that comes twice: the later one counts.
-fn remove(directory: &OwnedFd, name: &Path) -> Result<(), String> {
+fn remove(directory: &OwnedFd, name: &Path) -> Result<(), ArchiveError> {
     match sys::unlinkat(directory, name, AtFlags::empty()) {
         Ok(()) | Err(rustix::io::Errno::NOENT) => Ok(()),
-        Err(rustix::io::Errno::ISDIR) => sys::unlinkat(directory, name, AtFlags::REMOVEDIR)
-            .map_err(|errno| format!("it takes a directory's place: {errno}")),
-        Err(errno) => Err(errno.to_string()),
+        Err(rustix::io::Errno::ISDIR) => {
+            sys::unlinkat(directory, name, AtFlags::REMOVEDIR).map_err(|errno| ArchiveError::Occupied(errno.into()))
+        }
+        Err(errno) => Err(ArchiveError::Io(errno.into())),
     }
 }
 
 /// File capabilities and their likes. What this host cannot keep is done without.
-fn set_attributes(entry: &mut Entry<'_, impl Read>, file: &OwnedFd) -> Result<(), String> {
-    let Some(records) = entry.pax_extensions().map_err(|error| error.to_string())? else { return Ok(()) };
+fn set_attributes(entry: &mut Entry<'_, impl Read>, file: &OwnedFd) -> Result<(), ArchiveError> {
+    let Some(records) = entry.pax_extensions()? else { return Ok(()) };
     for record in records.filter_map(Result::ok) {
         let name = record.key().ok().and_then(|key| key.strip_prefix("SCHILY.xattr."));
         // Those of overlays are ours to set.
@@ -321,7 +328,7 @@ mod tests {
         tar.append(&header, data).unwrap();
     }
 
-    fn unpacked(name: &str, entries: &[(&str, EntryType, &str)]) -> (PathBuf, Result<String, String>) {
+    fn unpacked(name: &str, entries: &[(&str, EntryType, &str)]) -> (PathBuf, Result<String, ArchiveError>) {
         let directory = directory(name);
         let mut tar = tar::Builder::new(Vec::new());
         for (name, kind, link) in entries {
@@ -385,7 +392,7 @@ mod tests {
         assert!(found.blocks() * 512 < 1 << 20, "{} blocks", found.blocks());
         std::fs::write(&file, sparse(1 << 40)).unwrap();
         let error = unpack(&file, &directory.join("root")).unwrap_err();
-        assert!(error.contains("files have more than"), "{error}");
+        assert!(base::error_chain(&error).contains("files have more than"), "{error}");
         std::fs::remove_dir_all(directory).unwrap();
     }
 

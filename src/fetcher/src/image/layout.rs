@@ -10,6 +10,7 @@ use serde::Deserialize;
 
 use super::name::Reference;
 use super::{Configuration, ImageError, Name, schema1, store};
+use crate::archive_error::ArchiveError;
 use crate::unpack::untar;
 
 /// Manifests and configurations are a few thousand bytes.
@@ -117,7 +118,7 @@ pub(super) fn find(registry: &Path, name: &Name, staging: &Path) -> Result<PathB
         let archive = registry.join(format!("{file}.tar"));
         if archive.is_file() {
             let target = staging.join("archive");
-            unpack(&archive, &target).map_err(|error| ImageError::at(archive.display(), error))?;
+            unpack(&archive, &target).map_err(|error| ImageError::at(archive.display(), base::error_chain(&error)))?;
             return Ok(target);
         }
         tried.push(archive.display().to_string());
@@ -136,7 +137,7 @@ pub(super) fn copy(registry: &str, name: &Name, staging: &Path) -> Result<PathBu
         let uri = format!("{}/{file}.tar", registry.trim_end_matches('/'));
         match crate::get::ask_hadoop(&uri, &archive) {
             Ok(()) => {
-                unpack(&archive, &target).map_err(|error| ImageError::at(uri, error))?;
+                unpack(&archive, &target).map_err(|error| ImageError::at(uri, base::error_chain(&error)))?;
                 return Ok(target);
             }
             Err(why) => tried.push(format!("{uri}: {why}")),
@@ -145,9 +146,9 @@ pub(super) fn copy(registry: &str, name: &Name, staging: &Path) -> Result<PathBu
     Err(ImageError(format!("There is no image '{name}': {}", tried.join("; "))))
 }
 
-fn unpack(archive: &Path, target: &Path) -> Result<(), String> {
-    let made = ::store::create_directories(target, ::store::Access::Owner);
-    let file = made.and_then(|()| File::open(archive)).map_err(|error| error.to_string())?;
+fn unpack(archive: &Path, target: &Path) -> Result<(), ArchiveError> {
+    ::store::create_directories(target, ::store::Access::Owner)?;
+    let file = File::open(archive)?;
     crate::confine::thread(target, || untar(BufReader::new(file), target, false))
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::ImageError;
 
-/// The default registry, and the place of its images without a namespace.
+/// The default registry, and the namespace of its images whose name has none.
 const DOCKER_HUB: &str = "registry-1.docker.io";
 
 /// A checked name: its parts can be parts of paths and URLs.

@@ -55,7 +55,7 @@ impl Store {
     /// Opens a store; makes it if it is not there.
     ///
     /// # Errors
-    /// What the system refuses.
+    /// The system refuses.
     pub fn open(root: &Path) -> Result<Store, ImageError> {
         for part in ["images", "layers", "staging", "locks"] {
             let directory = root.join(part);
@@ -123,7 +123,8 @@ impl Store {
         let at = |error: std::io::Error| ImageError::at(root.display(), error);
         let _ = fs::remove_dir_all(&half);
         ::store::create_directories(&root, Access::All).map_err(at)?;
-        let found = layer::unpack(file, &root).map_err(|why| ImageError(format!("The layer {digest}: {why}")))?;
+        let found = layer::unpack(file, &root)
+            .map_err(|error| ImageError(format!("The layer {digest}: {}", base::error_chain(&error))))?;
         if found != hex {
             return Err(ImageError(format!("The layer {digest} has the digest sha256:{found}")));
         }

@@ -141,23 +141,23 @@ impl Maker {
         let is_killed = share(&mut self.rng) < kind.killed;
         let killed = if is_killed { submitted + 30.0 + kind.seconds * share(&mut self.rng) } else { f64::INFINITY };
         for task in 0..tasks {
-            self.task(&Told { job, task, user, kind, killed }, submitted);
+            self.task(&WrittenTask { job, task, user, kind, killed }, submitted);
         }
     }
 
     /// Launches a task until it has ended for good.
-    fn task(&mut self, told: &Told<'_>, submitted: f64) {
+    fn task(&mut self, task: &WrittenTask<'_>, submitted: f64) {
         let (mut now, mut failures) = (submitted, 0);
         for _ in 0..LAUNCHES {
-            self.write(now, told, 0, 0);
+            self.write(now, task, 0, 0);
             let began = now + 1.0 + 10.0 * exponential(&mut self.rng);
             let machine = below(&mut self.rng, MACHINES as usize);
-            if began >= told.killed {
-                return self.write(told.killed, told, 0, 5);
+            if began >= task.killed {
+                return self.write(task.killed, task, 0, 5);
             }
-            self.write(began, told, machine, 1);
-            let (ended, event) = self.run(told, machine, began);
-            self.write(ended, told, machine, event);
+            self.write(began, task, machine, 1);
+            let (ended, event) = self.run(task, machine, began);
+            self.write(ended, task, machine, event);
             failures += u32::from(event == 3);
             if event == 4 || event == 5 || failures > FAILURES_MAX {
                 return;
@@ -167,10 +167,10 @@ impl Maker {
     }
 
     /// When and how a launch ends.
-    fn run(&mut self, told: &Told<'_>, machine: usize, began: f64) -> (f64, u8) {
-        let kind = told.kind;
+    fn run(&mut self, task: &WrittenTask<'_>, machine: usize, began: f64) -> (f64, u8) {
+        let kind = task.kind;
         let needs = kind.seconds * factor(&mut self.rng, 0.4);
-        let mut ends = vec![(began + needs, 4), (told.killed, 5)];
+        let mut ends = vec![(began + needs, 4), (task.killed, 5)];
         if share(&mut self.rng) < kind.fails {
             ends.push((began + needs / 20.0 + exponential(&mut self.rng), 3));
         }
@@ -186,8 +186,8 @@ impl Maker {
         ends.into_iter().min_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or((began + needs, 4))
     }
 
-    fn write(&mut self, at: f64, told: &Told<'_>, machine: usize, event: u8) {
-        let Told { job, task, user, kind, .. } = told;
+    fn write(&mut self, at: f64, task: &WrittenTask<'_>, machine: usize, event: u8) {
+        let WrittenTask { job, task, user, kind, .. } = task;
         let machine = if event == 0 { String::new() } else { (4_000_000 + machine).to_string() };
         let [cpus, mem, disk] = kind.asked;
         let (class, priority) = (kind.class, kind.priority);
@@ -208,7 +208,7 @@ impl Maker {
 }
 
 /// A task that is written.
-struct Told<'a> {
+struct WrittenTask<'a> {
     job: u64,
     task: u32,
     user: usize,

@@ -12,7 +12,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use sdk::Ending;
 use sdk::v1::scheduler::{Call, Event};
 use sdk::v1::task_status::{Reason, Source};
-use sdk::v1::{TaskState as Told, TaskStatus};
+use sdk::v1::{TaskState as ReportedState, TaskStatus};
 
 use super::log::{self, Log};
 use super::operator_checks::OperatorChecks;
@@ -50,7 +50,7 @@ pub(super) struct Party {
     /// Its session is over.
     pub ended: bool,
     /// The tasks that it has launched, with the last state that it received for each.
-    tasks: FxHashMap<String, Option<Told>>,
+    tasks: FxHashMap<String, Option<ReportedState>>,
 }
 
 /// The observer.
@@ -153,8 +153,13 @@ impl Checker {
         let state = status.state();
         self.refusal(who, status);
         self.parties[who].tasks.insert(task.to_owned(), Some(state));
-        let lives = [Told::TaskStaging, Told::TaskStarting, Told::TaskRunning];
-        let last = [Told::TaskFinished, Told::TaskFailed, Told::TaskKilled, Told::TaskError];
+        let lives = [ReportedState::TaskStaging, ReportedState::TaskStarting, ReportedState::TaskRunning];
+        let last = [
+            ReportedState::TaskFinished,
+            ReportedState::TaskFailed,
+            ReportedState::TaskKilled,
+            ReportedState::TaskError,
+        ];
         let ended = before.is_some_and(|before| last.contains(&before));
         let checkpoint = self.parties[who].plan.checkpoint;
         // An update that comes again is another thing: its acknowledgement was lost.
@@ -199,8 +204,8 @@ impl Checker {
 }
 
 impl Observer for Checker {
-    fn told(&mut self, who: usize, event: &Event, now: Time) {
-        if let Some(line) = log::told(who, event) {
+    fn received(&mut self, who: usize, event: &Event, now: Time) {
+        if let Some(line) = log::received(who, event) {
             self.log.line(now, || line);
         }
         if let Some(part) = &event.subscribed {
@@ -311,8 +316,8 @@ impl Observer for Checker {
 }
 
 /// Whether a state leaves open whether the task exists.
-pub(super) fn is_doubtful(state: Told) -> bool {
-    matches!(state, Told::TaskUnreachable | Told::TaskUnknown)
+pub(super) fn is_doubtful(state: ReportedState) -> bool {
+    matches!(state, ReportedState::TaskUnreachable | ReportedState::TaskUnknown)
 }
 
 /// Whether a task in this state does nothing any more.

@@ -70,7 +70,7 @@ const PAUSE: Duration = Duration::from_secs(20);
 pub(super) const LONG_PAUSE: Duration = Duration::from_secs(900);
 
 impl Fault {
-    /// The fault of this place in the tree of seeds, within `horizon`, in a cluster of so many agents and schedulers.
+    /// The fault of this place in the tree of seeds, within `horizon`, in a cluster of this many agents and schedulers.
     pub fn draw(seed: Seed, horizon: Duration, agents: usize, schedulers: usize) -> Fault {
         let mut rng = FaultRng::new(seed);
         let at = Duration::from_millis(rng.within(0, horizon.as_millis() as u64));

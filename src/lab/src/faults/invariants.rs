@@ -15,9 +15,9 @@ use crate::world::World;
 /// The checker of a run.
 #[derive(Debug)]
 pub(super) struct Invariants {
-    /// Batches that have been looked at.
+    /// Batches that have been examined.
     seen: u64,
-    /// The offers of this master below that number have been looked at.
+    /// The offers of this master below that number have been examined.
     offers: (String, u64),
     /// The limit at the last check, and the reservations of the role then, in thousandths of a CPU.
     limit: Option<i64>,

@@ -49,7 +49,7 @@ fn number(uuid: &[u8]) -> u64 {
 }
 
 /// The line of an event of a scheduler; `None` for events that are not logged.
-pub(super) fn told(who: usize, event: &Event) -> Option<String> {
+pub(super) fn received(who: usize, event: &Event) -> Option<String> {
     let mut line = format!("sched {who} <  ");
     match event.r#type() {
         event::Type::Subscribed => {

@@ -45,7 +45,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// One of them, in a cluster of so many agents of which `agent` is one.
+    /// One of them, in a cluster of this many agents of which `agent` is one.
     pub(super) fn draw(rng: &mut FaultRng, agent: usize) -> Action {
         let role = rng.pick(&[LIMITED, GUARANTEED]);
         let cpus = if rng.chance(30) { None } else { Some(rng.within(0, 4)) };

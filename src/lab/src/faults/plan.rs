@@ -74,7 +74,7 @@ pub struct FrameworkPlan {
     pub services: u32,
     /// The longest that a task works.
     pub longest: Duration,
-    /// At most so many tasks are launched at once.
+    /// At most this many tasks are launched at once.
     pub at_once: usize,
     /// For how long offers are held.
     pub hold: Duration,
@@ -102,7 +102,7 @@ pub struct FrameworkPlan {
     pub tears_down: bool,
 }
 
-/// Services hold what they have for ever: some CPU must be left for the tasks that end.
+/// Services hold what they have forever: some CPU must be left for the tasks that end.
 fn leave_room(frameworks: &mut [FrameworkPlan], cpus: u64, limited: bool) {
     let mut room = u32::try_from(cpus).unwrap_or(0).saturating_sub(1);
     for framework in frameworks {

@@ -17,7 +17,7 @@ const SPAN: Duration = Duration::from_secs(60);
 /// Disks begin to refuse within this time after a framework has begun: then agents have most to write.
 const BUSY: Duration = Duration::from_secs(30);
 
-/// The disks of this place in the tree of seeds that refuse, in a cluster of so many agents, whose frameworks begin
+/// The disks of this place in the tree of seeds that refuse, in a cluster of this many agents, whose frameworks begin
 /// then.
 pub(super) fn draw(seed: Seed, agents: usize, starts: &[Duration]) -> Vec<Fault> {
     let mut rng = FaultRng::new(seed);

@@ -22,7 +22,7 @@ use crate::world::{BEGIN, FrameworkSpec, Process, Setup, World};
 const MOST_EVENTS: u64 = 500_000;
 /// Time after the last fault by which a world must have converged.
 const REST: Duration = Duration::from_secs(2 * 3600);
-/// How often it is looked at whether it has.
+/// How often it is examined whether it has.
 const LOOK: Duration = Duration::from_secs(10);
 
 /// What became of a plan.

@@ -8,7 +8,7 @@ use super::plan::Plan;
 use super::run::play;
 use crate::world::Process;
 
-/// So many plans are tried at most.
+/// This many plans are tried at most.
 const TRIES: u32 = 600;
 
 /// A plan with faults.

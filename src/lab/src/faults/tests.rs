@@ -108,7 +108,7 @@ fn seeds_reach_far_and_are_the_same_twice() {
     assert!(missing.is_empty(), "no seed has {missing:?}");
 }
 
-/// In so many plans a defect must show as what it is.
+/// In this many plans a defect must show as what it is.
 const PLANS: u64 = 300;
 /// The deliberate defects, and the text of the rule that detects each.
 const DEFECTS: [(Defect, &str); 40] = [

@@ -16,7 +16,7 @@ type Fault = Option<(&'static str, String)>;
 /// A volume as a reader of all minds knows it.
 #[derive(Debug, Default)]
 struct Volume {
-    /// Somebody has asked for its end.
+    /// Its destruction was requested.
     unwanted: bool,
     /// Its agent and directory, while it exists.
     place: Option<(u32, String)>,

@@ -46,7 +46,7 @@ struct Job {
     done: bool,
     /// Whether that task is thought to be there.
     running: bool,
-    /// Nobody has known of it since then.
+    /// Neither master nor agent has known it since then.
     lost: Option<Time>,
 }
 
@@ -243,7 +243,7 @@ impl Worker {
 
     /// Two tasks start together in one executor, if an offer has room for them.
     fn launch_group(&mut self, calls: &mut Calls) {
-        // A service would keep its executor's part for ever, and plans leave room for tasks only.
+        // A service would keep its executor's part forever, and plans leave room for tasks only.
         let two: Vec<usize> =
             self.waiting().filter(|n| !self.is_service(*n) && self.slot_of(*n).is_none()).take(2).collect();
         let (Some(id), Ok(room)) =

@@ -31,7 +31,7 @@ impl Pace {
     }
 
     /// How much of the scenario's time passes meanwhile.
-    pub fn told(&self, real: Duration) -> Duration {
+    pub fn simulated(&self, real: Duration) -> Duration {
         Duration::try_from_secs_f64(real.as_secs_f64() * self.speed).unwrap_or(Duration::MAX)
     }
 }
@@ -74,6 +74,6 @@ mod tests {
         let pace = Pace { speed: 10.0, burn: false };
         assert_eq!(sped(&read(text), pace), read(divided));
         assert_eq!(sped(&read(text), Pace::default()), read(text));
-        assert_eq!(pace.told(pace.real(Duration::from_secs(7))), Duration::from_secs(7));
+        assert_eq!(pace.simulated(pace.real(Duration::from_secs(7))), Duration::from_secs(7));
     }
 }

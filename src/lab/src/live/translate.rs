@@ -48,7 +48,7 @@ impl Translator {
 
 /// What takes so long, and then ends well or not.
 fn command(span: Duration, fails: bool, burn: bool) -> CommandInfo {
-    // timeout(1) takes 0 for "for ever".
+    // timeout(1) takes 0 for "forever".
     let seconds = format!("{:.3}", span.as_secs_f64().max(0.001));
     if !fails && !burn {
         return CommandInfo {

@@ -18,7 +18,7 @@ pub struct Fault {
     pub kind: Kind,
 }
 
-/// Which master a fault is about.
+/// The master that a fault affects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     /// The one that leads then, or the first one.
@@ -73,7 +73,7 @@ const PAUSE: Duration = Duration::from_secs(8);
 const DRIFT: u64 = 50_000;
 
 impl Fault {
-    /// The fault of this place in the tree of seeds, within `horizon`, in a group of so many founders and spares.
+    /// The fault of this place in the tree of seeds, within `horizon`, in a group of this many founders and spares.
     pub fn draw(seed: Seed, horizon: Duration, founders: usize, spares: usize) -> Fault {
         let mut rng = FaultRng::new(seed);
         let at = Duration::from_millis(rng.within(1000, horizon.as_millis() as u64));

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Places that are looked at for one key. Histories of campaigns take some thousands; one that takes more is reported
+/// Places that are examined for one key. Histories of campaigns take some thousands; one that takes more is reported
 /// as a violation, because no order was found.
 const PLACES_MAX: usize = 20_000;
 
@@ -103,7 +103,7 @@ impl Search {
     fn after(&self, place: &Place) -> Vec<Place> {
         let left = || (place.first..self.answered.len()).filter(|at| !place.more.contains(at));
         // An operation cannot be next if another one was answered before its call. Those that are called after that
-        // answer need not be looked at: there are thousands.
+        // answer need not be examined: there are thousands.
         let mut end = u64::MAX;
         for at in left() {
             if self.answered[at].0 > end {

@@ -23,7 +23,7 @@ const WRITE: Duration = Duration::from_secs(5);
 /// All members know all that was decided within this time: members ask for the log again every half lease, and some of
 /// these questions are late.
 const CATCH_UP: Duration = Duration::from_secs(4);
-/// How often it is looked at whether something has happened.
+/// How often it is examined whether something has happened.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// What became of a plan.

@@ -19,7 +19,7 @@ const DEFECTS: [(Defect, &[&str], u64); 7] = [
     (Defect::SendBeforeDurable, &["linearizable", "is lost", "the same entries", "a later one has led"], 1180),
     (Defect::StaleReads, &["linearizable"], 1),
 ];
-/// With so many seeds a defect must show as what it is.
+/// With this many seeds a defect must show as what it is.
 const PLANS: u64 = 20;
 
 fn number(name: &str) -> Option<u64> {

@@ -84,7 +84,7 @@ pub(super) struct Books {
     /// Seconds that offers were held, over all of them.
     pub offer_seconds: f64,
     pub failed: u64,
-    /// If it is a bundled framework.
+    /// Set for a bundled framework.
     pub own: Own,
 }
 
@@ -106,7 +106,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Books for so many frameworks, and so many strips of a Gantt chart; `total` is all that the agents have.
+    /// Books for this many frameworks, and this many strips of a Gantt chart; `total` is all that the agents have.
     pub fn new(frameworks: usize, strips_max: usize, total: Quantities) -> Recorder {
         let books = (0..frameworks).map(|_| Books::default()).collect();
         let used = total.iter().map(|(name, _)| (name, Area::default())).collect();
@@ -141,7 +141,7 @@ impl Recorder {
         }
     }
 
-    /// So many tasks are submitted to a framework. The number of the first.
+    /// This many tasks are submitted to a framework. The number of the first.
     pub fn submit(&mut self, who: usize, needs: &Needs, tasks: u32, retries: u32, now: Time) -> u64 {
         let books = &mut self.books[who];
         let first = books.tasks.len() as u64;
@@ -429,7 +429,7 @@ pub(super) fn seconds(now: Time) -> f64 {
 }
 
 impl Observer for Recorder {
-    fn told(&mut self, who: usize, event: &Event, now: Time) {
+    fn received(&mut self, who: usize, event: &Event, now: Time) {
         if let Some(update) = &event.update {
             self.heard(who, &update.status, now);
         }

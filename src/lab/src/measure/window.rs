@@ -19,7 +19,7 @@ pub struct WindowSums {
 }
 
 impl WindowSums {
-    /// No moments yet, for so many frameworks.
+    /// No moments yet, for this many frameworks.
     pub fn new(frameworks: usize) -> WindowSums {
         WindowSums {
             contended_sums: vec![Sums::default(); frameworks],

@@ -273,9 +273,9 @@ mod tests {
     fn settings_that_differ_are_named_by_their_paths() {
         let mut other = Policies { max_offered_share: Some(0.3), ..Policies::default() };
         other.refusal.max = Some(std::time::Duration::from_secs(5));
-        let told: Vec<_> = settings(&Policies::default(), &other);
+        let rows: Vec<_> = settings(&Policies::default(), &other);
         let row = |path: &str, value: &str| (path.to_owned(), "not set".to_owned(), value.to_owned());
-        assert_eq!(told, [row("max_offered_share", "0.3"), row("refusal.max", "5secs")]);
+        assert_eq!(rows, [row("max_offered_share", "0.3"), row("refusal.max", "5secs")]);
         assert!(settings(&other, &other).is_empty());
     }
 }

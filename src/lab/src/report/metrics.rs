@@ -251,7 +251,7 @@ fn shown(mean: f64, half: f64) -> String {
     }
 }
 
-/// How many decimals so many significant digits of a value are; at most five.
+/// How many decimals this many significant digits of a value are; at most five.
 fn decimals(value: f64, digits: i32) -> usize {
     if value == 0.0 || !value.is_finite() {
         return 0;

@@ -77,18 +77,18 @@ fn of_point((a, b): (&str, &str), point: &Compared) -> Vec<String> {
     }
     let mut differing: Vec<&Pair> = point.numbers.iter().filter(|pair| pair.differs()).collect();
     let Some(first) = differing.first().copied() else { return vec!["No number differs.".to_owned()] };
-    let mut told = vec![way((a, b), first)];
+    let mut sentences = vec![way((a, b), first)];
     // What is clearest comes first among what is equally wanted.
     let weight = |pair: &Pair| pair.difference.0.abs() / pair.difference.1.max(1e-12);
     differing.sort_by(|x, y| x.rank.cmp(&y.rank).then(weight(y).total_cmp(&weight(x))));
     if !first.repeated {
         let change = |pair: &&&Pair| pair.change.is_none_or(|change| change.abs() > 0.01);
-        told.extend(differing.iter().filter(change).take(SENTENCES).map(|pair| sentence(b, pair, "")));
-        return told;
+        sentences.extend(differing.iter().filter(change).take(SENTENCES).map(|pair| sentence(b, pair, "")));
+        return sentences;
     }
     let (clear, other): (Vec<&Pair>, Vec<&Pair>) = differing.into_iter().partition(|pair| pair.clear);
     let compared = point.numbers.iter().filter(|pair| !pair.difference.0.is_nan()).count();
-    told.push(match clear.len() {
+    sentences.push(match clear.len() {
         0 => format!("None of the {compared} numbers differs clearly."),
         count => format!(
             "{count} of {compared} numbers differ clearly. About {} of {compared} would by chance alone.",
@@ -97,9 +97,9 @@ fn of_point((a, b): (&str, &str), point: &Compared) -> Vec<String> {
     });
     let wanted = clear.iter().filter(|pair| pair.rank <= WANTED).count().max(3);
     let shown = wanted.min(SENTENCES);
-    told.extend(clear.iter().take(shown).map(|pair| sentence(b, pair, "Clearly ")));
+    sentences.extend(clear.iter().take(shown).map(|pair| sentence(b, pair, "Clearly ")));
     if clear.len() > shown {
-        told.push(format!("{} more numbers that differ clearly are below.", clear.len() - shown));
+        sentences.push(format!("{} more numbers that differ clearly are below.", clear.len() - shown));
     }
     let unclear: Vec<String> = other
         .iter()
@@ -108,9 +108,9 @@ fn of_point((a, b): (&str, &str), point: &Compared) -> Vec<String> {
         .map(|pair| format!("{} ({}{})", pair.label, pair.interval(), unit(pair)))
         .collect();
     if !unclear.is_empty() {
-        told.push(format!("Not clear, with the 95 % interval of the difference: {}.", unclear.join("; ")));
+        sentences.push(format!("Not clear, with the 95 % interval of the difference: {}.", unclear.join("; ")));
     }
-    told
+    sentences
 }
 
 /// The unit of a difference.
@@ -177,9 +177,9 @@ fn of_sweep((a, b): (&str, &str), points: &[Compared]) -> Vec<String> {
         }
     }
     let Some(first) = order.first() else { return vec!["No number differs.".to_owned()] };
-    let mut told = vec![format!("{} points are in both. {}", points.len(), way((a, b), first))];
+    let mut sentences = vec![format!("{} points are in both. {}", points.len(), way((a, b), first))];
     if !first.repeated {
-        return told;
+        return sentences;
     }
     let clear = |pair: &&Pair| numbers[pair.name.as_str()].less.len() + numbers[pair.name.as_str()].more.len();
     // What is clear at most points comes first among what is equally wanted.
@@ -193,13 +193,13 @@ fn of_sweep((a, b): (&str, &str), points: &[Compared]) -> Vec<String> {
             .map(|side| side_of(side, points.len()));
         let rest = [(over.unclear, "not clear at"), (over.equal, "equal at")];
         let rest = rest.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{what} {count}"));
-        told.push(format!("In {b}, {} is {}.", pair.label, sides.chain(rest).collect::<Vec<_>>().join(", ")));
+        sentences.push(format!("In {b}, {} is {}.", pair.label, sides.chain(rest).collect::<Vec<_>>().join(", ")));
     }
     if found.is_empty() {
-        told.push("No number differs clearly at any point.".to_owned());
+        sentences.push("No number differs clearly at any point.".to_owned());
     }
     if found.len() > SENTENCES {
-        told.push(format!("{} more numbers differ clearly at some point; see below.", found.len() - SENTENCES));
+        sentences.push(format!("{} more numbers differ clearly at some point; see below.", found.len() - SENTENCES));
     }
     let unclear: Vec<&str> = order
         .iter()
@@ -208,9 +208,9 @@ fn of_sweep((a, b): (&str, &str), points: &[Compared]) -> Vec<String> {
         .take(SENTENCES)
         .collect();
     if !unclear.is_empty() {
-        told.push(format!("Not clear at any point: {}.", unclear.join("; ")));
+        sentences.push(format!("Not clear at any point: {}.", unclear.join("; ")));
     }
-    told
+    sentences
 }
 
 /// "clearly shorter at 9 of 12 points (by 3.0 to 45.0 s)"
@@ -240,11 +240,16 @@ mod tests {
         assert_eq!(point.summary[0], "The 3 runs of b with the seeds of a are compared with these, seed by seed.");
         let wanted = "Clearly shorter in b: mean wait of f, 15 ± 25 s instead of 20 ± 25 s (-5.00 s, -25.0 %; 95 % \
                       interval -5.25 to -4.75 s).";
-        assert!(point.summary.iter().any(|told| told == wanted), "{:#?}", point.summary);
+        assert!(point.summary.iter().any(|sentences| sentences == wanted), "{:#?}", point.summary);
         // Other seeds: the same difference is lost in what differs from seed to seed.
         let point = Compared::new(Vec::new(), ("a", "b"), &first, &runs([5.0, 14.9, 25.1], 7));
         assert!(point.summary[0].contains("no seeds in common"), "{:#?}", point.summary);
-        assert!(point.summary.iter().any(|told| told.starts_with("Not clear") && told.contains("mean wait of f (")));
+        assert!(
+            point
+                .summary
+                .iter()
+                .any(|sentences| sentences.starts_with("Not clear") && sentences.contains("mean wait of f ("))
+        );
         let point = Compared::new(Vec::new(), ("a", "b"), &first, &first);
         assert_eq!(point.summary, ["All runs are equal to the byte."]);
     }
@@ -256,8 +261,8 @@ mod tests {
             Compared::new(values, ("a", "b"), &runs([10.0, 20.0, 30.0], 1), &runs(waits, 1))
         };
         let points = [point(1, [5.0, 14.9, 25.1]), point(2, [8.0, 17.9, 28.1]), point(3, [10.0, 35.0, 30.0])];
-        let told = summary(("a", "b"), &points);
+        let sentences = summary(("a", "b"), &points);
         let wanted = "In b, mean wait of f is clearly shorter at 2 of 3 points (by 2.00 to 5.00 s), not clear at 1.";
-        assert!(told.iter().any(|line| line == wanted), "{told:#?}");
+        assert!(sentences.iter().any(|line| line == wanted), "{sentences:#?}");
     }
 }

@@ -40,7 +40,7 @@ fn track(framework: &PreparedFramework) -> Track {
 pub(super) struct Sampler {
     names: Vec<(String, String)>,
     weights: Vec<f64>,
-    /// What each measures of itself.
+    /// What each framework measures.
     measures: Vec<&'static [Measure]>,
     /// All that the agents have.
     total: Quantities,

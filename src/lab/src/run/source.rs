@@ -127,18 +127,18 @@ impl Sources {
     /// Submits all due arrivals, and lets the manager release tasks if it is time. Returns the frameworks with new
     /// work.
     pub fn submit(&mut self, books: &mut Recorder, at: Duration) -> Vec<usize> {
-        let mut told = Vec::new();
+        let mut frameworks = Vec::new();
         while self.due.peek().is_some_and(|Reverse((due, _))| *due <= at)
             && let Some(Reverse((job_at, who))) = self.due.pop()
         {
             self.submit_to(who, books, job_at);
             if self.manager.is_none() {
-                told.push(who);
+                frameworks.push(who);
             }
             self.due.extend(self.all[who].next_at().map(|at| Reverse((at, who))));
         }
-        told.extend(self.release(books, at));
-        told
+        frameworks.extend(self.release(books, at));
+        frameworks
     }
 
     fn submit_to(&mut self, who: usize, books: &mut Recorder, at: Duration) {
@@ -173,14 +173,14 @@ impl Sources {
             running
         };
         let running: Vec<Quantities> = (0..self.all.len()).map(running).collect();
-        let mut told = Vec::new();
+        let mut frameworks = Vec::new();
         for (who, job) in manager.release(&running) {
             self.all[who].inbox.borrow_mut().push_back(job);
-            told.push(who);
+            frameworks.push(who);
         }
-        told.sort_unstable();
-        told.dedup();
-        told
+        frameworks.sort_unstable();
+        frameworks.dedup();
+        frameworks
     }
 
     /// From submission to end, of the jobs of each kind of a framework that has a name.

@@ -1,4 +1,4 @@
-//! A run that stops at any time to be looked at, and whose master can be given other policies: for learners. Without
+//! A run that stops at any time to be examined, and whose master can be given other policies: for learners. Without
 //! that it is the same run.
 
 use std::path::Path;

@@ -159,8 +159,8 @@ fn bundled(framework: &Framework) -> Checked {
         if !framework.options.is_empty() {
             return Err(Broken::new("options", ONLY));
         }
-        let told = framework.jobs.iter().position(|kind| !kind.options.is_empty());
-        return told.map_or(Ok(()), |n| Err(Broken::new(format!("jobs.{n}.options"), ONLY)));
+        let with_options = framework.jobs.iter().position(|kind| !kind.options.is_empty());
+        return with_options.map_or(Ok(()), |n| Err(Broken::new(format!("jobs.{n}.options"), ONLY)));
     }
     let modelled = [
         ("like", framework.like.is_some()),

@@ -11,7 +11,7 @@ use super::schema::{Scenario, one_small};
 use crate::span::Span;
 use crate::world::Fidelity;
 
-/// So many times a fault may come in a run, in the mean, each agent that it meets counted.
+/// This many times a fault may come in a run, in the mean, each agent that it meets counted.
 const MOST_FAULTS: u128 = 100_000;
 
 /// What can go wrong.
@@ -67,7 +67,7 @@ pub struct FaultPart {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Whom {
     Master,
-    /// Agents by their numbers; so many of them each time.
+    /// Agents by their numbers; this many of them each time.
     Agents(Vec<usize>),
     /// A framework by its number.
     Framework(usize),

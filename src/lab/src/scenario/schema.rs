@@ -32,7 +32,7 @@ pub struct Scenario {
     /// Ends as soon as all jobs are done.
     #[serde(default)]
     pub until_done: bool,
-    /// How often shares and queues are looked at.
+    /// How often shares and queues are examined.
     #[serde(default = "second")]
     pub sample: Span,
     /// The master.
@@ -154,9 +154,9 @@ pub struct AgentGroup {
     /// As in `--attributes`.
     #[serde(default)]
     pub attributes: String,
-    /// Their region, if they have one.
+    /// Region of the agents.
     pub region: Option<String>,
-    /// Their zone; needs a region.
+    /// Zone of the agents; needs a region.
     pub zone: Option<String>,
     /// The share of tasks that fail on them, beside those of the model.
     #[serde(default)]
@@ -274,7 +274,7 @@ pub struct JobKind {
     pub every: Option<Span>,
     /// At random, so far apart in the mean.
     pub poisson: Option<Span>,
-    /// So many at once, every `gap`.
+    /// This many at once, every `gap`.
     pub burst: Option<u32>,
     /// See `burst`.
     pub gap: Option<Span>,

@@ -43,7 +43,7 @@ pub struct PreparedFramework {
     pub arrivals: Vec<PreparedJobs>,
     /// Events of a bundled framework.
     pub diary: Diary,
-    /// What it measures of itself.
+    /// What it measures.
     pub measures: &'static [Measure],
 }
 

@@ -13,7 +13,7 @@ use super::kinds_of;
 use super::schema::{AgentGroup, Framework, Scenario};
 use crate::bundled::Kind;
 
-/// So many kinds of agents are named in one doubt.
+/// This many kinds of agents are named in one doubt.
 const MOST_NAMED: usize = 3;
 
 /// Kinds of jobs whose tasks no agent has room for, or whose role may never have enough; also those that only a trace
@@ -23,15 +23,15 @@ pub(super) fn warnings(scenario: &Scenario, directory: &Path, traces: &Traces) -
     for (n, framework) in scenario.frameworks.iter().enumerate() {
         // They could be read when the scenario was checked.
         let kinds = kinds_of(scenario, framework, directory).unwrap_or_default();
-        let mut told = BTreeSet::new();
+        let mut reported = BTreeSet::new();
         for Kind { of, jobs } in &kinds {
             let own = jobs.needs.as_deref().and_then(|text| parse_quantities(text).ok());
             let needs = own.as_slice().iter().chain(if own.is_none() { traces.largest(jobs) } else { &[] });
             let doubt = |needs| too_large(&scenario.agents, needs).or_else(|| beyond_limit(scenario, framework, needs));
-            if !told.contains(of)
+            if !reported.contains(of)
                 && let Some(rule) = needs.map(doubt).find_map(|doubt| doubt)
             {
-                told.insert(of);
+                reported.insert(of);
                 let said = framework.jobs.get(*of).is_some_and(|kind| kind.needs.is_some());
                 let field = if said { ".needs" } else { "" };
                 let from = jobs.trace.as_ref().filter(|_| own.is_none()).map(|file| format!("{file}: "));

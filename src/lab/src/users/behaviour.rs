@@ -30,23 +30,23 @@ pub struct Behaviour {
     pub refuse: Duration,
     /// The same, while there is nothing to launch.
     pub refuse_idle: Duration,
-    /// From an offer's coming until it is looked at.
+    /// From an offer's coming until it is examined.
     pub think: Duration,
-    /// And longer by this for each task that is looked at with it.
+    /// And longer by this for each task that is examined with it.
     pub think_per_task: Duration,
     /// Looks at one job at a time, as the schedulers of Omega's simulator do.
     pub job_at_a_time: bool,
     /// Of all that waits, the task of the job with the fewest running ones is the next: Hadoop's fair scheduler.
     pub fair_jobs: bool,
-    /// At most so many tasks are launched at once; the others wait until the next time.
+    /// At most this many tasks are launched at once; the others wait until the next time.
     pub attempt: usize,
-    /// At most so many tasks are put on one offer.
+    /// At most this many tasks are put on one offer.
     pub tasks_per_offer: usize,
     /// Suppresses offers when it has nothing to launch.
     pub suppress: bool,
     /// Forgets its refusals when work comes.
     pub revive: bool,
-    /// Keeps all offers for ever, whether it has a use for them or not.
+    /// Keeps all offers forever, whether it has a use for them or not.
     pub hoard: bool,
 }
 

@@ -207,7 +207,7 @@ impl User {
             let looked_at = self.looked_at();
             let tasks = u32::try_from(looked_at).unwrap_or(u32::MAX);
             let think = self.conduct.think + self.conduct.think_per_task.saturating_mul(tasks);
-            // An offer that was thought about and did not fit is looked at again only for the sake of something new.
+            // An offer that was thought about and did not fit is examined again only for the sake of something new.
             let news = self.held.iter().any(|offer| !offer.seen);
             self.held.iter_mut().for_each(|offer| offer.seen = true);
             if think.is_zero() {
@@ -227,7 +227,7 @@ impl User {
         }
     }
 
-    /// Places what fits of so many tasks onto the offers that have been thought about.
+    /// Places what fits of this many tasks onto the offers that have been thought about.
     fn decide(&mut self, tasks: usize, calls: &mut Calls) {
         if self.conduct.fair_jobs {
             self.by_fairness();

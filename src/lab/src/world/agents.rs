@@ -90,7 +90,7 @@ pub(super) struct AgentHost {
     inbox: Vec<Input>,
     planned: bool,
     wake: Option<Time>,
-    /// So many containers cannot be started from now on.
+    /// This many containers cannot be started from now on.
     pub failing: u32,
     /// The executor of each container that lives.
     pub containers: FxHashMap<ContainerName, u32>,
@@ -349,9 +349,9 @@ impl<O: Observer> World<O> {
         let (mut out, shown) = (std::mem::take(&mut self.agent_out), host.clock.show(self.now));
         for input in host.inbox.drain(..) {
             match &input {
-                Input::CheckpointsFailing { .. } => host.keeper.told = true,
-                Input::CheckpointsWork => host.keeper.told = false,
-                Input::Message { message, .. } if host.keeper.told => {
+                Input::CheckpointsFailing { .. } => host.keeper.is_reported = true,
+                Input::CheckpointsWork => host.keeper.is_reported = false,
+                Input::Message { message, .. } if host.keeper.is_reported => {
                     let (framework, tasks) = launched(message).unwrap_or_default();
                     for task in tasks.iter().map(|task| task.task_id.value.as_str()) {
                         self.observer.noted(&Note::TaskForFailingDisk { agent, framework, task }, self.now);

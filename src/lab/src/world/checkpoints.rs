@@ -25,7 +25,7 @@ pub(super) struct Keeper {
     tends: bool,
     tend_waits: Waits,
     /// The core has handled the report that checkpoints fail.
-    pub told: bool,
+    pub is_reported: bool,
 }
 
 impl Keeper {
@@ -37,7 +37,7 @@ impl Keeper {
             waits: Waits::default(),
             tends: false,
             tend_waits: Waits::default(),
-            told: false,
+            is_reported: false,
         }
     }
 
@@ -74,7 +74,7 @@ impl Keeper {
             self.disk().tear(writing, whole);
         }
         (self.health, self.waits, self.tend_waits) = (Health::default(), Waits::default(), Waits::default());
-        (self.tends, self.told) = (false, false);
+        (self.tends, self.is_reported) = (false, false);
     }
 }
 

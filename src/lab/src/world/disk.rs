@@ -68,7 +68,7 @@ impl fmt::Display for DiskError {
 pub struct Refusal {
     /// Why.
     pub error: DiskError,
-    /// It ends before its time once the agent has deleted so many old sandboxes and directories of checkpoints.
+    /// It ends before its time once the agent has deleted this many old sandboxes and directories of checkpoints.
     pub room: Option<u32>,
     /// How much of a refused write is done all the same, modulo what there is to write.
     pub partial: u32,
@@ -101,7 +101,7 @@ impl Disk {
         self.refusal = None;
     }
 
-    /// Why it refuses writes, if it does at this time.
+    /// The error of writes, if they fail at this time.
     pub fn refuses(&mut self, now: Time) -> Option<DiskError> {
         if self.refusal.is_some_and(|(_, until)| until <= now) {
             self.heal();

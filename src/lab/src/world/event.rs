@@ -88,8 +88,8 @@ pub(crate) enum Over {
 /// How far a process gets in its next batch before it ends, and for how long it stays away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Doom {
-    /// In the midst of the write, after so many entries (of the next one, if it appends, a half is there); else after
-    /// the write, when so many outputs have been carried out.
+    /// In the midst of the write, after this many entries (of the next one, if it appends, a half is there); else after
+    /// the write, when this many outputs have been carried out.
     pub moment: Moment,
     /// For how long it stays away.
     pub away: std::time::Duration,
@@ -123,7 +123,7 @@ impl Doom {
 pub enum Moment {
     /// In the midst of a write, when so much is durable, modulo what there is to write.
     Writing(u32),
-    /// When so many outputs of a batch have been carried out.
+    /// When this many outputs of a batch have been carried out.
     After(u32),
 }
 
@@ -157,5 +157,5 @@ pub(crate) enum ToExecutor {
     Exit(i32),
 }
 
-/// A task as the model keeps it.
+/// State of a task in the model.
 pub(crate) type BoxedTask = Box<TaskInfo>;

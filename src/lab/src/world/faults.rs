@@ -115,7 +115,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// From now on a process's clock goes too fast by so many parts of a million, or too slow.
+    /// From now on a process's clock goes too fast by this many parts of a million, or too slow.
     pub fn drift(&mut self, process: Process, drift: i32) {
         let now = self.now;
         match process {

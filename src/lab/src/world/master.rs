@@ -52,7 +52,7 @@ pub(super) struct MasterHost {
     pub doom: Option<Doom>,
     /// Until then the registry's disk refuses writes.
     pub refusal: Option<(Refusal, Time)>,
-    /// It may not write into the registry, and waits for ever once it has tried.
+    /// It may not write into the registry, and waits forever once it has tried.
     fenced: Option<Stuck>,
 }
 

@@ -67,7 +67,7 @@ pub type Trace = Box<dyn FnMut(&dyn std::fmt::Debug)>;
 /// Observer of a world: it sees the messages between schedulers and the master, and changes nothing.
 pub trait Observer {
     /// A scheduler has received this event.
-    fn told(&mut self, who: usize, event: &sdk::v1::scheduler::Event, now: Time);
+    fn received(&mut self, who: usize, event: &sdk::v1::scheduler::Event, now: Time);
     /// A scheduler has made this call; it is on its way.
     fn called(&mut self, who: usize, call: &sdk::v1::scheduler::Call, now: Time);
     /// A task runs on an agent, whether or not the master knows it.
@@ -79,7 +79,7 @@ pub trait Observer {
 }
 
 impl Observer for () {
-    fn told(&mut self, _: usize, _: &sdk::v1::scheduler::Event, _: Time) {}
+    fn received(&mut self, _: usize, _: &sdk::v1::scheduler::Event, _: Time) {}
     fn called(&mut self, _: usize, _: &sdk::v1::scheduler::Call, _: Time) {}
     fn started(&mut self, _: &str, _: &str, _: Time) {}
     fn ended(&mut self, _: &str, _: &str, _: Time) {}

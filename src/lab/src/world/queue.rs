@@ -7,7 +7,7 @@ use std::time::Duration;
 use base::Time;
 use slab::Slab;
 
-/// What happens within so many nanoseconds may wait in [`Queue::soon`].
+/// What happens within this many nanoseconds may wait in [`Queue::soon`].
 const SOON: u64 = 5_000_000;
 /// How many nanoseconds belong to one of the parts of [`Queue::far`], as a power of two: an eighth of a second.
 const PART: u32 = 27;

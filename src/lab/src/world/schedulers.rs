@@ -175,7 +175,7 @@ impl<O: Observer> World<O> {
                 self.digest.event(who, self.now.as_nanos(), &event);
                 let event = convert::event(Arc::unwrap_or_clone(event));
                 if noticed {
-                    self.observer.told(who as usize, &event, self.now);
+                    self.observer.received(who as usize, &event, self.now);
                 }
                 self.session_input(who, sdk::Input::Event(Box::new(event)));
             }
@@ -322,16 +322,16 @@ impl<O: Observer> World<O> {
     pub(super) fn cut_scheduler(&mut self, who: u32, arrives: bool) {
         let host = &mut self.schedulers[who as usize];
         let Some(connection) = host.connection.filter(|_| !host.broken) else { return };
-        let (mut told, mut noticed) = (self.now + NOTICED, self.now + NOTICED);
+        let (mut closed, mut noticed) = (self.now + NOTICED, self.now + NOTICED);
         if arrives {
-            told = told.max(host.events.last());
+            closed = closed.max(host.events.last());
             noticed = noticed.max(host.calls.last());
         } else {
             host.broken = true;
             host.calls.cut();
             host.events.cut();
         }
-        self.queue.push(told, Event::Scheduler { who, connection, what: ToScheduler::Closed });
+        self.queue.push(closed, Event::Scheduler { who, connection, what: ToScheduler::Closed });
         self.queue.push(noticed, self.master.closes(connection));
     }
 

@@ -7,7 +7,7 @@ use sdk::{Calls, Event, Packer, is_terminal};
 
 use super::*;
 
-/// Launches so many tasks of ten seconds, and ends.
+/// Launches this many tasks of ten seconds, and ends.
 struct Hello {
     left: u32,
     ended: u32,
@@ -48,7 +48,7 @@ struct Seen {
 }
 
 impl Observer for Seen {
-    fn told(&mut self, _: usize, event: &sdk::v1::scheduler::Event, _: Time) {
+    fn received(&mut self, _: usize, event: &sdk::v1::scheduler::Event, _: Time) {
         self.offers += event.offers.as_ref().map_or(0, |offers| offers.offers.len());
         if let Some(update) = &event.update {
             *self.running.entry(update.status.state().as_str_name().to_owned()).or_default() += 1;

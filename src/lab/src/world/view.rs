@@ -38,8 +38,8 @@ impl<O: Observer> World<O> {
         let checkpoints = &host.keeper.checkpoints;
         let trouble = checkpoints.trouble().map(|trouble| format!("the disk was not well: {}", trouble.why));
         let aside = checkpoints.aside().next().map(|change| format!("this is not in place: {change:?}"));
-        let told = host.keeper.told.then(|| "the agent takes its disk for one that refuses".to_owned());
-        trouble.or(aside).or(told)
+        let reported = host.keeper.is_reported.then(|| "the agent takes its disk for one that refuses".to_owned());
+        trouble.or(aside).or(reported)
     }
 
     /// The persistent volumes on an agent's disk.

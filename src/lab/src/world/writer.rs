@@ -16,7 +16,7 @@ const TOGETHER: usize = 64;
 #[derive(Debug)]
 pub(super) struct Writer<P, O> {
     waiting: VecDeque<Outbox<P, O>>,
-    /// So many of them are being written.
+    /// This many of them are being written.
     busy: usize,
     /// Until then each write takes longer by `slow_by`.
     slow_until: Time,

@@ -80,7 +80,7 @@ impl Asked {
     }
 
     /// Chooses a node, and how many executors its job may have. Returns whether that was possible as it is: otherwise
-    /// it is put right, with the first node that can be chosen, and one executor more than the job has. There must be
+    /// it is corrected, with the first node that can be chosen, and one executor more than the job has. There must be
     /// a choice.
     pub fn choose(&mut self, at: usize, limit: u32) -> bool {
         let valid = self.nodes.get(at).is_some_and(|node| self.can_choose(node));

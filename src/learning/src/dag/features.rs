@@ -41,7 +41,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// For so many visible jobs of those that are known.
+    /// For this many visible jobs of those that are known.
     pub fn new(known: &[Arc<JobModel>], jobs: usize) -> Result<Layout, LearningError> {
         let most = |of: &dyn Fn(&JobModel) -> usize| known.iter().map(|job| of(job)).max().unwrap_or(0);
         let edges = |job: &JobModel| job.stages.iter().map(|stage| stage.parents.len()).sum();

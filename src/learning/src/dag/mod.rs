@@ -141,7 +141,7 @@ pub struct DagScheduling {
     /// Millisecond-jobs, or milliseconds, that were paid for.
     paid: u64,
     decisions: u64,
-    /// Actions that were put right.
+    /// Actions that were corrected.
     corrected: u64,
 }
 

@@ -108,7 +108,7 @@ impl Master {
             let status = mesos::TaskStatus {
                 task_id: row.proto.task_id.clone(),
                 slave_id: Some(row.proto.slave_id.clone()),
-                state: row.told_state() as i32,
+                state: row.forwarded_state() as i32,
                 source: Some(Source::Master as i32),
                 reason: Some(Reason::Reconciliation as i32),
                 message: Some("Reconciliation request".to_owned()),

@@ -44,7 +44,7 @@ impl Master {
         out: &mut Outbox,
     ) {
         let (Some(row), Some(framework)) = (self.task(key, task), self.framework(key)) else { return };
-        let status = MasterStatus::of(row, row.told_state(), reason, words);
+        let status = MasterStatus::of(row, row.forwarded_state(), reason, words);
         let last = row.proto.statuses.last().cloned().unwrap_or_default();
         let mut update = status.into_update(framework.proto_id(), self.now);
         update.status.healthy = last.healthy;

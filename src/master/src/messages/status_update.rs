@@ -35,7 +35,7 @@ impl Master {
         let framework_id = update.framework_id.value.as_str();
         let framework =
             self.framework_by_id(framework_id).ok_or_else(|| format!("framework {framework_id} is not known"))?;
-        // Also of a task that is not known here: the scheduler must acknowledge it, or the agent asks for ever.
+        // Also of a task that is not known here: the scheduler must acknowledge it, or the agent asks forever.
         let task = self.task_by_id(framework, task_id);
         let task = task.filter(|task| self.task(framework, *task).is_some_and(|row| row.agent == agent));
         fill(&mut update);

@@ -70,7 +70,7 @@ impl Master {
         Ok(())
     }
 
-    /// Nobody else will acknowledge it.
+    /// Acknowledges an operation status that no framework will acknowledge.
     fn acknowledge_operation_itself(
         &mut self,
         agent: AgentKey,

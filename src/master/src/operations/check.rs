@@ -1,6 +1,6 @@
 //! The rules of each kind of operation (SCH-79, RES-31 to RES-44).
 //!
-//! Whether the resources are there is not looked at.
+//! Whether the resources are there is ignored.
 
 use protos::mesos::Resource;
 use protos::mesos::offer::{Operation, operation::Type};

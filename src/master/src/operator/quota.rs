@@ -20,7 +20,7 @@ use crate::registry::RegistryOp;
 use crate::state::OfferKey;
 use crate::validate::{self, amounts_text};
 
-/// So many roles whose quotas were emptied are remembered.
+/// This many roles whose quotas were emptied are remembered.
 const EMPTIED_MAX: usize = 1000;
 
 /// Quotas by role.

@@ -36,9 +36,9 @@ impl Task {
 
     /// The state last forwarded, or the newest if none was: the answer to reconciliation. The newest one may be its
     /// end, and updates that its agent withholds until then come before it.
-    pub fn told_state(&self) -> TaskState {
-        let told = self.proto.status_update_state.and_then(|state| TaskState::try_from(state).ok());
-        told.unwrap_or(self.state())
+    pub fn forwarded_state(&self) -> TaskState {
+        let forwarded = self.proto.status_update_state.and_then(|state| TaskState::try_from(state).ok());
+        forwarded.unwrap_or(self.state())
     }
 
     /// The whole message.

@@ -19,13 +19,13 @@ impl Master {
         update: &StatusUpdate,
         out: &mut Outbox,
     ) {
-        let Some(TaskChange { before, after, told }) = self.frameworks.update_task(framework, task, update) else {
+        let Some(TaskChange { before, after, forwarded }) = self.frameworks.update_task(framework, task, update) else {
             return;
         };
         // An update may be of an earlier state than the newest known one: each state is forwarded once.
         let status = &update.status;
         let (state, source, reason) = (status.state, status.source(), status.reason);
-        if before != after || told != Some(state) || is_check(reason) {
+        if before != after || forwarded != Some(state) || is_check(reason) {
             self.announce_task_updated(framework, task, status, after, out);
         }
         if is_terminal(after) && !is_terminal(before) {

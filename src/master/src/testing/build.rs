@@ -325,7 +325,7 @@ pub(super) fn reserved(words: &Words<'_>, text: &str) -> Vec<mesos::Resource> {
     list
 }
 
-/// A volume of so many megabytes: `volume=` is its id.
+/// A volume of this many megabytes: `volume=` is its id.
 pub(super) fn volumes(words: &Words<'_>, text: &str) -> Vec<mesos::Resource> {
     let mut list = reserved(words, &format!("disk:{text}"));
     for resource in &mut list {
@@ -491,9 +491,10 @@ fn reregister(script: &mut Script, words: &Words<'_>) -> ReregisterSlaveMessage 
         let (path, states) = text.split_once(':').unwrap_or((text, "TASK_RUNNING"));
         let (framework, task) = path.split_once('/').unwrap_or((path, "t"));
         // The newest state, and perhaps the one last forwarded.
-        let (state, told) = states.split_once(':').map_or((states, None), |(state, told)| (state, Some(told)));
+        let (state, forwarded) =
+            states.split_once(':').map_or((states, None), |(state, forwarded)| (state, Some(forwarded)));
         tasks.push(mesos::Task {
-            status_update_state: told.and_then(mesos::TaskState::from_str_name).map(|told| told as i32),
+            status_update_state: forwarded.and_then(mesos::TaskState::from_str_name).map(|forwarded| forwarded as i32),
             name: task.to_owned(),
             task_id: task_id(task),
             framework_id: framework_id(script, framework),

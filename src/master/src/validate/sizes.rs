@@ -75,7 +75,7 @@ pub(crate) fn suppressed(roles: &[String]) -> Result<(), String> {
 pub(crate) fn constraints(sent: Option<&OfferConstraints>) -> Result<(), String> {
     let Some(sent) = sent else { return Ok(()) };
     let groups = || sent.role_constraints.values().flat_map(|of_role| &of_role.groups);
-    // An empty group is invalid, but is looked at like the others.
+    // An empty group is invalid, but is examined like the others.
     let number = groups().map(|group| group.attribute_constraints.len().max(1)).sum();
     at_most("'offer_constraints'", number, CONSTRAINTS_MAX, "constraints")?;
     at_most("'offer_constraints'", sent.encoded_len(), CONSTRAINTS_BYTES_MAX, "bytes")?;

@@ -22,8 +22,8 @@ pub(super) const ENTRIES_MAX: usize = 4096;
 /// Bytes of values after which the log is compacted.
 const BYTES_MAX: usize = 16 << 20;
 
-/// A member that has asked for the log does not ask again for so many questions of the leader, half a lease: an answer
-/// that is still on its way would not count any more.
+/// A member that has asked for the log does not ask again for this many questions of the leader, half a lease: an
+/// answer that is still on its way would not count any more.
 const PATIENCE: u32 = 5;
 
 /// Rounds that a leader skips at a time.

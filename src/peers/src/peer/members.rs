@@ -24,8 +24,8 @@ impl Membership {
         }
     }
 
-    /// A master that asks to join does so many times in the length of a lease. One that has been silent for longer may
-    /// have another disk by now, and would be a member that never comes.
+    /// A master that asks to join does this many times in the length of a lease. One that has been silent for longer
+    /// may have another disk by now, and would be a member that never comes.
     fn silence(&self) -> Duration {
         self.leases.length().min(SILENCE_MAX)
     }

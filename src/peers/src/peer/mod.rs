@@ -170,7 +170,7 @@ impl Peer {
         Peer { settings, disk, starts, cluster, entries_max, links, phase, output: Output::default() }
     }
 
-    /// Compacts the log after so many entries, instead of after some thousands: for runs that are short.
+    /// Compacts the log after this many entries, instead of after some thousands: for runs that are short.
     pub fn compact_after(&mut self, entries: usize) {
         self.entries_max = entries;
         if let Phase::Inside(member) = &mut self.phase {

@@ -58,7 +58,7 @@ impl<'b> Bytes<'b> {
         usize::try_from(self.varint()?).ok()
     }
 
-    /// A length and so many bytes.
+    /// A length and this many bytes.
     pub(super) fn text(&mut self) -> Option<&'b [u8]> {
         let length = self.length()?;
         self.take(length)

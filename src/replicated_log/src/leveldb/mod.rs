@@ -28,7 +28,7 @@ use records::Records;
 
 /// The longest file that is read. It is held in memory while it is read.
 const FILE_MAX: u64 = 1 << 30;
-/// Files of a directory that are looked at.
+/// Files of a directory that are examined.
 const FILES_MAX: usize = 100_000;
 /// Bytes of keys and values that are held.
 const HELD_MAX: usize = 2 << 30;

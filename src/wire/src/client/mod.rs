@@ -29,7 +29,7 @@ pub enum ClientError {
     /// The text is no address.
     #[error("cannot use the address")]
     Address(#[from] AddressError),
-    /// Nobody answers there.
+    /// No process listens there.
     #[error("cannot connect to {address}")]
     Connect {
         /// Where.
@@ -53,7 +53,7 @@ pub enum ClientError {
     Timeout {
         /// The peer.
         address: Address,
-        /// How long was waited.
+        /// The time limit.
         after: Duration,
     },
     /// What was to take the body of the response failed.
@@ -188,7 +188,7 @@ impl Client {
     /// Reads a path.
     ///
     /// # Errors
-    /// When no answer comes; any status is an answer.
+    /// No answer arrives; any status is an answer.
     pub async fn get(&mut self, path: &str) -> Result<Reply, ClientError> {
         self.request(Method::GET, path, &[], Bytes::new()).await
     }

@@ -23,7 +23,7 @@ const OFF_THREAD: usize = 64 << 10;
 /// of many equal tasks is compressed some 100 times; gzip itself reaches 1,000 times.
 const DENSITY_MAX: usize = 200;
 const DENSE_FREE: usize = 1 << 20;
-/// A shorter compressed body is looked at on the reactor's thread.
+/// A shorter compressed body is examined on the reactor's thread.
 const SHORT: usize = 4 << 10;
 
 /// Why a compressed body cannot be used.

@@ -75,7 +75,7 @@ pub(crate) struct Incoming {
     pending: Option<(Head, BodyDecoder)>,
     answers: Vec<u8>,
     sent: usize,
-    /// Somebody waits for one of the answers.
+    /// The client waits for one of the answers.
     urgent: bool,
     /// Until when responses gather that no client waits for.
     gathering: Option<Pin<Box<Sleep>>>,

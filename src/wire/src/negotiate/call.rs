@@ -1,4 +1,4 @@
-//! The checks that all v1 calls go through before they are looked at: docs/mesos/scheduler-api.md,
+//! The checks that all v1 calls go through before they are examined: docs/mesos/scheduler-api.md,
 //! docs/mesos/executors.md.
 
 use super::Encoding;

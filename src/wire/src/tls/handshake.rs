@@ -146,7 +146,7 @@ fn is_other_name(error: &io::Error) -> bool {
     tls_error(error).is_some_and(refused)
 }
 
-/// Whether the peer answered a handshake as a server without TLS does. A certificate that is refused is none of that.
+/// Whether the peer answered a handshake as a server without TLS does. A rejected certificate does not count.
 fn is_no_tls(error: &io::Error) -> bool {
     match tls_error(error) {
         Some(rustls::Error::InvalidMessage(_)) => true,

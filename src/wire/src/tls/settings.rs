@@ -74,7 +74,7 @@ pub struct Settings {
     pub tls_v1_2: bool,
     /// TLS 1.3 is allowed. It is by default, unlike in libprocess.
     pub tls_v1_3: bool,
-    /// How often the files are looked at, at most, to find that they have changed.
+    /// How often the files are examined, at most, to find that they have changed.
     pub reload_interval: Duration,
     /// Settings that have no effect, each with the reason, for the log.
     pub without_effect: Vec<String>,

@@ -72,7 +72,7 @@ pub(super) struct World {
     pub(super) store: BTreeMap<String, Vec<u8>>,
     offers: u64,
     pub(super) suppressed: bool,
-    /// Calls since they were looked at last.
+    /// Calls since they were examined last.
     pub(super) calls: Vec<Call>,
     /// Whether a kill ends a task at once.
     pub(super) kills_at_once: bool,
@@ -148,7 +148,7 @@ impl World {
     }
 
     pub(super) fn request(&mut self, request: Request) -> Answer {
-        let mut answer = self.served.0.borrow().desk().put(request).unwrap();
+        let mut answer = self.served.0.borrow().requests().put(request).unwrap();
         self.put(Input::Nudge);
         answer.take().unwrap().unwrap()
     }

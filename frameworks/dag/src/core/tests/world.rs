@@ -125,7 +125,7 @@ impl World {
     }
 
     pub(super) fn request(&mut self, request: Request) -> Answer {
-        let mut answer = self.served.0.borrow().desk().put(request).unwrap();
+        let mut answer = self.served.0.borrow().requests().put(request).unwrap();
         self.put(Input::Nudge);
         answer.take().unwrap().unwrap()
     }

@@ -9,7 +9,7 @@ use crate::priority::{ClassModel, DropRatio, Model, Response, Target, search};
 
 /// The classes by ascending priority.
 const CLASSES: [Class; 3] = [Class::Low, Class::Normal, Class::High];
-/// A prediction is corrected by so many times at most.
+/// A prediction is corrected by this many times at most.
 const CORRECTED: f64 = 4.0;
 /// Lengths of jobs that the model tells apart.
 const LENGTHS: usize = 12;

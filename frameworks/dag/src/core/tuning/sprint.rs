@@ -15,7 +15,7 @@ const WINDOW: usize = 16;
 const WINDOWS_MAX: usize = 24;
 /// Policies that are tried in a search.
 const TRIED: u32 = 80;
-/// What is measured may be so many times what is simulated; the rest is left out.
+/// What is measured may be this many times what is simulated; the rest is left out.
 const STRETCH: f64 = 8.0;
 
 /// What a window of jobs has shown.

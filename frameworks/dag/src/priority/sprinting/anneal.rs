@@ -68,8 +68,8 @@ impl Ranges {
     }
 }
 
-/// The policy of the least cost that so many steps find, with its cost. Costs are relative: a step to one that is worse
-/// by a part of the present cost is taken with a probability that falls with the part, and with time.
+/// The policy of the least cost that this many steps find, with its cost. Costs are relative: a step to one that is
+/// worse by a part of the present cost is taken with a probability that falls with the part, and with time.
 pub fn anneal(
     ranges: &Ranges,
     steps: u32,

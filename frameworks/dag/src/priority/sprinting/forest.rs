@@ -23,7 +23,7 @@ pub struct ForestSettings {
     pub trees: usize,
     /// Samples of a leaf at least.
     pub leaf: usize,
-    /// Features that are looked at for a split, at most all of them.
+    /// Features that are examined for a split, at most all of them.
     pub tried: usize,
 }
 

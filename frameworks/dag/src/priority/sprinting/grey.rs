@@ -17,7 +17,7 @@ pub struct Profiled {
     pub response: f64,
 }
 
-/// Effective gains are looked for up to so many times the marginal one.
+/// Effective gains are looked for up to this many times the marginal one.
 const MOST: f64 = 1.6;
 /// Steps of the search for a rate.
 const STEPS: u32 = 14;

@@ -155,7 +155,7 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// The policies that are looked at.
+/// The policies that are examined.
 fn ranges(workload: &Workload) -> Ranges {
     Ranges {
         timeout: Range { least: 0.0, most: 3.0 * workload.mean },

@@ -25,7 +25,7 @@ use crate::clock;
 use crate::frame::Frame;
 use process::{Gap, Process};
 
-/// Frames a second are measured over the last so many pictures.
+/// Frames a second are measured over the last this many pictures.
 const RATE_OVER: usize = 64;
 
 /// Limits of a feed.
@@ -74,7 +74,7 @@ pub struct FeedStatus {
     pub connections: u32,
     /// Pictures that arrived.
     pub received: u64,
-    /// Pictures that were to be looked at and were dropped, since too many waited.
+    /// Pictures that were to be examined and were dropped, since too many waited.
     pub dropped: u64,
     /// Frames a second, measured; 0 before there are two.
     pub fps: f64,
@@ -160,7 +160,7 @@ impl Feed {
         }
     }
 
-    /// Only every so many pictures are of interest from now on.
+    /// Only every this many pictures are of interest from now on.
     pub fn every(&self, every: u32) {
         self.shared.lock().every = u64::from(every.max(1));
     }

@@ -11,7 +11,7 @@ use crate::media::{MediaError, Y4mWriter};
 
 /// Bytes of pictures that a recording keeps at most: half a minute of 640x360 at 25 frames a second.
 const BYTES_MAX: u64 = 300 << 20;
-/// What arrives in the first so many seconds was waiting somewhere, and comes faster than it was taken.
+/// What arrives in the first this many seconds was waiting somewhere, and comes faster than it was taken.
 const WARM_UP: f64 = 1.0;
 /// The most pictures of a recording.
 const PICTURES_MAX: usize = 3000;
@@ -29,7 +29,7 @@ pub struct Recording {
     pub decode: f64,
 }
 
-/// Writes so many seconds of a live source as Y4M; less if it would be too large, or if the source ends before.
+/// Writes this many seconds of a live source as Y4M; less if it would be too large, or if the source ends before.
 ///
 /// # Errors
 /// The source brings no two pictures, or the file cannot be written. A change of size ends the recording.

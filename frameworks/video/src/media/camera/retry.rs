@@ -13,7 +13,7 @@ pub struct Retry {
 }
 
 impl Retry {
-    /// A source that is tried for so many seconds after it was lost.
+    /// A source that is tried for this many seconds after it was lost.
     pub fn new(limit: f64) -> Retry {
         Retry { limit, attempts: 0, since: None }
     }

@@ -130,7 +130,7 @@ fn sizes(stsz: Body<'_>) -> Result<Vec<u32>, Fault> {
     stsz.rows(8, 4)?.map(|row| row.u32(0)).collect()
 }
 
-/// Where each sample starts: chunks have places, and hold so many samples each.
+/// Where each sample starts: chunks have places, and hold this many samples each.
 fn offsets(stbl: Body<'_>, sizes: &[u32]) -> Result<Vec<u64>, Fault> {
     let chunks: Vec<u64> = match stbl.child(b"stco") {
         Ok(stco) => stco.rows(4, 4)?.map(|row| row.u32(0).map(u64::from)).collect::<Result<_, _>>()?,

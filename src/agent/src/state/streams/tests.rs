@@ -31,7 +31,7 @@ enum Step {
     },
     Pause,
     Resume,
-    /// So many seconds go by.
+    /// This many seconds go by.
     Wait(u64),
     /// All streams are restored from their records.
     Restart,

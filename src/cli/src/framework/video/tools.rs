@@ -231,13 +231,13 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode> {
         sheet: args.sheet.clone(),
         truth: args.truth.clone(),
     };
-    let mut told = Ok(());
+    let mut printed = Ok(());
     let report = run_local(&options, &mut |finding| {
-        if told.is_ok() {
-            told = tell(finding, args.json);
+        if printed.is_ok() {
+            printed = tell(finding, args.json);
         }
     })?;
-    told?;
+    printed?;
     stdio::err!(
         "{} found in {:.1} s of video; {} objects followed; {}: {:.3} cores to keep up",
         report.findings.len(),

@@ -205,7 +205,7 @@ struct Submitted {
     first: u64,
     at: Time,
     /// Number of the reported shares so far.
-    told: usize,
+    reported: usize,
 }
 
 /// The scheduler, with trainings of a laboratory.
@@ -230,7 +230,7 @@ impl Trainer {
             let losses = &template.losses[(draw % template.losses.len() as u64) as usize];
             let work = job.spans.first().copied().unwrap_or_default();
             let (own, curve) = template.training(job.first, losses, work);
-            self.trainings.insert(own.name.clone(), Submitted { first: job.first, at: now, told: 0 });
+            self.trainings.insert(own.name.clone(), Submitted { first: job.first, at: now, reported: 0 });
             self.modelled.submit(own, curve, now);
         }
     }
@@ -247,9 +247,9 @@ impl Trainer {
                 }
                 Happening::Iteration(name, left) => {
                     let Some(training) = self.trainings.get_mut(&name) else { continue };
-                    while let Some((measure, _)) = SHARES.get(training.told).filter(|(_, share)| left <= *share) {
+                    while let Some((measure, _)) = SHARES.get(training.reported).filter(|(_, share)| left <= *share) {
                         diary.write(now, Word::Found(*measure, now.since(training.at).as_secs_f64()));
-                        training.told += 1;
+                        training.reported += 1;
                     }
                 }
                 Happening::Over(name, well) => {

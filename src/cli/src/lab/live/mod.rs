@@ -111,11 +111,11 @@ impl PlaceArgs {
         seed: u64,
         directory: &Path,
         speed: f64,
-        told: &mut dyn FnMut(f64) -> bool,
+        progress: &mut dyn FnMut(f64) -> bool,
     ) -> Result<Outcome, CampaignError> {
         let all = scenario.duration.0.as_secs_f64();
         let played = self
-            .play(scenario, seed, directory, speed, &mut |glance| told(glance.now.as_secs_f64() / all))
+            .play(scenario, seed, directory, speed, &mut |glance| progress(glance.now.as_secs_f64() / all))
             .map_err(|error| CampaignError::Run(error.into()))?;
         played.warn();
         Ok(played.outcome)

@@ -149,7 +149,7 @@ async fn on_stage(
     look: &mut dyn FnMut(&Glance<'_>) -> bool,
 ) -> Result<Played> {
     let began = now();
-    let clock = move || pace.told(began.elapsed());
+    let clock = move || pace.simulated(began.elapsed());
     let setting =
         Setting { scenario, seed, directory, total: place.total.clone(), pace, user: user(), clock: Rc::new(clock) };
     let (mut session, players) = Session::new(setting)?;

@@ -76,7 +76,7 @@ fn millis(seconds: f64) -> String {
 
 /// What came out of a load. Times are in seconds.
 #[derive(Debug, Serialize)]
-pub(super) struct Told {
+pub(super) struct LoadReport {
     /// It was ended before its time.
     pub interrupted: bool,
     /// How long it was.
@@ -103,13 +103,13 @@ pub(super) struct Told {
     pub submit_to_finished: Summary,
 }
 
-impl Told {
-    pub fn of(played: &Played, plan: &Plan, interrupted: bool) -> Told {
+impl LoadReport {
+    pub fn of(played: &Played, plan: &Plan, interrupted: bool) -> LoadReport {
         let (outcome, books) = (&played.outcome, &played.books);
         let sum = |of: fn(&::lab::measure::FrameworkOutcome) -> u64| outcome.frameworks.iter().map(of).sum::<u64>();
         let seconds = outcome.seconds.max(1e-3);
         let submitting = plan.duration.as_secs_f64().min(seconds);
-        Told {
+        LoadReport {
             interrupted,
             seconds: outcome.seconds,
             agents: outcome.live.as_ref().map_or(0, |live| live.agents),

@@ -95,7 +95,7 @@ pub(crate) trait Isolator: Send + Sync {
     /// Sets the control group of a container that has its own, before a process enters it.
     ///
     /// # Errors
-    /// What the system refuses.
+    /// The system refuses.
     fn isolate(&self, _container: Container<'_>, _group: &Group, _launch: &mut Launch) -> anyhow::Result<()> {
         Ok(())
     }

@@ -70,7 +70,7 @@ fn logger(name: Option<&str>, given: Option<&Json>) -> Result<Option<Logger>, Fl
     let parameters = modules.get(LOGROTATE).unwrap_or(&nothing);
     let given = |name: &str| parameters.get(name).map(String::as_str);
     let rules =
-        containerizer::rotation_rules(given).map_err(|why| refused("modules", format!("{LOGROTATE}: {why}")))?;
+        containerizer::rotation_rules(given).map_err(|error| refused("modules", format!("{LOGROTATE}: {error}")))?;
     let prefix = given("environment_variable_prefix").unwrap_or(PREFIX).to_owned();
     Ok(Some(Logger { rules, prefix }))
 }

@@ -1,6 +1,6 @@
 //! Flags of single isolators: devices, network classes, events, networks, GPUs, ports.
 //!
-//! A flag whose isolator is not in force is refused: it would be in vain.
+//! A flag whose isolator is not in force is refused: it would have no effect.
 
 use std::path::PathBuf;
 
@@ -63,7 +63,7 @@ const SECONDARY: &str = "cgroups_net_cls_secondary_handles";
 /// The handles of network classes.
 ///
 /// # Errors
-/// What is no handle, or would be in vain.
+/// What is no handle, or would have no effect.
 pub(super) fn net_cls(flags: &ContainerNetworkFlags, own: &Isolation) -> Result<Option<NetCls>, FlagError> {
     let (primary, secondary) = (&flags.cgroups_net_cls_primary_handle, &flags.cgroups_net_cls_secondary_handles);
     let (primary, secondary) = (given(primary), given(secondary));
@@ -127,7 +127,7 @@ pub(super) fn perf(flags: &IsolationFlags, own: &Isolation) -> Result<Option<Per
 /// The networks of containers.
 ///
 /// # Errors
-/// One of the two directories is missing, or would be in vain.
+/// One of the two directories is missing, or would have no effect.
 pub(super) fn cni(flags: &ContainerNetworkFlags, own: &Isolation) -> Result<Option<Cni>, FlagError> {
     let enabled = own.has(&["network/cni"]);
     let directory = |name: &'static str, given: &Option<PathBuf>| match (given, enabled) {
@@ -144,7 +144,7 @@ pub(super) fn cni(flags: &ContainerNetworkFlags, own: &Isolation) -> Result<Opti
 /// The GPUs that are given as a whole, and those that are shared.
 ///
 /// # Errors
-/// What is no list of numbers, or would be in vain.
+/// What is no list of numbers, or would have no effect.
 pub(super) fn gpus(flags: &IsolationFlags, own: &Isolation) -> Result<(Vec<u32>, Vec<u32>), FlagError> {
     let list = |name: &'static str, text: &Option<String>| {
         indexes(text.as_deref().unwrap_or_default()).map_err(|why| refused(name, why))

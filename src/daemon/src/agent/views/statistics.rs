@@ -256,8 +256,8 @@ mod tests {
         let count = |name: &str, count| vec![(name.to_owned(), count)];
         let disk = DeviceIo { device: Some((8, 0)), requests: count("Read", 1), bytes: count("Write", 2) };
         let all = DeviceIo { device: None, requests: count("Total", 3), bytes: count("Nonsense", 4) };
-        let told = block_devices(&IoStatistics { devices: vec![disk, all], ..IoStatistics::default() });
-        let [disk, all] = &told.throttling[..] else { panic!("{told:?}") };
+        let written = block_devices(&IoStatistics { devices: vec![disk, all], ..IoStatistics::default() });
+        let [disk, all] = &written.throttling[..] else { panic!("{written:?}") };
         assert_eq!(disk.device.as_ref().map(|device| (device.major_number, device.minor_number)), Some((8, 0)));
         assert_eq!((disk.io_serviced[0].op(), disk.io_service_bytes[0].value), (blkio::Operation::Read, Some(2)));
         assert_eq!((all.device, all.io_serviced[0].op()), (None, blkio::Operation::Total));

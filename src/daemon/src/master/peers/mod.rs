@@ -290,13 +290,13 @@ impl Peers {
 #[allow(clippy::disallowed_methods, reason = "a lock cannot be waited for with a timeout")]
 fn open(directory: &std::path::Path) -> anyhow::Result<(Journal, peers::Stored)> {
     let began = Stopwatch::start();
-    let mut told = false;
+    let mut is_logged = false;
     loop {
         match Journal::open(directory, random_disk()) {
             Err(JournalError::Locked(path)) if began.elapsed() < LOCK_LIMIT => {
-                if !told {
+                if !is_logged {
                     tracing::info!("waiting for another process to release '{}'", path.display());
-                    told = true;
+                    is_logged = true;
                 }
                 std::thread::sleep(Duration::from_millis(50));
             }

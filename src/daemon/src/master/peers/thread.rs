@@ -17,7 +17,7 @@ use super::names::Outgoing;
 use super::{Job, Seen, Wish, adopt};
 use crate::clock::Clock;
 
-/// Jobs that are handled before the core's output is looked at: they share one write to the disk.
+/// Jobs that are handled before the core's output is examined: they share one write to the disk.
 const TOGETHER: usize = 256;
 /// After which time a warning is logged again, and how many are remembered.
 const AGAIN: Duration = Duration::from_secs(60);

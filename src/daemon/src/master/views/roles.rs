@@ -69,7 +69,7 @@ pub(in crate::master) fn collect(snapshot: &Snapshot, pieces: &Pieces) -> BTreeM
 
 /// The listed roles: those of `--roles` if it is set, else all that [`collect`] finds, as far as the principal may view
 /// them.
-fn told(context: &Context) -> impl Iterator<Item = (String, RoleView)> {
+fn listed_roles(context: &Context) -> impl Iterator<Item = (String, RoleView)> {
     let mut roles = collect(&context.snapshot, &context.pieces);
     if let Ok(Some(listed)) = config::roles(&context.flags.allocation) {
         roles =
@@ -92,7 +92,7 @@ fn with_ancestors(roles: &mut BTreeMap<String, RoleView>, role: &str, mut change
 pub(in crate::master) fn write(context: &Context, out: &mut Vec<u8>) {
     Writer::new(out).object(|w| {
         w.key("roles").array(|w| {
-            for (name, view) in told(context) {
+            for (name, view) in listed_roles(context) {
                 w.object(|w| role(w, &name, &view));
             }
         });
@@ -147,5 +147,5 @@ pub(super) fn messages(context: &Context) -> Vec<mesos::Role> {
             resources: resources.to_proto(resources::Format::PostRefinement),
         }
     };
-    told(context).map(message).collect()
+    listed_roles(context).map(message).collect()
 }

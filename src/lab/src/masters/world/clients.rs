@@ -156,7 +156,7 @@ impl World {
         self.steps
     }
 
-    /// When a client that waits has something to do at the latest: none waits longer.
+    /// Latest instant at which a waiting client acts.
     pub(super) fn patience(&self) -> Time {
         self.now + PATIENCE
     }

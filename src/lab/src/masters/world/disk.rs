@@ -10,7 +10,7 @@ use peers::{RecordError, Stored, Write};
 
 use crate::world::DiskError;
 
-/// In so many parts a write can be torn.
+/// In this many parts a write can be torn.
 pub const PARTS: u32 = 8;
 
 /// The disk of a master's host.
@@ -20,7 +20,7 @@ pub(super) struct Disk {
     file: Option<Vec<u8>>,
     /// What is not durable yet.
     writing: Option<Write>,
-    /// Writes fail until then, after so many parts of them are in the file.
+    /// Writes fail until then, after this many parts of them are in the file.
     refusal: Option<(DiskError, u32, Time)>,
     /// Writes take so much longer until then.
     slow: (Duration, Time),
@@ -64,7 +64,7 @@ impl Disk {
         self.tear(PARTS);
     }
 
-    /// The process ends in the midst of a write, of which so many parts are durable. A new file is there or not.
+    /// The process ends in the midst of a write, of which this many parts are durable. A new file is there or not.
     pub fn tear(&mut self, part: u32) {
         match self.writing.take() {
             Some(Write::Append(bytes)) => {

@@ -16,7 +16,7 @@ use super::operator::Act;
 use super::{Event, LEASE, World};
 use crate::world::clock::Clock;
 
-/// Jobs that are handled before the core's output is looked at.
+/// Jobs that are handled before the core's output is examined.
 const TOGETHER: usize = 256;
 /// Messages that wait; more are left out. They are fewer than in the daemon, so that it happens.
 const WAITING_MAX: usize = 512;
@@ -37,7 +37,7 @@ pub(super) struct Host {
     /// Number of processes that were started.
     pub lives: u64,
     pub stopped_until: Time,
-    /// The process ends in its next write, of which so many parts are durable, and is away so long.
+    /// The process ends in its next write, of which this many parts are durable, and is away so long.
     pub doom: Option<(u32, Duration)>,
     /// It was removed from the group, and is not started before its disk is emptied.
     pub removed: bool,
@@ -163,7 +163,7 @@ impl World {
         self.run_thread(at);
     }
 
-    /// The process of a master ends, and so many parts of a write in progress are durable. It is started again after
+    /// The process of a master ends, and this many parts of a write in progress are durable. It is started again after
     /// `away`.
     pub(super) fn end(&mut self, at: usize, part: u32, away: Option<Duration>, why: &str) {
         let host = &mut self.hosts[at];

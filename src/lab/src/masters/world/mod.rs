@@ -267,7 +267,7 @@ impl World {
 
 /// What goes wrong.
 impl World {
-    /// The process of a master ends; of a write in progress, so many parts are durable.
+    /// The process of a master ends; of a write in progress, this many parts are durable.
     pub fn crash(&mut self, at: usize, part: u32, away: Option<Duration>) {
         self.end(at, part, away, "a crash");
     }
@@ -301,7 +301,7 @@ impl World {
         }
     }
 
-    /// Of a hundred messages, so many are lost for a while.
+    /// Of a hundred messages, this many are lost for a while.
     pub fn lose(&mut self, percent: u64, span: Duration) {
         self.network.lose(percent, self.now + span);
     }
@@ -316,7 +316,7 @@ impl World {
         self.hosts[at].disk.slow_down(by, self.now + span);
     }
 
-    /// The disk of a master refuses writes for a while; so many parts of a write are in the file.
+    /// The disk of a master refuses writes for a while; this many parts of a write are in the file.
     pub fn refuse_writes(&mut self, at: usize, error: DiskError, part: u32, span: Duration) {
         self.hosts[at].disk.refuse(error, part, self.now + span);
     }

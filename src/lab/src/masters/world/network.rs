@@ -12,7 +12,7 @@ use crate::faults::rng::FaultRng;
 use crate::seeds::{Rng, Seed};
 use crate::world::network::Lane;
 
-/// Of a hundred messages, so many come over a former connection.
+/// Of a hundred messages, this many come over a former connection.
 const LATE: u64 = 1;
 /// By how much these are late at most.
 const LATE_BY: Duration = Duration::from_millis(400);
@@ -25,7 +25,7 @@ pub(super) struct Network {
     latency: Dist,
     /// Messages take so much longer until then.
     slow: (Duration, Time),
-    /// Of a hundred messages, so many are left out until then.
+    /// Of a hundred messages, this many are left out until then.
     loss: (u64, Time),
     times: Rng,
     chance: FaultRng,
@@ -90,7 +90,7 @@ impl Network {
         self.lanes[from][to].stall(until);
     }
 
-    /// Leaves so many of a hundred messages out until then.
+    /// Leaves this many of a hundred messages out until then.
     pub fn lose(&mut self, percent: u64, until: Time) {
         self.loss = (percent, until);
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rustc_hash::FxHashMap;
 
 use super::cells::Cells;
-use super::{Row, Told, Wrong, push};
+use super::{Row, TraceSettings, Wrong, push};
 
 /// Later moments are those after the trace's end: 2^63 - 1.
 const AFTER: f64 = 9e18;
@@ -65,9 +65,9 @@ struct Open {
 pub(super) fn rows<'a>(
     events: &Events,
     lines: impl Iterator<Item = Result<Cells<'a>, Wrong>>,
-    told: &Told<'_>,
+    settings: &TraceSettings<'_>,
 ) -> Result<Vec<Row>, Wrong> {
-    let (all_cpus, all_mem) = told.machine();
+    let (all_cpus, all_mem) = settings.machine();
     let mut open: FxHashMap<[&str; 2], Open> = FxHashMap::default();
     let mut rows = Vec::new();
     for cells in lines {
@@ -93,7 +93,7 @@ pub(super) fn rows<'a>(
                 let Some(Open { submitted, began: Some(began), cpus, mem_mb }) = open.remove(&task) else { continue };
                 let duration = Some(now.saturating_sub(began));
                 let row = Row { cpus, mem_mb, duration, ..Row::at(submitted) };
-                if !row.asks_for_nothing() || told.needs {
+                if !row.asks_for_nothing() || settings.needs {
                     push(&mut rows, row, cells.line)?;
                 }
             }

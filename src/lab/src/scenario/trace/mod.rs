@@ -25,7 +25,7 @@ use shape::Shape;
 
 /// Rows of one trace.
 const MOST_ROWS: usize = 10_000_000;
-/// Tasks of one trace that are looked at as the largest.
+/// Tasks of one trace that are examined as the largest.
 const MOST_LARGEST: usize = 64;
 
 /// A job of a trace.
@@ -72,7 +72,7 @@ impl Row {
 
 /// A scenario's settings for a trace.
 #[derive(Debug, Default)]
-struct Told<'a> {
+struct TraceSettings<'a> {
     /// The name of its shape, for files without a header.
     shape: Option<&'a str>,
     /// What shares of a machine are shares of.
@@ -83,7 +83,7 @@ struct Told<'a> {
     time: bool,
 }
 
-impl Told<'_> {
+impl TraceSettings<'_> {
     /// CPUs and megabytes of the machine.
     fn machine(&self) -> (f64, f64) {
         let amount = |name: Name| self.machine.as_ref().map_or(0.0, |machine| machine.get(&name).to_f64());
@@ -113,13 +113,13 @@ fn wrong(file: &Path, (line, rule): Wrong) -> ScenarioError {
 /// # Errors
 /// An invalid row, with row, column and rule.
 pub fn of_text(text: &str, file: &Path, kind: &JobKind) -> Result<Vec<Row>, ScenarioError> {
-    let told = Told {
+    let settings = TraceSettings {
         shape: kind.shape.as_deref(),
         machine: kind.machine.as_deref().and_then(|text| parse_quantities(text).ok()),
         needs: kind.needs.is_some(),
         time: kind.time.is_some(),
     };
-    parse(text, &told).map_err(|fault| wrong(file, fault))
+    parse(text, &settings).map_err(|fault| wrong(file, fault))
 }
 
 /// What the tasks need that no other task of these rows needs as much as, in everything; [`MOST_LARGEST`] of them.
@@ -135,19 +135,19 @@ pub(super) fn largest(rows: &[Row]) -> Vec<Quantities> {
     largest.into_iter().map(Row::needs).collect()
 }
 
-fn parse(text: &str, told: &Told<'_>) -> Result<Vec<Row>, Wrong> {
+fn parse(text: &str, settings: &TraceSettings<'_>) -> Result<Vec<Row>, Wrong> {
     let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()).peekable();
     let first: Vec<&str> = lines.peek().map(|(_, line)| line.split(',').map(str::trim).collect()).unwrap_or_default();
-    let (shape, places) = shape::find(&first, told.shape).map_err(|rule| (1, rule))?;
-    shape.accepts(told).map_err(|rule| (1, rule))?;
+    let (shape, places) = shape::find(&first, settings.shape).map_err(|rule| (1, rule))?;
+    shape.accepts(settings).map_err(|rule| (1, rule))?;
     let headed = places.is_some();
     let places = places.unwrap_or_else(|| (0..shape.columns().len()).collect());
     let lines = lines.skip(usize::from(headed));
     let cells = lines.map(|(n, line)| Cells::cut(n + 1, line, shape, &places, headed));
     let mut rows = match shape {
-        Shape::Google => events::rows(&events::GOOGLE_2011, cells, told)?,
-        Shape::Google2019 => events::rows(&events::GOOGLE_2019, cells, told)?,
-        _ => plain_rows(shape, cells, told)?,
+        Shape::Google => events::rows(&events::GOOGLE_2011, cells, settings)?,
+        Shape::Google2019 => events::rows(&events::GOOGLE_2019, cells, settings)?,
+        _ => plain_rows(shape, cells, settings)?,
     };
     if shape == Shape::Services {
         last_to_the_end(&mut rows);
@@ -164,13 +164,13 @@ fn parse(text: &str, told: &Told<'_>) -> Result<Vec<Row>, Wrong> {
 fn plain_rows<'a>(
     shape: Shape,
     lines: impl Iterator<Item = Result<Cells<'a>, Wrong>>,
-    told: &Told<'_>,
+    settings: &TraceSettings<'_>,
 ) -> Result<Vec<Row>, Wrong> {
     let mut read: Vec<Row> = Vec::new();
     for cells in lines {
         let cells = cells?;
-        let Some(row) = rows::row(shape, &cells, told)? else { continue };
-        if row.asks_for_nothing() && !told.needs {
+        let Some(row) = rows::row(shape, &cells, settings)? else { continue };
+        if row.asks_for_nothing() && !settings.needs {
             if shape == Shape::Own {
                 return Err((cells.line, "a task needs cpus or mem_mb".to_owned()));
             }

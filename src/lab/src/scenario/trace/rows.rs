@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::cells::Cells;
 use super::shape::Shape;
-use super::{Row, Told, Wrong};
+use super::{Row, TraceSettings, Wrong};
 
 /// Azure's notebooks read the open ends of the buckets of CPUs and gigabytes so.
 const BUCKETS: [(&str, f64); 2] = [(">24", 30.0), (">64", 70.0)];
@@ -13,7 +13,7 @@ const BUCKETS: [(&str, f64); 2] = [(">24", 30.0), (">64", 70.0)];
 const MOST: f64 = 1e6;
 
 /// The job of a line; none if there is nothing in it that could be run.
-pub(super) fn row(shape: Shape, cells: &Cells<'_>, told: &Told<'_>) -> Result<Option<Row>, Wrong> {
+pub(super) fn row(shape: Shape, cells: &Cells<'_>, settings: &TraceSettings<'_>) -> Result<Option<Row>, Wrong> {
     Ok(Some(match shape {
         Shape::Own => Row {
             tasks: cells.number("tasks", 1.0, MOST)? as u32,
@@ -29,8 +29,8 @@ pub(super) fn row(shape: Shape, cells: &Cells<'_>, told: &Told<'_>) -> Result<Op
         Shape::Mix => gang(cells, "num_replicas", cells.seconds("time")?)?,
         Shape::Gavel => gang(cells, "scale_factor", cells.seconds("arrival_time")?)?,
         Shape::Helios => return helios(cells),
-        Shape::Batch => return batch(cells, told),
-        Shape::Batch2017 => return batch_2017(cells, told),
+        Shape::Batch => return batch(cells, settings),
+        Shape::Batch2017 => return batch_2017(cells, settings),
         Shape::Pai => return pai(cells),
         Shape::Services => service(cells)?,
         Shape::Machines => machine(cells)?,
@@ -101,19 +101,19 @@ fn helios(cells: &Cells<'_>) -> Result<Option<Row>, Wrong> {
 }
 
 /// A task of Alibaba's trace of 2018. Times of 0 are outside of the trace; memory of -1 or 101 is not known.
-fn batch(cells: &Cells<'_>, told: &Told<'_>) -> Result<Option<Row>, Wrong> {
+fn batch(cells: &Cells<'_>, settings: &TraceSettings<'_>) -> Result<Option<Row>, Wrong> {
     let tasks = cells.number_or_zero("instance_num", -1.0, MOST)?;
     let cpus = cells.number_or_zero("plan_cpu", -1.0, MOST)?.max(0.0) / 100.0;
     let mem = Some(cells.number_or_zero("plan_mem", -1.0, 101.0)?).filter(|mem| (0.0..=100.0).contains(mem));
-    let mem_mb = mem.unwrap_or_default() / 100.0 * told.machine().1;
+    let mem_mb = mem.unwrap_or_default() / 100.0 * settings.machine().1;
     instances(cells, ["start_time", "end_time"], tasks, Row { cpus, mem_mb, ..Row::default() })
 }
 
 /// A task of Alibaba's trace of 2017. It arrives when it was made, and works until its state last changed.
-fn batch_2017(cells: &Cells<'_>, told: &Told<'_>) -> Result<Option<Row>, Wrong> {
+fn batch_2017(cells: &Cells<'_>, settings: &TraceSettings<'_>) -> Result<Option<Row>, Wrong> {
     let tasks = cells.number_or_zero("instance_num", 0.0, MOST)?;
     let cpus = cells.number_or_zero("plan_cpu", 0.0, MOST)?;
-    let mem_mb = cells.number_or_zero("plan_mem", 0.0, 1.0)? * told.machine().1;
+    let mem_mb = cells.number_or_zero("plan_mem", 0.0, 1.0)? * settings.machine().1;
     if cells.text("status") != "Terminated" {
         return Ok(None);
     }
@@ -135,7 +135,7 @@ fn pai(cells: &Cells<'_>) -> Result<Option<Row>, Wrong> {
     instances(cells, ["start_time", "end_time"], tasks, amounts)
 }
 
-/// A job of so many tasks with these amounts, between two columns; none if it did not begin or end within the trace.
+/// A job of this many tasks with these amounts, between two columns; none if it did not begin or end within the trace.
 fn instances(cells: &Cells<'_>, [begin, end]: [&str; 2], tasks: f64, amounts: Row) -> Result<Option<Row>, Wrong> {
     let (begin, end) = (cells.seconds(begin)?, cells.seconds(end)?);
     if begin.is_zero() || end < begin || tasks < 1.0 {

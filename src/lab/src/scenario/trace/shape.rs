@@ -1,7 +1,7 @@
 //! The shapes of traces: their columns, the detection of a file's shape, and the settings that the scenario must have.
 //! The job of a line is in `rows.rs`.
 
-use super::Told;
+use super::TraceSettings;
 
 /// What the columns of a trace are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub(super) enum Shape {
     Philly,
     /// Pollux's mixes of training jobs: arrivals and sizes.
     Mix,
-    /// `batch_task.csv` of Alibaba's trace of 2018. A line is a task of so many instances; what depends on what is in
+    /// `batch_task.csv` of Alibaba's trace of 2018. A line is a task of this many instances; what depends on what is in
     /// when they began, which is when they arrive here.
     Batch,
     /// `vmtable.csv` of Azure's traces of 2017 and 2019.
@@ -27,7 +27,7 @@ pub(super) enum Shape {
     Images,
     /// Alibaba's services of 2025, on CPU and GPU nodes.
     Services,
-    /// `cluster_log.csv` of Helios: jobs on so many nodes.
+    /// `cluster_log.csv` of Helios: jobs on this many nodes.
     Helios,
     /// GPU jobs as in Blox.
     Blox,
@@ -35,7 +35,7 @@ pub(super) enum Shape {
     Gavel,
     /// `batch_task.csv` of Alibaba's trace of 2017.
     Batch2017,
-    /// `pai_task_table.csv` of Alibaba's GPU trace of 2020. A line is a task of so many instances, as in `Batch`.
+    /// `pai_task_table.csv` of Alibaba's GPU trace of 2020. A line is a task of this many instances, as in `Batch`.
     Pai,
     /// `task_events` of Google's trace of 2011; see `events.rs`.
     Google,
@@ -195,26 +195,26 @@ impl Shape {
     }
 
     /// Whether the scenario sets what the trace lacks.
-    pub fn accepts(self, told: &Told<'_>) -> Result<(), String> {
-        let (cpus, mem) = told.machine();
+    pub fn accepts(self, settings: &TraceSettings<'_>) -> Result<(), String> {
+        let (cpus, mem) = settings.machine();
         let rule = match self {
-            Shape::Batch if mem <= 0.0 && !told.needs => {
+            Shape::Batch if mem <= 0.0 && !settings.needs => {
                 "plan_mem is in hundredths of the largest machine's memory: `machine` must say what that has, as in \
                  `machine = \"mem:393216\"`"
             }
-            Shape::Batch2017 if mem <= 0.0 && !told.needs => {
+            Shape::Batch2017 if mem <= 0.0 && !settings.needs => {
                 "plan_mem is a share of the largest machine's memory: `machine` must say what that has, as in \
                  `machine = \"mem:393216\"`"
             }
-            Shape::Google | Shape::Google2019 if (cpus <= 0.0 || mem <= 0.0) && !told.needs => {
+            Shape::Google | Shape::Google2019 if (cpus <= 0.0 || mem <= 0.0) && !settings.needs => {
                 "requests are shares of the largest machine: `machine` must say what that has, as in \
                  `machine = \"cpus:32;mem:131072\"`"
             }
-            Shape::Requests if !(told.needs && told.time) => {
+            Shape::Requests if !(settings.needs && settings.time) => {
                 "this trace has arrivals only: `needs` and `time` must say what each task needs and how long it works"
             }
-            Shape::Images if !told.needs => "this trace has no amounts: `needs` must say what each task needs",
-            Shape::Mix | Shape::Gavel if !told.time => {
+            Shape::Images if !settings.needs => "this trace has no amounts: `needs` must say what each task needs",
+            Shape::Mix | Shape::Gavel if !settings.time => {
                 "this trace has no durations: `time` must say how long each task works"
             }
             _ => return Ok(()),

@@ -3,8 +3,8 @@
 use super::cells::moment;
 use super::*;
 
-fn told<'a>(shape: Option<&'a str>, machine: &str) -> Told<'a> {
-    Told { shape, machine: parse_quantities(machine).ok(), needs: false, time: false }
+fn told<'a>(shape: Option<&'a str>, machine: &str) -> TraceSettings<'a> {
+    TraceSettings { shape, machine: parse_quantities(machine).ok(), needs: false, time: false }
 }
 
 fn plain(text: &str) -> Result<Vec<Row>, Wrong> {
@@ -72,7 +72,7 @@ fn moments_are_of_the_calendar() {
 #[test]
 fn pollux_mixes_are_gangs_of_gpus_without_a_duration() {
     let mix = "name,time,application,num_replicas,batch_size\ncifar10-0,107,cifar10,6,2048\nncf-2,135,ncf,1,32768\n";
-    let rows = parse(mix, &Told { time: true, ..Told::default() }).unwrap();
+    let rows = parse(mix, &TraceSettings { time: true, ..TraceSettings::default() }).unwrap();
     assert_eq!(short(&rows), [(0, None, 6, 0.0, 0.0, 1.0), (28, None, 1, 0.0, 0.0, 1.0)]);
     assert!(rows[0].gang);
     assert!(plain(mix).unwrap_err().1.contains("`time` must say"));
@@ -127,11 +127,11 @@ fn machines_of_azure_work_until_they_are_deleted() {
 #[test]
 fn requests_are_arrivals_only() {
     let text = "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46.6805900,374,44\n2023-11-16 18:15:50.9951690,396,109\n";
-    let rows = parse(text, &Told { needs: true, time: true, ..Told::default() }).unwrap();
+    let rows = parse(text, &TraceSettings { needs: true, time: true, ..TraceSettings::default() }).unwrap();
     assert_eq!((rows.len(), rows[1].duration), (2, None));
     assert!((rows[1].submit.as_secs_f64() - 4.314_579).abs() < 1e-6, "{:?}", rows[1].submit);
     for (needs, time) in [(false, true), (true, false)] {
-        let (at, rule) = parse(text, &Told { needs, time, ..Told::default() }).unwrap_err();
+        let (at, rule) = parse(text, &TraceSettings { needs, time, ..TraceSettings::default() }).unwrap_err();
         assert!(at == 1 && rule.contains("arrivals only"), "{rule}");
     }
 }
@@ -232,10 +232,10 @@ fn training_jobs_of_blox_and_gavel() {
     assert_eq!(short(&plain(blox).unwrap())[1], (103, Some(1942), 1, 0.0, 0.0, 2.0));
     let gavel = "ResNet-18 (batch size 128)\tcd %s/a && python3 main.py, -b\t--num_steps\t1\t10288513\t291278.000000\t4\n\
                  A3C\tcd %s/rl\t--max-steps\t0\t1934260\t291280.000000\t1\n";
-    let rows = parse(gavel, &Told { time: true, ..told(Some("gavel"), "") }).unwrap();
+    let rows = parse(gavel, &TraceSettings { time: true, ..told(Some("gavel"), "") }).unwrap();
     assert_eq!(short(&rows), [(0, None, 4, 0.0, 0.0, 1.0), (2, None, 1, 0.0, 0.0, 1.0)]);
     assert!(parse(gavel, &told(Some("gavel"), "")).unwrap_err().1.contains("`time` must say"));
-    let comma = Told { time: true, ..told(Some("gavel"), "") };
+    let comma = TraceSettings { time: true, ..told(Some("gavel"), "") };
     assert!(parse("a,b,c,1,2,3,4\n", &comma).unwrap_err().1.contains("has 1 columns, and must have 7"));
 }
 
@@ -243,7 +243,7 @@ fn training_jobs_of_blox_and_gavel() {
 fn requests_for_images_take_their_time() {
     let text = "gmt_create,predict_type,predict_status,exec_time_seconds,groupId\n2024-11-15 16:57:50,TXT_2_IMG,SUCCEED,32.0,G0\n\
                 2024-11-15 16:57:51,TXT_2_IMG,PROCESSING,,G0\n2024-11-15 16:57:52,TXT_2_IMG,SUCCEED,2.5,G1\n";
-    let rows = parse(text, &Told { needs: true, ..Told::default() }).unwrap();
+    let rows = parse(text, &TraceSettings { needs: true, ..TraceSettings::default() }).unwrap();
     assert_eq!((rows.len(), rows[1].submit.as_secs(), rows[1].duration), (2, 2, Some(Duration::from_millis(2500))));
     assert!(plain(text).unwrap_err().1.contains("`needs` must say"));
 }

@@ -22,7 +22,7 @@ pub(crate) struct TaskChange {
     pub before: mesos::TaskState,
     pub after: mesos::TaskState,
     /// The state that was forwarded before.
-    pub told: Option<i32>,
+    pub forwarded: Option<i32>,
 }
 
 impl Frameworks {
@@ -83,10 +83,10 @@ impl Frameworks {
         if !is_terminal(before) {
             task.state = update.latest_state.unwrap_or(update.status.state);
         }
-        let told = task.status_update_state.replace(update.status.state);
+        let forwarded = task.status_update_state.replace(update.status.state);
         task.status_update_uuid.clone_from(&update.uuid);
         keep(task, &update.status);
-        Some(TaskChange { before, after: task.state(), told })
+        Some(TaskChange { before, after: task.state(), forwarded })
     }
 
     /// Notes that a task's resources are given back. Returns the task, or nothing if they were before.

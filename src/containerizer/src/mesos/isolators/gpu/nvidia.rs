@@ -362,9 +362,9 @@ mod tests {
         let path = directory.join("dev/nvidia0");
         fs::remove_file(&path).unwrap();
         std::os::unix::fs::symlink("/dev/null", &path).unwrap();
-        let told: serde_json::Value = serde_json::from_str(&give("a", 1.0).unwrap().unwrap()).unwrap();
-        assert_eq!(told["devices"], serde_json::json!([path]));
-        assert_eq!(told["variables"][1], serde_json::json!(["NVIDIA_VISIBLE_DEVICES", "0"]));
+        let devices: serde_json::Value = serde_json::from_str(&give("a", 1.0).unwrap().unwrap()).unwrap();
+        assert_eq!(devices["devices"], serde_json::json!([path]));
+        assert_eq!(devices["variables"][1], serde_json::json!(["NVIDIA_VISIBLE_DEVICES", "0"]));
         fs::remove_dir_all(directory).unwrap();
     }
 

@@ -165,7 +165,7 @@ impl Inner {
         }
     }
 
-    /// The ways that are no resource: the lowest ones.
+    /// The lowest ways of the cache, which are not offered as a resource.
     fn everybodys(&self) -> u32 {
         self.cache.as_ref().map_or(0, |cache| ones(cache.ways - cache.given, 0))
     }
@@ -218,7 +218,7 @@ impl Inner {
     }
 }
 
-/// So many ones, from this bit on.
+/// This many ones, from this bit on.
 fn ones(count: u32, at: u32) -> u32 {
     (((1_u64 << count) - 1) << at) as u32
 }

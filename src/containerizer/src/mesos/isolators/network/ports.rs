@@ -33,7 +33,7 @@ pub(crate) struct Ports {
 impl Isolator for Ports {
     fn watch(self: Arc<Self>, running: ComposingContainerizer, held: Holdings) -> Option<JoinHandle<()>> {
         Some(tokio::spawn(async move {
-            let mut told = BTreeMap::new();
+            let mut logged = BTreeMap::new();
             loop {
                 tokio::time::sleep(self.interval).await;
                 let ports = |holding: Holding| (holding.container, holding.resources.ports());
@@ -52,7 +52,7 @@ impl Isolator for Ports {
                 };
                 for (container, ports) in &found {
                     let message = said(container, ports);
-                    if told.get(container) != Some(ports) {
+                    if logged.get(container) != Some(ports) {
                         tracing::warn!("{message}");
                     }
                     if self.enforce {
@@ -60,7 +60,7 @@ impl Isolator for Ports {
                         running.destroy(container.clone());
                     }
                 }
-                told = found;
+                logged = found;
             }
         }))
     }

@@ -131,19 +131,19 @@ mod tests {
         let container = ContainerName::top(&base::ContainerId::new("c1").unwrap());
         let call =
             Call { verb: Verb::Add, container: &container, namespace: Path::new("/ns"), attachment: &attachment };
-        let told = Plugins::new(&format!("/none:{}", directory.display())).run(&call, &json!({"type": "p"}));
+        let result = Plugins::new(&format!("/none:{}", directory.display())).run(&call, &json!({"type": "p"}));
         std::fs::remove_dir_all(&directory).unwrap();
-        told.map_err(|error| format!("{error:#}"))
+        result.map_err(|error| format!("{error:#}"))
     }
 
     #[test]
     fn plugins_are_asked_as_the_specification_says() {
-        let told = run(
+        let result = run(
             "echo \"{\\\"all\\\": \\\"$CNI_COMMAND $CNI_CONTAINERID $CNI_NETNS $CNI_IFNAME\\\", \\\"in\\\": $(cat)}\"",
         );
-        let told = told.unwrap().unwrap();
-        assert_eq!(told["all"], "ADD c1 /ns eth0");
-        assert_eq!(told["in"], json!({"type": "p", "prevResult": {"before": 1}}));
+        let result = result.unwrap().unwrap();
+        assert_eq!(result["all"], "ADD c1 /ns eth0");
+        assert_eq!(result["in"], json!({"type": "p", "prevResult": {"before": 1}}));
         assert_eq!(run("cat > /dev/null"), Ok(None));
         assert_eq!(
             run("echo '{\"code\": 7, \"msg\": \"no address\"}'; exit 1"),

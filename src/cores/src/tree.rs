@@ -1,51 +1,52 @@
-//! The meta directory as a value: the input of a start, and the state of a modelled disk.
+//! A directory as a value: the input of an agent's recovery, and the state of a modelled disk.
 //!
-//! It is built by a reader of the disk, or by applying [`Persist`] entries in memory.
+//! It is built by a reader of the disk, or by applying [`Change`]s in memory; it accesses no disk.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
 use base::Time;
 
-use crate::output::Persist;
+use crate::Change;
 
-/// Files, links and directories below the meta directory; all paths are relative to it.
+/// Files, links and directories below a directory; all paths are relative to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tree {
     /// The files with their content.
     pub files: BTreeMap<String, Vec<u8>>,
-    /// The symbolic links and where they lead.
+    /// The symbolic links with their targets.
     pub links: BTreeMap<String, String>,
-    /// The directories; those of files may be missing here.
+    /// The directories; parents of files may be missing.
     pub directories: BTreeSet<String>,
-    /// When files were last written, of those for which that is of interest.
+    /// Times of the last write, of files whose reader needs them: of those below a directory `pids`, where the time
+    /// distinguishes a pid from a later one of the same number.
     pub times: BTreeMap<String, Time>,
 }
 
 impl Tree {
-    /// Applies an entry of an agent's outbox.
-    pub fn apply(&mut self, entry: &Persist) {
-        self.take(entry.clone());
+    /// Applies a change, such as an entry of an agent's outbox.
+    pub fn apply(&mut self, change: &Change) {
+        self.take(change.clone());
     }
 
-    /// The same, taking the entry.
-    pub fn take(&mut self, entry: Persist) {
-        match entry {
-            Persist::Replace { path, bytes } => {
+    /// Applies a change and keeps its bytes without a copy.
+    pub fn take(&mut self, change: Change) {
+        match change {
+            Change::Replace { path, bytes } => {
                 self.files.insert(path, bytes);
             }
-            Persist::Append { path, at, bytes } => {
+            Change::Append { path, at, bytes } => {
                 let file = self.files.entry(path).or_default();
                 file.truncate(at.and_then(|at| usize::try_from(at).ok()).unwrap_or(file.len()));
                 file.extend_from_slice(&bytes);
             }
-            Persist::Directory { path } => {
+            Change::Directory { path } => {
                 self.directories.insert(path);
             }
-            Persist::Link { path, target } => {
+            Change::Link { path, target } => {
                 self.links.insert(path, target);
             }
-            Persist::Remove { path } => self.remove(&path),
+            Change::Remove { path } => self.remove(&path),
         }
     }
 
@@ -54,10 +55,11 @@ impl Tree {
         self.files.retain(|name, _| !gone(name));
         self.links.retain(|name, _| !gone(name));
         self.directories.retain(|name| !gone(name));
+        self.times.retain(|name, _| !gone(name));
     }
 
-    /// The names of a directory's entries.
-    pub(crate) fn names_in(&self, directory: &str) -> BTreeSet<String> {
+    /// Returns the names of a directory's entries.
+    pub fn names_in(&self, directory: &str) -> BTreeSet<String> {
         // In a tree with thousands of executors only the part below the directory is visited.
         let prefix = format!("{directory}/");
         let from = || (Bound::Included(prefix.as_str()), Bound::Unbounded);
@@ -77,17 +79,17 @@ mod tests {
     #[test]
     fn entries_change_the_tree() {
         let mut tree = Tree::default();
-        tree.apply(&Persist::Replace { path: "a/b".into(), bytes: b"1".to_vec() });
-        tree.apply(&Persist::Append { path: "a/b".into(), at: None, bytes: b"2".to_vec() });
-        tree.apply(&Persist::Link { path: "a/latest".into(), target: "/x/b".into() });
-        tree.apply(&Persist::Directory { path: "a/c".into() });
-        tree.apply(&Persist::Directory { path: "a-b/x".into() });
-        tree.apply(&Persist::Directory { path: "aa".into() });
+        tree.apply(&Change::Replace { path: "a/b".into(), bytes: b"1".to_vec() });
+        tree.apply(&Change::Append { path: "a/b".into(), at: None, bytes: b"2".to_vec() });
+        tree.apply(&Change::Link { path: "a/latest".into(), target: "/x/b".into() });
+        tree.apply(&Change::Directory { path: "a/c".into() });
+        tree.apply(&Change::Directory { path: "a-b/x".into() });
+        tree.apply(&Change::Directory { path: "aa".into() });
         assert_eq!(tree.files["a/b"], b"12");
         assert_eq!(tree.names_in("a").into_iter().collect::<Vec<_>>(), ["b", "c", "latest"]);
-        tree.apply(&Persist::Remove { path: "a".into() });
-        tree.apply(&Persist::Remove { path: "aa".into() });
-        tree.apply(&Persist::Remove { path: "a-b".into() });
+        tree.apply(&Change::Remove { path: "a".into() });
+        tree.apply(&Change::Remove { path: "aa".into() });
+        tree.apply(&Change::Remove { path: "a-b".into() });
         assert_eq!(tree, Tree::default());
     }
 }

@@ -8,25 +8,25 @@ use allocator::fairness::{ClientFairness, Report};
 
 /// Number of listed roles.
 const ROLES_MAX: usize = 1_000;
-/// So many pairs of a framework and one of its roles.
+/// This many pairs of a framework and one of its roles.
 const PAIRS_MAX: usize = 5_000;
 
 /// The listed roles, and the number of all.
-pub(super) struct Told<'a> {
+pub(super) struct ReportedRoles<'a> {
     roles: BTreeSet<&'a str>,
     all: usize,
 }
 
-impl<'a> Told<'a> {
+impl<'a> ReportedRoles<'a> {
     /// Of too many roles those with a quota come first, then those with allocations, then the others; each in the order
     /// of their names.
-    pub(super) fn of(views: &'a [RoleView]) -> Told<'a> {
+    pub(super) fn of(views: &'a [RoleView]) -> ReportedRoles<'a> {
         let mut chosen: Vec<&RoleView> = views.iter().collect();
         if chosen.len() > ROLES_MAX {
             chosen.sort_by_key(|view| (is_without_quota(view), view.held.is_empty(), view.role.as_str()));
             chosen.truncate(ROLES_MAX);
         }
-        Told { roles: chosen.into_iter().map(|view| view.role.as_str()).collect(), all: views.len() }
+        ReportedRoles { roles: chosen.into_iter().map(|view| view.role.as_str()).collect(), all: views.len() }
     }
 
     /// Whether a role is listed.
@@ -91,16 +91,16 @@ mod tests {
     #[test]
     fn of_too_many_those_with_a_quota_and_those_that_hold_something_come_first() {
         let mut views: Vec<RoleView> = (0..ROLES_MAX + 10).map(|n| view(&format!("r{n:05}"))).collect();
-        assert_eq!(Told::of(&views[..ROLES_MAX]).left_out(), 0);
+        assert_eq!(ReportedRoles::of(&views[..ROLES_MAX]).left_out(), 0);
         let last = views.len() - 1;
         views[last].quota.limits.set(&Name::Cpus, Amount::ZERO);
         views[last - 1].held.set(&Name::Cpus, Amount::MILLI);
-        let told = Told::of(&views);
-        assert_eq!(told.left_out(), 10);
-        assert!(told.has(views[last].role.as_str()) && told.has(views[last - 1].role.as_str()));
-        assert!(told.has("r00997") && !told.has("r00998"));
+        let reported = ReportedRoles::of(&views);
+        assert_eq!(reported.left_out(), 10);
+        assert!(reported.has(views[last].role.as_str()) && reported.has(views[last - 1].role.as_str()));
+        assert!(reported.has("r00997") && !reported.has("r00998"));
         let roles: Vec<String> = views.iter().map(|view| view.role.to_string()).collect();
         let pairs = || (0..10).flat_map(|framework| roles.iter().map(move |role| (framework, role)));
-        assert_eq!(told.pairs(pairs()).count(), PAIRS_MAX);
+        assert_eq!(reported.pairs(pairs()).count(), PAIRS_MAX);
     }
 }
