@@ -11,6 +11,7 @@ mod get;
 pub mod image;
 mod size;
 mod source;
+mod trust;
 pub mod unpack;
 
 use std::path::{Path, PathBuf};
@@ -23,6 +24,7 @@ use protos::mesos::fetcher::fetcher_info::Item;
 use protos::mesos::fetcher::fetcher_info::item::Action;
 
 pub use source::{Source, SourceError, check};
+pub use trust::{AUTHORITY, CERTIFICATE, HOSTS, KEY, Trust};
 
 /// The variable that holds the instructions: a `mesos.fetcher.FetcherInfo` as JSON.
 pub const INSTRUCTIONS: &str = "MESOS_FETCHER_INFO";
@@ -51,10 +53,14 @@ pub fn main() -> ExitCode {
     if let Ok(wanted) = std::env::var(image::WANTED) {
         return image::main(&wanted);
     }
+    let trust = match Trust::read(|name| std::env::var(name).ok()) {
+        Ok(trust) => trust,
+        Err(words) => return failed(&words),
+    };
     if let Ok(text) = std::env::var(SIZES) {
         return match instructions(SIZES, &text) {
             Ok(info) => {
-                sizes(&info)
+                sizes(&info, &trust)
                     .iter()
                     .for_each(|size| stdio::out!("{}", size.map_or(String::new(), |size| size.to_string())));
                 ExitCode::SUCCESS
@@ -69,7 +75,7 @@ pub fn main() -> ExitCode {
     if let Err(error) = confine(&info) {
         return failed(&error);
     }
-    match fetch_all(&info) {
+    match fetch_all(&info, &trust) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failed(&error.to_string()),
     }
@@ -81,7 +87,8 @@ fn instructions(name: &str, text: &str) -> Result<FetcherInfo, String> {
 
 /// Leaves this process only the files that it is for, unless a client of Hadoop needs its own.
 fn confine(info: &FetcherInfo) -> Result<(), String> {
-    let fetch = Fetch::of(info);
+    let none = Trust::default();
+    let fetch = Fetch::of(info, &none);
     let sources = info.items.iter().filter_map(|item| Source::parse(&item.uri.value, fetch.frameworks_home).ok());
     let sources: Vec<Source> = sources.collect();
     if sources.iter().any(|source| matches!(source, Source::Hadoop(_))) {
@@ -98,12 +105,12 @@ fn failed(words: &str) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Fetches all items of the instructions.
+/// Fetches all items of the instructions. `trust` names hosts of the cluster.
 ///
 /// # Errors
 /// The first item that cannot be fetched; those after it are not tried.
-pub fn fetch_all(info: &FetcherInfo) -> Result<(), FetchError> {
-    let fetch = Fetch::of(info);
+pub fn fetch_all(info: &FetcherInfo, trust: &Trust) -> Result<(), FetchError> {
+    let fetch = Fetch::of(info, trust);
     for item in &info.items {
         fetch.item(item).map_err(|why| FetchError { uri: item.uri.value.clone(), why })?;
     }
@@ -112,11 +119,11 @@ pub fn fetch_all(info: &FetcherInfo) -> Result<(), FetchError> {
 
 /// The size of each item of the instructions in bytes; `None` if it is unknown, for a reason that is printed on
 /// standard error.
-pub fn sizes(info: &FetcherInfo) -> Vec<Option<u64>> {
-    let fetch = Fetch::of(info);
+pub fn sizes(info: &FetcherInfo, trust: &Trust) -> Vec<Option<u64>> {
+    let fetch = Fetch::of(info, trust);
     let one = |item: &Item| {
         let source = Source::parse(&item.uri.value, fetch.frameworks_home).map_err(|error| error.to_string());
-        let told = source.and_then(|source| size::size(&source, fetch.stall));
+        let told = source.and_then(|source| size::size(&source, fetch.stall, fetch.trust));
         told.inspect_err(|why| stdio::err!("'{}' is not cached: {why}", item.uri.value)).ok()
     };
     info.items.iter().map(one).collect()
@@ -128,16 +135,18 @@ struct Fetch<'a> {
     cache: Option<&'a Path>,
     frameworks_home: &'a str,
     stall: Duration,
+    trust: &'a Trust,
 }
 
 impl<'a> Fetch<'a> {
-    fn of(info: &'a FetcherInfo) -> Fetch<'a> {
+    fn of(info: &'a FetcherInfo, trust: &'a Trust) -> Fetch<'a> {
         let stall = info.stall_timeout.and_then(|timeout| u64::try_from(timeout.nanoseconds).ok());
         Fetch {
             sandbox: Path::new(&info.sandbox_directory),
             cache: info.cache_directory.as_deref().map(Path::new),
             frameworks_home: info.frameworks_home.as_deref().unwrap_or_default(),
             stall: stall.map_or(STALL, Duration::from_nanos),
+            trust,
         }
     }
 
@@ -155,12 +164,12 @@ impl<'a> Fetch<'a> {
         match (item.action(), &cached) {
             (Action::DownloadAndCache, Some(file)) => {
                 stdio::err!("Fetching '{}' into the cache", uri.value);
-                get::get(&source, file, self.stall)?;
+                get::get(&source, file, self.stall, self.trust)?;
             }
             (Action::RetrieveFromCache, Some(_)) => stdio::err!("Taking '{}' from the cache", uri.value),
             _ => {
                 stdio::err!("Fetching '{}' to '{}'", uri.value, target.display());
-                get::get(&source, &target, self.stall)?;
+                get::get(&source, &target, self.stall, self.trust)?;
             }
         }
         self.deliver(item, cached, &target)

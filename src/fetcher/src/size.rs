@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use crate::get;
 use crate::source::Source;
+use crate::trust::Trust;
 
 /// The size of a source in bytes, or the reason why it is unknown.
-pub(crate) fn size(source: &Source, stall: Duration) -> Result<u64, String> {
+pub(crate) fn size(source: &Source, stall: Duration, trust: &Trust) -> Result<u64, String> {
     let told = match source {
         Source::File(path) => of_file(path)?,
-        Source::Http(url) => of_http(url, stall)?,
+        Source::Http(url) => of_http(url, stall, trust)?,
         Source::Ftp(uri) => length(&said(get::curl(stall).args(["--head", "--"]).arg(uri))?),
         Source::Hadoop(uri) => first_number(&said(get::hadoop().args(["fs", "-du", uri]))?),
     };
@@ -25,8 +26,8 @@ fn of_file(path: &Path) -> Result<Option<u64>, String> {
     Ok(found.is_file().then_some(found.len()))
 }
 
-fn of_http(url: &str, stall: Duration) -> Result<Option<u64>, String> {
-    let answer = get::agent(stall).head(url).call().map_err(|error| error.to_string())?;
+fn of_http(url: &str, stall: Duration, trust: &Trust) -> Result<Option<u64>, String> {
+    let answer = get::ask(url, stall, trust, |agent, url| agent.head(url).call())?;
     if answer.status() != 200 {
         return Err(format!("the server has answered {} to HEAD", answer.status()));
     }
