@@ -23,12 +23,21 @@ pub struct BlockingStream(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     socket: TcpStream,
-    secure: Option<Mutex<Secure>>,
+    secure: Option<Secure>,
 }
 
-/// A connection's TLS, and what has been received and not been read.
+/// A connection's TLS. No thread waits for the socket while it has the session, so that one can read while another
+/// one waits to write.
 #[derive(Debug)]
 struct Secure {
+    session: Mutex<Session>,
+    /// What is sent next, in the order of the session; held while it is sent.
+    sending: Mutex<Vec<u8>>,
+}
+
+/// The state of TLS, and what has been received and not been read.
+#[derive(Debug)]
+struct Session {
     connection: ClientConnection,
     received: Vec<u8>,
     /// How much of that has been read.
@@ -70,8 +79,9 @@ impl BlockingStream {
         }
         socket.set_read_timeout(None)?;
         socket.set_write_timeout(None)?;
-        let secure = Secure { connection, received: Vec::new(), read: 0 };
-        Ok(BlockingStream(Arc::new(Inner { socket, secure: Some(Mutex::new(secure)) })))
+        let session = Mutex::new(Session { connection, received: Vec::new(), read: 0 });
+        let secure = Some(Secure { session, sending: Mutex::default() });
+        Ok(BlockingStream(Arc::new(Inner { socket, secure })))
     }
 
     /// The longest time that a read waits for bytes; without end if none is given.
@@ -91,7 +101,7 @@ impl BlockingStream {
     }
 }
 
-impl Secure {
+impl Session {
     /// Takes bytes that the socket has received; none are its end.
     fn receive(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         loop {
@@ -126,11 +136,13 @@ impl Secure {
         length
     }
 
-    fn send(&mut self, mut socket: &TcpStream) -> io::Result<()> {
+    /// Encrypts bytes, as many as it takes, and adds what is to be sent.
+    fn encrypt(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> io::Result<usize> {
+        let length = self.connection.writer().write(bytes)?;
         while self.connection.wants_write() {
-            self.connection.write_tls(&mut socket)?;
+            self.connection.write_tls(out)?;
         }
-        Ok(())
+        Ok(length)
     }
 }
 
@@ -140,17 +152,16 @@ impl Read for &BlockingStream {
         let Some(secure) = &self.0.secure else { return socket.read(buffer) };
         let mut piece = [0; PIECE];
         loop {
-            let read = lock(secure).take(buffer);
+            let read = lock(&secure.session).take(buffer);
             if read > 0 || buffer.is_empty() {
                 return Ok(read);
             }
-            // Others write meanwhile.
             let length = socket.read(&mut piece)?;
-            let mut secure = lock(secure);
-            secure.receive(&piece[..length])?;
-            secure.send(socket)?;
+            // An answer of the protocol, such as that to new keys, goes out with the next write.
+            let mut session = lock(&secure.session);
+            session.receive(&piece[..length])?;
             if length == 0 {
-                return Ok(secure.take(buffer));
+                return Ok(session.take(buffer));
             }
         }
     }
@@ -160,10 +171,11 @@ impl Write for &BlockingStream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut socket = &self.0.socket;
         let Some(secure) = &self.0.secure else { return socket.write(bytes) };
-        let mut secure = lock(secure);
-        let length = secure.connection.writer().write(bytes)?;
-        secure.send(socket)?;
-        Ok(length)
+        let mut sending = lock(&secure.sending);
+        let length = lock(&secure.session).encrypt(bytes, &mut sending)?;
+        let sent = socket.write_all(&sending);
+        sending.clear();
+        sent.map(|()| length)
     }
 
     fn flush(&mut self) -> io::Result<()> {
