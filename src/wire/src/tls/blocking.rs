@@ -79,8 +79,10 @@ impl BlockingStream {
         }
         socket.set_read_timeout(None)?;
         socket.set_write_timeout(None)?;
-        let session = Mutex::new(Session { connection, received: Vec::new(), read: 0 });
-        let secure = Some(Secure { session, sending: Mutex::default() });
+        let mut session = Session { connection, received: Vec::new(), read: 0 };
+        // What has come with the end of the handshake.
+        session.decrypt()?;
+        let secure = Some(Secure { session: Mutex::new(session), sending: Mutex::default() });
         Ok(BlockingStream(Arc::new(Inner { socket, secure })))
     }
 
@@ -107,18 +109,24 @@ impl Session {
         loop {
             self.connection.read_tls(&mut bytes)?;
             self.connection.process_new_packets().map_err(io::Error::other)?;
-            let mut piece = [0; PIECE];
-            loop {
-                match self.connection.reader().read(&mut piece) {
-                    Ok(0) => break,
-                    Ok(length) => self.received.extend_from_slice(&piece[..length]),
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                    Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => break,
-                    Err(error) => return Err(error),
-                }
-            }
+            self.decrypt()?;
             if bytes.is_empty() {
                 return Ok(());
+            }
+        }
+    }
+
+    /// Takes what the connection has decrypted.
+    fn decrypt(&mut self) -> io::Result<()> {
+        let mut piece = [0; PIECE];
+        loop {
+            match self.connection.reader().read(&mut piece) {
+                Ok(0) => return Ok(()),
+                Ok(length) => self.received.extend_from_slice(&piece[..length]),
+                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::UnexpectedEof) => {
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
             }
         }
     }
