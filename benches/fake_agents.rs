@@ -1,6 +1,8 @@
 //! What do an agent and a task cost the master? Fake agents of this process, so only the master works: 1,000 and 10,000
 //! agents register at once; 20,000 tasks run through 1,000 of them (RUNNING, acknowledged, FINISHED, acknowledged).
 //!
+//! `--only=tls` runs the tasks through tunnels, plain and with TLS in turn, and says what TLS adds to the CPU of a task.
+//!
 //! Run with `cargo bench --bench fake_agents`; `--quick` takes 1,000 agents and 2,000 tasks. All agents share one
 //! address, so that one connection each way carries their messages, unless `--addresses=N` spreads them.
 
@@ -9,7 +11,8 @@
 mod support;
 
 use std::collections::BTreeSet;
-use std::time::Instant;
+use std::net::SocketAddrV4;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use protos::mesos::v1::TaskState;
@@ -17,7 +20,8 @@ use support::agents::Fleet;
 use support::daemon::Daemon;
 use support::report::{Report, each, mib, millis, rate};
 use support::scheduler::{Encoding, Scheduler, task};
-use support::{number, option, proc, quick, wait_for};
+use support::tunnel::{Certificates, Tunnels};
+use support::{number, option, proc, quantile, quick, wait_for};
 
 /// What an agent has: room for 100 tasks at once.
 const AGENT: [(&str, f64); 3] = [("cpus", 100.0), ("mem", 102_400.0), ("disk", 102_400.0)];
@@ -36,9 +40,35 @@ fn main() -> Result<()> {
     let tasks = number("tasks", if quick() { 2_000 } else { 20_000 });
     for encoding in [Encoding::Protobuf, Encoding::Json] {
         if wanted("tasks") || wanted(&format!("{encoding:?}").to_lowercase()) {
-            through(&report, encoding, agents, tasks)?;
+            let master = Daemon::master(&[])?;
+            let fleet = Fleet::start(master.address, agents, &AGENT, true)?;
+            through(&report, encoding, (&master, &fleet, master.address), tasks)?;
         }
     }
+    if wanted("tls") {
+        beside_tls(&report, agents, tasks)?;
+    }
+    Ok(())
+}
+
+/// The same tasks without TLS and with it, in turn; connections are kept.
+fn beside_tls(report: &Report, agents: usize, tasks: usize) -> Result<()> {
+    let certificates = Certificates::make()?;
+    let mut cpu: [Vec<Duration>; 2] = Default::default();
+    for round in 0..2 * number("rounds", 3) {
+        let tls = (round % 2 == 1).then_some(&certificates);
+        let flags = tls.map(Certificates::flags).unwrap_or_default();
+        let master = Daemon::master(&flags.iter().map(String::as_str).collect::<Vec<_>>())?;
+        let tunnels = Tunnels::new(tls)?;
+        let address = tunnels.to_master(master.address)?;
+        let fleet = Fleet::start_behind(address, agents, &AGENT, true, |port| tunnels.from_master(port))?;
+        let taken = through(report, Encoding::Protobuf, (&master, &fleet, address), tasks)?;
+        report.note(if tls.is_some() { "    with TLS" } else { "    without TLS" }, &each(taken, tasks));
+        cpu[round % 2].push(taken);
+    }
+    let [plain, tls] = cpu.map(|mut all| quantile(&mut all, 0.5));
+    let more = (tls.as_secs_f64() / plain.as_secs_f64() - 1.0) * 100.0;
+    report.row("CPU that TLS adds to a task, medians", &format!("{more:.1} %"), "15 %", "", "");
     Ok(())
 }
 
@@ -63,13 +93,18 @@ fn storm(report: &Report, agents: usize) -> Result<()> {
 }
 
 /// Tasks, spread evenly over the agents, at most 100 in an ACCEPT.
-fn through(report: &Report, encoding: Encoding, agents: usize, tasks: usize) -> Result<()> {
-    let master = Daemon::master(&[])?;
-    let fleet = Fleet::start(master.address, agents, &AGENT, true)?;
+/// Returns the CPU that they have taken of the master, which is reached at an address.
+fn through(
+    report: &Report,
+    encoding: Encoding,
+    (master, fleet, address): (&Daemon, &Fleet, SocketAddrV4),
+    tasks: usize,
+) -> Result<Duration> {
+    let agents = fleet.len();
     fleet.wait_registered()?;
     master.settle();
     let subscribing = (master.cpu(), Instant::now());
-    let mut scheduler = Scheduler::subscribe(master.address, encoding, "bench")?;
+    let mut scheduler = Scheduler::subscribe(address, encoding, "bench")?;
     let share = tasks.div_ceil(agents).min(100);
     let mut offers = Vec::new();
     while offers.len() < agents.min(tasks.div_ceil(share)) {
@@ -119,5 +154,5 @@ fn through(report: &Report, encoding: Encoding, agents: usize, tasks: usize) -> 
     report.row("    master CPU of that, an agent", &each(offering, agents), "", "", "50 us");
     report.row("    the load's own CPU a task", &each(load, tasks), "", "", "50-74 us");
     report.row("    master's peak memory", &mib(proc::memory(master.pid(), "VmHWM")), "", "", "414 MiB");
-    Ok(())
+    Ok(cpu)
 }

@@ -60,10 +60,24 @@ impl Fleet {
     /// # Errors
     /// No socket, or the master does not take the messages.
     pub fn start(master: SocketAddrV4, count: usize, resources: &[(&str, f64)], finish: bool) -> Result<Fleet> {
+        Fleet::start_behind(master, count, resources, finish, Ok)
+    }
+
+    /// As [`Fleet::start`]; `port` returns where the master reaches a port of this process.
+    ///
+    /// # Errors
+    /// No socket, or the master does not take the messages.
+    pub fn start_behind(
+        master: SocketAddrV4,
+        count: usize,
+        resources: &[(&str, f64)],
+        finish: bool,
+        port: impl FnOnce(u16) -> Result<u16>,
+    ) -> Result<Fleet> {
         let addresses = number("addresses", 1);
         let listener =
             TcpListener::bind((if addresses == 1 { Ipv4Addr::LOCALHOST } else { Ipv4Addr::UNSPECIFIED }, 0))?;
-        let port = listener.local_addr()?.port();
+        let port = port(listener.local_addr()?.port())?;
         let shared = Arc::new(Shared {
             port,
             addresses,

@@ -135,7 +135,8 @@ impl Daemon {
         let start = Instant::now();
         loop {
             if let Ok(mut connection) = Connection::open(self.address)
-                && connection.get("/health").is_ok_and(|answer| answer.status == 200)
+                // With TLS it answers 400 to what is plain.
+                && connection.get("/health").is_ok_and(|answer| matches!(answer.status, 200 | 400))
             {
                 return Ok(());
             }

@@ -10,6 +10,7 @@ pub mod message;
 pub mod proc;
 pub mod report;
 pub mod scheduler;
+pub mod tunnel;
 
 use std::time::{Duration, Instant};
 

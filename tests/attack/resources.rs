@@ -1,210 +1,174 @@
-//! Clients that use up what a master has: connections, memory, time. A cluster works beside each attack, and the master
-//! answers and stays small. What is measured is printed.
+//! Clients that use up what a master has: connections, memory, time. The master answers, stays small, and its cluster
+//! works. What is measured is printed; only memory and results are asserted, since others use the machine too.
+//!
+//! The figures that are to be held (issue 26): with 2,000 clients of a kind the p99 of `/health` moves by at most 10 ms
+//! and memory by at most 200 MB; in 10 minutes of all kinds at once no task takes 100 ms longer.
 
 #![allow(clippy::disallowed_methods, reason = "an attack lasts for some time, and how long answers take is measured")]
 
-use std::io::{ErrorKind, Read, Write};
-use std::net::TcpStream;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use crate::beside::Beside;
 use crate::client::User;
+use crate::crowd::{Crowd, Plan, clients};
+use crate::kinds;
 use crate::tenant::Cluster;
 
 /// Memory that a master may take for an attack.
 const MEMORY: u64 = 200 << 20;
+/// Between two requests for `/health`.
+const PAUSE: Duration = Duration::from_millis(5);
+/// Least number of requests and of tasks that a figure is made of.
+const LEAST: usize = 20;
+/// A task that takes longer has not been delayed, it is lost.
+const TASK_MAX: Duration = Duration::from_secs(120);
 
-/// Number of clients of an attack.
-fn clients() -> usize {
-    std::env::var("ATTACK_CLIENTS").ok().and_then(|text| text.parse().ok()).unwrap_or(400)
-}
-
-/// How long an attack lasts.
+/// How long an attack lasts: `ATTACK_SECONDS`.
 fn duration() -> Duration {
     let seconds = std::env::var("ATTACK_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(4);
     Duration::from_secs(seconds)
 }
 
-/// Clients that hold connections, and one that acts again and again, until this is dropped.
-struct Attack {
-    stop: Arc<AtomicBool>,
-    threads: Vec<JoinHandle<()>>,
+/// What a master does for others meanwhile.
+struct Seen {
+    /// Times of `/health`, sorted.
+    times: Vec<Duration>,
+    /// The most memory, in bytes.
+    memory: u64,
 }
 
-impl Attack {
-    /// Connections that begin with some bytes each and are held; when one has ended, another takes its place.
-    fn hold(address: &str, begin: &[u8]) -> Attack {
-        let (address, begin) = (address.to_owned(), begin.to_vec());
-        let threads = 8;
-        let share = clients() / threads;
-        let held: Mutex<Vec<Vec<TcpStream>>> = Mutex::new((0..threads).map(|_| Vec::new()).collect());
-        Attack::start(threads, move |number| {
-            let mut own = std::mem::take(&mut held.lock().expect("no client panics")[number]);
-            own.retain(is_open);
-            if own.len() < share {
-                own.extend(idle(&address, 1, &begin));
-            }
-            held.lock().expect("no client panics")[number] = own;
-        })
+impl Seen {
+    /// Asks for `/health` for so long.
+    fn during(cluster: &Cluster, time: Duration) -> Seen {
+        let (begin, mut times, mut memory) = (Instant::now(), Vec::new(), 0);
+        while begin.elapsed() < time || times.len() < LEAST {
+            let asked = Instant::now();
+            let (status, _) = User::None.ask(&cluster.master, "GET", "/health", "");
+            assert_eq!(status, 200);
+            times.push(asked.elapsed());
+            memory = memory.max(cluster.master_memory());
+            std::thread::sleep(PAUSE);
+        }
+        times.sort_unstable();
+        Seen { times, memory }
     }
 
-    /// `client` is called again and again by each of the threads.
-    fn start(threads: usize, client: impl Fn(usize) + Send + Sync + 'static) -> Attack {
-        let (stop, client) = (Arc::new(AtomicBool::new(false)), Arc::new(client));
-        let run = |number: usize| {
-            let (stop, client) = (stop.clone(), client.clone());
-            std::thread::spawn(move || {
-                while !stop.load(Ordering::Relaxed) {
-                    client(number);
-                    // Attackers have another machine than the master.
-                    std::thread::park_timeout(Duration::from_millis(2));
-                }
-            })
-        };
-        let threads = (0..threads).map(run).collect();
-        Attack { stop, threads }
+    fn p99(&self) -> Duration {
+        at(&self.times, 99)
     }
 }
 
-impl Drop for Attack {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        self.threads.drain(..).for_each(|thread| drop(thread.join()));
-    }
+/// The time that so many of a hundred do not exceed.
+fn at(sorted: &[Duration], percent: usize) -> Duration {
+    sorted[(sorted.len() - 1) * percent / 100]
 }
 
-/// Whether a connection has not been closed by the master; what it sends is not read.
-fn is_open(stream: &TcpStream) -> bool {
-    stream.set_nonblocking(true).is_ok() && !matches!(stream.peek(&mut [0]), Ok(0)) && {
-        let ended = stream.peek(&mut [0]).err().is_some_and(|error| error.kind() != ErrorKind::WouldBlock);
-        !ended
-    }
+fn millis(time: Duration) -> String {
+    format!("{:.1} ms", time.as_secs_f64() * 1e3)
 }
 
-/// Asks for `/health` during the attack; prints how long that took, and the memory that the master has taken.
-fn endure(name: &str, cluster: &Cluster, attack: Attack) {
-    let before = cluster.master_memory();
-    let (begin, mut times, mut most) = (Instant::now(), Vec::new(), 0);
-    while begin.elapsed() < duration() || times.len() < 20 {
-        let asked = Instant::now();
-        let (status, _) = User::None.ask(&cluster.master, "GET", "/health", "");
-        assert_eq!(status, 200);
-        times.push(asked.elapsed());
-        most = most.max(cluster.master_memory());
-    }
-    drop(attack);
-    times.sort_unstable();
-    let (median, p99) = (times[times.len() / 2], times[(times.len() - 1) * 99 / 100]);
-    let taken = most.saturating_sub(before);
-    println!("{name}: /health p50 {median:?}, p99 {p99:?} of {}; memory +{} MiB", times.len(), taken >> 20);
-    assert!(taken < MEMORY, "{name}: the master has taken {} MiB", taken >> 20);
+/// By how much a time exceeds another one.
+fn more(time: Duration, than: Duration) -> String {
+    format!("{:+.1} ms", (time.as_secs_f64() - than.as_secs_f64()) * 1e3)
+}
+
+/// `/health` before and during an attack, and the memory that the master takes for it.
+fn endure(name: &str, cluster: &Cluster, plan: &Plan) {
+    let before = Seen::during(cluster, duration() / 4);
+    let crowd = Crowd::start(&cluster.master, plan);
+    let during = Seen::during(cluster, duration());
+    drop(crowd);
+    report(name, &before, &during);
     cluster.is_untouched();
 }
 
-/// Opens connections that begin with some bytes and then send no more.
-fn idle(address: &str, number: usize, begin: &[u8]) -> Vec<TcpStream> {
-    let open = |_| {
-        let mut stream = TcpStream::connect(address).ok()?;
-        stream.write_all(begin).ok()?;
-        Some(stream)
-    };
-    (0..number).filter_map(open).collect()
-}
-
-fn credentials(user: &str) -> &'static str {
-    match user {
-        "dev" => "Authorization: Basic ZGV2Ong=\r\n",
-        _ => "",
-    }
+/// Prints what has moved, and asserts what must not.
+fn report(name: &str, before: &Seen, during: &Seen) {
+    let taken = during.memory.saturating_sub(before.memory);
+    println!(
+        "{name}, {} clients: /health p99 {} (before {}): {} of at most 10 ms; p50 {}, {} requests; memory {:+} MB of at \
+         most 200",
+        clients(),
+        millis(during.p99()),
+        millis(before.p99()),
+        more(during.p99(), before.p99()),
+        millis(at(&during.times, 50)),
+        during.times.len(),
+        taken / 1_000_000
+    );
+    assert!(taken < MEMORY, "{name}: the master has taken {} MB", taken / 1_000_000);
 }
 
 #[test]
 fn heads_that_do_not_end() {
     let cluster = Cluster::start("heads");
-    let attack = Attack::hold(&cluster.master, b"GET /state HTTP/1.1\r\nHost: x\r\nX-Slow: ");
-    endure("slow heads", &cluster, attack);
+    endure("heads that do not end", &cluster, &kinds::slow_heads());
 }
 
 #[test]
 fn bodies_that_do_not_end() {
     let cluster = Cluster::start("bodies");
-    let part = "x".repeat(1 << 20);
-    for user in ["nobody", "dev"] {
-        let head = format!(
-            "POST /api/v1/scheduler HTTP/1.1\r\nHost: x\r\n{}Content-Length: {}\r\n\r\n{part}",
-            credentials(user),
-            60 << 20
-        );
-        // A client that is refused before its body is read may be cut off while it sends.
-        let attack = Attack::hold(&cluster.master, head.as_bytes());
-        endure(&format!("half bodies of {user}"), &cluster, attack);
+    for (name, plan) in kinds::all().iter().filter(|(name, _)| name.starts_with("half bodies")) {
+        endure(name, &cluster, plan);
     }
 }
 
 #[test]
 fn bodies_that_decompress_to_very_much() {
     let cluster = Cluster::start("bombs");
-    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
-    let zeros = vec![b' '; 1 << 20];
-    (0..250).for_each(|_| packed.write_all(&zeros).expect("memory takes everything"));
-    let packed = packed.finish().expect("memory takes everything");
-    for user in ["nobody", "dev"] {
-        let head = format!(
-            "POST /api/v1/scheduler HTTP/1.1\r\nHost: x\r\n{}Content-Type: application/json\r\n\
-             Content-Encoding: gzip\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
-            credentials(user),
-            packed.len()
-        );
-        let (address, request) = (cluster.master.clone(), [head.as_bytes(), &packed].concat());
-        let attack = Attack::start(24, move |_| {
-            let mut streams = idle(&address, 1, &request);
-            streams.iter_mut().for_each(|stream| drop(stream.read(&mut [0; 512])));
-        });
-        endure(&format!("bombs of {user}"), &cluster, attack);
+    for (name, plan) in kinds::all().iter().filter(|(name, _)| name.starts_with("bombs")) {
+        endure(name, &cluster, plan);
     }
 }
 
 #[test]
 fn readers_that_do_not_read() {
     let cluster = Cluster::start("readers");
-    let call = r#"{"type": "SUBSCRIBE"}"#;
-    let request = format!(
-        "POST /api/v1 HTTP/1.1\r\nHost: x\r\n{}Content-Type: application/json\r\nAccept: application/json\r\n\
-         Content-Length: {}\r\n\r\n{call}",
-        credentials("dev"),
-        call.len()
-    );
-    let attack = Attack::hold(&cluster.master, request.as_bytes());
-    endure("subscribers that do not read", &cluster, attack);
-    let state = format!("GET /state HTTP/1.1\r\nHost: x\r\n{}\r\n", credentials("dev")).repeat(50);
-    let attack = Attack::hold(&cluster.master, state.as_bytes());
-    endure("clients that do not read /state", &cluster, attack);
+    endure("subscribers that do not read", &cluster, &kinds::subscribers());
+    endure("clients that do not read /state", &cluster, &kinds::deaf_readers());
 }
 
 #[test]
 fn passwords_that_are_guessed() {
     let cluster = Cluster::start("guesses");
-    let address = cluster.master.clone();
-    // ops:y
-    let guess = "GET /state HTTP/1.1\r\nHost: x\r\nAuthorization: Basic b3BzOnk=\r\n\r\n";
-    let attack = Attack::start(4, move |_| {
-        let Ok(mut stream) = TcpStream::connect(&address) else { return };
-        for _ in 0..100 {
-            if stream.write_all(guess.as_bytes()).is_err() || stream.read(&mut [0; 1024]).is_err() {
-                return;
-            }
-        }
-    });
-    let begin = Instant::now();
-    let mut refused = false;
-    while begin.elapsed() < duration() {
-        refused |= User::Powerless.ask(&cluster.master, "GET", "/state", "").0 != 200;
-    }
-    assert!(!refused, "another user is held up");
-    drop(attack);
+    let before = Seen::during(&cluster, duration() / 4);
+    let crowd = Crowd::start(&cluster.master, &kinds::guesses());
+    let during = Seen::during(&cluster, duration());
+    let (status, told) = User::Powerless.ask(&cluster.master, "GET", "/state", "");
+    assert_eq!(status, 200, "another user is held up: {told}");
+    drop(crowd);
+    report("log-ins that are guessed", &before, &during);
     let request = "GET /state HTTP/1.1\r\nHost: x\r\nAuthorization: Basic b3BzOnk=\r\nConnection: close\r\n\r\n";
     let answer = crate::support::exchange(&cluster.master, request).expect("the master answers");
     assert!(answer.starts_with("HTTP/1.1 429 ") && answer.to_lowercase().contains("\r\nretry-after: "), "{answer}");
+}
+
+/// All kinds at once, each with its share of the clients, beside a framework with short tasks.
+#[test]
+fn a_cluster_works_beside_all_attacks_at_once() {
+    let cluster = Cluster::start_with("mixed", &["--allocation_interval=100ms"]);
+    let beside = Beside::start(&cluster.master);
+    beside.times(LEAST, TASK_MAX);
+    let before = Seen::during(&cluster, duration() / 4);
+    let usual = beside.times(LEAST, TASK_MAX);
+    let crowds: Vec<Crowd> = kinds::all().iter().map(|(_, plan)| Crowd::start(&cluster.master, plan)).collect();
+    let during = Seen::during(&cluster, duration());
+    let tasks = beside.times(LEAST, TASK_MAX);
+    drop(crowds);
+    report("all kinds at once", &before, &during);
+    let (median, longest) = (at(&usual, 50), at(&tasks, 100));
+    let late = tasks.iter().filter(|time| **time > median + Duration::from_millis(100)).count();
+    println!(
+        "{} tasks beside it, launch to end: p50 {}, p99 {}, longest {}; before: p50 {}, longest {} of {}. The longest \
+         delay beyond the median of before is {} of at most 100 ms; {late} tasks have a longer one",
+        tasks.len(),
+        millis(at(&tasks, 50)),
+        millis(at(&tasks, 99)),
+        millis(longest),
+        millis(median),
+        millis(at(&usual, 100)),
+        usual.len(),
+        more(longest, median),
+    );
+    cluster.is_untouched();
 }

@@ -44,6 +44,11 @@ pub struct Cluster {
 
 impl Cluster {
     pub fn start(name: &str) -> Cluster {
+        Cluster::start_with(name, &[])
+    }
+
+    /// With these flags more of the master.
+    pub fn start_with(name: &str, more: &[&str]) -> Cluster {
         let directory = Directory::new(&format!("attack-{name}"));
         let known = r#"{"credentials": [{"principal": "ops", "secret": "x"}, {"principal": "dev", "secret": "x"}]}"#;
         let known = directory.write("known", known);
@@ -58,7 +63,12 @@ impl Cluster {
             "--authenticate_http_frameworks".into(),
             "--http_framework_authenticators=basic".into(),
         ];
-        let words: Vec<String> = own.into_iter().chain(common.clone()).chain(realms.clone()).collect();
+        let words: Vec<String> = own
+            .into_iter()
+            .chain(common.clone())
+            .chain(realms.clone())
+            .chain(more.iter().map(|flag| (*flag).to_owned()))
+            .collect();
         let mut master_process = Daemon::start(&directory.path().join("m.log"), &words, &[]);
         let master = master_process.address().expect("the master runs");
         let own = [
@@ -114,7 +124,8 @@ impl Cluster {
     pub fn is_untouched(&self) {
         let (_, body) = User::Tenant.ask(&self.master, "GET", "/tasks", "");
         let told: Value = serde_json::from_str(&body).expect("a document");
-        let states: Vec<&Value> = told["tasks"].as_array().into_iter().flatten().map(|task| &task["state"]).collect();
+        let theirs = told["tasks"].as_array().into_iter().flatten().filter(|task| task["name"] == "victim-task");
+        let states: Vec<&Value> = theirs.map(|task| &task["state"]).collect();
         assert_eq!(states, ["TASK_RUNNING"]);
     }
 

@@ -32,7 +32,8 @@ const NOT_RUN: [(&str, &str); 16] = [
 ];
 
 /// Which commands may begin a line; a test must know what to do with each.
-const KNOWN: [&str; 9] = ["tepui", "curl", "echo", "export", "cargo", "contrib", "mount", "docker", "--"];
+const KNOWN: [&str; 11] =
+    ["tepui", "curl", "echo", "export", "head", "tail", "cargo", "contrib", "mount", "docker", "--"];
 
 struct Block {
     /// File and line, for messages.
@@ -157,6 +158,10 @@ struct Reader {
     cluster: Cluster,
     /// The latest master that the document has started.
     master: Option<String>,
+    /// Whether that is the document's master at 127.0.0.1:5050.
+    is_latest: bool,
+    /// Variables that the document has exported.
+    exports: String,
     daemons: Vec<Daemon>,
     stream: Option<Process>,
     placeholders: Vec<(&'static str, String)>,
@@ -169,15 +174,26 @@ impl Reader {
         let agents = call(&cluster.master, "GET", "/slaves").unwrap();
         let agent = agents["slaves"][1]["id"].as_str().unwrap().to_owned();
         let placeholders = vec![("<AGENT ID>", agent)];
-        Reader { cluster, master: None, daemons: Vec::new(), stream: None, placeholders }
+        Reader {
+            cluster,
+            master: None,
+            is_latest: false,
+            exports: String::new(),
+            daemons: Vec::new(),
+            stream: None,
+            placeholders,
+        }
     }
 
     fn filled_in(&self, command: &str) -> String {
         let mut command = command.to_owned();
+        let master = self.master.as_ref().filter(|_| self.is_latest).unwrap_or(&self.cluster.master);
         for address in ["127.0.0.1:5050", "10.0.0.1:5050"] {
-            command = command.replace(address, &self.cluster.master);
+            command = command.replace(address, master);
         }
-        command = command.replace("/etc/tepui", &self.cluster.directory.join("etc"));
+        for (path, name) in [("/etc/tepui", "etc"), ("/var/log/tepui", "log")] {
+            command = command.replace(path, &self.cluster.directory.join(name));
+        }
         self.placeholders.iter().for_each(|(name, value)| command = command.replace(name, value));
         command
     }
@@ -186,7 +202,7 @@ impl Reader {
     fn shell(&self, command: &str) -> Command {
         let functions =
             r#"set -e -o pipefail; tepui() { "$TEPUI_BINARY" "$@"; }; curl() { command curl -S --fail "$@"; }"#;
-        let mut process = bash(&format!("{functions}\n{}", self.filled_in(command)));
+        let mut process = bash(&format!("{functions}\n{}{}", self.exports, self.filled_in(command)));
         process.current_dir(self.cluster.directory.path()).env("TEPUI_BINARY", binary());
         process.env("TEPUI_MASTER", &self.cluster.master).env("USER", user());
         process
@@ -194,14 +210,15 @@ impl Reader {
 
     /// Starts a master or an agent with a document's flags, and with addresses and directories of this test.
     fn start(&mut self, place: &str, words: &[String]) {
-        read_flags(place, words);
+        let words: Vec<String> = words.iter().map(|word| self.filled_in(word)).collect();
+        read_flags(place, &words);
         let is_master = words[0] == "master";
         let number = self.daemons.len();
         let own = |word: &&String| {
             let name = word.split('=').next().unwrap_or_default();
             !["--ip", "--port", "--work_dir", "--master"].contains(&name)
         };
-        let mut given: Vec<String> = words.iter().filter(own).map(|word| self.filled_in(word)).collect();
+        let mut given: Vec<String> = words.iter().filter(own).cloned().collect();
         let directory = self.cluster.directory.join(&format!("daemon-{number}"));
         given.extend(["--ip=127.0.0.1".into(), "--port=0".into(), format!("--work_dir={directory}")]);
         if !is_master {
@@ -243,12 +260,18 @@ impl Reader {
             }
             return;
         }
+        if first == "export" {
+            self.exports += &self.filled_in(&format!("{command}\n"));
+            return;
+        }
         let words = daemon_words(command).filter(|_| first == "tepui");
         match words {
             Some(words) => self.start(&place, &words),
             None if command.contains("curl -sN") => self.subscribe(command),
             None => {
-                fs::create_dir_all(self.cluster.directory.join("etc")).unwrap();
+                for directory in ["etc", "log"] {
+                    fs::create_dir_all(self.cluster.directory.join(directory)).unwrap();
+                }
                 let output = self.shell(command).run();
                 assert!(output.status.success(), "{place}\n{}", said(&output));
             }
@@ -282,7 +305,10 @@ fn ids(stream: &mut Process) -> Vec<(&'static str, String)> {
 
 /// Runs all shell blocks of a document.
 fn read(name: &str) -> Reader {
-    let mut reader = Reader::new(name);
+    read_by(Reader::new(name), name)
+}
+
+fn read_by(mut reader: Reader, name: &str) -> Reader {
     let file = documents().into_iter().find(|file| file.ends_with(name)).unwrap();
     for block in blocks(&file).iter().filter(|block| block.language == "sh") {
         for command in commands(block) {
@@ -297,6 +323,18 @@ fn the_readmes_tour() {
     let mut reader = read("README.md");
     let stream = reader.stream.as_mut().expect("the tour subscribes");
     wait_for("the tour's task starts", || stream.told().contains("TASK_STARTING").then_some(()));
+}
+
+#[test]
+fn the_way_to_a_secured_cluster() {
+    let reader = Reader { is_latest: true, ..Reader::new("security.md") };
+    let reader = read_by(reader, "security.md");
+    // What was done at last is in the audit log.
+    let audit = fs::read_to_string(reader.cluster.directory.join("log/audit-master.log")).unwrap();
+    assert!(
+        audit.lines().any(|line| line.contains(r#""call":"ACCEPT""#) && line.contains(r#""principal":"ads""#)),
+        "{audit}"
+    );
 }
 
 #[test]
@@ -334,7 +372,7 @@ fn the_flags_of_all_other_guides() {
     let directory = Directory::new("docs-flags");
     let mut commands_read = 0;
     for file in documents() {
-        if ["README.md", "operator.md"].iter().any(|own| file.ends_with(own)) {
+        if ["README.md", "operator.md", "security.md"].iter().any(|own| file.ends_with(own)) {
             continue;
         }
         for block in blocks(&file).iter().filter(|block| matches!(&*block.language, "sh" | "json")) {

@@ -67,6 +67,7 @@ mod small_disk;
 mod support;
 mod task_settings;
 mod tls;
+mod tls_workers;
 mod uuids;
 mod video;
 mod web;

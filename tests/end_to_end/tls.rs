@@ -8,11 +8,13 @@ use serde_json::json;
 use crate::process::ToItsEnd;
 use crate::support::{Daemon, Directory, free_port, tepui, until};
 
-struct Secure {
+/// A cluster with TLS.
+pub struct Secure {
     master: Daemon,
     _agent: Daemon,
-    address: String,
-    directory: Directory,
+    /// Of the master.
+    pub address: String,
+    pub directory: Directory,
 }
 
 /// Certificates for 127.0.0.1 in a new directory.
@@ -40,7 +42,7 @@ fn tls_flags(directory: &Directory) -> Vec<String> {
 
 impl Secure {
     /// A master and an agent with TLS and these flags more.
-    fn start(name: &str, more: &[&str]) -> Secure {
+    pub fn start(name: &str, more: &[&str]) -> Secure {
         let directory = certificates(name);
         let flags = |words: &[String]| {
             let tls = tls_flags(&directory).into_iter();
@@ -68,7 +70,8 @@ impl Secure {
         secure
     }
 
-    fn file(&self, name: &str) -> String {
+    /// The path of a certificate or key.
+    pub fn file(&self, name: &str) -> String {
         self.directory.join(&format!("c/{name}.pem"))
     }
 

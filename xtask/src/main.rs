@@ -1,4 +1,4 @@
-//! The house work: `cargo xtask test|ci|conformance|bench|papers|dist|site|tidy|fuzz`.
+//! The house work: `cargo xtask test|ci|conformance|bench|papers|dist|reproducible|site|tidy|fuzz`.
 //!
 //! Everything that a checkout needs besides cargo itself is here, so that a developer and CI type the same thing.
 //! It knows nothing of what the other crates do: it reads their files and runs their programs.
@@ -10,6 +10,7 @@ mod conformance;
 mod dist;
 mod fuzz;
 mod machine;
+mod reproducible;
 mod retry;
 mod steps;
 mod test;
@@ -36,6 +37,8 @@ usage: cargo xtask <command>
                            pages of docs/papers
   dist [--no-profile]      the release archive: fat LTO, a profile of the program's own runs, a static executor; takes an
                            hour (without the profile: a quarter)
+  reproducible [executor]  builds the last commit twice, in two directories, and compares the programs; takes twice a release
+                           build (executor: the executors' own program alone)
   site                     the documentation as a site, with a reference of commands and flags: target/site/html
   tidy                     the house rules alone
   fuzz [TARGET] [SECONDS]  the fuzz targets, or one, each for SECONDS (60); needs cargo-fuzz and a nightly toolchain
@@ -72,6 +75,7 @@ fn run(arguments: &[String]) -> Result<()> {
             steps::run(run.args(rest))
         }
         "dist" => dist::run(rest),
+        "reproducible" => reproducible::run(rest),
         "site" => site(),
         "tidy" => tidy::run(),
         "fuzz" => fuzz::run(rest),

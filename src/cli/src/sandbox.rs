@@ -37,7 +37,10 @@ impl File {
         let agent = MasterArgs { master: address.to_owned(), ..master.clone() };
         let state: Value = agent.read("/state").await?;
         let Some(directory) = directory(&state, framework, task) else {
-            bail!("the agent at {address} does not know task '{task}': it has not started, or its sandbox was deleted");
+            bail!(
+                "the agent at {address} shows no task '{task}': it has not started, its sandbox was deleted, or access \
+                 control lists hide it (view_frameworks, view_executors)"
+            );
         };
         Ok(File { agent, path: format!("{directory}/{name}"), offset: 0 })
     }

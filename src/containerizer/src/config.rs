@@ -253,6 +253,21 @@ pub struct Fetcher {
     pub hadoop_home: String,
     /// `--fetcher_stall_timeout`
     pub stall: Duration,
+    /// Hosts of `https://` URIs that are of the cluster.
+    pub tls: FetcherTls,
+}
+
+/// Hosts whose servers the fetcher verifies by an authority of its own, and to which it shows a certificate.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FetcherTls {
+    /// `--fetcher_tls_hosts`, separated by commas.
+    pub hosts: String,
+    /// The authority; without it those of the system.
+    pub ca_file: Option<PathBuf>,
+    /// The certificate.
+    pub cert_file: Option<PathBuf>,
+    /// Its key.
+    pub key_file: Option<PathBuf>,
 }
 
 /// How one of the two files is rotated.

@@ -10,6 +10,19 @@ use crate::flags::{Flags, TlsFlags};
 /// # Errors
 /// Settings that contradict each other, or files that cannot be used.
 pub(crate) fn read(given: &Flags) -> anyhow::Result<Option<Tls>> {
+    let settings = settings(given)?;
+    if !settings.enabled {
+        return Ok(None);
+    }
+    let tls = Tls::load(settings, Role::Server).context("cannot turn TLS on")?;
+    wire::client::configure(tls.clone());
+    let beside = if tls.settings().support_downgrade { ", beside plain connections (downgrade)" } else { "" };
+    tracing::info!("TLS is on{beside}");
+    Ok(Some(tls))
+}
+
+/// The settings of the flags and of the environment.
+fn settings(given: &Flags) -> anyhow::Result<Settings> {
     let flags = TlsFlags::read(given)?;
     let path = |path: &Option<std::path::PathBuf>| path.as_ref().map(|path| path.display().to_string());
     let boolean = |value: Option<bool>| value.map(|value| value.to_string());
@@ -30,15 +43,17 @@ pub(crate) fn read(given: &Flags) -> anyhow::Result<Option<Tls>> {
         };
         value.map(|value| (name.to_owned(), value))
     };
-    let settings = Settings::read(flag, |name| std::env::var(name).ok()).context("invalid TLS settings")?;
-    if !settings.enabled {
-        return Ok(None);
-    }
-    let tls = Tls::load(settings, Role::Server).context("cannot turn TLS on")?;
-    wire::client::configure(tls.clone());
-    let beside = if tls.settings().support_downgrade { ", beside plain connections (downgrade)" } else { "" };
-    tracing::info!("TLS is on{beside}");
-    Ok(Some(tls))
+    Settings::read(flag, |name| std::env::var(name).ok()).context("invalid TLS settings")
+}
+
+/// The files with which fetchers speak to the hosts of `--fetcher_tls_hosts`: those of the flags or of the environment,
+/// whether or not TLS is on for this daemon.
+///
+/// # Errors
+/// Settings that contradict each other.
+pub(crate) fn fetcher(given: &Flags, hosts: String) -> anyhow::Result<containerizer::config::FetcherTls> {
+    let Settings { ca_file, cert_file, key_file, .. } = settings(given)?;
+    Ok(containerizer::config::FetcherTls { hosts, ca_file, cert_file, key_file })
 }
 
 /// The variables by which executors connect as their agent does. Those that cannot read the key connect without a

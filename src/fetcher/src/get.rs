@@ -10,11 +10,14 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ureq::http::StatusCode;
+use ureq::http::header::LOCATION;
+use ureq::http::{Response, StatusCode};
 use ureq::tls::{RootCerts, TlsConfig};
+use ureq::{Agent, Body};
 
 use crate::HADOOP_HOME;
 use crate::source::Source;
+use crate::trust::Trust;
 
 /// How many times a server may send us elsewhere.
 const REDIRECTS_MAX: u32 = 50;
@@ -31,6 +34,12 @@ pub enum GetError {
     /// The server cannot be asked.
     #[error("{0}")]
     Http(Box<ureq::Error>),
+    /// The server's redirects do not end.
+    #[error("the server has redirected {REDIRECTS_MAX} times")]
+    Redirects,
+    /// A redirect to another scheme.
+    #[error("the server has redirected to '{0}', which is no URL of http or https")]
+    Redirect(String),
     /// The server's status.
     #[error("the server has answered {0}")]
     Status(StatusCode),
@@ -68,10 +77,10 @@ pub enum GetError {
 }
 
 /// Gets `source` as the file `target`, whose directory exists.
-pub(crate) fn get(source: &Source, target: &Path, stall: Duration) -> Result<(), GetError> {
+pub(crate) fn get(source: &Source, target: &Path, stall: Duration, trust: &Trust) -> Result<(), GetError> {
     match source {
         Source::File(path) => copy(path, target),
-        Source::Http(url) => download(url, target, stall),
+        Source::Http(url) => download(url, target, stall, trust),
         Source::Ftp(uri) => ask_curl(uri, target, stall),
         Source::Hadoop(uri) => ask_hadoop(uri, target),
     }
@@ -85,22 +94,72 @@ fn copy(path: &Path, target: &Path) -> Result<(), GetError> {
 }
 
 /// A client that trusts what the host trusts, and gives up on a server that sends nothing for so long.
-pub(crate) fn agent(stall: Duration) -> ureq::Agent {
+pub(crate) fn agent(stall: Duration) -> Agent {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let tls = TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).unversioned_rustls_crypto_provider(provider);
-    ureq::Agent::config_builder()
+    agent_with(tls.build(), REDIRECTS_MAX, stall)
+}
+
+fn agent_with(tls: TlsConfig, redirects: u32, stall: Duration) -> Agent {
+    Agent::config_builder()
         .http_status_as_error(false)
-        .max_redirects(REDIRECTS_MAX)
+        .max_redirects(redirects)
         .timeout_connect(Some(stall))
         .timeout_recv_response(Some(stall))
         .timeout_per_read(Some(stall))
-        .tls_config(tls.build())
+        .tls_config(tls)
         .build()
         .new_agent()
 }
 
-fn download(url: &str, target: &Path, stall: Duration) -> Result<(), GetError> {
-    let mut response = agent(stall).get(url).call().map_err(|error| GetError::Http(Box::new(error)))?;
+/// Asks for a URL, and follows redirects. From a host of the cluster on each step is decided anew; a host that is none
+/// leads to no host of the cluster.
+pub(crate) fn ask(
+    url: &str,
+    stall: Duration,
+    trust: &Trust,
+    call: impl Fn(&Agent, &str) -> Result<Response<Body>, ureq::Error>,
+) -> Result<Response<Body>, GetError> {
+    let failed = |error| GetError::Http(Box::new(error));
+    let mut url = url.to_owned();
+    for _ in 0..=REDIRECTS_MAX {
+        if !trust.has(&url) {
+            return call(&agent(stall), &url).map_err(failed);
+        }
+        let answer = call(&agent_with(trust.tls(), 0, stall), &url).map_err(failed)?;
+        let location = answer.headers().get(LOCATION).and_then(|value| value.to_str().ok());
+        match location.filter(|_| answer.status().is_redirection()) {
+            Some(location) => url = joined(&url, location)?,
+            None => return Ok(answer),
+        }
+    }
+    Err(GetError::Redirects)
+}
+
+/// The URL that a redirect leads to.
+fn joined(from: &str, location: &str) -> Result<String, GetError> {
+    let begins = |scheme: &str| location.get(..scheme.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(scheme));
+    if begins("http://") || begins("https://") {
+        return Ok(location.to_owned());
+    }
+    let (scheme, rest) = from.split_once("://").unwrap_or(("https", from));
+    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    if location.starts_with("//") {
+        return Ok(format!("{scheme}:{location}"));
+    }
+    if location.starts_with('/') {
+        return Ok(format!("{scheme}://{host}{location}"));
+    }
+    if location.is_empty() || location.starts_with(['?', '#']) || location.contains(':') {
+        return Err(GetError::Redirect(location.to_owned()));
+    }
+    let path = rest[host.len()..].split(['?', '#']).next().unwrap_or_default();
+    let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
+    Ok(format!("{scheme}://{host}{directory}/{location}"))
+}
+
+fn download(url: &str, target: &Path, stall: Duration, trust: &Trust) -> Result<(), GetError> {
+    let mut response = ask(url, stall, trust, |agent, url| agent.get(url).call())?;
     if response.status() != 200 {
         return Err(GetError::Status(response.status()));
     }
@@ -151,4 +210,27 @@ pub(crate) fn ask_hadoop(uri: &str, target: &Path) -> Result<(), GetError> {
 pub(crate) fn make_executable(path: &Path) -> Result<(), GetError> {
     let mode = std::fs::Permissions::from_mode(0o755);
     std::fs::set_permissions(path, mode).map_err(GetError::Executable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn redirects_lead_to_whole_urls() {
+        let from = "https://h:1/a/b?c#d";
+        for (location, to) in [
+            ("http://x/y", "http://x/y"),
+            ("HTTPS://x/y", "HTTPS://x/y"),
+            ("//x/y", "https://x/y"),
+            ("/y", "https://h:1/y"),
+            ("y", "https://h:1/a/y"),
+        ] {
+            assert_eq!(joined(from, location).unwrap(), to);
+        }
+        assert_eq!(joined("https://h", "y").unwrap(), "https://h/y");
+        for location in ["", "ftp://x/y", "?z"] {
+            assert!(joined(from, location).is_err(), "{location}");
+        }
+    }
 }

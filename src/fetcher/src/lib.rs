@@ -12,6 +12,7 @@ mod get;
 pub mod image;
 mod size;
 mod source;
+mod trust;
 pub mod unpack;
 
 use std::path::{Path, PathBuf};
@@ -27,6 +28,7 @@ pub use archive_error::ArchiveError;
 pub use confine::ConfineError;
 pub use get::GetError;
 pub use source::{Source, SourceError, check};
+pub use trust::{AUTHORITY, CERTIFICATE, HOSTS, KEY, Trust};
 
 use size::SizeError;
 
@@ -85,10 +87,14 @@ pub fn main() -> ExitCode {
     if let Ok(wanted) = std::env::var(image::WANTED) {
         return image::main(&wanted);
     }
+    let trust = match Trust::read(|name| std::env::var(name).ok()) {
+        Ok(trust) => trust,
+        Err(words) => return failed(&words),
+    };
     if let Ok(text) = std::env::var(SIZES) {
         return match instructions(SIZES, &text) {
             Ok(info) => {
-                sizes(&info)
+                sizes(&info, &trust)
                     .iter()
                     .for_each(|size| stdio::out!("{}", size.map_or(String::new(), |size| size.to_string())));
                 ExitCode::SUCCESS
@@ -103,7 +109,7 @@ pub fn main() -> ExitCode {
     if let Err(error) = confine(&info) {
         return failed(&error);
     }
-    match fetch_all(&info) {
+    match fetch_all(&info, &trust) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failed(&base::error_chain(&error)),
     }
@@ -115,7 +121,8 @@ fn instructions(name: &str, text: &str) -> Result<FetcherInfo, String> {
 
 /// Leaves this process only the files that it is for, unless a client of Hadoop needs its own.
 fn confine(info: &FetcherInfo) -> Result<(), String> {
-    let fetch = Fetch::of(info);
+    let none = Trust::default();
+    let fetch = Fetch::of(info, &none);
     let sources = info.items.iter().filter_map(|item| Source::parse(&item.uri.value, fetch.frameworks_home).ok());
     let sources: Vec<Source> = sources.collect();
     if sources.iter().any(|source| matches!(source, Source::Hadoop(_))) {
@@ -132,12 +139,12 @@ fn failed(words: &str) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Fetches all items of the instructions.
+/// Fetches all items of the instructions. `trust` names hosts of the cluster.
 ///
 /// # Errors
 /// The first item that cannot be fetched; those after it are not tried.
-pub fn fetch_all(info: &FetcherInfo) -> Result<(), FetchError> {
-    let fetch = Fetch::of(info);
+pub fn fetch_all(info: &FetcherInfo, trust: &Trust) -> Result<(), FetchError> {
+    let fetch = Fetch::of(info, trust);
     for item in &info.items {
         fetch.item(item).map_err(|source| FetchError { uri: item.uri.value.clone(), source })?;
     }
@@ -146,11 +153,11 @@ pub fn fetch_all(info: &FetcherInfo) -> Result<(), FetchError> {
 
 /// The size of each item of the instructions in bytes; `None` if it is unknown, for a reason that is printed on
 /// standard error.
-pub fn sizes(info: &FetcherInfo) -> Vec<Option<u64>> {
-    let fetch = Fetch::of(info);
+pub fn sizes(info: &FetcherInfo, trust: &Trust) -> Vec<Option<u64>> {
+    let fetch = Fetch::of(info, trust);
     let one = |item: &Item| {
         let source = Source::parse(&item.uri.value, fetch.frameworks_home).map_err(SizeError::from);
-        let size = source.and_then(|source| size::size(&source, fetch.stall));
+        let size = source.and_then(|source| size::size(&source, fetch.stall, fetch.trust));
         let report =
             |error: &SizeError| stdio::err!("'{}' is not cached: {}", item.uri.value, base::error_chain(error));
         size.inspect_err(report).ok()
@@ -164,16 +171,18 @@ struct Fetch<'a> {
     cache: Option<&'a Path>,
     frameworks_home: &'a str,
     stall: Duration,
+    trust: &'a Trust,
 }
 
 impl<'a> Fetch<'a> {
-    fn of(info: &'a FetcherInfo) -> Fetch<'a> {
+    fn of(info: &'a FetcherInfo, trust: &'a Trust) -> Fetch<'a> {
         let stall = info.stall_timeout.and_then(|timeout| u64::try_from(timeout.nanoseconds).ok());
         Fetch {
             sandbox: Path::new(&info.sandbox_directory),
             cache: info.cache_directory.as_deref().map(Path::new),
             frameworks_home: info.frameworks_home.as_deref().unwrap_or_default(),
             stall: stall.map_or(STALL, Duration::from_nanos),
+            trust,
         }
     }
 
@@ -191,12 +200,12 @@ impl<'a> Fetch<'a> {
         match (item.action(), &cached) {
             (Action::DownloadAndCache, Some(file)) => {
                 stdio::err!("Fetching '{}' into the cache", uri.value);
-                get::get(&source, file, self.stall)?;
+                get::get(&source, file, self.stall, self.trust)?;
             }
             (Action::RetrieveFromCache, Some(_)) => stdio::err!("Taking '{}' from the cache", uri.value),
             _ => {
                 stdio::err!("Fetching '{}' to '{}'", uri.value, target.display());
-                get::get(&source, &target, self.stall)?;
+                get::get(&source, &target, self.stall, self.trust)?;
             }
         }
         self.deliver(item, cached, &target)

@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use ureq::http::StatusCode;
 
-use crate::get;
+use crate::get::{self, GetError};
 use crate::source::{Source, SourceError};
+use crate::trust::Trust;
 
 /// A size that is unknown.
 #[derive(Debug, thiserror::Error)]
@@ -19,8 +20,8 @@ pub(crate) enum SizeError {
     Source(#[from] SourceError),
     #[error(transparent)]
     Io(#[from] io::Error),
-    #[error("{0}")]
-    Http(Box<ureq::Error>),
+    #[error(transparent)]
+    Get(#[from] GetError),
     #[error("the server has answered {0} to HEAD")]
     Status(StatusCode),
     /// What a program has written to standard error.
@@ -31,10 +32,10 @@ pub(crate) enum SizeError {
 }
 
 /// The size of a source in bytes.
-pub(crate) fn size(source: &Source, stall: Duration) -> Result<u64, SizeError> {
+pub(crate) fn size(source: &Source, stall: Duration, trust: &Trust) -> Result<u64, SizeError> {
     let size = match source {
         Source::File(path) => of_file(path)?,
-        Source::Http(url) => of_http(url, stall)?,
+        Source::Http(url) => of_http(url, stall, trust)?,
         Source::Ftp(uri) => length(&output(get::curl(stall).args(["--head", "--"]).arg(uri))?),
         Source::Hadoop(uri) => first_number(&output(get::hadoop().args(["fs", "-du", uri]))?),
     };
@@ -46,8 +47,8 @@ fn of_file(path: &Path) -> Result<Option<u64>, SizeError> {
     Ok(found.is_file().then_some(found.len()))
 }
 
-fn of_http(url: &str, stall: Duration) -> Result<Option<u64>, SizeError> {
-    let answer = get::agent(stall).head(url).call().map_err(|error| SizeError::Http(Box::new(error)))?;
+fn of_http(url: &str, stall: Duration, trust: &Trust) -> Result<Option<u64>, SizeError> {
+    let answer = get::ask(url, stall, trust, |agent, url| agent.head(url).call())?;
     if answer.status() != 200 {
         return Err(SizeError::Status(answer.status()));
     }

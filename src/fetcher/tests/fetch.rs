@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use fetcher::fetch_all;
+use fetcher::{Trust, fetch_all};
 use protos::mesos::command_info::Uri;
 use protos::mesos::fetcher::FetcherInfo;
 use protos::mesos::fetcher::fetcher_info::Item;
@@ -42,7 +42,7 @@ impl Place {
             items: vec![item],
             ..FetcherInfo::default()
         };
-        fetch_all(&info).map_err(|error| base::error_chain(&error))
+        fetch_all(&info, &Trust::default()).map_err(|error| base::error_chain(&error))
     }
 
     fn text(&self, name: &str) -> Option<String> {
@@ -239,7 +239,7 @@ fn sizes_are_told_before_anything_is_fetched() {
     let uris = [place.source("plain", b"text"), none, web("a"), web("b"), web("c")];
     let items = uris.map(|uri| Item { uri, action: Action::BypassCache as i32, cache_filename: None });
     let info = FetcherInfo { items: items.into(), ..FetcherInfo::default() };
-    assert_eq!(fetcher::sizes(&info), [Some(4), None, Some(70_000), None, None]);
+    assert_eq!(fetcher::sizes(&info, &Trust::default()), [Some(4), None, Some(70_000), None, None]);
     assert!(fs::read_dir(place.0.join("sandbox")).unwrap().next().is_none());
 }
 

@@ -10,6 +10,7 @@ mod checkpoints;
 mod cni;
 mod cram_md5;
 mod docker;
+mod etcd;
 mod files;
 mod frames;
 mod http_request;
@@ -21,12 +22,15 @@ mod layer;
 mod libprocess;
 mod media;
 mod messages;
+mod models;
+mod peers;
 mod pieces;
 mod registry;
 mod resource_text;
 mod scenario;
 mod seccomp;
 mod trace;
+mod workers;
 mod zookeeper;
 
 pub use certificates::certificates;
@@ -34,6 +38,7 @@ pub use checkpoints::checkpoints;
 pub use cni::cni;
 pub use cram_md5::cram_md5;
 pub use docker::docker;
+pub use etcd::etcd;
 pub use frames::frames;
 pub use http_request::http_request;
 pub use http_response::http_response;
@@ -44,24 +49,28 @@ pub use layer::layer;
 pub use libprocess::libprocess;
 pub use media::media;
 pub use messages::{binary, json, recordio};
+pub use models::models;
+pub use peers::peers;
 pub use registry::registry;
 pub use resource_text::resource_text;
 pub use scenario::scenario;
 pub use seccomp::seccomp;
 pub use trace::trace;
+pub use workers::workers;
 pub use zookeeper::zookeeper;
 
 /// The name of a target and what it does with bytes.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target, by name. Its program is `fuzz/fuzz_targets/NAME.rs`, its corpus `fuzz/corpus/NAME`.
-pub const TARGETS: [Target; 23] = [
+pub const TARGETS: [Target; 27] = [
     ("binary", binary),
     ("certificates", certificates),
     ("checkpoints", checkpoints),
     ("cni", cni),
     ("cram_md5", cram_md5),
     ("docker", docker),
+    ("etcd", etcd),
     ("frames", frames),
     ("http_request", http_request),
     ("http_response", http_response),
@@ -72,11 +81,14 @@ pub const TARGETS: [Target; 23] = [
     ("layer", layer),
     ("libprocess", libprocess),
     ("media", media),
+    ("models", models),
+    ("peers", peers),
     ("recordio", recordio),
     ("registry", registry),
     ("resource_text", resource_text),
     ("scenario", scenario),
     ("seccomp", seccomp),
     ("trace", trace),
+    ("workers", workers),
     ("zookeeper", zookeeper),
 ];

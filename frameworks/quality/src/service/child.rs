@@ -3,10 +3,11 @@
 //! It passes lines on and does not read them. Their meaning is the driver's part.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
+
+use sdk::driver::link::BlockingStream;
 
 use super::error::Error;
 use crate::frame::{self, ToDriver};
@@ -23,7 +24,7 @@ pub(super) struct Program {
 
 impl Program {
     /// Starts a program with its first line. Its lines, and at last its end, go to the driver over `stream`.
-    pub(super) fn start(options: &ProgramOptions, line: &str, stream: &TcpStream) -> Result<Program, Error> {
+    pub(super) fn start(options: &ProgramOptions, line: &str, stream: &BlockingStream) -> Result<Program, Error> {
         let name = options.command.first().map_or("", String::as_str);
         let mut command = Command::new(name);
         command.args(options.command.iter().skip(1)).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -36,7 +37,7 @@ impl Program {
             return Err(Error::Ended(format!("'{name}' has no standard streams")));
         };
         let child = Arc::new(Mutex::new(child));
-        let stream = stream.try_clone().map_err(|error| failed("no connection for the lines of", error))?;
+        let stream = stream.clone();
         let mut program = Program { child: child.clone(), input };
         std::thread::spawn(move || pass_on(output, &stream, &child));
         program.send(line);
@@ -65,7 +66,7 @@ fn lock(child: &Mutex<Child>) -> std::sync::MutexGuard<'_, Child> {
 }
 
 /// Passes lines on until the program closes its output; then waits for its end, and reports that.
-fn pass_on(output: ChildStdout, mut stream: &TcpStream, child: &Mutex<Child>) {
+fn pass_on(output: ChildStdout, mut stream: &BlockingStream, child: &Mutex<Child>) {
     let mut send = |frame: ToDriver| frame::encode(&frame).is_ok_and(|bytes| stream.write_all(&bytes).is_ok());
     let mut output = BufReader::new(output);
     for number in 1.. {

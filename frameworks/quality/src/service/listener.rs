@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use sdk::driver::link::Acceptor;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::AbortHandle;
@@ -63,6 +63,7 @@ pub(super) fn lock(job_drivers: &JobDrivers) -> MutexGuard<'_, BTreeMap<String, 
 #[derive(Debug)]
 pub(super) struct Listener {
     address: SocketAddr,
+    driver: String,
     task: AbortHandle,
 }
 
@@ -81,18 +82,25 @@ impl Listener {
         ready: watch::Receiver<bool>,
     ) -> Result<Listener, Error> {
         let failed = || Error::io(format!("cannot listen for workers on {address}"));
+        let acceptor = Acceptor::from_environment().map_err(failed())?;
         let listener = TcpListener::bind(address).await.map_err(failed())?;
         let address = listener.local_addr().map_err(failed())?;
-        let task = tokio::spawn(accept(listener, job_drivers, ready)).abort_handle();
-        Ok(Listener { address, task })
+        let driver = acceptor.address(address);
+        let task = tokio::spawn(accept((listener, acceptor), job_drivers, ready)).abort_handle();
+        Ok(Listener { address, driver, task })
     }
 
     pub(super) fn address(&self) -> SocketAddr {
         self.address
     }
+
+    /// What workers get to connect to it.
+    pub(super) fn driver(&self) -> &str {
+        &self.driver
+    }
 }
 
-async fn accept(listener: TcpListener, job_drivers: JobDrivers, ready: watch::Receiver<bool>) {
+async fn accept((listener, acceptor): (TcpListener, Acceptor), job_drivers: JobDrivers, ready: watch::Receiver<bool>) {
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let numbers = AtomicU64::new(0);
     loop {
@@ -103,22 +111,28 @@ async fn accept(listener: TcpListener, job_drivers: JobDrivers, ready: watch::Re
             continue;
         };
         let connection = numbers.fetch_add(1, Ordering::Relaxed);
-        let (job_drivers, mut ready) = (job_drivers.clone(), ready.clone());
+        let (acceptor, job_drivers, mut ready) = (acceptor.clone(), job_drivers.clone(), ready.clone());
         tokio::spawn(async move {
             let _place = place;
             if ready.wait_for(|ready| *ready).await.is_err() {
                 return;
             }
-            if let Err(error) = serve(stream, connection, &job_drivers).await {
+            if let Err(error) = serve((stream, &acceptor), connection, &job_drivers).await {
                 tracing::debug!(connection, error = %base::error_chain(&error), "a worker's connection ended");
             }
         });
     }
 }
 
-async fn serve(stream: TcpStream, connection: u64, job_drivers: &JobDrivers) -> Result<(), Error> {
-    stream.set_nodelay(true).map_err(Error::io("a worker's connection"))?;
-    let (mut reader, mut writer) = stream.into_split();
+async fn serve(
+    (stream, acceptor): (TcpStream, &Acceptor),
+    connection: u64,
+    job_drivers: &JobDrivers,
+) -> Result<(), Error> {
+    let lost = || Error::io("a worker's connection");
+    let accepted = tokio::time::timeout(HELLO, acceptor.accept(stream)).await;
+    let stream = accepted.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into())).map_err(lost())?;
+    let (mut reader, mut writer) = tokio::io::split(stream);
     let hello = tokio::time::timeout(HELLO, receive(&mut reader, HELLO_MAX)).await;
     let Ok(Ok(ToDriver::Hello { version, job, token, task, cores })) = hello else {
         return Err(Error::Refused("no hello came".to_owned()));
@@ -126,7 +140,8 @@ async fn serve(stream: TcpStream, connection: u64, job_drivers: &JobDrivers) -> 
     let job_driver = match find(job_drivers, version, &job, &token) {
         Ok(job_driver) => job_driver,
         Err(answer) => {
-            writer.write_all(&frame::encode(&answer)?).await.map_err(Error::io("a worker's connection"))?;
+            writer.write_all(&frame::encode(&answer)?).await.map_err(lost())?;
+            writer.flush().await.map_err(lost())?;
             return match answer {
                 ToWorker::Refused { why } => Err(Error::Refused(why)),
                 _ => Ok(()),
@@ -177,7 +192,7 @@ fn same(a: &str, b: &str) -> bool {
     a.len() == b.len() && a.bytes().zip(b.bytes()).fold(0, |all, (x, y)| all | (x ^ y)) == 0
 }
 
-async fn receive(reader: &mut OwnedReadHalf, most: usize) -> Result<ToDriver, Error> {
+async fn receive(reader: &mut (impl AsyncRead + Unpin), most: usize) -> Result<ToDriver, Error> {
     let lost = || Error::io("the worker is gone");
     let mut prefix = [0; 4];
     reader.read_exact(&mut prefix).await.map_err(lost())?;
@@ -191,7 +206,7 @@ async fn receive(reader: &mut OwnedReadHalf, most: usize) -> Result<ToDriver, Er
 }
 
 /// Sends what waits, and a ping where nothing waits for long. Ends with the channel.
-async fn write(mut writer: OwnedWriteHalf, mut waiting: mpsc::Receiver<Arc<Vec<u8>>>) {
+async fn write(mut writer: impl AsyncWrite + Unpin, mut waiting: mpsc::Receiver<Arc<Vec<u8>>>) {
     let ping = frame::encode(&ToWorker::Ping).unwrap_or_default();
     loop {
         let sent = match tokio::time::timeout(PING, waiting.recv()).await {
@@ -199,7 +214,7 @@ async fn write(mut writer: OwnedWriteHalf, mut waiting: mpsc::Receiver<Arc<Vec<u
             Ok(None) => return,
             Err(_) => writer.write_all(&ping).await,
         };
-        if sent.is_err() {
+        if sent.is_err() || writer.flush().await.is_err() {
             return;
         }
     }

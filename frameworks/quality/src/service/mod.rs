@@ -153,7 +153,7 @@ impl Service {
             workers_max: options.workers_max,
             worker: Worker {
                 command: options.worker_command,
-                driver: listener.address().to_string(),
+                driver: listener.driver().to_owned(),
                 cores: options.worker_cores.max(1),
                 mem: options.worker_mem.max(1),
                 pace: options.pace,

@@ -4,10 +4,11 @@
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use sdk::driver::link::{self, BlockingStream};
 
 use super::child::Program;
 use super::clock::now;
@@ -26,7 +27,7 @@ const CONNECT: Duration = Duration::from_secs(5);
 /// The command line of a worker.
 #[derive(Clone, Debug)]
 pub struct WorkerOptions {
-    /// Where the driver listens, as `host:port`.
+    /// Where the driver listens, as `host:port`, or `tls://host:port`.
     pub driver: String,
     /// Which job it works for at first.
     pub job: String,
@@ -89,19 +90,10 @@ pub(super) fn pause(time: Duration) {
     std::thread::sleep(time);
 }
 
-fn connect(driver: &str) -> std::io::Result<TcpStream> {
-    let mut failure = std::io::Error::other("the name has no address");
-    for address in driver.to_socket_addrs()? {
-        match TcpStream::connect_timeout(&address, CONNECT) {
-            Ok(stream) => {
-                stream.set_nodelay(true)?;
-                stream.set_read_timeout(Some(SILENCE))?;
-                return Ok(stream);
-            }
-            Err(error) => failure = error,
-        }
-    }
-    Err(failure)
+fn connect(driver: &str) -> std::io::Result<BlockingStream> {
+    let stream = link::connect(driver, CONNECT)?;
+    stream.set_read_timeout(Some(SILENCE))?;
+    Ok(stream)
 }
 
 /// What the worker needs to compute shards of its job, and what it has computed with so far.
@@ -126,7 +118,7 @@ enum Next {
 /// Works over one connection; `Ok` when the driver lets the worker go.
 fn serve(
     options: &WorkerOptions,
-    stream: &TcpStream,
+    stream: &BlockingStream,
     (bench, cache): (&mut Option<Bench>, &mut DatasetCache),
     last_heard: &mut Instant,
 ) -> Result<Next, Error> {
@@ -197,14 +189,14 @@ fn receive(reader: &mut impl Read) -> Result<ToWorker, Error> {
     Ok(frame::decode(&bytes)?)
 }
 
-fn send(writer: &Mutex<&TcpStream>, frame: &ToDriver) -> Result<(), Error> {
+fn send(writer: &Mutex<&BlockingStream>, frame: &ToDriver) -> Result<(), Error> {
     let bytes = frame::encode(frame)?;
     let lost = |source| Error::Io { what: "the driver is gone".into(), source };
     lock(writer).write_all(&bytes).map_err(lost)
 }
 
 /// Sends what the driver would like to know but need not.
-fn tell(writer: &Mutex<&TcpStream>, frame: &ToDriver) {
+fn tell(writer: &Mutex<&BlockingStream>, frame: &ToDriver) {
     if let Err(error) = send(writer, frame) {
         tracing::debug!(error = %base::error_chain(&error), "the driver does not hear why this worker ends");
     }
@@ -232,7 +224,7 @@ impl Bench {
         round: u64,
         shards: &[u32],
         parameters: &[f64],
-        writer: &Mutex<&TcpStream>,
+        writer: &Mutex<&BlockingStream>,
     ) -> Result<(), Error> {
         let next = AtomicUsize::new(0);
         let core = || -> Result<(), Error> {

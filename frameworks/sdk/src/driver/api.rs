@@ -195,7 +195,7 @@ fn serve_within<A: Api>(address: SocketAddr, api: Arc<A>, limits: Limits) -> io:
 }
 
 /// The TLS of this process as a server, if its environment turns it on.
-fn tls() -> Result<Option<Tls>, TlsError> {
+pub(super) fn tls() -> Result<Option<Tls>, TlsError> {
     let settings = Settings::from_environment()?;
     if settings.enabled { Tls::load(settings, Role::Server).map(Some) } else { Ok(None) }
 }

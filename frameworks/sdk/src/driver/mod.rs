@@ -9,6 +9,7 @@ mod cluster;
 mod encoding;
 pub mod executor;
 mod inbox;
+pub mod link;
 mod masters;
 mod pipeline;
 mod reader;

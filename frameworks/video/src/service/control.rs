@@ -7,7 +7,8 @@ use std::time::Duration;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use sdk::Requester;
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use sdk::driver::link::Acceptor;
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
@@ -31,6 +32,7 @@ const HELLO_MAX: u64 = 4096;
 #[derive(Debug)]
 pub(super) struct Control {
     address: SocketAddr,
+    driver: String,
     task: JoinHandle<()>,
 }
 
@@ -52,15 +54,22 @@ impl Control {
     ) -> Result<Control, Error> {
         let what = format!("cannot listen for workers at {}", identity.address);
         let elsewhere = SocketAddr::new(identity.address.ip(), 0);
+        let acceptor = Acceptor::from_environment().map_err(io(what.clone()))?;
         let bound = bind(identity.address).or_else(|_| bind(elsewhere)).map_err(io(what.clone()))?;
         let address = bound.local_addr().map_err(io(what))?;
+        let driver = acceptor.address(address);
         let context = Context { token: identity.token.as_str().into(), requester, book, views };
-        let task = tokio::spawn(accept(bound, context));
-        Ok(Control { address, task })
+        let task = tokio::spawn(accept(bound, acceptor, context));
+        Ok(Control { address, driver, task })
     }
 
     pub(super) fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// What workers get to connect to it.
+    pub(super) fn driver(&self) -> &str {
+        &self.driver
     }
 
     pub(super) fn stop(self) {
@@ -82,7 +91,7 @@ fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
     socket.listen(1024)
 }
 
-async fn accept(listener: TcpListener, context: Context) {
+async fn accept(listener: TcpListener, acceptor: Acceptor, context: Context) {
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     // Connections end with their listener.
     let mut connections = tokio::task::JoinSet::new();
@@ -90,9 +99,9 @@ async fn accept(listener: TcpListener, context: Context) {
         let Ok(permit) = room.clone().acquire_owned().await else { return };
         match listener.accept().await {
             Ok((stream, _)) => {
-                let context = context.clone();
+                let (context, acceptor) = (context.clone(), acceptor.clone());
                 connections.spawn(async move {
-                    let _ = context.converse(stream).await;
+                    let _ = context.converse(stream, &acceptor).await;
                     drop(permit);
                 });
             }
@@ -104,8 +113,8 @@ async fn accept(listener: TcpListener, context: Context) {
 }
 
 impl Context {
-    async fn converse(&self, stream: TcpStream) -> std::io::Result<()> {
-        stream.set_nodelay(true)?;
+    async fn converse(&self, stream: TcpStream, acceptor: &Acceptor) -> std::io::Result<()> {
+        let stream = tokio::time::timeout(HELLO, acceptor.accept(stream)).await??;
         let mut stream = BufReader::new(stream);
         let hello = tokio::time::timeout(HELLO, line(&mut stream, HELLO_MAX)).await??;
         let Ok(Said::Hello { task, token, position }) = serde_json::from_slice(&hello) else { return Ok(()) };
@@ -131,6 +140,7 @@ impl Context {
             let mut bytes = serde_json::to_vec(&answer)?;
             bytes.push(b'\n');
             stream.get_mut().write_all(&bytes).await?;
+            stream.get_mut().flush().await?;
             if matches!(answer, Reply::Over | Reply::Unknown) {
                 return Ok(());
             }
@@ -164,7 +174,7 @@ impl Context {
 }
 
 /// The next line, which may be so long; an error at the end.
-async fn line(stream: &mut BufReader<TcpStream>, most: u64) -> std::io::Result<Vec<u8>> {
+async fn line(stream: &mut BufReader<impl AsyncRead + Unpin>, most: u64) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     stream.take(most).read_until(b'\n', &mut bytes).await?;
     if bytes.last() != Some(&b'\n') {

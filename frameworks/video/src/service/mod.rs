@@ -176,7 +176,7 @@ impl Service {
         if let Some(directory) = &options.state_dir {
             identity.keep(directory, control.address())?;
         }
-        let core = core_options(&options, &identity, control.address())?;
+        let core = core_options(&options, &identity, control.driver())?;
         let shared = Arc::new(Inner {
             requester: requester.clone(),
             book,
@@ -270,7 +270,7 @@ impl Service {
     }
 }
 
-fn core_options(options: &Options, identity: &Identity, driver: SocketAddr) -> Result<crate::core::Options, Error> {
+fn core_options(options: &Options, identity: &Identity, driver: &str) -> Result<crate::core::Options, Error> {
     let (program, uri) = match (&options.worker_program, &options.worker_uri) {
         (None, None) => (std::env::current_exe().map_err(io("cannot find this program's own file"))?, None),
         (Some(program), None) => (program.clone(), None),
@@ -283,7 +283,7 @@ fn core_options(options: &Options, identity: &Identity, driver: SocketAddr) -> R
         program: program.to_string_lossy().into_owned(),
         arguments: options.worker_arguments.clone(),
         uri,
-        driver: driver.to_string(),
+        driver: driver.to_owned(),
         token: identity.token.clone(),
     };
     Ok(crate::core::Options {

@@ -3,11 +3,11 @@
 //! A lost connection is made again; unanswered reports are repeated.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use sdk::driver::link::{self, BlockingStream};
 use serde::{Deserialize, Serialize};
 
 use super::show::{Pictures, Shown};
@@ -94,7 +94,7 @@ pub(crate) enum Reply {
 /// A conversation.
 pub(super) struct Link {
     options: WorkerOptions,
-    stream: Option<BufReader<TcpStream>>,
+    stream: Option<BufReader<BlockingStream>>,
 }
 
 impl Link {
@@ -127,22 +127,12 @@ impl Link {
 
     fn try_hello(&mut self, position: Option<f64>) -> std::io::Result<Reply> {
         self.stream = None;
-        let addresses = self.options.driver.to_socket_addrs()?;
-        let mut last = std::io::Error::other("the name has no address");
-        for address in addresses {
-            match TcpStream::connect_timeout(&address, ANSWER) {
-                Ok(stream) => {
-                    stream.set_read_timeout(Some(ANSWER))?;
-                    stream.set_write_timeout(Some(ANSWER))?;
-                    stream.set_nodelay(true)?;
-                    self.stream = Some(BufReader::new(stream));
-                    let WorkerOptions { task, token, .. } = self.options.clone();
-                    return self.ask(&Said::Hello { task, token, position });
-                }
-                Err(error) => last = error,
-            }
-        }
-        Err(last)
+        let stream = link::connect(&self.options.driver, ANSWER)?;
+        stream.set_read_timeout(Some(ANSWER))?;
+        stream.set_write_timeout(Some(ANSWER))?;
+        self.stream = Some(BufReader::new(stream));
+        let WorkerOptions { task, token, .. } = self.options.clone();
+        self.ask(&Said::Hello { task, token, position })
     }
 
     fn ask(&mut self, said: &Said) -> std::io::Result<Reply> {

@@ -32,7 +32,7 @@ const PICTURE_WIDTH: usize = 480;
 /// The address of a worker's scheduler, and the worker's identity.
 #[derive(Clone, Debug)]
 pub struct WorkerOptions {
-    /// `host:port` of the scheduler.
+    /// `host:port` of the scheduler, or `tls://host:port`.
     pub driver: String,
     /// The task that it is.
     pub task: String,

@@ -62,6 +62,8 @@ struct Inner {
     open: Option<ProgramFile>,
     frameworks_home: String,
     hadoop_home: String,
+    /// Variables of fetchers of URIs.
+    tls: Vec<(&'static str, OsString)>,
     stall: Duration,
     cache: FetchCache,
     running: Mutex<BTreeMap<ContainerName, Running>>,
@@ -81,6 +83,7 @@ impl Fetcher {
             open: ProgramFile::open(Path::new("/proc/self/exe")).ok(),
             frameworks_home: config.frameworks_home.clone(),
             hadoop_home: config.hadoop_home.clone(),
+            tls: tls_variables(&config.tls),
             stall: config.stall,
             cache: FetchCache::new(directory, config.cache_size),
             running: Mutex::default(),
@@ -321,6 +324,9 @@ impl Fetcher {
         };
         let inherited = INHERITED.iter().filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?)));
         let mut environment: Vec<(OsString, OsString)> = inherited.collect();
+        if variable != fetcher::image::WANTED {
+            environment.extend(self.0.tls.iter().map(|(name, value)| (OsString::from(name), value.clone())));
+        }
         environment.push((variable.into(), instructions.into()));
         if !self.0.hadoop_home.is_empty() {
             environment.push((fetcher::HADOOP_HOME.into(), OsString::from(&self.0.hadoop_home)));
@@ -335,4 +341,16 @@ impl Fetcher {
             ..Spec::new(program)
         }
     }
+}
+/// How fetchers speak to hosts of the cluster; nothing without hosts.
+fn tls_variables(tls: &config::FetcherTls) -> Vec<(&'static str, OsString)> {
+    if tls.hosts.is_empty() {
+        return Vec::new();
+    }
+    let files =
+        [(fetcher::AUTHORITY, &tls.ca_file), (fetcher::CERTIFICATE, &tls.cert_file), (fetcher::KEY, &tls.key_file)];
+    // A fetcher works in the sandbox.
+    let whole = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone()).into_os_string();
+    let files = files.into_iter().filter_map(|(name, path)| Some((name, whole(path.as_ref()?))));
+    std::iter::once((fetcher::HOSTS, OsString::from(&tls.hosts))).chain(files).collect()
 }

@@ -86,7 +86,8 @@ impl Setup {
         let pid = Pid::new("slave(1)", identity.advertise);
         let (realms, tokens) = (realms::read(&flags.access)?, executor_tokens::read(&flags.access)?);
         let runtime_dir = runtime_dir(flags.node.runtime_dir.as_deref());
-        let containerizer = config::containerizer::containerizer(&flags, &work_dir, &runtime_dir)?;
+        let mut containerizer = config::containerizer::containerizer(&flags, &work_dir, &runtime_dir)?;
+        containerizer.fetcher.tls = crate::tls::fetcher(&given, std::mem::take(&mut containerizer.fetcher.tls.hosts))?;
         let common = Arc::new(Common {
             part: Part::Agent,
             logging: LoggingFlags::read(&given)?,

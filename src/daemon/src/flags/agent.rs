@@ -132,6 +132,8 @@ flags! {
         fetcher_stall_timeout: Duration = "1mins",
         /// Prefix for relative URIs
         frameworks_home: String = "",
+        /// Hosts of https:// URIs, separated by commas, that are verified by --tls_ca_file and see --tls_cert_file
+        fetcher_tls_hosts: Option<String>,
         /// Where the Hadoop client is that fetches other URIs than file, http(s) and ftp(s)
         hadoop_home: Option<String>,
     }

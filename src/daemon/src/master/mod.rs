@@ -45,6 +45,8 @@ use wire::Limits;
 use wire::http::Server;
 use wire::libprocess::Network;
 
+pub use own_calls::own_calls;
+
 use crate::address::{Identity, identity, ip_number};
 use crate::answers::Answers;
 use crate::audit::Audit;

@@ -38,22 +38,29 @@ pub(super) enum Own {
     TransferLeadership,
 }
 
+/// All of them.
+const CALLS: [(&str, Own); 9] = [
+    ("GET_POLICIES", Own::GetPolicies),
+    ("UPDATE_POLICIES", Own::UpdatePolicies),
+    ("GET_FAIRNESS", Own::GetFairness),
+    ("EXPLAIN", Own::Explain),
+    ("KILL_TASK", Own::KillTask),
+    ("GET_MASTERS", Own::GetMasters),
+    ("ADD_MASTER", Own::AddMaster),
+    ("REMOVE_MASTER", Own::RemoveMaster),
+    ("TRANSFER_LEADERSHIP", Own::TransferLeadership),
+];
+
 impl Own {
     /// The call by that name.
     fn of(name: &str) -> Option<Own> {
-        Some(match name {
-            "GET_POLICIES" => Own::GetPolicies,
-            "UPDATE_POLICIES" => Own::UpdatePolicies,
-            "GET_FAIRNESS" => Own::GetFairness,
-            "EXPLAIN" => Own::Explain,
-            "KILL_TASK" => Own::KillTask,
-            "GET_MASTERS" => Own::GetMasters,
-            "ADD_MASTER" => Own::AddMaster,
-            "REMOVE_MASTER" => Own::RemoveMaster,
-            "TRANSFER_LEADERSHIP" => Own::TransferLeadership,
-            _ => return None,
-        })
+        CALLS.iter().find(|(known, _)| *known == name).map(|(_, own)| *own)
     }
+}
+
+/// The names of the calls of a master's operator API that Mesos does not have.
+pub fn own_calls() -> impl Iterator<Item = &'static str> {
+    CALLS.iter().map(|(name, _)| *name)
 }
 
 /// No call of ours needs a larger body.

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use wire::client::{Client, ClientError};
+use wire::client::{Address, Client, ClientError};
 use wire::http::StatusCode;
 use wire::tls::Tls;
 
@@ -168,16 +168,26 @@ impl Connection {
 
 async fn send(client: &mut Client, path: &'static str, request: &Value) -> Result<Value, EtcdError> {
     let reply = client.post(path, JSON, JSON, &[], request.to_string().into()).await?;
+    answer(client.address(), path, reply.status, &reply.body)
+}
+
+/// The JSON of an answer, unless it is an error.
+pub(super) fn answer(
+    address: &Address,
+    path: &'static str,
+    status: StatusCode,
+    body: &[u8],
+) -> Result<Value, EtcdError> {
     let no_etcd = || {
-        let text: String = reply.text().trim().chars().take(SHOWN_MAX).collect();
-        let answer = format!("{} ('{}')", reply.status, text.escape_debug());
-        EtcdError::NoEtcd { address: client.address().to_string(), path, answer }
+        let text: String = String::from_utf8_lossy(body).trim().chars().take(SHOWN_MAX).collect();
+        let answer = format!("{status} ('{}')", text.escape_debug());
+        EtcdError::NoEtcd { address: address.to_string(), path, answer }
     };
-    let answer: Value = serde_json::from_slice(&reply.body).map_err(|_| no_etcd())?;
+    let answer: Value = serde_json::from_slice(body).map_err(|_| no_etcd())?;
     // Errors of streams have a 200.
     let error = answer.get("error").filter(|error| error.is_object()).unwrap_or(&answer);
     let code = error.get("code").or(error.get("grpc_code")).and_then(Value::as_i64);
-    match (reply.status, code) {
+    match (status, code) {
         (_, Some(code)) if code != 0 => {
             let message = error["message"].as_str().or(error["error"].as_str()).unwrap_or_default();
             Err(EtcdError::Refused { code, message: message.chars().take(SHOWN_MAX).collect() })

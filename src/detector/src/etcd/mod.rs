@@ -13,9 +13,11 @@ mod candidate;
 mod client;
 mod entries;
 mod message;
+mod replay;
 mod url;
 
 pub use candidate::Resignation;
 pub use client::{EtcdError, Service};
 pub use entries::{EtcdEntries, EtcdEntriesError};
+pub use replay::{Answer, replay};
 pub use url::{EtcdUrl, EtcdUrlError};

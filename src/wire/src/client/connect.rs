@@ -28,12 +28,19 @@ pub async fn connect(address: &Address) -> io::Result<Socket> {
     if address.scheme() == Scheme::Http {
         return by(None, address).await;
     }
+    by(Some(tls()?), address).await
+}
+
+/// The TLS of the clients of this process.
+///
+/// # Errors
+/// The settings of TLS cannot be used.
+pub fn tls() -> io::Result<&'static Tls> {
     let from_environment = || -> Configured {
         let settings = Settings::from_environment().map_err(|error| Arc::new(error.into()))?;
         Tls::load(settings, Role::Client).map_err(Arc::new)
     };
-    let tls = CONFIGURED.get_or_init(from_environment).as_ref().map_err(|error| io::Error::other(error.clone()))?;
-    by(Some(tls), address).await
+    CONFIGURED.get_or_init(from_environment).as_ref().map_err(|error| io::Error::other(error.clone()))
 }
 
 /// Connects to a server with the TLS that is given, if its address needs any.

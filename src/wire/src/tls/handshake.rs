@@ -39,8 +39,11 @@ pub(crate) async fn offered(stream: &TcpStream) -> io::Result<Offered> {
 }
 
 impl Tls {
-    /// The server's side of a handshake, on the thread of handshakes.
-    pub(crate) async fn accept(&self, stream: TcpStream) -> io::Result<Socket> {
+    /// The server's side of a handshake, on the thread of handshakes. It has no time limit.
+    ///
+    /// # Errors
+    /// The system's error, or that of the handshake: also of a client that speaks no TLS.
+    pub async fn accept(&self, stream: TcpStream) -> io::Result<Socket> {
         let (tls, stream) = (self.clone(), stream.into_std()?);
         let accepted = thread::run(async move {
             let config = tls.server().map_err(io::Error::other)?;

@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use wire::client::{Client, ClientError, Scheme, Subscription};
 use wire::libprocess::Network;
-use wire::tls::{Role, Settings, Tls};
+use wire::tls::{BlockingStream, Role, Settings, Tls};
 use wire::{Connections, Limits};
 
 use crate::raw::{Raw, soon, until};
@@ -346,4 +346,55 @@ fn files_that_cannot_be_used_are_named() {
     authority.issue("other", local());
     let mixed = Settings { key_file: Some(authority.path("other")), ..authority.settings("server") };
     assert_eq!(text(mixed), "cannot use the certificate and the key");
+}
+
+/// Bytes of a pattern, in which a lost or doubled part shows.
+fn pattern(length: usize) -> Vec<u8> {
+    (0..length).map(|at| (at % 251) as u8).collect()
+}
+
+#[tokio::test]
+async fn threads_that_wait_read_and_write_at_the_same_time() {
+    const LENGTH: usize = 3 << 20;
+    let authority = authority("blocking");
+    let tls = authority.server("server");
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let server = tokio::spawn(async move {
+        let (stream, _) = listener.accept().await.unwrap();
+        let (mut reader, mut writer) = tokio::io::split(tls.accept(stream).await.unwrap());
+        let copied = tokio::io::copy(&mut reader, &mut writer).await.unwrap();
+        writer.flush().await.unwrap();
+        copied
+    });
+    let trusting = trusting(authority.path("ca"));
+    let client = move || {
+        let stream =
+            BlockingStream::connect_with_tls(&trusting, "127.0.0.1", &address, Duration::from_secs(20)).unwrap();
+        let mut writing = stream.clone();
+        let writer = std::thread::spawn(move || std::io::Write::write_all(&mut writing, &pattern(LENGTH)).unwrap());
+        let mut received = vec![0; LENGTH];
+        std::io::Read::read_exact(&mut &stream, &mut received).unwrap();
+        writer.join().unwrap();
+        assert!(received == pattern(LENGTH));
+    };
+    tokio::task::spawn_blocking(client).await.unwrap();
+    assert_eq!(server.await.unwrap(), LENGTH as u64);
+}
+
+#[tokio::test]
+async fn threads_that_wait_verify_the_server_too() {
+    let (authority, other) = (authority("blocking-trust"), Authority::new("blocking-other"));
+    let fixture = fixture(authority.server("server"));
+    let address = fixture.address;
+    let refused = move |ca: PathBuf, host: &'static str| {
+        let tls = trusting(ca);
+        tokio::task::spawn_blocking(move || {
+            BlockingStream::connect_with_tls(&tls, host, &address, Duration::from_secs(20)).unwrap_err().to_string()
+        })
+    };
+    let foreign = refused(other.path("ca"), "127.0.0.1").await.unwrap();
+    assert!(foreign.contains("invalid peer certificate"), "{foreign}");
+    let misnamed = refused(authority.path("ca"), "master.example").await.unwrap();
+    assert!(misnamed.contains("not valid for name"), "{misnamed}");
 }

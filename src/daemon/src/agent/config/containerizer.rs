@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use containerizer::config::{Config, Docker, Fetcher, ImageGc, Logger, Provisioner, SecretResolver};
+use containerizer::config::{Config, Docker, Fetcher, FetcherTls, ImageGc, Logger, Provisioner, SecretResolver};
 use protos::mesos::internal::ImageGcConfig;
 
 use super::super::oversubscription::{Parameters, modules};
@@ -49,6 +49,11 @@ pub(in crate::agent) fn containerizer(
             frameworks_home: flags.fetcher.frameworks_home.clone(),
             hadoop_home: flags.fetcher.hadoop_home.clone().unwrap_or_default(),
             stall: flags.fetcher.fetcher_stall_timeout,
+            // The files are known when TLS has been read.
+            tls: FetcherTls {
+                hosts: flags.fetcher.fetcher_tls_hosts.clone().unwrap_or_default(),
+                ..FetcherTls::default()
+            },
         },
         dns: dns::read(flags.container_network.default_container_dns.as_ref())?,
         docker_config: flags.images.docker_config.as_deref().unwrap_or_default().to_owned(),

@@ -1,0 +1,33 @@
+//! Frames between a training job's driver and its workers.
+
+use std::fmt::Debug;
+
+use quality::frame::{self, ToDriver, ToWorker};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// The longest frame that is read here.
+const LENGTH_MAX: usize = 1 << 16;
+
+/// Frames are refused, or come back the same after writing and reading.
+pub fn workers(data: &[u8]) {
+    let mut rest = data;
+    while let Some((prefix, after)) = rest.split_first_chunk::<4>() {
+        let Ok(length) = frame::length(*prefix, LENGTH_MAX) else { return };
+        assert!(length <= LENGTH_MAX);
+        let (body, after) = after.split_at(length.min(after.len()));
+        same::<ToDriver>(body);
+        same::<ToWorker>(body);
+        rest = after;
+    }
+}
+
+fn same<F: Serialize + DeserializeOwned + Debug>(body: &[u8]) {
+    let Ok(read) = frame::decode::<F>(body) else { return };
+    let written = frame::encode(&read).expect("a frame");
+    let (prefix, body) = written.split_first_chunk::<4>().expect("a length");
+    assert_eq!(frame::length(*prefix, frame::LENGTH_MAX), Ok(body.len()));
+    let again: F = frame::decode(body).expect("what was written is read");
+    // Text, since a value may be no number.
+    assert_eq!(format!("{again:?}"), format!("{read:?}"));
+}

@@ -1,0 +1,71 @@
+//! The kinds of attackers: what a client of each sends. A user is `nobody` without credentials, or `dev` who may do
+//! nothing.
+
+use std::io::Write;
+
+use crate::crowd::Plan;
+
+/// The head of a request with the credentials of `dev`.
+const DEV: &str = "Authorization: Basic ZGV2Ong=\r\n";
+
+/// All of them, by name.
+pub fn all() -> Vec<(&'static str, Plan)> {
+    vec![
+        ("heads that do not end", slow_heads()),
+        ("half bodies of nobody", half_bodies("")),
+        ("half bodies of dev", half_bodies(DEV)),
+        ("bombs of nobody", bombs("")),
+        ("bombs of dev", bombs(DEV)),
+        ("subscribers that do not read", subscribers()),
+        ("clients that do not read /state", deaf_readers()),
+        ("log-ins that are guessed", guesses()),
+    ]
+}
+
+pub fn slow_heads() -> Plan {
+    Plan::hold(b"GET /state HTTP/1.1\r\nHost: x\r\nX-Slow: ".to_vec())
+}
+
+/// A megabyte of a body of 60.
+pub fn half_bodies(credentials: &str) -> Plan {
+    let head = format!(
+        "POST /api/v1/scheduler HTTP/1.1\r\nHost: x\r\n{credentials}Content-Length: {}\r\n\r\n{}",
+        60 << 20,
+        "x".repeat(1 << 20)
+    );
+    Plan::hold(head.into_bytes())
+}
+
+/// Bodies of 250 KB that decompress to 250 MB.
+pub fn bombs(credentials: &str) -> Plan {
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    let zeros = vec![b' '; 1 << 20];
+    (0..250).for_each(|_| packed.write_all(&zeros).expect("memory takes everything"));
+    let packed = packed.finish().expect("memory takes everything");
+    let head = format!(
+        "POST /api/v1/scheduler HTTP/1.1\r\nHost: x\r\n{credentials}Content-Type: application/json\r\n\
+         Content-Encoding: gzip\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+        packed.len()
+    );
+    Plan::repeat([head.as_bytes(), &packed].concat())
+}
+
+pub fn subscribers() -> Plan {
+    let call = r#"{"type": "SUBSCRIBE"}"#;
+    let request = format!(
+        "POST /api/v1 HTTP/1.1\r\nHost: x\r\n{DEV}Content-Type: application/json\r\nAccept: application/json\r\n\
+         Content-Length: {}\r\n\r\n{call}",
+        call.len()
+    );
+    Plan::hold(request.into_bytes())
+}
+
+pub fn deaf_readers() -> Plan {
+    Plan::hold(format!("GET /state HTTP/1.1\r\nHost: x\r\n{DEV}\r\n").repeat(50).into_bytes())
+}
+
+/// The name of the tenant with a wrong password.
+pub fn guesses() -> Plan {
+    // ops:y
+    Plan::repeat(b"GET /state HTTP/1.1\r\nHost: x\r\nAuthorization: Basic b3BzOnk=\r\n\r\n".to_vec())
+}
