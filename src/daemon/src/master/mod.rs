@@ -24,6 +24,7 @@ mod record;
 mod registry;
 mod registry_file;
 mod scheduler_api;
+mod standby;
 mod told;
 mod validate;
 mod views;
@@ -61,11 +62,12 @@ use crate::senders::Senders;
 use crate::streams::Streams;
 use crate::webui::Webui;
 use authentication::Authentication;
-use election::{Election, Standby, Successor, Switch};
+use election::{Election, Successor, Switch};
 use handler::Handler;
 use outputs::{Live, Shell};
 use peers::Peers;
 use registry::RegistryStore;
+use standby::Standby;
 
 /// The directory of a member of a group (`--peers`), below the work directory of its master.
 pub const GROUP_DIRECTORY: &str = peers::DIRECTORY;
