@@ -198,7 +198,10 @@ mod tests {
         }
         assert_eq!(read(&[], None), Err(MessageError::Undecodable));
         assert_eq!(read(&[VERSION], None), Err(MessageError::Undecodable));
-        assert_eq!(read(&[VERSION + 1, 0], None), Err(MessageError::Version(VERSION + 1)));
+        let newer = read(&[VERSION + 1, 0], None).unwrap_err();
+        assert_eq!(newer, MessageError::Version(VERSION + 1));
+        let said = "it has version 2 of the peers' protocol, and this master version 1: run the same version of tepui on all peers";
+        assert_eq!(newer.to_string(), said);
         assert_eq!(format!("{one:?}"), "Secret(..)");
     }
 }

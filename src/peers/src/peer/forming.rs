@@ -208,4 +208,20 @@ mod tests {
         peer.receive(&envelope.encode(None), Time::EPOCH).unwrap();
         assert_eq!(peer.standing(), Standing::Removed { members: String::new() });
     }
+
+    #[test]
+    fn a_member_of_another_group_is_named_and_ignored() {
+        let mut peer = member();
+        let configuration = Configuration { number: 9, ..peer.members().unwrap().0.clone() };
+        let (_, other) =
+            Configuration::first((5..).zip(["b:1", "c:1", "d:1"]).map(|(disk, at)| (at.to_owned(), disk)).collect());
+        let numbers = crate::link::Numbers { disk: 3, start: 1, to: 0, number: 1 };
+        let body = Body::Welcome(Box::new(Welcome { configuration, decided: 0, state: State::default() }));
+        let (from, to) = ("b:1".to_owned(), "a:1".to_owned());
+        let envelope = Envelope { cluster: Some(other), from, to, numbers, body };
+        peer.receive(&envelope.encode(None), Time::EPOCH).unwrap();
+        assert_eq!((peer.standing(), peer.members().unwrap().0.number), (Standing::Member, 1));
+        let notes: Vec<String> = peer.take().notes.iter().map(ToString::to_string).collect();
+        assert_eq!(notes, ["the master at b:1 belongs to another group: its messages are ignored"]);
+    }
 }

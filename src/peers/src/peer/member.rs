@@ -6,7 +6,7 @@ use base::Time;
 use omnipaxos::ballot_leader_election::Ballot;
 use omnipaxos::messages::Message;
 use omnipaxos::messages::ballot_leader_election::{BLEMessage, HeartbeatMsg, HeartbeatReply};
-use omnipaxos::messages::sequence_paxos::{Accepted, PaxosMessage, PaxosMsg};
+use omnipaxos::messages::sequence_paxos::{Accepted, NotAccepted, PaxosMessage, PaxosMsg};
 use omnipaxos::util::LogEntry as Read;
 use omnipaxos::{ClusterConfig, OmniPaxos, ServerConfig};
 
@@ -266,6 +266,15 @@ impl Membership {
                 self.outgoing.push((from.to_owned(), Body::Grant { configuration, round, accepted: own }));
                 self.compare((accepted, decided), sender);
             }
+            // A candidate that was not elected may have had this member's promise: what the leader sends does not reach
+            // it any more.
+            Body::Ask { .. } if self.paxos.get_promise().pid != sender && self.leases.permits(sender, now) => {
+                let (from, n) = (self.own(), self.paxos.get_promise());
+                let refused = PaxosMessage { from, to: sender, msg: PaxosMsg::NotAccepted(NotAccepted { n }) };
+                let message = Box::new(Message::SequencePaxos(refused));
+                let answer = Body::Log { configuration, promise: 0, message };
+                self.outgoing.extend(self.configuration.member(sender).map(|leader| (leader.address.clone(), answer)));
+            }
             Body::Grant { round, accepted, .. } => {
                 if let Some(round) = round {
                     self.leases.granted(sender, round, self.configuration.majority(), now);
@@ -299,6 +308,13 @@ impl Membership {
                     return;
                 }
                 self.promises += 1;
+            }
+            // The library would send that member nothing more.
+            Message::SequencePaxos(PaxosMessage { msg: PaxosMsg::NotAccepted(refused), .. }) => {
+                if refused.n > self.paxos.get_promise() && self.leases.granted_to(now) == Some(self.own()) {
+                    self.outbid(refused.n);
+                }
+                return;
             }
             // A member that has started asks for the log of the round that it promised itself before it stopped.
             Message::SequencePaxos(PaxosMessage { msg: PaxosMsg::PrepareReq(request), .. })
