@@ -10,6 +10,7 @@ use base::Time;
 use super::{Note, Peer, Phase, Settings, Standing};
 use crate::entry::State;
 use crate::link::Numbers;
+use crate::log::Beginning;
 use crate::members::{Cluster, Configuration};
 use crate::message::{Body, Hello, Welcome};
 
@@ -78,8 +79,8 @@ impl Peer {
                         // sent must not be for a former one at its address, which had another disk.
                         self.links.meet(&from, numbers);
                         let configuration = member.configuration.clone();
-                        let (state, decided) = member.decided();
-                        (self.cluster, Body::Welcome(Box::new(Welcome { configuration, decided, state })))
+                        let beginning = member.decided();
+                        (self.cluster, Body::Welcome(Box::new(Welcome { configuration, beginning })))
                     }
                     _ => {
                         // One that was removed keeps its disk until it ends, and cannot be added with it.
@@ -125,12 +126,12 @@ impl Peer {
             Configuration::first(known.into_iter().map(|(peer, (disk, _))| (peer, disk)).collect());
         self.cluster = Some(cluster);
         let entries = self.settings.registry.take().unwrap_or_default();
-        self.enter(configuration, State { entries, ..State::default() }, 0, now);
+        self.enter(configuration, Beginning::of(State { entries, ..State::default() }), now);
     }
 
     /// A member lets this master in, or knows more than this member.
     pub(super) fn welcomed(&mut self, cluster: Option<Cluster>, welcome: Welcome, now: Time) {
-        let Welcome { configuration, decided, state } = welcome;
+        let Welcome { configuration, beginning } = welcome;
         let is_newer = match &self.phase {
             Phase::Outside(_) => true,
             Phase::Inside(member) => configuration.number > member.configuration.number,
@@ -138,7 +139,7 @@ impl Peer {
         };
         if is_newer && cluster.is_some() && configuration.with_disk(self.disk).is_some() {
             self.cluster = cluster;
-            self.enter(configuration, state, decided, now);
+            self.enter(configuration, beginning, now);
         }
     }
 
@@ -180,7 +181,7 @@ mod tests {
             registry: None,
         };
         let disk = configuration.at("a:1").unwrap().disk;
-        let log = Log::beginning(State::default(), 0);
+        let log = Log::beginning(Beginning::default());
         Peer::start(
             settings,
             Stored { disk, starts: 1, cluster: Some(cluster), configuration: Some(configuration), log },
@@ -195,7 +196,7 @@ mod tests {
         let known = peer.cluster;
         let configuration = Configuration { number: 9, ..peer.members().unwrap().0.clone() };
         let numbers = crate::link::Numbers { disk: 3, start: 1, to: 0, number: 1 };
-        let welcome = Welcome { configuration, decided: 0, state: State::default() };
+        let welcome = Welcome { configuration, beginning: Beginning::default() };
         let bodies = [Body::Stranger { configuration: 9, members: Vec::new() }, Body::Welcome(Box::new(welcome))];
         for body in bodies.clone() {
             let envelope = Envelope { cluster: None, from: "b:1".to_owned(), to: "a:1".to_owned(), numbers, body };
@@ -216,7 +217,7 @@ mod tests {
         let (_, other) =
             Configuration::first((5..).zip(["b:1", "c:1", "d:1"]).map(|(disk, at)| (at.to_owned(), disk)).collect());
         let numbers = crate::link::Numbers { disk: 3, start: 1, to: 0, number: 1 };
-        let body = Body::Welcome(Box::new(Welcome { configuration, decided: 0, state: State::default() }));
+        let body = Body::Welcome(Box::new(Welcome { configuration, beginning: Beginning::default() }));
         let (from, to) = ("b:1".to_owned(), "a:1".to_owned());
         let envelope = Envelope { cluster: Some(other), from, to, numbers, body };
         peer.receive(&envelope.encode(None), Time::EPOCH).unwrap();

@@ -13,7 +13,7 @@ use omnipaxos::{ClusterConfig, OmniPaxos, ServerConfig};
 use super::{Leader, Settings};
 use crate::entry::{Change, Claim, LogEntry, Number, State};
 use crate::lease::Leases;
-use crate::log::{Log, LogChange, Shared};
+use crate::log::{Beginning, Log, LogChange, Shared};
 use crate::members::{ChangeError, Configuration};
 use crate::message::Body;
 
@@ -129,12 +129,12 @@ impl Membership {
     pub(super) fn in_configuration(
         mut self,
         configuration: Configuration,
-        (state, decided): (State, usize),
+        beginning: Beginning,
         now: Time,
     ) -> Membership {
         let leads = matches!(self.leader(now), Leader::Own);
         self.leases.forget_questions();
-        let mut next = Membership::with(configuration, self.claim, self.leases, Log::beginning(state, decided));
+        let mut next = Membership::with(configuration, self.claim, self.leases, Log::beginning(beginning));
         (next.pending, next.next_write, next.resigned) = (self.pending, self.next_write, self.resigned);
         if leads {
             // The others have promised to elect no other one.
@@ -157,9 +157,9 @@ impl Membership {
         self.applied
     }
 
-    /// The state, and the number of entries that it comprises.
-    pub(super) fn decided(&self) -> (State, usize) {
-        (self.state.clone(), self.applied)
+    /// What a member has to know that enters this configuration now.
+    pub(super) fn decided(&self) -> Beginning {
+        Beginning { state: self.state.clone(), decided: self.applied, round: self.log.accepted_round() }
     }
 
     /// The round in which this member leads the log.

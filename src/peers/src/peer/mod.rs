@@ -15,7 +15,7 @@ use base::Time;
 
 use crate::entry::{Change, Claim, Number, State};
 use crate::link::Links;
-use crate::log::{Log, LogChange};
+use crate::log::{Beginning, Log, LogChange};
 use crate::members::{ChangeError, Cluster, Configuration};
 use crate::message::{Body, Envelope, Hello, MessageError, Secret};
 use crate::records::Stored;
@@ -375,12 +375,12 @@ impl Peer {
             self.send(to, body);
         }
         if let Some((configuration, state)) = next {
-            self.enter(configuration, state, 0, now);
+            self.enter(configuration, Beginning::of(state), now);
         }
     }
 
-    /// Goes on in another configuration, with the state that its first `decided` entries make.
-    fn enter(&mut self, configuration: Configuration, state: State, decided: usize, now: Time) {
+    /// Goes on in another configuration.
+    fn enter(&mut self, configuration: Configuration, beginning: Beginning, now: Time) {
         self.output.notes.push(Note::Members(configuration.addresses()));
         let own = configuration.with_disk(self.disk).map(|member| member.number);
         let phase = std::mem::replace(&mut self.phase, Phase::Outside(Forming::default()));
@@ -388,10 +388,10 @@ impl Peer {
             (_, None) => Phase::Removed(configuration),
             (Phase::Inside(member), Some(own)) => {
                 debug_assert_eq!(own, member.own(), "the number of a disk does not change");
-                Phase::Inside(Box::new(member.in_configuration(configuration, (state, decided), now)))
+                Phase::Inside(Box::new(member.in_configuration(configuration, beginning, now)))
             }
             (_, Some(own)) => {
-                let log = Log::beginning(state, decided);
+                let log = Log::beginning(beginning);
                 Phase::Inside(Box::new(Membership::new(
                     (&self.settings, self.starts),
                     configuration,
