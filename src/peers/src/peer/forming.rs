@@ -3,7 +3,7 @@
 //! A group forms when each of `--peers` knows of all others, with equal `--peers`. All then derive the same members, so
 //! it does not matter which is the first: one that has formed the group lets the others in.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use base::Time;
 
@@ -14,6 +14,9 @@ use crate::log::Beginning;
 use crate::members::{Cluster, Configuration};
 use crate::message::{Body, Hello, Welcome};
 
+/// Senders that are remembered: more than a group has members.
+const SENDERS_MAX: usize = 16;
+
 /// What a master knows that is no member.
 #[derive(Debug, Default)]
 pub(super) struct Forming {
@@ -21,9 +24,19 @@ pub(super) struct Forming {
     disks: BTreeMap<String, (u64, bool)>,
     /// The members of a group that this master does not belong to.
     others: Option<Configuration>,
+    /// Masters that send what members send each other: this one has been added, and does not know. None of those that
+    /// `--peers` names need be a member any more.
+    senders: BTreeSet<String>,
 }
 
 impl Forming {
+    /// A member takes this master for one.
+    pub(super) fn heard_from(&mut self, address: &str) {
+        if self.senders.len() < SENDERS_MAX {
+            self.senders.insert(address.to_owned());
+        }
+    }
+
     pub(super) fn standing(&self, settings: &Settings) -> Standing {
         match &self.others {
             Some(others) => Standing::Stranger { members: others.addresses() },
@@ -46,6 +59,9 @@ impl Peer {
             Phase::Removed(_) => None,
         };
         others.extend(members.into_iter().flat_map(|known| &known.members).map(|member| member.address.clone()));
+        if let Phase::Outside(forming) = &self.phase {
+            others.extend(forming.senders.iter().cloned());
+        }
         others.sort();
         others.dedup();
         others.retain(|other| *other != self.settings.address);

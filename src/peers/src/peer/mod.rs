@@ -207,6 +207,12 @@ impl Peer {
             self.output.notes.push(Note::Foreign(envelope.from));
             return Ok(());
         }
+        if let Phase::Outside(forming) = &mut self.phase
+            && envelope.cluster.is_some()
+            && matches!(envelope.body, Body::Log { .. } | Body::Ask { .. })
+        {
+            forming.heard_from(&envelope.from);
+        }
         // Masters that do not know the group have no part in its protocol, and cannot fill the list of links.
         if envelope.cluster.is_some() && !self.links.admit(&envelope.from, envelope.numbers) {
             return Ok(());
