@@ -93,6 +93,8 @@ pub(crate) struct Hello {
     pub configuration: Option<u32>,
     /// The sender brings a registry into the group that it forms.
     pub brings_registry: bool,
+    /// A hash over the disks of all of `peers`, once the sender, which is no member, knows them.
+    pub knows: Option<u64>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -160,6 +162,7 @@ mod tests {
             peers: vec!["a:1".to_owned(), "b:2".to_owned()],
             configuration: None,
             brings_registry: false,
+            knows: Some(7),
         };
         Envelope {
             cluster: None,

@@ -1,11 +1,14 @@
 //! A master that is no member yet: it finds the others, and forms the group with them or is let in.
 //!
-//! A group forms when each of `--peers` knows of all others, with equal `--peers`. All then derive the same members, so
-//! it does not matter which is the first: one that has formed the group lets the others in.
+//! A group forms when each of `--peers` knows of all others, with equal `--peers`, and has heard from each a moment ago
+//! that it knows of the same: one that has become a member of a group meanwhile would not say so, and two groups with the
+//! same `--peers` would be possible. All then derive the same members, so it does not matter which is the first: one that
+//! has formed the group lets the others in.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use base::Time;
+use sha2::{Digest, Sha256};
 
 use super::{Note, Peer, Phase, Settings, Standing};
 use crate::entry::State;
@@ -20,13 +23,23 @@ const SENDERS_MAX: usize = 16;
 /// What a master knows that is no member.
 #[derive(Debug, Default)]
 pub(super) struct Forming {
-    /// The disks of the others of `--peers`, and whether they bring a registry.
-    disks: BTreeMap<String, (u64, bool)>,
+    /// The others of `--peers`, as far as they have shown themselves.
+    shown: BTreeMap<String, Shown>,
     /// The members of a group that this master does not belong to.
     others: Option<Configuration>,
     /// Masters that send what members send each other: this one has been added, and does not know. None of those that
     /// `--peers` names need be a member any more.
     senders: BTreeSet<String>,
+}
+
+/// What a master that is no member has said of itself.
+#[derive(Clone, Copy, Debug)]
+struct Shown {
+    disk: u64,
+    brings_registry: bool,
+    /// The hash over the disks of all, if it knows them.
+    knows: Option<u64>,
+    at: Time,
 }
 
 impl Forming {
@@ -42,7 +55,7 @@ impl Forming {
             Some(others) => Standing::Stranger { members: others.addresses() },
             None => {
                 let missing = settings.peers.iter().filter(|peer| **peer != settings.address);
-                let missing = missing.filter(|peer| !self.disks.contains_key(*peer)).cloned().collect();
+                let missing = missing.filter(|peer| !self.shown.contains_key(*peer)).cloned().collect();
                 Standing::Forming { missing }
             }
         }
@@ -82,7 +95,8 @@ impl Peer {
                     let answer = others.stranger();
                     return self.send_as(None, from, answer);
                 }
-                forming.disks.insert(from, (hello.disk, hello.brings_registry));
+                let Hello { disk, brings_registry, knows, .. } = hello;
+                forming.shown.insert(from, Shown { disk, brings_registry, knows, at: now });
                 self.form(now);
             }
             Phase::Inside(member) => {
@@ -115,21 +129,39 @@ impl Peer {
         }
     }
 
-    /// Forms the group when all others are known.
-    fn form(&mut self, now: Time) {
-        let Phase::Outside(forming) = &self.phase else { return };
-        let own = (self.disk, self.settings.registry.is_some());
-        let known = |peer: &String| match *peer == self.settings.address {
-            true => Some((peer.clone(), own)),
-            false => forming.disks.get(peer).map(|known| (peer.clone(), *known)),
+    /// The disks of all of `--peers` by their addresses, once they are known.
+    fn founders(&self) -> Option<Vec<(String, u64)>> {
+        let Phase::Outside(forming) = &self.phase else { return None };
+        let founder = |peer: &String| match *peer == self.settings.address {
+            true => Some((peer.clone(), self.disk)),
+            false => forming.shown.get(peer).map(|shown| (peer.clone(), shown.disk)),
         };
-        let Some(known) = self.settings.peers.iter().map(known).collect::<Option<Vec<_>>>() else { return };
-        let bringing: Vec<&str> = known.iter().filter(|(_, (_, brings))| *brings).map(|(peer, _)| &**peer).collect();
+        self.settings.peers.iter().map(founder).collect()
+    }
+
+    /// The hash over the disks of all of `--peers`, once they are known.
+    pub(super) fn knows(&self) -> Option<u64> {
+        self.founders().map(|founders| hash(&founders))
+    }
+
+    /// Forms the group when all others are known, and know the same.
+    fn form(&mut self, now: Time) {
+        let (Phase::Outside(forming), Some(founders)) = (&self.phase, self.founders()) else { return };
+        let (own, knows) = (self.settings.registry.is_some(), hash(&founders));
+        let agrees = |shown: &Shown| shown.knows == Some(knows) && now.since(shown.at) <= self.settings.lease;
+        if !forming.shown.values().all(agrees) {
+            return;
+        }
+        let bringing = |peer: &&String| match **peer == self.settings.address {
+            true => own,
+            false => forming.shown.get(*peer).is_some_and(|shown| shown.brings_registry),
+        };
+        let bringing: Vec<&str> = self.settings.peers.iter().filter(bringing).map(|peer| &**peer).collect();
         match bringing.len() {
             // All derive the same group.
             0 => {}
             // The others cannot form it: they do not know the registry.
-            1 if own.1 => {}
+            1 if own => {}
             1 => return,
             _ => {
                 self.output.notes.push(Note::SeveralRegistries(bringing.join(" and ")));
@@ -138,8 +170,7 @@ impl Peer {
         }
         // The others may not know of this master yet, and hear nothing of a member but answers.
         self.say_hello();
-        let (configuration, cluster) =
-            Configuration::first(known.into_iter().map(|(peer, (disk, _))| (peer, disk)).collect());
+        let (configuration, cluster) = Configuration::first(founders);
         self.cluster = Some(cluster);
         let entries = self.settings.registry.take().unwrap_or_default();
         self.enter(configuration, Beginning::of(State { entries, ..State::default() }), now);
@@ -175,6 +206,17 @@ impl Peer {
     }
 }
 
+/// The founders of a group in short.
+fn hash(founders: &[(String, u64)]) -> u64 {
+    let mut hash = Sha256::new();
+    for (address, disk) in founders {
+        hash.update(address);
+        hash.update([0]);
+        hash.update(disk.to_le_bytes());
+    }
+    hash.finalize().first_chunk().copied().map(u64::from_le_bytes).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -203,6 +245,61 @@ mod tests {
             Stored { disk, starts: 1, cluster: Some(cluster), configuration: Some(configuration), log },
             Time::EPOCH,
         )
+    }
+
+    fn outside(disk: u64, address: &str) -> Peer {
+        let settings = Settings {
+            address: address.to_owned(),
+            peers: ["a:1", "b:1", "c:1"].map(str::to_owned).to_vec(),
+            lease: Duration::from_secs(1),
+            secret: None,
+            info: Vec::new(),
+            registry: None,
+        };
+        Peer::start(settings, Stored::new(disk), Time::EPOCH)
+    }
+
+    /// Hands the messages of all to each other until there are none.
+    fn exchange(peers: &mut [Peer], now: Time) {
+        loop {
+            let outputs = peers.iter_mut().flat_map(|peer| peer.take().messages);
+            let messages: Vec<(String, Vec<u8>)> = outputs.collect();
+            if messages.is_empty() {
+                return;
+            }
+            for (to, bytes) in messages {
+                for peer in peers.iter_mut().filter(|peer| peer.settings.address == to) {
+                    peer.receive(&bytes, now).unwrap();
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_group_forms_when_all_know_the_same_and_have_said_so_a_moment_ago() {
+        let mut former = [outside(1, "a:1"), outside(2, "b:1"), outside(3, "c:1")];
+        former.iter_mut().for_each(Peer::say_hello);
+        // The master at b:1 becomes a member of some group after this, and the disks of the others are replaced.
+        let late: Vec<_> = former[1].take().messages;
+        let mut peers = [outside(4, "a:1"), outside(6, "c:1")];
+        for second in 0..3 {
+            let now = Time::from_secs(second);
+            for (to, bytes) in &late {
+                for peer in peers.iter_mut().filter(|peer| peer.settings.address == *to) {
+                    peer.receive(bytes, now).unwrap();
+                }
+            }
+            peers.iter_mut().for_each(Peer::say_hello);
+            exchange(&mut peers, now);
+            assert!(peers.iter().all(|peer| peer.standing() == Standing::Forming { missing: Vec::new() }), "{second}");
+        }
+        // With all three.
+        let mut peers = [outside(4, "a:1"), outside(5, "b:1"), outside(6, "c:1")];
+        for _ in 0..2 {
+            peers.iter_mut().for_each(Peer::say_hello);
+            exchange(&mut peers, Time::EPOCH);
+        }
+        assert!(peers.iter().all(|peer| peer.standing() == Standing::Member));
     }
 
     /// A process that does not know the group's identity sends what members send.

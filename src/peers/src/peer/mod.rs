@@ -434,7 +434,7 @@ impl Peer {
         let peers = self.settings.peers.clone();
         let configuration = self.members().map(|(configuration, _)| configuration.number);
         let brings_registry = self.settings.registry.is_some();
-        Body::Hello(Hello { disk: self.disk, peers, configuration, brings_registry })
+        Body::Hello(Hello { disk: self.disk, peers, configuration, brings_registry, knows: self.knows() })
     }
 
     fn greet(&mut self, to: String) {
