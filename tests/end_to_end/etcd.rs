@@ -4,105 +4,16 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::support::{Daemon, Directory, call, free_port, request, tepui, until, wait_for};
+use crate::etcd_group::{Etcd, Group};
+use crate::support::{Directory, call, free_port, request, tepui, until};
 
 /// The shortest lease that etcd grants.
 const LEASE: Duration = Duration::from_secs(2);
-
-/// A server of etcd; killed with its owner.
-struct Etcd {
-    process: Option<Child>,
-    port: u16,
-    peer_port: u16,
-    data: String,
-    /// The directory of its certificates, if it has TLS and requires certificates of clients.
-    certificates: Option<String>,
-}
-
-impl Etcd {
-    /// None where it is not installed.
-    fn start(directory: &Directory) -> Option<Etcd> {
-        Etcd::start_with(directory, None)
-    }
-
-    fn start_with(directory: &Directory, certificates: Option<String>) -> Option<Etcd> {
-        if Command::new("etcd").arg("--version").output().is_err() {
-            println!("not run: it needs etcd");
-            return None;
-        }
-        let (port, peer_port) = (free_port(), free_port());
-        let mut etcd = Etcd { process: None, port, peer_port, data: directory.join("etcd"), certificates };
-        etcd.resume();
-        Some(etcd)
-    }
-
-    /// Runs on the data that there is.
-    fn resume(&mut self) {
-        let (url, peer_url) = (self.address(), format!("http://127.0.0.1:{}", self.peer_port));
-        let mut command = Command::new("etcd");
-        if let Some(directory) = &self.certificates {
-            command.args(["--client-cert-auth", &format!("--trusted-ca-file={directory}/ca.pem")]);
-            command.arg(format!("--cert-file={directory}/127.0.0.1.pem"));
-            command.arg(format!("--key-file={directory}/127.0.0.1-key.pem"));
-        }
-        let process = command
-            .args(["--data-dir", &self.data, "--log-level", "error", "--name", "e"])
-            .args(["--listen-client-urls", &url, "--advertise-client-urls", &url])
-            .args(["--listen-peer-urls", &peer_url, "--initial-advertise-peer-urls", &peer_url])
-            .args(["--initial-cluster", &format!("e={peer_url}")])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        self.process = Some(process);
-        until("etcd serves", || self.control(&["endpoint", "health"]).0);
-    }
-
-    fn stop(&mut self) {
-        if let Some(mut process) = self.process.take() {
-            let _ = process.kill();
-            let _ = process.wait();
-        }
-    }
-
-    fn address(&self) -> String {
-        let scheme = if self.certificates.is_some() { "https" } else { "http" };
-        format!("{scheme}://127.0.0.1:{}", self.port)
-    }
-
-    /// Whether the command of `etcdctl` succeeds, and what it prints.
-    fn control(&self, words: &[&str]) -> (bool, String) {
-        let mut command = Command::new("etcdctl");
-        if let Some(directory) = &self.certificates {
-            command.arg(format!("--cacert={directory}/ca.pem"));
-            command.arg(format!("--cert={directory}/client.pem"));
-            command.arg(format!("--key={directory}/client-key.pem"));
-        }
-        let output = command
-            .env("ETCDCTL_API", "3")
-            .args(["--endpoints", &self.address(), "--dial-timeout=1s", "--command-timeout=2s"])
-            .args(words)
-            .output()
-            .unwrap();
-        (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned())
-    }
-
-    fn keys(&self) -> String {
-        self.control(&["get", "--prefix", "--keys-only", "/"]).1
-    }
-}
-
-impl Drop for Etcd {
-    fn drop(&mut self) {
-        self.stop();
-    }
-}
 
 /// Stands between masters and etcd. While `cuts` holds, it passes the next transaction on, and closes the connection
 /// instead of passing its answer back. It ends with the test's process.
@@ -142,113 +53,6 @@ fn pass(mut from: impl Read, mut to: impl Write, goes_on: impl Fn(&[u8]) -> bool
         if count == 0 || !goes_on(&bytes[..count]) || to.write_all(&bytes[..count]).is_err() {
             return;
         }
-    }
-}
-
-/// Masters of one group.
-struct Group {
-    directory: Directory,
-    etcd: String,
-    ports: Vec<u16>,
-    /// The same index as the port's.
-    masters: Vec<Option<Daemon>>,
-}
-
-impl Group {
-    fn prepared(directory: Directory, etcd: &Etcd, count: usize) -> Group {
-        let ports = (0..count).map(|_| free_port()).collect();
-        Group { directory, etcd: etcd.address(), ports, masters: (0..count).map(|_| None).collect() }
-    }
-
-    /// Masters that run.
-    fn start_all(directory: Directory, etcd: &Etcd, count: usize) -> Group {
-        let mut group = Group::prepared(directory, etcd, count);
-        (0..count).for_each(|index| group.start(index, &[]));
-        group
-    }
-
-    fn address(&self, index: usize) -> String {
-        format!("127.0.0.1:{}", self.ports[index])
-    }
-
-    fn list(&self) -> String {
-        (0..self.ports.len()).map(|index| self.address(index)).collect::<Vec<_>>().join(",")
-    }
-
-    fn start(&mut self, index: usize, more: &[&str]) {
-        let etcd = format!("--etcd={}", self.etcd);
-        let short = ["--etcd_lease_timeout=2secs"];
-        let lease = if more.iter().any(|word| word.starts_with("--etcd_lease_timeout")) { &[][..] } else { &short };
-        self.start_with(index, &[&[etcd.as_str()], lease, more].concat());
-    }
-
-    fn start_with(&mut self, index: usize, more: &[&str]) {
-        let own = [
-            format!("--port={}", self.ports[index]),
-            format!("--work_dir={}", self.directory.join(&format!("m{index}"))),
-        ];
-        let words = ["master", "--ip=127.0.0.1", "--hostname=127.0.0.1", "--allocation_interval=50ms"];
-        let words: Vec<String> = words.iter().chain(more).map(|word| (*word).to_owned()).chain(own).collect();
-        let log = self.directory.path().join(format!("m{index}.log"));
-        self.masters[index] = Some(Daemon::start(&log, &words, &[]));
-    }
-
-    fn log(&self, index: usize) -> String {
-        std::fs::read_to_string(self.directory.path().join(format!("m{index}.log"))).unwrap_or_default()
-    }
-
-    fn leads(&self, index: usize) -> bool {
-        let address = self.address(index);
-        call(&address, "GET", "/state").is_some_and(|state| state["leader"] == format!("master@{address}"))
-    }
-
-    fn leader(&self) -> usize {
-        let running = || (0..self.masters.len()).filter(|index| self.masters[*index].is_some());
-        wait_for("a master leads", || running().find(|index| self.leads(*index)))
-    }
-
-    fn follows(&self, follower: usize, leader: usize) -> bool {
-        let redirect = request(&self.address(follower), "GET", "/redirect", "").unwrap_or_default();
-        redirect.contains(&format!("//{}", self.address(leader)))
-    }
-
-    /// Ends a master by a signal.
-    fn end(&mut self, index: usize, signal: &str) {
-        let mut master = self.masters[index].take().expect("it runs");
-        master.signal(signal);
-        until("it has ended", || master.ended());
-    }
-
-    fn set_weight(&self, leader: usize, weight: &str) {
-        let body = format!(r#"[{{"role": "r", "weight": {weight}}}]"#);
-        let answer = request(&self.address(leader), "PUT", "/weights", &body).unwrap_or_default();
-        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    }
-
-    fn weight(&self, leader: usize) -> Option<f64> {
-        call(&self.address(leader), "GET", "/weights")?[0]["weight"].as_f64()
-    }
-
-    /// Whether a command succeeds, and what it says.
-    fn command(&self, words: &[&str]) -> (bool, String) {
-        let output = tepui().args(words).env("TEPUI_MASTER", self.list()).output().unwrap();
-        let said = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap()).concat();
-        (output.status.success(), said)
-    }
-
-    fn agent(&self) -> Daemon {
-        let words = ["agent", "--ip=127.0.0.1", "--launcher=posix", "--resources=cpus:2;mem:256;disk:256"];
-        let own = [
-            format!("--port={}", free_port()),
-            format!("--master={}", self.list()),
-            format!("--work_dir={}", self.directory.join("w")),
-            format!("--runtime_dir={}", self.directory.join("r")),
-            "--registration_backoff_factor=10ms".to_owned(),
-        ];
-        let words: Vec<String> = words.into_iter().map(str::to_owned).chain(own).collect();
-        let mut agent = Daemon::start(&self.directory.path().join("a.log"), &words, &[]);
-        agent.address().expect("the agent runs");
-        agent
     }
 }
 

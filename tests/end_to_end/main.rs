@@ -28,6 +28,8 @@ mod docker;
 mod docker_checks;
 mod documents;
 mod etcd;
+mod etcd_group;
+mod etcd_members;
 mod examples;
 mod executor_tokens;
 mod floods;

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use crate::peer_group::Group;
 use crate::small_disk::SmallDisk;
-use crate::support::{Daemon, free_port, request, tepui, until, wait_for};
+use crate::support::{Daemon, call, free_port, request, tepui, until, wait_for};
 
 #[test]
 fn the_registry_outlives_each_leader() {
@@ -22,6 +22,33 @@ fn the_registry_outlives_each_leader() {
     (0..3).for_each(|index| group.start(index));
     let third = group.leader();
     assert_eq!(group.weight(third), Some(3.0));
+}
+
+/// With such a wait before the second try, the first one must reach a master that takes it.
+#[test]
+fn an_agent_registers_with_each_next_leader_at_the_first_try() {
+    let mut group = Group::new("peers-agent");
+    let words =
+        ["agent", "--ip=127.0.0.1", "--hostname=127.0.0.1", "--launcher=posix", "--resources=cpus:1;mem:64;disk:64"];
+    let own = [
+        "--registration_backoff_factor=1days".to_owned(),
+        format!("--port={}", free_port()),
+        format!("--master={}", group.peers()),
+        format!("--work_dir={}", group.directory.join("a")),
+        format!("--runtime_dir={}", group.directory.join("a-run")),
+    ];
+    let words: Vec<String> = words.map(str::to_owned).into_iter().chain(own).collect();
+    let log = group.directory.path().join("a.log");
+    let _agent = Daemon::start(&log, &words, &[]);
+    for _ in 0..4 {
+        let leader = group.leader();
+        until("the agent is registered", || {
+            let state = call(&group.address(leader), "GET", "/state").unwrap_or_default();
+            state["activated_slaves"] == 1.0
+        });
+        group.kill(leader);
+        group.start(leader);
+    }
 }
 
 #[test]
@@ -127,6 +154,31 @@ fn what_keeps_a_group_from_forming_is_named() {
     until("a missing secret is named", || {
         group.log(0).contains("its sender does not have the secret of --peer_secret")
     });
+}
+
+#[test]
+fn a_member_of_another_group_is_named_and_changes_nothing() {
+    let mut group = Group::new("peers-foreign");
+    let leader = group.leader();
+    group.set_weight(leader, "2");
+    let mut others = Group::new("peers-foreign-other");
+    let theirs = others.leader();
+    others.set_weight(theirs, "7");
+    // Its disk is started at the address of one of these.
+    let place = (leader + 1) % 3;
+    group.kill(place);
+    (0..3).for_each(|index| others.kill(index));
+    let (from, to) = (others.directory.join(&format!("m{theirs}")), group.directory.join(&format!("m{place}")));
+    std::fs::remove_dir_all(&to).unwrap();
+    std::fs::rename(from, to).unwrap();
+    group.start(place);
+    until("it is named", || {
+        let said = format!("the master at {} belongs to another group: its messages are ignored", group.address(place));
+        group.log(leader).contains(&said)
+    });
+    assert!(group.leads(leader) && !group.leads(place));
+    group.set_weight(leader, "3");
+    assert_eq!(group.weight(leader), Some(3.0));
 }
 
 #[test]

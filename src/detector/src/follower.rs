@@ -5,7 +5,7 @@ use std::net::SocketAddrV4;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use base::{Backoff, lock};
+use base::{Backoff, Pid, lock};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use wire::client::Client;
@@ -43,7 +43,7 @@ impl Signs {
 pub struct Pace {
     /// The first wait after the leader is found, after a doubt, and before a search for the next one; it doubles.
     pub first: Duration,
-    /// The longest wait between two rounds of a search.
+    /// The longest wait from one round of a search to the next. A round lasts longer where masters hold their answers.
     pub search: Duration,
     /// The longest wait between two questions to the leader, and from its last sign of life to a question.
     pub leader: Duration,
@@ -54,7 +54,8 @@ impl Pace {
     pub const FRAMEWORKS: Pace =
         Pace { first: Duration::from_millis(100), search: Duration::from_secs(1), leader: Duration::from_secs(2) };
     /// For agents, of which a cluster has 10,000: their leader pings them every 15 seconds, so they do not ask it.
-    /// While no master leads they put about 18,000 questions a second to the others.
+    /// While no master leads they put about 10,000 questions a second to two others that hold their answers, and 18,000
+    /// to two that do not.
     pub const AGENTS: Pace = Pace {
         first: Duration::from_millis(300),
         search: Duration::from_millis(1500),
@@ -120,31 +121,33 @@ enum Lost {
 
 impl Follower {
     async fn run(mut self) {
-        let mut lost = None;
+        let (mut lost, mut previous) = (None, None);
         loop {
-            let (leader, client) = self.find(lost).await;
+            let (leader, client) = self.find(lost, previous).await;
+            previous = Some(leader.pid.clone());
             lost = Some(self.watch(leader, client).await);
         }
     }
 
     /// Searches until a master confirms that it leads, and tells of it. A failure is reported once, until it is over or
     /// another one occurs.
-    async fn find(&mut self, lost: Option<Lost>) -> (Leader, Client) {
-        let mut search = Search::new(self.list.clone(), self.seed);
+    async fn find(&mut self, lost: Option<Lost>, previous: Option<Pid>) -> (Leader, Client) {
+        let mut search = Search::new(self.list.clone(), self.seed, previous);
         self.search.reset();
         let until = match lost {
             None | Some(Lost::Follows) => None,
             Some(Lost::Silent(until)) => {
-                self.pause().await;
+                self.pause(Instant::now()).await;
                 Some(until)
             }
             Some(Lost::Resigned) => {
                 tell(&self.sender, Known::Nobody);
-                self.pause().await;
+                self.pause(Instant::now()).await;
                 None
             }
         };
         loop {
+            let began = Instant::now();
             match search.next().await {
                 Ok((leader, client)) => {
                     lock(&self.trouble).clear();
@@ -159,14 +162,15 @@ impl Follower {
                     self.report(none.to_string());
                 }
             }
-            self.pause().await;
+            self.pause(began).await;
         }
     }
 
-    /// Before the next round. All clients of a leader lose it at once, and must not search at once.
-    async fn pause(&mut self) {
+    /// Before the next round, which begins a while after the last one began. All clients of a leader lose it at once, and
+    /// must not search at once.
+    async fn pause(&mut self, began: Instant) {
         let wait = self.search.next_wait();
-        tokio::time::sleep(wait).await;
+        tokio::time::sleep_until(began + wait).await;
     }
 
     /// A leader that is known already stays what it is, whatever the address at which it was found this time.
@@ -198,7 +202,7 @@ impl Follower {
             match question::ask(&mut client).await {
                 Ok(Answer::Leads(now)) if now.pid == leader.pid => confirmed = asked,
                 // Another master has its address.
-                Ok(Answer::Leads(_) | Answer::Names(_)) => return Lost::Follows,
+                Ok(Answer::Leads(_) | Answer::Names(..)) => return Lost::Follows,
                 Err(Problem::NoLeader) => return Lost::Resigned,
                 // A master that is too busy may answer with any error.
                 Err(_) => return Lost::Silent(confirmed + HOLD),

@@ -37,7 +37,7 @@ pub use lease::Lease;
 pub use list::{ListError, MasterList};
 #[cfg(feature = "zookeeper")]
 pub use member::DetectError;
-pub use question::{LEADER_HEADER, MASTER_HEADER, Problem};
+pub use question::{LEADER_HEADER, MASTER_HEADER, PREVIOUS_HEADER, Problem, WAIT_HEADER};
 pub use search::{NoLeader, find};
 #[cfg(feature = "zookeeper")]
 pub use url::{Url, UrlError, without_credential};

@@ -1,7 +1,8 @@
 //! `GET /redirect`: asks one master which one leads.
 //!
 //! Every master answers it without authentication, Mesos's too: with 307 to the leader, itself included, or with 503
-//! while no master leads. Masters of tepui add in headers which of them answers, and the leader's PID.
+//! while no master leads. Masters of tepui add in headers which of them answers, and the leader's PID, and hold the
+//! answer for a caller that waits for a leader.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
@@ -18,7 +19,15 @@ pub const MASTER_HEADER: &str = "tepui-master";
 /// Header of the answer to `/redirect`: the PID of the leading master.
 pub const LEADER_HEADER: &str = "tepui-leader";
 
+/// Header of a question to `/redirect`, in milliseconds: for how long a master that does not lead holds its answer while
+/// it knows no leader but the previous one. Mesos's masters, and older ones of tepui, answer at once.
+pub const WAIT_HEADER: &str = "tepui-wait";
+/// Header of a question to `/redirect`: the PID of the leader that the caller knows of, and which does not answer it.
+pub const PREVIOUS_HEADER: &str = "tepui-previous-leader";
+
 const PATH: &str = "/redirect";
+/// How long a master holds its answer at most: as long as it may take to answer, but for what the answer itself takes.
+const WAIT: Duration = Duration::from_secs(2);
 /// How long a master may take to answer.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(3);
 /// Limit of an answer, in bytes.
@@ -33,8 +42,8 @@ const NO_LEADER: &str = "No leader elected";
 pub(crate) enum Answer {
     /// It leads.
     Leads(Box<Leader>),
-    /// Another one does, and is found there.
-    Names(Address),
+    /// Another one does, and is found there. Masters of tepui give its PID, too.
+    Names(Address, Option<Pid>),
 }
 
 /// Why an address does not help to find the leader.
@@ -75,12 +84,24 @@ pub(crate) fn client(address: Address) -> Client {
     Client::at(address).with_timeout(PATIENCE).with_limit(ANSWER_MAX)
 }
 
-/// Asks a master.
+/// Asks a master, which answers with what it knows.
 ///
 /// # Errors
 /// It does not answer, knows no leader, or is no master.
 pub(crate) async fn ask(client: &mut Client) -> Result<Answer, Problem> {
     let reply = client.get(PATH).await.map_err(failed)?;
+    read(client.address(), &reply).await
+}
+
+/// Asks a master, which answers when it knows a leader other than the previous one, or when a moment has passed.
+///
+/// # Errors
+/// It does not answer, knows no leader, or is no master.
+pub(crate) async fn wait(client: &mut Client, previous: Option<&Pid>) -> Result<Answer, Problem> {
+    let (wait, previous) = (WAIT.as_millis().to_string(), previous.map(Pid::to_string));
+    let mut headers = vec![(WAIT_HEADER, wait.as_str())];
+    headers.extend(previous.as_deref().map(|previous| (PREVIOUS_HEADER, previous)));
+    let reply = client.get_with(PATH, &headers).await.map_err(failed)?;
     read(client.address(), &reply).await
 }
 
@@ -97,7 +118,7 @@ async fn read(asked: &Address, reply: &Reply) -> Result<Answer, Problem> {
         _ => is_same(asked, &named),
     };
     if !leads {
-        return Ok(Answer::Names(named));
+        return Ok(Answer::Names(named, leader));
     }
     let pid = match leader {
         Some(pid) => pid,

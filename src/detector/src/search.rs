@@ -2,12 +2,14 @@
 //!
 //! A master that names another one only says which one to ask next: what it knows may be old. The masters are asked one
 //! after the other at short intervals, without waiting for answers, so that a search costs the group a question or two,
-//! and an address that is silent delays it by one interval.
+//! and an address that is silent delays it by one interval. Masters of tepui hold their answers until they know a leader,
+//! or for two seconds, so that a round ends as soon as there is one.
 
 use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
 
+use base::Pid;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use wire::client::{Address, Client};
@@ -56,12 +58,18 @@ impl fmt::Display for NoLeader {
 
 impl std::error::Error for NoLeader {}
 
-/// Returns the leader, asking each master of the list once. The masters are asked in their order.
+/// Returns the leader, asking each master of the list once, and again if they name one that does not confirm it: it may
+/// have died a moment ago. The masters are asked in their order.
 ///
 /// # Errors
 /// No master confirms that it leads.
 pub async fn find(list: &MasterList) -> Result<Leader, NoLeader> {
-    Search::new(list.clone(), 0).round(PATIENCE).await.map(|(leader, _)| leader)
+    let mut search = Search::new(list.clone(), 0, None);
+    let mut found = search.round(PATIENCE).await;
+    if found.is_err() && search.previous.is_some() {
+        found = search.round(PATIENCE).await;
+    }
+    found.map(|(leader, _)| leader)
 }
 
 /// A search that goes on over any number of rounds, with the same connections.
@@ -73,6 +81,8 @@ pub(crate) struct Search {
     /// Which master is asked first.
     first: usize,
     rounds: u32,
+    /// The leader that is known to the caller, or was named last, and has not confirmed it.
+    previous: Option<Pid>,
 }
 
 /// A master that is asked, and what came of it.
@@ -89,13 +99,15 @@ struct Round {
     /// How many were named and are not in the list.
     named: usize,
     problems: Vec<(Address, Problem)>,
+    /// A master that was named as the leader.
+    unconfirmed: Option<Pid>,
 }
 
 impl Search {
-    /// A search that begins with any master; `seed` says with which one.
-    pub(crate) fn new(list: MasterList, seed: u64) -> Search {
+    /// A search that begins with any master; `seed` says with which one. `previous` has led.
+    pub(crate) fn new(list: MasterList, seed: u64, previous: Option<Pid>) -> Search {
         let first = usize::try_from(seed % list.masters().len().max(1) as u64).unwrap_or_default();
-        Search { list, clients: Vec::new(), first, rounds: 0 }
+        Search { list, clients: Vec::new(), first, rounds: 0, previous }
     }
 
     /// The next round. Silent masters get more time in each.
@@ -116,7 +128,7 @@ impl Search {
             // One more after each interval, and after each answer that is not the leader's.
             if let Some(next) = round.queue.pop_front() {
                 let client = self.client(&next);
-                round.start(next, client);
+                round.start(next, client, self.previous.clone());
             }
             let is_last = round.queue.is_empty();
             let pause = async {
@@ -139,8 +151,9 @@ impl Search {
             let address = client.address().clone();
             let problem = match result {
                 Ok(Answer::Leads(leader)) => return Ok((*leader, client)),
-                Ok(Answer::Names(named)) => {
+                Ok(Answer::Names(named, pid)) => {
                     round.ask_next(&named);
+                    round.unconfirmed = pid.or(round.unconfirmed);
                     Problem::Names(named)
                 }
                 Err(problem) => problem,
@@ -151,6 +164,7 @@ impl Search {
             }
             round.problems.push((address, problem));
         }
+        self.previous = round.unconfirmed.take().or(self.previous.take());
         Err(round.end())
     }
 
@@ -164,10 +178,10 @@ impl Search {
 }
 
 impl Round {
-    fn start(&mut self, address: Address, mut client: Client) {
+    fn start(&mut self, address: Address, mut client: Client, previous: Option<Pid>) {
         self.asked.push(address);
         self.questions.spawn(async move {
-            let result = question::ask(&mut client).await;
+            let result = question::wait(&mut client, previous.as_ref()).await;
             (client, result)
         });
     }

@@ -5,7 +5,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use detector::{Detector, Known, LEADER_HEADER, MASTER_HEADER, MasterList, Pace, Problem, Signs, find};
+use detector::{
+    Detector, Known, LEADER_HEADER, MASTER_HEADER, MasterList, PREVIOUS_HEADER, Pace, Problem, Signs, WAIT_HEADER, find,
+};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -27,25 +29,32 @@ enum Role {
     Follows(String),
     /// As one that knows no leader.
     Waits,
+    /// As one that holds its answer until it has another role, or the caller's time is over.
+    Holds,
+    /// As one that names the master there and its PID, and holds its answer if the caller knows of it.
+    Names(String),
     /// As something that is no master.
     IsNone,
 }
 
 struct Fake {
     running: Running,
-    role: Arc<Mutex<Role>>,
-    /// How many questions were answered.
+    role: Arc<watch::Sender<Role>>,
+    /// How many questions have come.
     questions: watch::Receiver<usize>,
+    /// The previous leader in each of them.
+    previous: Arc<Mutex<Vec<Option<String>>>>,
 }
 
 impl Fake {
     async fn start(role: Role) -> Fake {
-        let role = Arc::new(Mutex::new(role));
+        let (role, previous) = (Arc::new(watch::Sender::new(role)), Arc::<Mutex<Vec<_>>>::default());
         let server = Server::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), wire::Limits::default()).unwrap();
         let address = server.address();
         let (count, questions) = watch::channel(0);
-        let running = server.serve(Arc::new(Answering(address, role.clone(), count)), Arc::new(NoMessages));
-        Fake { running, role, questions }
+        let answering = Answering { address, role: role.clone(), count, previous: previous.clone() };
+        let running = server.serve(Arc::new(answering), Arc::new(NoMessages));
+        Fake { running, role, questions, previous }
     }
 
     fn address(&self) -> String {
@@ -53,7 +62,7 @@ impl Fake {
     }
 
     fn becomes(&self, role: Role) {
-        *self.role.lock().unwrap() = role;
+        self.role.send_replace(role);
     }
 
     /// Ends, and returns the address, which refuses connections now.
@@ -64,15 +73,37 @@ impl Fake {
     }
 }
 
-struct Answering(SocketAddr, Arc<Mutex<Role>>, watch::Sender<usize>);
+struct Answering {
+    address: SocketAddr,
+    role: Arc<watch::Sender<Role>>,
+    count: watch::Sender<usize>,
+    previous: Arc<Mutex<Vec<Option<String>>>>,
+}
+
+impl Answering {
+    async fn role(&self, request: &Request) -> Role {
+        let previous = request.header(PREVIOUS_HEADER);
+        let holds = |role: &Role| match role {
+            Role::Holds => true,
+            Role::Names(leader) => previous == Some(&format!("master@{leader}")),
+            _ => false,
+        };
+        let Some(wait) = request.header(WAIT_HEADER) else { return self.role.borrow().clone() };
+        let wait = Duration::from_millis(wait.parse().unwrap());
+        let mut role = self.role.subscribe();
+        let _ = tokio::time::timeout(wait, role.wait_for(|role| !holds(role))).await;
+        role.borrow().clone()
+    }
+}
 
 impl Handler for Answering {
     async fn handle(&self, request: Request) -> Response {
         assert_eq!(request.path, "/redirect");
-        let role = self.1.lock().unwrap().clone();
-        self.2.send_modify(|count| *count += 1);
+        self.previous.lock().unwrap().push(request.header(PREVIOUS_HEADER).map(str::to_owned));
+        self.count.send_modify(|count| *count += 1);
+        let role = self.role(&request).await;
         match role {
-            Role::Leads => Response::redirect("127.0.0.1", self.0.port(), ""),
+            Role::Leads => Response::redirect("127.0.0.1", self.address.port(), ""),
             Role::LeadsAs(host, pid) => Response::redirect(host, 5050, "")
                 .with_header(HeaderName::from_static(MASTER_HEADER), pid)
                 .with_header(HeaderName::from_static(LEADER_HEADER), pid),
@@ -80,7 +111,13 @@ impl Handler for Answering {
                 let (host, port) = leader.split_once(':').unwrap();
                 Response::redirect(host, port.parse().unwrap(), "")
             }
-            Role::Waits => Response::text(StatusCode::SERVICE_UNAVAILABLE, "No leader elected"),
+            Role::Names(leader) => {
+                let (host, port) = leader.split_once(':').unwrap();
+                Response::redirect(host, port.parse().unwrap(), "")
+                    .with_header(HeaderName::from_static(MASTER_HEADER), &format!("master@{}", self.address))
+                    .with_header(HeaderName::from_static(LEADER_HEADER), &format!("master@{leader}"))
+            }
+            Role::Waits | Role::Holds => Response::text(StatusCode::SERVICE_UNAVAILABLE, "No leader elected"),
             Role::IsNone => Response::not_found(),
         }
     }
@@ -262,4 +299,50 @@ async fn a_leader_that_shows_signs_of_life_is_asked_when_they_end_or_when_it_is_
     let before = *leader.questions.borrow_and_update();
     leader.questions.wait_for(|count| *count > before).await.unwrap();
     assert!(noted.elapsed() >= pace.leader, "{:?}", noted.elapsed());
+}
+
+#[tokio::test]
+async fn masters_that_hold_their_answers_are_asked_once_for_the_next_leader() {
+    let leader = Fake::start(Role::Leads).await;
+    let leader_at = leader.address();
+    let (one, other) = (Fake::start(Role::Names(leader_at.clone())).await, Fake::start(Role::Holds).await);
+    // Without held answers, they would be asked every two milliseconds.
+    let first = Duration::from_millis(2);
+    let pace = Pace { first, search: first, leader: Duration::from_secs(86_400) };
+    let list = list(&[&leader_at, &one.address(), &other.address()]);
+    let mut detector = Detector::follow(list, pace, 0, Arc::default());
+    until(&mut detector, "the first one leads", |known| leads(known, &leader_at)).await;
+    leader.end().await;
+    detector.doubt();
+    let mut questions = (one.questions.clone(), other.questions.clone());
+    let asked = async {
+        questions.0.wait_for(|count| *count > 0).await.unwrap();
+        questions.1.wait_for(|count| *count > 0).await.unwrap();
+    };
+    tokio::time::timeout(PATIENCE, asked).await.expect("both are asked");
+    one.becomes(Role::Names(other.address()));
+    other.becomes(Role::Leads);
+    until(&mut detector, "the other one leads", |known| leads(known, &other.address())).await;
+    let previous = Some(format!("master@{leader_at}"));
+    for master in [one, other] {
+        // One question, unless the machine has stopped for the two seconds for which the answer is held.
+        let known = master.previous.lock().unwrap().clone();
+        assert!(known.len() <= 3 && known.iter().all(|known| *known == previous), "{known:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_command_asks_again_when_the_leader_that_is_named_has_died() {
+    let dead = Fake::start(Role::Waits).await.end().await;
+    let (one, other) = (Fake::start(Role::Names(dead.clone())).await, Fake::start(Role::Names(dead.clone())).await);
+    let list = list(&[&one.address(), &other.address(), &dead]);
+    let (one_at, mut questions) = (one.address(), one.questions.clone());
+    let elected = async {
+        questions.wait_for(|count| *count > 1).await.unwrap();
+        other.becomes(Role::Names(one_at.clone()));
+        one.becomes(Role::Leads);
+    };
+    let (found, ()) = tokio::join!(pid_in(&list), elected);
+    assert_eq!(found, Ok(format!("master@{one_at}")));
+    assert_eq!(*one.previous.lock().unwrap(), [None, Some(format!("master@{dead}"))]);
 }

@@ -1,7 +1,9 @@
 //! What does the master's core cost by itself? CPU per agent that registers, per task from ACCEPT to the last
-//! acknowledgement, per offer that is declined, and per snapshot of 10,000 agents with 100,000 tasks.
+//! acknowledgement, per offer that is declined, per snapshot of 10,000 agents with 100,000 tasks, and per agent with ten
+//! tasks that registers again with a new master.
 //!
-//! Sockets, encoding and decoding are not in it. Run with `cargo bench -p master`.
+//! Sockets, encoding and decoding are not in it, except that the last one decodes. Run with `cargo bench -p master`;
+//! `-- failover` measures the last one alone.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it has measured")]
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
@@ -13,7 +15,10 @@ use std::time::{Duration, Instant};
 use base::{Pid, Time};
 use cores::Core;
 use master::{Config, Input, Master, Message, Outbox, Output, RequestId, StreamId};
-use protos::mesos::internal::{RegisterSlaveMessage, Registry, StatusUpdate, StatusUpdateMessage};
+use prost::Message as _;
+use protos::mesos::internal::{
+    RegisterSlaveMessage, Registry, ReregisterSlaveMessage, StatusUpdate, StatusUpdateMessage, registry,
+};
 use protos::mesos::offer::{Operation, operation};
 use protos::mesos::scheduler::{Call, call};
 use protos::mesos::{self, framework_info, slave_info, value};
@@ -27,10 +32,14 @@ struct Bench {
 
 impl Bench {
     fn new() -> Bench {
+        Bench::with(&Registry::default())
+    }
+
+    fn with(registry: &Registry) -> Bench {
         let info = mesos::MasterInfo { id: "11111111-2222-3333-4444-555555555555".to_owned(), ..Default::default() };
         let now = Time::from_secs(1_000_000);
         Bench {
-            master: Master::new(Config::default(), info, &Registry::default(), 1, now),
+            master: Master::new(Config::default(), info, registry, 1, now),
             out: Outbox::default(),
             now,
             requests: 0,
@@ -60,17 +69,7 @@ impl Bench {
     /// Subscribes a framework under an id of its own.
     fn subscribe(&mut self, id: &str, role: &str) {
         self.requests += 1;
-        let kinds =
-            [framework_info::capability::Type::MultiRole, framework_info::capability::Type::ReservationRefinement];
-        let framework_info = mesos::FrameworkInfo {
-            user: "root".to_owned(),
-            name: id.to_owned(),
-            id: Some(mesos::FrameworkId { value: id.into() }),
-            roles: vec![role.to_owned()],
-            capabilities: kinds.map(|kind| framework_info::Capability { r#type: Some(kind as i32) }).to_vec(),
-            ..Default::default()
-        };
-        let subscribe = call::Subscribe { framework_info, ..Default::default() };
+        let subscribe = call::Subscribe { framework_info: framework(id, role), ..Default::default() };
         let call = Call {
             r#type: Some(call::Type::Subscribe as i32),
             subscribe: Some(Box::new(subscribe)),
@@ -83,6 +82,18 @@ impl Bench {
             call: Box::new(call),
             principal: None,
         });
+    }
+}
+
+fn framework(id: &str, role: &str) -> mesos::FrameworkInfo {
+    let kinds = [framework_info::capability::Type::MultiRole, framework_info::capability::Type::ReservationRefinement];
+    mesos::FrameworkInfo {
+        user: "root".to_owned(),
+        name: id.to_owned(),
+        id: Some(mesos::FrameworkId { value: id.into() }),
+        roles: vec![role.to_owned()],
+        capabilities: kinds.map(|kind| framework_info::Capability { r#type: Some(kind as i32) }).to_vec(),
+        ..Default::default()
     }
 }
 
@@ -179,8 +190,98 @@ fn report(what: &str, count: u32, took: Duration) {
     println!("{what}: {:.2} us", took.as_secs_f64() * 1e6 / f64::from(count));
 }
 
+const AGENTS: u32 = 10_000;
+
+/// The messages of agents with ten running tasks each, and the registry that knows them.
+fn returning() -> (Vec<Vec<u8>>, Registry) {
+    let mut registry = Registry::default();
+    let messages = (0..AGENTS).map(|number| {
+        let Input::Message { message: Message::RegisterSlave(registration), .. } = registration(number) else {
+            unreachable!("it is one")
+        };
+        let id = mesos::SlaveId { value: format!("11111111-2222-3333-4444-555555555555-S{number}").as_str().into() };
+        let slave = mesos::SlaveInfo { id: Some(id.clone()), ..registration.slave };
+        let row = registry::Slave { info: slave.clone(), ..Default::default() };
+        registry.slaves.get_or_insert_default().slaves.push(row);
+        let message = ReregisterSlaveMessage {
+            slave,
+            tasks: (0..10).map(|task| running(number * 10 + task, &id)).collect(),
+            frameworks: vec![framework("f", "r")],
+            version: registration.version,
+            agent_capabilities: registration.agent_capabilities,
+            resource_version_uuid: registration.resource_version_uuid,
+            ..Default::default()
+        };
+        message.encode_to_vec()
+    });
+    let messages = messages.collect();
+    (messages, registry)
+}
+
+/// A task as its agent lists it.
+fn running(number: u32, agent: &mesos::SlaveId) -> mesos::Task {
+    let task_id = mesos::TaskId { value: format!("task-{number}").as_str().into() };
+    let status = mesos::TaskStatus {
+        task_id: task_id.clone(),
+        state: mesos::TaskState::TaskRunning as i32,
+        source: Some(mesos::task_status::Source::Executor as i32),
+        slave_id: Some(agent.clone()),
+        timestamp: Some(1.0),
+        ..Default::default()
+    };
+    let allocated = |name, amount| {
+        let mut resource = scalar(name, amount);
+        resource.allocation_info = Some(mesos::resource::AllocationInfo { role: Some("r".into()) });
+        resource
+    };
+    mesos::Task {
+        name: format!("task-{number}"),
+        task_id,
+        framework_id: mesos::FrameworkId { value: "f".into() },
+        slave_id: agent.clone(),
+        state: mesos::TaskState::TaskRunning as i32,
+        resources: vec![allocated("cpus", 0.1), allocated("mem", 32.0)],
+        statuses: vec![status],
+        status_update_state: Some(mesos::TaskState::TaskRunning as i32),
+        ..Default::default()
+    }
+}
+
+/// All agents register again with a new master, which has its framework already.
+fn failover() {
+    let (messages, registry) = returning();
+    let start = Instant::now();
+    let decoded: Vec<Input> = (0..)
+        .zip(&messages)
+        .map(|(number, body)| {
+            let message = Message::decode("master", "mesos.internal.ReregisterSlaveMessage", body);
+            Input::Message { from: agent_pid(number), message: message.unwrap().unwrap() }
+        })
+        .collect();
+    report("an agent with ten tasks registers again: decoding", AGENTS, start.elapsed());
+    let mut bench = Bench::with(&registry);
+    bench.subscribe("f", "r");
+    bench.end();
+    let (start, mut offers) = (Instant::now(), 0);
+    for (number, input) in decoded.into_iter().enumerate() {
+        bench.feed(input);
+        if number % 10 == 9 {
+            offers += offers_of(&bench.end()).len();
+        }
+    }
+    report("    and the core, with an offer", AGENTS, start.elapsed());
+    assert_eq!(offers, AGENTS as usize);
+}
+
 fn main() {
-    const AGENTS: u32 = 10_000;
+    if std::env::args().all(|argument| argument != "failover") {
+        life();
+    }
+    failover();
+}
+
+/// Agents register, and tasks run on them.
+fn life() {
     let mut bench = Bench::new();
     let registrations: Vec<Input> = (0..AGENTS).map(registration).collect();
     let start = Instant::now();

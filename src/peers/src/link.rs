@@ -78,6 +78,12 @@ impl Links {
     /// Whether a message from an address comes in its order.
     pub(crate) fn admit(&mut self, address: &str, numbers: Numbers) -> bool {
         if numbers.to != 0 && numbers.to != self.start {
+            // It is for a former process of this member, and shows all the same that there is a new one of the sender.
+            // Otherwise two processes that start at the same time, and receive what the former process of the other has
+            // sent, would leave out all messages of each other.
+            if self.links.get(address).is_some_and(|link| link.disk == numbers.disk) {
+                self.meet(address, numbers);
+            }
             return false;
         }
         self.meet(address, numbers);
@@ -115,6 +121,19 @@ mod tests {
         let mut empty = Links::new(3, 1);
         assert!(other.admit("a", empty.next("b").unwrap()));
         assert!(empty.admit("b", other.next("a").unwrap()));
+    }
+
+    #[test]
+    fn two_that_start_at_the_same_time_find_each_other() {
+        let (mut one, mut other) = (Links::new(1, 1), Links::new(2, 1));
+        // What both have sent arrives at the processes after them.
+        let (from_one, from_other) = (one.next("b").unwrap(), other.next("a").unwrap());
+        let (mut one, mut other) = (Links::new(1, 2), Links::new(2, 2));
+        assert!(one.admit("b", from_other) && other.admit("a", from_one));
+        // Each takes the other for its former process.
+        assert!(!other.admit("a", one.next("b").unwrap()), "it is for the process before");
+        assert!(one.admit("b", other.next("a").unwrap()));
+        assert!(other.admit("a", one.next("b").unwrap()));
     }
 
     #[test]

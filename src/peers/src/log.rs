@@ -56,11 +56,35 @@ pub struct Log {
     snapshot: Option<Compacted>,
 }
 
+/// What a member has of the log of a configuration when it enters it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Beginning {
+    /// What the decided entries have made.
+    pub state: State,
+    /// Number of decided entries.
+    pub decided: usize,
+    /// The round in which the member that sends them has accepted entries last.
+    pub round: Ballot,
+}
+
+impl Beginning {
+    /// That of a configuration without entries.
+    pub(crate) fn of(state: State) -> Beginning {
+        Beginning { state, ..Beginning::default() }
+    }
+}
+
 impl Log {
-    /// The log of a new configuration, whose first `decided` entries have made this state.
-    pub(crate) fn beginning(state: State, decided: usize) -> Log {
+    /// The log of a member that enters a configuration.
+    ///
+    /// It has accepted the entries in the round in which their sender has. In an election a log counts by that round:
+    /// without it the member could not show that it has entries which are decided, and a leader that has others would
+    /// take these for decided, because so many are. It follows no leader of an earlier round either.
+    pub(crate) fn beginning(Beginning { state, decided, round }: Beginning) -> Log {
+        let round = (decided > 0).then_some(round);
         let snapshot = Some(Compacted { state: Some(state), entries: Vec::new() });
-        Log { decided, trimmed: decided, compacted_to: decided, snapshot, ..Log::default() }
+        let (promise, accepted_round) = (round, round);
+        Log { promise, accepted_round, decided, trimmed: decided, compacted_to: decided, snapshot, ..Log::default() }
     }
 
     /// The state that the snapshot stands for, and the number of entries that it comprises.

@@ -8,12 +8,13 @@ use omnipaxos::messages::Message as LogMessage;
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 
-use crate::entry::{LogEntry, State};
+use crate::entry::LogEntry;
 use crate::link::Numbers;
+use crate::log::Beginning;
 use crate::members::{Cluster, Configuration};
 
 /// The version of the format. Members with different versions do not understand each other.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 /// Number of bytes of a code.
 const CODE: usize = 32;
 
@@ -92,14 +93,14 @@ pub(crate) struct Hello {
     pub configuration: Option<u32>,
     /// The sender brings a registry into the group that it forms.
     pub brings_registry: bool,
+    /// A hash over the disks of all of `peers`, once the sender, which is no member, knows them.
+    pub knows: Option<u64>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Welcome {
     pub configuration: Configuration,
-    /// Number of entries of this configuration that the state comprises.
-    pub decided: usize,
-    pub state: State,
+    pub beginning: Beginning,
 }
 
 /// A message cannot be read.
@@ -161,6 +162,7 @@ mod tests {
             peers: vec!["a:1".to_owned(), "b:2".to_owned()],
             configuration: None,
             brings_registry: false,
+            knows: Some(7),
         };
         Envelope {
             cluster: None,
@@ -198,7 +200,10 @@ mod tests {
         }
         assert_eq!(read(&[], None), Err(MessageError::Undecodable));
         assert_eq!(read(&[VERSION], None), Err(MessageError::Undecodable));
-        assert_eq!(read(&[VERSION + 1, 0], None), Err(MessageError::Version(VERSION + 1)));
+        let newer = read(&[VERSION + 1, 0], None).unwrap_err();
+        assert_eq!(newer, MessageError::Version(VERSION + 1));
+        let said = "it has version 3 of the peers' protocol, and this master version 2: run the same version of tepui on all peers";
+        assert_eq!(newer.to_string(), said);
         assert_eq!(format!("{one:?}"), "Secret(..)");
     }
 }

@@ -2,24 +2,23 @@
 //!
 //! The crates `detector` and `peers` find the leader. This file does not depend on what a leading master does.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::Context;
-use base::{Pid, lock};
 use detector::etcd::{Resignation, Service};
-use detector::{Detector, Known, LEADER_HEADER, Leader, Lease, MASTER_HEADER, Url};
+use detector::{Detector, Known, Leader, Lease, Url};
 use protos::json::{Dialect, ToJson};
 use protos::mesos::MasterInfo;
 use wire::Limits;
-use wire::http::{BodyRule, HeaderName, Request, Response, StatusCode};
+use wire::http::{BodyRule, Request, Response};
 use wire::libprocess::{ConnectionId, Delivery, MessageSink, Network};
 
 use super::group_registry::{EtcdClaim, ZooKeeperClaim};
 use super::handler::Handler;
 use super::peers::{self, GroupFlags, Peers};
 use super::registry::{self, RegistryStore};
+use super::standby::{Place, Standby};
 use super::{Parts, Served};
 use crate::flags::FlagError;
 use crate::flags::master::StateFlags;
@@ -164,103 +163,6 @@ impl Election {
     }
 }
 
-/// Messages by which v0 drivers and agents register.
-const REGISTRATIONS: [&str; 6] = [
-    "mesos.scheduler.Call",
-    "mesos.internal.SubmitSchedulerRequest",
-    "mesos.internal.RegisterFrameworkMessage",
-    "mesos.internal.ReregisterFrameworkMessage",
-    "mesos.internal.RegisterSlaveMessage",
-    "mesos.internal.ReregisterSlaveMessage",
-];
-
-/// What a standby master knows about the leader.
-#[derive(Debug)]
-pub(super) struct Standby {
-    /// The PID of this master.
-    own: Pid,
-    leader: Mutex<Place>,
-    dropped: AtomicU64,
-}
-
-#[derive(Debug, Default)]
-enum Place {
-    /// No leader is known.
-    #[default]
-    Unknown,
-    /// Another one leads, and is found there.
-    Elsewhere(Pid, String, u16),
-    /// This one does, but has not read yet what it must remember. It is found there.
-    Here(String, u16),
-}
-
-impl Standby {
-    pub(super) fn new(own: Pid) -> Standby {
-        Standby { own, leader: Mutex::default(), dropped: AtomicU64::new(0) }
-    }
-
-    fn set(&self, place: Place) {
-        *lock(&self.leader) = place;
-    }
-
-    /// The way to the leader with what was asked for, or without it.
-    pub(super) fn redirect(&self, request: Option<&Request>) -> Response {
-        match &*lock(&self.leader) {
-            Place::Unknown => Response::text(StatusCode::SERVICE_UNAVAILABLE, "No leader elected"),
-            Place::Here(host, port) => match request {
-                Some(_) => Response::text(StatusCode::SERVICE_UNAVAILABLE, "Master has not finished recovery"),
-                None => named(&self.own.to_string(), &self.own.to_string(), host, *port),
-            },
-            Place::Elsewhere(pid, host, port) => match request {
-                Some(request) => Response::redirect(host, *port, &full_path(request)),
-                None => named(&self.own.to_string(), &pid.to_string(), host, *port),
-            },
-        }
-    }
-
-    /// Drops a message. It cannot be passed on: v0 drivers and Mesos's agents ignore answers of any other master than
-    /// the one that they have detected, and the leader binds a sender to its connection. Agents with a token follow the
-    /// leader by themselves; the log names the other senders, which may wait here without end.
-    pub(super) fn drop_message(&self, message: &wire::libprocess::Message) {
-        self.dropped.fetch_add(1, Ordering::Relaxed);
-        if message.origin.session.is_some() || !REGISTRATIONS.contains(&message.name.as_str()) {
-            return;
-        }
-        let leader = match &*lock(&self.leader) {
-            Place::Unknown => "no master does".to_owned(),
-            Place::Elsewhere(pid, ..) => format!("{pid} does"),
-            Place::Here(..) => "or has not finished recovery".to_owned(),
-        };
-        tracing::warn!(
-            "{} of {} dropped: this master does not lead, {leader}; v0 drivers and Mesos's agents find the leader \
-             through ZooKeeper only",
-            message.name,
-            message.from
-        );
-    }
-
-    /// Number of messages that were dropped.
-    pub(super) fn dropped(&self) -> u64 {
-        self.dropped.load(Ordering::Relaxed)
-    }
-}
-
-/// The answer of `/redirect` of the master `own`: the leader, with its PID for clients that have a list of masters.
-pub(super) fn named(own: &str, leader: &str, host: &str, port: u16) -> Response {
-    Response::redirect(host, port, "")
-        .with_header(HeaderName::from_static(MASTER_HEADER), own)
-        .with_header(HeaderName::from_static(LEADER_HEADER), leader)
-}
-
-/// Path and query, with the process that the path may leave out.
-fn full_path(request: &Request) -> String {
-    let given = request.path_and_query();
-    match given.starts_with("/master/") || request.path == "/master" {
-        true => given,
-        false => format!("/master{given}"),
-    }
-}
-
 /// What answers at first, and what answers from the moment that this master leads.
 pub(super) struct Switch {
     first: Arc<Handler>,
@@ -334,7 +236,8 @@ pub(super) async fn contend(
     let member = elected(&mut election, &standby, &parts.info).await?;
     tracing::info!("elected as the leading master");
     let host = parts.info.hostname.clone().unwrap_or_default();
-    standby.set(Place::Here(host, u16::try_from(parts.info.port).unwrap_or_default()));
+    let port = u16::try_from(parts.info.port).unwrap_or_default();
+    standby.set(Place::Here(host.clone(), port));
     let place = election.registry(member, parts.pid.to_string());
     let flags = parts.flags.clone();
     let opening = tokio::task::spawn_blocking(move || RegistryStore::open(&flags.state, Some(place)));
@@ -345,6 +248,7 @@ pub(super) async fn contend(
     let served = parts.serve(registry, None)?;
     // It is set once, here.
     let _ = switch.leading.set((served.handler.clone(), election.lease()));
+    standby.set(Place::Ready(host, port));
     tokio::select! {
         ended = served.run() => ended,
         () = deposed(&mut election) => {

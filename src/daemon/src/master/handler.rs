@@ -15,9 +15,9 @@ use wire::route::Table;
 
 use super::authentication::Authentication;
 use super::documents::Documents;
-use super::election::{self, Standby};
 use super::outputs::{Live, Outcome, Shell};
 use super::peers::Peers;
+use super::standby::{self, Standby};
 use super::views::pieces::Pieces;
 use super::views::sight::Sight;
 use super::{Parts, explain, legacy, metrics, operator_api, own_calls, scheduler_api, views};
@@ -146,12 +146,12 @@ impl Handler {
         if let Some(standby) = self.standby.as_ref().filter(|_| is_leaders(route)) {
             return match route {
                 Route::Redirect if !rest.is_empty() => Response::not_found(),
-                Route::Redirect => standby.redirect(None),
+                Route::Redirect => standby.name(request).await,
                 // The masters are wanted above all while none leads.
                 Route::Operator if own_calls::is_answered_by_all(request) => {
                     operator_api::answer(self, request, Asker::new(self.shell.authorizer.clone(), principal)).await
                 }
-                _ => standby.redirect(Some(request)),
+                _ => standby.redirect(request),
             };
         }
         let asker = Asker::new(self.shell.authorizer.clone(), principal.clone());
@@ -259,7 +259,7 @@ impl Handler {
         let host = self.info.hostname.as_deref().unwrap_or_default();
         let port = u16::try_from(self.info.port).unwrap_or_default();
         let pid = self.info.pid.as_deref().unwrap_or_default();
-        election::named(pid, pid, host, port)
+        standby::named(pid, pid, host, port)
     }
 
     async fn registry(&self, request: &Request) -> Response {

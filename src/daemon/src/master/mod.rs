@@ -25,6 +25,7 @@ mod registry;
 mod registry_file;
 mod reported_roles;
 mod scheduler_api;
+mod standby;
 mod validate;
 mod views;
 mod whitelist;
@@ -63,11 +64,12 @@ use crate::senders::Senders;
 use crate::streams::Streams;
 use crate::webui::Webui;
 use authentication::Authentication;
-use election::{Election, Standby, Successor, Switch};
+use election::{Election, Successor, Switch};
 use handler::Handler;
 use outputs::{Live, Shell};
 use peers::Peers;
 use registry::RegistryStore;
+use standby::Standby;
 
 /// The directory of a member of a group (`--peers`), below the work directory of its master.
 pub const GROUP_DIRECTORY: &str = peers::DIRECTORY;

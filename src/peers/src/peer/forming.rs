@@ -1,34 +1,61 @@
 //! A master that is no member yet: it finds the others, and forms the group with them or is let in.
 //!
-//! A group forms when each of `--peers` knows of all others, with equal `--peers`. All then derive the same members, so
-//! it does not matter which is the first: one that has formed the group lets the others in.
+//! A group forms when each of `--peers` knows of all others, with equal `--peers`, and has heard from each a moment ago
+//! that it knows of the same: one that has become a member of a group meanwhile would not say so, and two groups with the
+//! same `--peers` would be possible. All then derive the same members, so it does not matter which is the first: one that
+//! has formed the group lets the others in.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use base::Time;
+use sha2::{Digest, Sha256};
 
 use super::{Note, Peer, Phase, Settings, Standing};
 use crate::entry::State;
 use crate::link::Numbers;
+use crate::log::Beginning;
 use crate::members::{Cluster, Configuration};
 use crate::message::{Body, Hello, Welcome};
+
+/// Senders that are remembered: more than a group has members.
+const SENDERS_MAX: usize = 16;
 
 /// What a master knows that is no member.
 #[derive(Debug, Default)]
 pub(super) struct Forming {
-    /// The disks of the others of `--peers`, and whether they bring a registry.
-    disks: BTreeMap<String, (u64, bool)>,
+    /// The others of `--peers`, as far as they have shown themselves.
+    shown: BTreeMap<String, Shown>,
     /// The members of a group that this master does not belong to.
     others: Option<Configuration>,
+    /// Masters that send what members send each other: this one has been added, and does not know. None of those that
+    /// `--peers` names need be a member any more.
+    senders: BTreeSet<String>,
+}
+
+/// What a master that is no member has said of itself.
+#[derive(Clone, Copy, Debug)]
+struct Shown {
+    disk: u64,
+    brings_registry: bool,
+    /// The hash over the disks of all, if it knows them.
+    knows: Option<u64>,
+    at: Time,
 }
 
 impl Forming {
+    /// A member takes this master for one.
+    pub(super) fn heard_from(&mut self, address: &str) {
+        if self.senders.len() < SENDERS_MAX {
+            self.senders.insert(address.to_owned());
+        }
+    }
+
     pub(super) fn standing(&self, settings: &Settings) -> Standing {
         match &self.others {
             Some(others) => Standing::Stranger { members: others.addresses() },
             None => {
                 let missing = settings.peers.iter().filter(|peer| **peer != settings.address);
-                let missing = missing.filter(|peer| !self.disks.contains_key(*peer)).cloned().collect();
+                let missing = missing.filter(|peer| !self.shown.contains_key(*peer)).cloned().collect();
                 Standing::Forming { missing }
             }
         }
@@ -45,6 +72,9 @@ impl Peer {
             Phase::Removed(_) => None,
         };
         others.extend(members.into_iter().flat_map(|known| &known.members).map(|member| member.address.clone()));
+        if let Phase::Outside(forming) = &self.phase {
+            others.extend(forming.senders.iter().cloned());
+        }
         others.sort();
         others.dedup();
         others.retain(|other| *other != self.settings.address);
@@ -65,7 +95,8 @@ impl Peer {
                     let answer = others.stranger();
                     return self.send_as(None, from, answer);
                 }
-                forming.disks.insert(from, (hello.disk, hello.brings_registry));
+                let Hello { disk, brings_registry, knows, .. } = hello;
+                forming.shown.insert(from, Shown { disk, brings_registry, knows, at: now });
                 self.form(now);
             }
             Phase::Inside(member) => {
@@ -78,8 +109,8 @@ impl Peer {
                         // sent must not be for a former one at its address, which had another disk.
                         self.links.meet(&from, numbers);
                         let configuration = member.configuration.clone();
-                        let (state, decided) = member.decided();
-                        (self.cluster, Body::Welcome(Box::new(Welcome { configuration, decided, state })))
+                        let beginning = member.decided();
+                        (self.cluster, Body::Welcome(Box::new(Welcome { configuration, beginning })))
                     }
                     _ => {
                         // One that was removed keeps its disk until it ends, and cannot be added with it.
@@ -98,21 +129,39 @@ impl Peer {
         }
     }
 
-    /// Forms the group when all others are known.
-    fn form(&mut self, now: Time) {
-        let Phase::Outside(forming) = &self.phase else { return };
-        let own = (self.disk, self.settings.registry.is_some());
-        let known = |peer: &String| match *peer == self.settings.address {
-            true => Some((peer.clone(), own)),
-            false => forming.disks.get(peer).map(|known| (peer.clone(), *known)),
+    /// The disks of all of `--peers` by their addresses, once they are known.
+    fn founders(&self) -> Option<Vec<(String, u64)>> {
+        let Phase::Outside(forming) = &self.phase else { return None };
+        let founder = |peer: &String| match *peer == self.settings.address {
+            true => Some((peer.clone(), self.disk)),
+            false => forming.shown.get(peer).map(|shown| (peer.clone(), shown.disk)),
         };
-        let Some(known) = self.settings.peers.iter().map(known).collect::<Option<Vec<_>>>() else { return };
-        let bringing: Vec<&str> = known.iter().filter(|(_, (_, brings))| *brings).map(|(peer, _)| &**peer).collect();
+        self.settings.peers.iter().map(founder).collect()
+    }
+
+    /// The hash over the disks of all of `--peers`, once they are known.
+    pub(super) fn knows(&self) -> Option<u64> {
+        self.founders().map(|founders| hash(&founders))
+    }
+
+    /// Forms the group when all others are known, and know the same.
+    fn form(&mut self, now: Time) {
+        let (Phase::Outside(forming), Some(founders)) = (&self.phase, self.founders()) else { return };
+        let (own, knows) = (self.settings.registry.is_some(), hash(&founders));
+        let agrees = |shown: &Shown| shown.knows == Some(knows) && now.since(shown.at) <= self.settings.lease;
+        if !forming.shown.values().all(agrees) {
+            return;
+        }
+        let bringing = |peer: &&String| match **peer == self.settings.address {
+            true => own,
+            false => forming.shown.get(*peer).is_some_and(|shown| shown.brings_registry),
+        };
+        let bringing: Vec<&str> = self.settings.peers.iter().filter(bringing).map(|peer| &**peer).collect();
         match bringing.len() {
             // All derive the same group.
             0 => {}
             // The others cannot form it: they do not know the registry.
-            1 if own.1 => {}
+            1 if own => {}
             1 => return,
             _ => {
                 self.output.notes.push(Note::SeveralRegistries(bringing.join(" and ")));
@@ -121,16 +170,15 @@ impl Peer {
         }
         // The others may not know of this master yet, and hear nothing of a member but answers.
         self.say_hello();
-        let (configuration, cluster) =
-            Configuration::first(known.into_iter().map(|(peer, (disk, _))| (peer, disk)).collect());
+        let (configuration, cluster) = Configuration::first(founders);
         self.cluster = Some(cluster);
         let entries = self.settings.registry.take().unwrap_or_default();
-        self.enter(configuration, State { entries, ..State::default() }, 0, now);
+        self.enter(configuration, Beginning::of(State { entries, ..State::default() }), now);
     }
 
     /// A member lets this master in, or knows more than this member.
     pub(super) fn welcomed(&mut self, cluster: Option<Cluster>, welcome: Welcome, now: Time) {
-        let Welcome { configuration, decided, state } = welcome;
+        let Welcome { configuration, beginning } = welcome;
         let is_newer = match &self.phase {
             Phase::Outside(_) => true,
             Phase::Inside(member) => configuration.number > member.configuration.number,
@@ -138,7 +186,7 @@ impl Peer {
         };
         if is_newer && cluster.is_some() && configuration.with_disk(self.disk).is_some() {
             self.cluster = cluster;
-            self.enter(configuration, state, decided, now);
+            self.enter(configuration, beginning, now);
         }
     }
 
@@ -156,6 +204,17 @@ impl Peer {
             _ => {}
         }
     }
+}
+
+/// The founders of a group in short.
+fn hash(founders: &[(String, u64)]) -> u64 {
+    let mut hash = Sha256::new();
+    for (address, disk) in founders {
+        hash.update(address);
+        hash.update([0]);
+        hash.update(disk.to_le_bytes());
+    }
+    hash.finalize().first_chunk().copied().map(u64::from_le_bytes).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -180,12 +239,67 @@ mod tests {
             registry: None,
         };
         let disk = configuration.at("a:1").unwrap().disk;
-        let log = Log::beginning(State::default(), 0);
+        let log = Log::beginning(Beginning::default());
         Peer::start(
             settings,
             Stored { disk, starts: 1, cluster: Some(cluster), configuration: Some(configuration), log },
             Time::EPOCH,
         )
+    }
+
+    fn outside(disk: u64, address: &str) -> Peer {
+        let settings = Settings {
+            address: address.to_owned(),
+            peers: ["a:1", "b:1", "c:1"].map(str::to_owned).to_vec(),
+            lease: Duration::from_secs(1),
+            secret: None,
+            info: Vec::new(),
+            registry: None,
+        };
+        Peer::start(settings, Stored::new(disk), Time::EPOCH)
+    }
+
+    /// Hands the messages of all to each other until there are none.
+    fn exchange(peers: &mut [Peer], now: Time) {
+        loop {
+            let outputs = peers.iter_mut().flat_map(|peer| peer.take().messages);
+            let messages: Vec<(String, Vec<u8>)> = outputs.collect();
+            if messages.is_empty() {
+                return;
+            }
+            for (to, bytes) in messages {
+                for peer in peers.iter_mut().filter(|peer| peer.settings.address == to) {
+                    peer.receive(&bytes, now).unwrap();
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_group_forms_when_all_know_the_same_and_have_said_so_a_moment_ago() {
+        let mut former = [outside(1, "a:1"), outside(2, "b:1"), outside(3, "c:1")];
+        former.iter_mut().for_each(Peer::say_hello);
+        // The master at b:1 becomes a member of some group after this, and the disks of the others are replaced.
+        let late: Vec<_> = former[1].take().messages;
+        let mut peers = [outside(4, "a:1"), outside(6, "c:1")];
+        for second in 0..3 {
+            let now = Time::from_secs(second);
+            for (to, bytes) in &late {
+                for peer in peers.iter_mut().filter(|peer| peer.settings.address == *to) {
+                    peer.receive(bytes, now).unwrap();
+                }
+            }
+            peers.iter_mut().for_each(Peer::say_hello);
+            exchange(&mut peers, now);
+            assert!(peers.iter().all(|peer| peer.standing() == Standing::Forming { missing: Vec::new() }), "{second}");
+        }
+        // With all three.
+        let mut peers = [outside(4, "a:1"), outside(5, "b:1"), outside(6, "c:1")];
+        for _ in 0..2 {
+            peers.iter_mut().for_each(Peer::say_hello);
+            exchange(&mut peers, Time::EPOCH);
+        }
+        assert!(peers.iter().all(|peer| peer.standing() == Standing::Member));
     }
 
     /// A process that does not know the group's identity sends what members send.
@@ -195,7 +309,7 @@ mod tests {
         let known = peer.cluster;
         let configuration = Configuration { number: 9, ..peer.members().unwrap().0.clone() };
         let numbers = crate::link::Numbers { disk: 3, start: 1, to: 0, number: 1 };
-        let welcome = Welcome { configuration, decided: 0, state: State::default() };
+        let welcome = Welcome { configuration, beginning: Beginning::default() };
         let bodies = [Body::Stranger { configuration: 9, members: Vec::new() }, Body::Welcome(Box::new(welcome))];
         for body in bodies.clone() {
             let envelope = Envelope { cluster: None, from: "b:1".to_owned(), to: "a:1".to_owned(), numbers, body };
@@ -207,5 +321,21 @@ mod tests {
             Envelope { cluster: known, from: "b:1".to_owned(), to: "a:1".to_owned(), numbers, body: stranger };
         peer.receive(&envelope.encode(None), Time::EPOCH).unwrap();
         assert_eq!(peer.standing(), Standing::Removed { members: String::new() });
+    }
+
+    #[test]
+    fn a_member_of_another_group_is_named_and_ignored() {
+        let mut peer = member();
+        let configuration = Configuration { number: 9, ..peer.members().unwrap().0.clone() };
+        let (_, other) =
+            Configuration::first((5..).zip(["b:1", "c:1", "d:1"]).map(|(disk, at)| (at.to_owned(), disk)).collect());
+        let numbers = crate::link::Numbers { disk: 3, start: 1, to: 0, number: 1 };
+        let body = Body::Welcome(Box::new(Welcome { configuration, beginning: Beginning::default() }));
+        let (from, to) = ("b:1".to_owned(), "a:1".to_owned());
+        let envelope = Envelope { cluster: Some(other), from, to, numbers, body };
+        peer.receive(&envelope.encode(None), Time::EPOCH).unwrap();
+        assert_eq!((peer.standing(), peer.members().unwrap().0.number), (Standing::Member, 1));
+        let notes: Vec<String> = peer.take().notes.iter().map(ToString::to_string).collect();
+        assert_eq!(notes, ["the master at b:1 belongs to another group: its messages are ignored"]);
     }
 }

@@ -6,14 +6,14 @@ use base::Time;
 use omnipaxos::ballot_leader_election::Ballot;
 use omnipaxos::messages::Message;
 use omnipaxos::messages::ballot_leader_election::{BLEMessage, HeartbeatMsg, HeartbeatReply};
-use omnipaxos::messages::sequence_paxos::{Accepted, PaxosMessage, PaxosMsg};
+use omnipaxos::messages::sequence_paxos::{Accepted, NotAccepted, PaxosMessage, PaxosMsg};
 use omnipaxos::util::LogEntry as Read;
 use omnipaxos::{ClusterConfig, OmniPaxos, ServerConfig};
 
 use super::{Leader, Settings};
 use crate::entry::{Change, Claim, LogEntry, Number, State};
 use crate::lease::Leases;
-use crate::log::{Log, LogChange, Shared};
+use crate::log::{Beginning, Log, LogChange, Shared};
 use crate::members::{ChangeError, Configuration};
 use crate::message::Body;
 
@@ -129,12 +129,12 @@ impl Membership {
     pub(super) fn in_configuration(
         mut self,
         configuration: Configuration,
-        (state, decided): (State, usize),
+        beginning: Beginning,
         now: Time,
     ) -> Membership {
         let leads = matches!(self.leader(now), Leader::Own);
         self.leases.forget_questions();
-        let mut next = Membership::with(configuration, self.claim, self.leases, Log::beginning(state, decided));
+        let mut next = Membership::with(configuration, self.claim, self.leases, Log::beginning(beginning));
         (next.pending, next.next_write, next.resigned) = (self.pending, self.next_write, self.resigned);
         if leads {
             // The others have promised to elect no other one.
@@ -157,9 +157,9 @@ impl Membership {
         self.applied
     }
 
-    /// The state, and the number of entries that it comprises.
-    pub(super) fn decided(&self) -> (State, usize) {
-        (self.state.clone(), self.applied)
+    /// What a member has to know that enters this configuration now.
+    pub(super) fn decided(&self) -> Beginning {
+        Beginning { state: self.state.clone(), decided: self.applied, round: self.log.accepted_round() }
     }
 
     /// The round in which this member leads the log.
@@ -266,6 +266,15 @@ impl Membership {
                 self.outgoing.push((from.to_owned(), Body::Grant { configuration, round, accepted: own }));
                 self.compare((accepted, decided), sender);
             }
+            // A candidate that was not elected may have had this member's promise: what the leader sends does not reach
+            // it any more.
+            Body::Ask { .. } if self.paxos.get_promise().pid != sender && self.leases.permits(sender, now) => {
+                let (from, n) = (self.own(), self.paxos.get_promise());
+                let refused = PaxosMessage { from, to: sender, msg: PaxosMsg::NotAccepted(NotAccepted { n }) };
+                let message = Box::new(Message::SequencePaxos(refused));
+                let answer = Body::Log { configuration, promise: 0, message };
+                self.outgoing.extend(self.configuration.member(sender).map(|leader| (leader.address.clone(), answer)));
+            }
             Body::Grant { round, accepted, .. } => {
                 if let Some(round) = round {
                     self.leases.granted(sender, round, self.configuration.majority(), now);
@@ -299,6 +308,13 @@ impl Membership {
                     return;
                 }
                 self.promises += 1;
+            }
+            // The library would send that member nothing more.
+            Message::SequencePaxos(PaxosMessage { msg: PaxosMsg::NotAccepted(refused), .. }) => {
+                if refused.n > self.paxos.get_promise() && self.leases.granted_to(now) == Some(self.own()) {
+                    self.outbid(refused.n);
+                }
+                return;
             }
             // A member that has started asks for the log of the round that it promised itself before it stopped.
             Message::SequencePaxos(PaxosMessage { msg: PaxosMsg::PrepareReq(request), .. })

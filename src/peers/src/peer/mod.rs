@@ -15,7 +15,7 @@ use base::Time;
 
 use crate::entry::{Change, Claim, Number, State};
 use crate::link::Links;
-use crate::log::{Log, LogChange};
+use crate::log::{Beginning, Log, LogChange};
 use crate::members::{ChangeError, Cluster, Configuration};
 use crate::message::{Body, Envelope, Hello, MessageError, Secret};
 use crate::records::Stored;
@@ -207,6 +207,12 @@ impl Peer {
             self.output.notes.push(Note::Foreign(envelope.from));
             return Ok(());
         }
+        if let Phase::Outside(forming) = &mut self.phase
+            && envelope.cluster.is_some()
+            && matches!(envelope.body, Body::Log { .. } | Body::Ask { .. })
+        {
+            forming.heard_from(&envelope.from);
+        }
         // Masters that do not know the group have no part in its protocol, and cannot fill the list of links.
         if envelope.cluster.is_some() && !self.links.admit(&envelope.from, envelope.numbers) {
             return Ok(());
@@ -375,12 +381,12 @@ impl Peer {
             self.send(to, body);
         }
         if let Some((configuration, state)) = next {
-            self.enter(configuration, state, 0, now);
+            self.enter(configuration, Beginning::of(state), now);
         }
     }
 
-    /// Goes on in another configuration, with the state that its first `decided` entries make.
-    fn enter(&mut self, configuration: Configuration, state: State, decided: usize, now: Time) {
+    /// Goes on in another configuration.
+    fn enter(&mut self, configuration: Configuration, beginning: Beginning, now: Time) {
         self.output.notes.push(Note::Members(configuration.addresses()));
         let own = configuration.with_disk(self.disk).map(|member| member.number);
         let phase = std::mem::replace(&mut self.phase, Phase::Outside(Forming::default()));
@@ -388,10 +394,10 @@ impl Peer {
             (_, None) => Phase::Removed(configuration),
             (Phase::Inside(member), Some(own)) => {
                 debug_assert_eq!(own, member.own(), "the number of a disk does not change");
-                Phase::Inside(Box::new(member.in_configuration(configuration, (state, decided), now)))
+                Phase::Inside(Box::new(member.in_configuration(configuration, beginning, now)))
             }
             (_, Some(own)) => {
-                let log = Log::beginning(state, decided);
+                let log = Log::beginning(beginning);
                 Phase::Inside(Box::new(Membership::new(
                     (&self.settings, self.starts),
                     configuration,
@@ -428,7 +434,7 @@ impl Peer {
         let peers = self.settings.peers.clone();
         let configuration = self.members().map(|(configuration, _)| configuration.number);
         let brings_registry = self.settings.registry.is_some();
-        Body::Hello(Hello { disk: self.disk, peers, configuration, brings_registry })
+        Body::Hello(Hello { disk: self.disk, peers, configuration, brings_registry, knows: self.knows() })
     }
 
     fn greet(&mut self, to: String) {

@@ -190,7 +190,15 @@ impl Client {
     /// # Errors
     /// No answer arrives; any status is an answer.
     pub async fn get(&mut self, path: &str) -> Result<Reply, ClientError> {
-        self.request(Method::GET, path, &[], Bytes::new()).await
+        self.get_with(path, &[]).await
+    }
+
+    /// Reads a path, with these headers in the request.
+    ///
+    /// # Errors
+    /// No answer comes; any status is an answer.
+    pub async fn get_with(&mut self, path: &str, headers: &[(&str, &str)]) -> Result<Reply, ClientError> {
+        self.request(Method::GET, path, headers, Bytes::new()).await
     }
 
     /// Posts a call with these media types of the body and of the response.

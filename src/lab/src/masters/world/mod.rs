@@ -11,6 +11,8 @@ mod host;
 mod network;
 mod operator;
 mod rules;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -12,6 +12,9 @@ use crate::faults::rng::FaultRng;
 use crate::seeds::{Rng, Seed};
 use crate::world::network::Lane;
 
+/// The longest time through a network without faults. Times are drawn from distributions without a limit, and what is
+/// sent later over the same connection waits: one draw in millions would be a fault of many seconds.
+const LONGEST: Duration = Duration::from_millis(200);
 /// Of a hundred messages, this many come over a former connection.
 const LATE: u64 = 1;
 /// By how much these are late at most.
@@ -53,7 +56,7 @@ impl Network {
 
     /// Sends a message; none if it does not arrive.
     pub fn send(&mut self, from: usize, to: usize, now: Time) -> Option<Sent> {
-        let mut at = now + self.latency.draw(&mut self.times);
+        let mut at = now + self.latency.draw(&mut self.times).min(LONGEST);
         if now < self.slow.1 {
             at = at + self.slow.0;
         }

@@ -1,0 +1,252 @@
+//! A master that does not lead, or not yet: what it knows of the leader, and what it answers to requests and messages.
+//!
+//! Which master leads is found out in `election`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use base::Pid;
+use detector::{LEADER_HEADER, MASTER_HEADER, PREVIOUS_HEADER, WAIT_HEADER};
+use tokio::sync::watch;
+use wire::http::{HeaderName, Request, Response, StatusCode};
+
+/// How long an answer is held at most, whatever a caller asks for.
+const WAIT_MAX: Duration = Duration::from_secs(10);
+/// Held answers go out one after the other at this distance when a leader is known: 10,000 agents that register at once
+/// take a leader about that long each.
+const SPREAD: Duration = Duration::from_micros(80);
+/// The longest delay of an answer by the others. A caller has a second more than the time for which it waits.
+const SPREAD_MAX: Duration = Duration::from_millis(800);
+
+/// Messages by which v0 drivers and agents register.
+const REGISTRATIONS: [&str; 6] = [
+    "mesos.scheduler.Call",
+    "mesos.internal.SubmitSchedulerRequest",
+    "mesos.internal.RegisterFrameworkMessage",
+    "mesos.internal.ReregisterFrameworkMessage",
+    "mesos.internal.RegisterSlaveMessage",
+    "mesos.internal.ReregisterSlaveMessage",
+];
+
+/// What a standby master knows about the leader.
+#[derive(Debug)]
+pub(super) struct Standby {
+    /// The PID of this master.
+    own: Pid,
+    leader: watch::Sender<Seen>,
+    dropped: AtomicU64,
+}
+
+/// What is known, and how many held answers it has released.
+#[derive(Clone, Debug, Default)]
+struct Seen {
+    place: Place,
+    released: Arc<AtomicU32>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum Place {
+    /// No leader is known.
+    #[default]
+    Unknown,
+    /// Another one leads, and is found there.
+    Elsewhere(Pid, String, u16),
+    /// This one does, but has not read yet what it must remember. It is found there.
+    Here(String, u16),
+    /// This one does, and is found there.
+    Ready(String, u16),
+}
+
+impl Place {
+    /// Whether there is a leader that takes registrations, other than the one that the caller knows of.
+    fn is_news(&self, previous: Option<&str>) -> bool {
+        match self {
+            Place::Unknown | Place::Here(..) => false,
+            Place::Elsewhere(pid, ..) => previous.is_none_or(|previous| pid.to_string() != previous),
+            Place::Ready(..) => true,
+        }
+    }
+}
+
+impl Standby {
+    pub(super) fn new(own: Pid) -> Standby {
+        Standby { own, leader: watch::Sender::default(), dropped: AtomicU64::new(0) }
+    }
+
+    pub(super) fn set(&self, place: Place) {
+        self.leader.send_if_modified(|seen| {
+            let is_new = seen.place != place;
+            if is_new {
+                *seen = Seen { place, released: Arc::default() };
+            }
+            is_new
+        });
+    }
+
+    /// The way to the leader with what was asked for.
+    pub(super) fn redirect(&self, request: &Request) -> Response {
+        match &self.leader.borrow().place {
+            Place::Unknown => no_leader(),
+            Place::Here(..) | Place::Ready(..) => {
+                Response::text(StatusCode::SERVICE_UNAVAILABLE, "Master has not finished recovery")
+            }
+            Place::Elsewhere(_, host, port) => Response::redirect(host, *port, &full_path(request)),
+        }
+    }
+
+    /// Names the leader. A caller that waits gets the answer when there is another leader than the previous one, or when
+    /// its time is over.
+    pub(super) async fn name(&self, request: &Request) -> Response {
+        let wait = request.header(WAIT_HEADER).and_then(|text| text.parse().ok()).map(Duration::from_millis);
+        match wait {
+            Some(wait) => self.name_within(wait.min(WAIT_MAX), request.header(PREVIOUS_HEADER)).await,
+            None => self.named(&self.leader.borrow().place),
+        }
+    }
+
+    async fn name_within(&self, wait: Duration, previous: Option<&str>) -> Response {
+        let mut leader = self.leader.subscribe();
+        let now = leader.borrow_and_update().place.clone();
+        if now.is_news(previous) {
+            return self.named(&now);
+        }
+        let news = tokio::time::timeout(wait, leader.wait_for(|seen| seen.place.is_news(previous))).await;
+        let Some(seen) = news.ok().and_then(|seen| seen.ok().map(|seen| seen.clone())) else {
+            return match &self.leader.borrow().place {
+                // A caller that waits would register, and this master would drop that.
+                Place::Here(..) => no_leader(),
+                place => self.named(place),
+            };
+        };
+        let turn = seen.released.fetch_add(1, Ordering::Relaxed);
+        tokio::time::sleep(SPREAD.saturating_mul(turn).min(SPREAD_MAX)).await;
+        self.named(&seen.place)
+    }
+
+    fn named(&self, place: &Place) -> Response {
+        let own = self.own.to_string();
+        match place {
+            Place::Unknown => no_leader(),
+            Place::Here(host, port) | Place::Ready(host, port) => named(&own, &own, host, *port),
+            Place::Elsewhere(pid, host, port) => named(&own, &pid.to_string(), host, *port),
+        }
+    }
+
+    /// Drops a message. It cannot be passed on: v0 drivers and Mesos's agents ignore answers of any other master than
+    /// the one that they have detected, and the leader binds a sender to its connection. Agents with a token follow the
+    /// leader by themselves; the log names the other senders, which may wait here without end.
+    pub(super) fn drop_message(&self, message: &wire::libprocess::Message) {
+        self.dropped.fetch_add(1, Ordering::Relaxed);
+        if message.origin.session.is_some() || !REGISTRATIONS.contains(&message.name.as_str()) {
+            return;
+        }
+        let leader = match &self.leader.borrow().place {
+            Place::Unknown => "no master does".to_owned(),
+            Place::Elsewhere(pid, ..) => format!("{pid} does"),
+            Place::Here(..) | Place::Ready(..) => "or has not finished recovery".to_owned(),
+        };
+        tracing::warn!(
+            "{} of {} dropped: this master does not lead, {leader}; v0 drivers and Mesos's agents find the leader \
+             through ZooKeeper only",
+            message.name,
+            message.from
+        );
+    }
+
+    /// Number of messages that were dropped.
+    pub(super) fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+}
+
+/// The answer of `/redirect` of the master `own`: the leader, with its PID for clients that have a list of masters.
+pub(super) fn named(own: &str, leader: &str, host: &str, port: u16) -> Response {
+    Response::redirect(host, port, "")
+        .with_header(HeaderName::from_static(MASTER_HEADER), own)
+        .with_header(HeaderName::from_static(LEADER_HEADER), leader)
+}
+
+fn no_leader() -> Response {
+    Response::text(StatusCode::SERVICE_UNAVAILABLE, "No leader elected")
+}
+
+/// Path and query, with the process that the path may leave out.
+fn full_path(request: &Request) -> String {
+    let given = request.path_and_query();
+    match given.starts_with("/master/") || request.path == "/master" {
+        true => given,
+        false => format!("/master{given}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OWN: &str = "master@10.0.0.3:5050";
+    const OLD: &str = "master@10.0.0.1:5050";
+    const NEW: &str = "master@10.0.0.2:5050";
+
+    fn elsewhere(pid: &str) -> Place {
+        Place::Elsewhere(pid.parse().unwrap(), "h".to_owned(), 5050)
+    }
+
+    fn standby(place: Place) -> Arc<Standby> {
+        let standby = Standby::new(OWN.parse().unwrap());
+        standby.set(place);
+        Arc::new(standby)
+    }
+
+    /// Asks for 2 s, and returns the leader that is named, and after which time.
+    async fn answer(standby: &Standby, previous: Option<&str>) -> (String, Duration) {
+        let began = tokio::time::Instant::now();
+        let response = standby.name_within(Duration::from_secs(2), previous).await;
+        let leader = response.headers().get(LEADER_HEADER).map(|pid| pid.to_str().unwrap().to_owned());
+        (leader.unwrap_or_else(|| response.status().as_u16().to_string()), began.elapsed())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_new_to_a_caller_is_answered_at_once() {
+        let at_once = |leader: &str| (leader.to_owned(), Duration::ZERO);
+        assert_eq!(answer(&standby(elsewhere(OLD)), None).await, at_once(OLD));
+        assert_eq!(answer(&standby(elsewhere(NEW)), Some(OLD)).await, at_once(NEW));
+        // This one leads, and no other, whatever the caller has believed.
+        let ready = standby(Place::Ready("h".to_owned(), 5050));
+        assert_eq!(answer(&ready, Some(OWN)).await, at_once(OWN));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_not_is_answered_after_the_wait() {
+        let late = |said: &str| (said.to_owned(), Duration::from_secs(2));
+        assert_eq!(answer(&standby(Place::Unknown), None).await, late("503"));
+        assert_eq!(answer(&standby(elsewhere(OLD)), Some(OLD)).await, late(OLD));
+        // It would drop a registration.
+        assert_eq!(answer(&standby(Place::Here("h".to_owned(), 5050)), None).await, late("503"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn held_answers_go_out_one_after_the_other_when_there_is_a_leader() {
+        for (callers, last) in [(1, Duration::ZERO), (1_000, SPREAD * 999), (20_000, SPREAD_MAX)] {
+            let standby = standby(elsewhere(OLD));
+            let mut held = tokio::task::JoinSet::new();
+            for _ in 0..callers {
+                let standby = standby.clone();
+                held.spawn(async move { answer(&standby, Some(OLD)).await });
+            }
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            standby.set(Place::Unknown);
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            standby.set(Place::Here("h".to_owned(), 5050));
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            standby.set(Place::Ready("h".to_owned(), 5050));
+            let answers = held.join_all().await;
+            assert!(answers.iter().all(|(leader, _)| leader == OWN));
+            let times = || answers.iter().map(|(_, after)| after.saturating_sub(Duration::from_millis(900)));
+            // Timers have steps of a millisecond.
+            assert!(times().min().unwrap() <= Duration::from_millis(2), "{callers}");
+            let longest = times().max().unwrap();
+            assert!(longest >= last && longest <= last + Duration::from_millis(3), "{callers}: {longest:?}");
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! Servers of etcd, masters with `--etcd`, and what tests ask of them.
+
+use std::process::{Child, Command, Stdio};
+
+use crate::support::{Daemon, Directory, call, free_port, request, tepui, until, wait_for};
+
+/// A server of etcd; killed with its owner.
+pub struct Etcd {
+    process: Option<Child>,
+    pub port: u16,
+    peer_port: u16,
+    name: String,
+    /// The members of its cluster: names and URLs.
+    cluster: String,
+    data: String,
+    /// The directory of its certificates, if it has TLS and requires certificates of clients.
+    certificates: Option<String>,
+}
+
+impl Etcd {
+    /// None where it is not installed.
+    pub fn start(directory: &Directory) -> Option<Etcd> {
+        Etcd::start_with(directory, None)
+    }
+
+    pub fn start_with(directory: &Directory, certificates: Option<String>) -> Option<Etcd> {
+        let mut etcd = Etcd::prepared(directory, 1)?.pop()?;
+        etcd.certificates = certificates;
+        etcd.resume();
+        Some(etcd)
+    }
+
+    /// Members of one cluster, which serve.
+    pub fn start_members(directory: &Directory, count: usize) -> Option<Vec<Etcd>> {
+        let mut members = Etcd::prepared(directory, count)?;
+        members.iter_mut().for_each(Etcd::begin);
+        members.iter().for_each(Etcd::wait);
+        Some(members)
+    }
+
+    fn prepared(directory: &Directory, count: usize) -> Option<Vec<Etcd>> {
+        if Command::new("etcd").arg("--version").output().is_err() {
+            println!("not run: it needs etcd");
+            return None;
+        }
+        let names = (0..count).map(|index| (format!("e{index}"), free_port())).collect::<Vec<_>>();
+        let cluster = names.iter().map(|(name, port)| format!("{name}=http://127.0.0.1:{port}"));
+        let cluster = cluster.collect::<Vec<_>>().join(",");
+        let member = |(name, peer_port): (String, u16)| {
+            let data = directory.join(&format!("etcd-{name}"));
+            Etcd {
+                process: None,
+                port: free_port(),
+                peer_port,
+                name,
+                cluster: cluster.clone(),
+                data,
+                certificates: None,
+            }
+        };
+        Some(names.into_iter().map(member).collect())
+    }
+
+    /// Runs on the data that there is, and waits until it serves.
+    pub fn resume(&mut self) {
+        self.begin();
+        self.wait();
+    }
+
+    /// Runs on the data that there is.
+    pub fn begin(&mut self) {
+        let (url, peer_url) = (self.address(), format!("http://127.0.0.1:{}", self.peer_port));
+        let mut command = Command::new("etcd");
+        if let Some(directory) = &self.certificates {
+            command.args(["--client-cert-auth", &format!("--trusted-ca-file={directory}/ca.pem")]);
+            command.arg(format!("--cert-file={directory}/127.0.0.1.pem"));
+            command.arg(format!("--key-file={directory}/127.0.0.1-key.pem"));
+        }
+        let process = command
+            .args(["--data-dir", &self.data, "--log-level", "error", "--name", &self.name])
+            .args(["--listen-client-urls", &url, "--advertise-client-urls", &url])
+            .args(["--listen-peer-urls", &peer_url, "--initial-advertise-peer-urls", &peer_url])
+            .args(["--initial-cluster", &self.cluster])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        self.process = Some(process);
+    }
+
+    /// Waits until it has a leader.
+    fn wait(&self) {
+        until("etcd serves", || self.control(&["endpoint", "health"]).0);
+    }
+
+    /// Whether this member leads its cluster.
+    pub fn leads(&self) -> bool {
+        let (_, text) = self.control(&["endpoint", "status", "--write-out=json"]);
+        let status: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+        let status = &status[0]["Status"];
+        status["leader"].is_number() && status["leader"] == status["header"]["member_id"]
+    }
+
+    pub fn stop(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            let _ = process.kill();
+            let _ = process.wait();
+        }
+    }
+
+    pub fn address(&self) -> String {
+        let scheme = if self.certificates.is_some() { "https" } else { "http" };
+        format!("{scheme}://127.0.0.1:{}", self.port)
+    }
+
+    /// Whether the command of `etcdctl` succeeds, and what it prints.
+    pub fn control(&self, words: &[&str]) -> (bool, String) {
+        let mut command = Command::new("etcdctl");
+        if let Some(directory) = &self.certificates {
+            command.arg(format!("--cacert={directory}/ca.pem"));
+            command.arg(format!("--cert={directory}/client.pem"));
+            command.arg(format!("--key={directory}/client-key.pem"));
+        }
+        let output = command
+            .env("ETCDCTL_API", "3")
+            .args(["--endpoints", &self.address(), "--dial-timeout=1s", "--command-timeout=2s"])
+            .args(words)
+            .output()
+            .unwrap();
+        (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    pub fn keys(&self) -> String {
+        self.control(&["get", "--prefix", "--keys-only", "/"]).1
+    }
+}
+
+impl Drop for Etcd {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Masters of one group.
+pub struct Group {
+    pub directory: Directory,
+    /// The value of `--etcd`.
+    pub etcd: String,
+    ports: Vec<u16>,
+    /// The same index as the port's.
+    pub masters: Vec<Option<Daemon>>,
+}
+
+impl Group {
+    pub fn prepared(directory: Directory, etcd: &Etcd, count: usize) -> Group {
+        let ports = (0..count).map(|_| free_port()).collect();
+        Group { directory, etcd: etcd.address(), ports, masters: (0..count).map(|_| None).collect() }
+    }
+
+    /// Masters that run.
+    pub fn start_all(directory: Directory, etcd: &Etcd, count: usize) -> Group {
+        let mut group = Group::prepared(directory, etcd, count);
+        (0..count).for_each(|index| group.start(index, &[]));
+        group
+    }
+
+    pub fn address(&self, index: usize) -> String {
+        format!("127.0.0.1:{}", self.ports[index])
+    }
+
+    pub fn list(&self) -> String {
+        (0..self.ports.len()).map(|index| self.address(index)).collect::<Vec<_>>().join(",")
+    }
+
+    pub fn start(&mut self, index: usize, more: &[&str]) {
+        let etcd = format!("--etcd={}", self.etcd);
+        let short = ["--etcd_lease_timeout=2secs"];
+        let lease = if more.iter().any(|word| word.starts_with("--etcd_lease_timeout")) { &[][..] } else { &short };
+        self.start_with(index, &[&[etcd.as_str()], lease, more].concat());
+    }
+
+    pub fn start_with(&mut self, index: usize, more: &[&str]) {
+        let own = [
+            format!("--port={}", self.ports[index]),
+            format!("--work_dir={}", self.directory.join(&format!("m{index}"))),
+        ];
+        let words = ["master", "--ip=127.0.0.1", "--hostname=127.0.0.1", "--allocation_interval=50ms"];
+        let words: Vec<String> = words.iter().chain(more).map(|word| (*word).to_owned()).chain(own).collect();
+        let log = self.directory.path().join(format!("m{index}.log"));
+        self.masters[index] = Some(Daemon::start(&log, &words, &[]));
+    }
+
+    pub fn log(&self, index: usize) -> String {
+        std::fs::read_to_string(self.directory.path().join(format!("m{index}.log"))).unwrap_or_default()
+    }
+
+    pub fn leads(&self, index: usize) -> bool {
+        let address = self.address(index);
+        call(&address, "GET", "/state").is_some_and(|state| state["leader"] == format!("master@{address}"))
+    }
+
+    pub fn leader(&self) -> usize {
+        let running = || (0..self.masters.len()).filter(|index| self.masters[*index].is_some());
+        wait_for("a master leads", || running().find(|index| self.leads(*index)))
+    }
+
+    pub fn follows(&self, follower: usize, leader: usize) -> bool {
+        let redirect = request(&self.address(follower), "GET", "/redirect", "").unwrap_or_default();
+        redirect.contains(&format!("//{}", self.address(leader)))
+    }
+
+    /// Ends a master by a signal.
+    pub fn end(&mut self, index: usize, signal: &str) {
+        let mut master = self.masters[index].take().expect("it runs");
+        master.signal(signal);
+        until("it has ended", || master.ended());
+    }
+
+    pub fn set_weight(&self, leader: usize, weight: &str) {
+        let body = format!(r#"[{{"role": "r", "weight": {weight}}}]"#);
+        let answer = request(&self.address(leader), "PUT", "/weights", &body).unwrap_or_default();
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+
+    pub fn weight(&self, leader: usize) -> Option<f64> {
+        call(&self.address(leader), "GET", "/weights")?[0]["weight"].as_f64()
+    }
+
+    /// Whether a command succeeds, and what it says.
+    pub fn command(&self, words: &[&str]) -> (bool, String) {
+        let output = tepui().args(words).env("TEPUI_MASTER", self.list()).output().unwrap();
+        let said = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap()).concat();
+        (output.status.success(), said)
+    }
+
+    pub fn agent(&self) -> Daemon {
+        let words = ["agent", "--ip=127.0.0.1", "--launcher=posix", "--resources=cpus:2;mem:256;disk:256"];
+        let own = [
+            format!("--port={}", free_port()),
+            format!("--master={}", self.list()),
+            format!("--work_dir={}", self.directory.join("w")),
+            format!("--runtime_dir={}", self.directory.join("r")),
+            "--registration_backoff_factor=10ms".to_owned(),
+        ];
+        let words: Vec<String> = words.into_iter().map(str::to_owned).chain(own).collect();
+        let mut agent = Daemon::start(&self.directory.path().join("a.log"), &words, &[]);
+        agent.address().expect("the agent runs");
+        agent
+    }
+}
