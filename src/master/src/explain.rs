@@ -6,6 +6,7 @@ use std::sync::Arc;
 use allocator::{Explanation, Inactivity, Obstacle};
 use base::{AgentId, FrameworkId};
 use protos::mesos::DrainState;
+use protos::mesos::machine_info::Mode;
 use resources::{Quantities, Role, RoleError};
 
 use crate::master::Master;
@@ -57,6 +58,7 @@ impl Master {
             Some(role) => vec![Role::parse(role).map_err(|why| ExplainError::Role(role.to_owned(), why))?],
             None => self.allocation.allocator().framework_roles(&id).into_keys().take(MOST_ROLES).collect(),
         };
+        let down = self.machines_down();
         let explain = |role: &Role| {
             let mut explanation = self.allocation.allocator().explain(&id, role, need, self.now);
             for verdict in &mut explanation.agents {
@@ -64,9 +66,20 @@ impl Master {
                     *why = self.inactivity(&verdict.agent);
                 }
             }
+            explanation.down.clone_from(&down);
             explanation
         };
         Ok(roles.iter().map(explain).collect())
+    }
+
+    /// The names of the machines that are down for maintenance.
+    fn machines_down(&self) -> Vec<String> {
+        let down = self.maintenance.machines.values().filter(|machine| machine.mode == Mode::Down);
+        down.map(|machine| {
+            let named = machine.id.hostname.clone().filter(|name| !name.is_empty());
+            named.or_else(|| machine.id.ip.clone()).unwrap_or_default()
+        })
+        .collect()
     }
 
     fn inactivity(&self, agent: &AgentId) -> Inactivity {

@@ -13,7 +13,7 @@ use resources::{Quantities, Resources, Role};
 
 use crate::agents::Agent;
 use crate::allocator::Allocator;
-use crate::{Held, Quota};
+use crate::{Held, Quota, Unavailability};
 
 pub use crate::tree::Level;
 use judge::Asked;
@@ -43,6 +43,8 @@ pub struct Explanation {
     pub set_aside: Vec<(Role, Quantities)>,
     /// Every agent, by id. Empty if the framework is not subscribed to the role.
     pub agents: Vec<Verdict>,
+    /// Names of the machines that are down for maintenance, whose agents are away. The allocator does not know them.
+    pub down: Vec<String>,
 }
 
 /// What stops an offer of an agent.
@@ -56,6 +58,8 @@ pub struct Verdict {
     pub free: Quantities,
     /// What stops it.
     pub obstacle: Obstacle,
+    /// When it will be away, if that is scheduled: offers of it say so, and frameworks may refuse them for it.
+    pub maintenance: Option<Unavailability>,
 }
 
 /// Whether a framework is offered resources in a role at all.
@@ -193,6 +197,7 @@ impl Allocator {
             need: need.clone(),
             set_aside: self.set_aside(),
             agents: Vec::new(),
+            down: Vec::new(),
         };
         let Some(state) = self.framework(framework).map(|ix| &self.frameworks[ix as usize]).filter(|f| f.known) else {
             return explanation;
@@ -218,6 +223,7 @@ impl Allocator {
             hostname: agent.options.hostname.clone(),
             free: agent.free.quantities(),
             obstacle: self.judge(ix as u32, &Asked { client, need }),
+            maintenance: self.unavailability(&agent.id),
         };
         explanation.agents = self.agents.iter().map(verdict).collect();
         explanation.agents.sort_by(|a, b| a.agent.cmp(&b.agent));

@@ -38,7 +38,8 @@ impl Display for Explanation {
         if self.is_impossible() {
             writeln!(out, "No agent can offer {}, however long the framework waits.", self.need)?;
         }
-        self.write_agents(out)
+        self.write_agents(out)?;
+        self.write_maintenance(out)
     }
 }
 
@@ -78,12 +79,38 @@ impl Explanation {
         groups.sort_by_key(|(_, agents)| std::cmp::Reverse(agents.len()));
         for (_, agents) in groups {
             let noun = if agents.len() == 1 { "agent" } else { "agents" };
-            let name = |one: &&Verdict| match one.hostname.as_str() {
-                "" => one.agent.to_string(),
-                hostname => hostname.to_owned(),
-            };
-            let names = some(agents.iter().map(name));
+            let names = some(agents.iter().map(|one| one.name()));
             writeln!(out, "{} {noun}: {} ({names})", agents.len(), self.reason(&agents))?;
+        }
+        Ok(())
+    }
+
+    /// The agents that will be away, each window with its agents, and the machines that are down.
+    fn write_maintenance(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        let mut windows: BTreeMap<(Time, Option<Duration>), Vec<&Verdict>> = BTreeMap::new();
+        for verdict in &self.agents {
+            if let Some(window) = verdict.maintenance {
+                windows.entry((window.start, window.duration)).or_default().push(verdict);
+            }
+        }
+        for ((start, duration), agents) in windows {
+            let begin = match start > self.at {
+                true => format!("in {}", span(start, self.at)),
+                false => format!("since {}", span(self.at, start)),
+            };
+            let length = duration.map_or_else(String::new, |length| format!(" for {}", format_duration(length)));
+            let noun = if agents.len() == 1 { "agent" } else { "agents" };
+            let names = some(agents.iter().map(|one| one.name()));
+            writeln!(
+                out,
+                "{} {noun}: maintenance is scheduled {begin}{length}; offers name it, and frameworks may refuse them ({names})",
+                agents.len()
+            )?;
+        }
+        if !self.down.is_empty() {
+            let noun = if self.down.len() == 1 { "machine is" } else { "machines are" };
+            let names = some(self.down.iter().cloned());
+            writeln!(out, "{} {noun} down for maintenance, without agents ({names})", self.down.len())?;
         }
         Ok(())
     }
@@ -199,6 +226,11 @@ impl Explanation {
 }
 
 impl Verdict {
+    /// The agent's host, or its id if that is not known.
+    fn name(&self) -> String {
+        if self.hostname.is_empty() { self.agent.to_string() } else { self.hostname.clone() }
+    }
+
     /// All of the agent, if that is too little.
     fn total(&self) -> Option<&Quantities> {
         if let Obstacle::TooSmall(total) = &self.obstacle { Some(total) } else { None }

@@ -113,8 +113,11 @@ impl Shell {
         let framework = self.framework.as_deref()?;
         // A master of Mesos's explains nothing.
         let waiting = Waiting::ask(&self.master, framework, &self.need).await;
-        let waiting =
-            waiting.unwrap_or(Waiting { reasons: vec!["the master does not explain why".into()], impossible: None });
+        let waiting = waiting.unwrap_or(Waiting {
+            reasons: vec!["the master does not explain why".into()],
+            impossible: None,
+            agents: 0,
+        });
         if waiting.reasons != self.said {
             say!("Waiting for an offer of {}:", self.need);
             waiting.reasons.iter().for_each(|reason| say!("  {reason}"));
