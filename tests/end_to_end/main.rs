@@ -70,5 +70,6 @@ mod tls;
 mod uuids;
 mod video;
 mod web;
+mod web_others;
 #[path = "../../src/detector/tests/zookeeper/mod.rs"]
 mod zookeeper;
