@@ -40,6 +40,7 @@ mod leaders;
 mod marathon;
 mod master_list;
 mod masters;
+mod messages;
 mod moves;
 mod mpi;
 mod networks;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use allocator::{Explanation, Inactivity, Obstacle};
+use allocator::{Explanation, Inactivity, Obstacle, Verdict};
 use base::{AgentId, FrameworkId};
 use protos::mesos::DrainState;
 use protos::mesos::machine_info::Mode;
@@ -61,6 +61,7 @@ impl Master {
         let down = self.machines_down();
         let explain = |role: &Role| {
             let mut explanation = self.allocation.allocator().explain(&id, role, need, self.now);
+            self.tell_apart(&mut explanation.agents);
             for verdict in &mut explanation.agents {
                 if let Obstacle::Inactive(why) = &mut verdict.obstacle {
                     *why = self.inactivity(&verdict.agent);
@@ -70,6 +71,17 @@ impl Master {
             explanation
         };
         Ok(roles.iter().map(explain).collect())
+    }
+
+    /// Names agents that share a host's name with their ports.
+    fn tell_apart(&self, verdicts: &mut [Verdict]) {
+        let mut shared: BTreeMap<String, usize> = BTreeMap::new();
+        verdicts.iter().for_each(|verdict| *shared.entry(verdict.hostname.clone()).or_default() += 1);
+        for verdict in verdicts.iter_mut().filter(|verdict| shared.get(&verdict.hostname).is_some_and(|n| *n > 1)) {
+            if let Some(agent) = self.agent_by_id(verdict.agent.as_str()).and_then(|key| self.agent(key)) {
+                verdict.name = format!("{}:{}", verdict.hostname, agent.pid.address().port());
+            }
+        }
     }
 
     /// The names of the machines that are down for maintenance.

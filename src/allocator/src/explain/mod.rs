@@ -54,6 +54,8 @@ pub struct Verdict {
     pub agent: AgentId,
     /// Its host's name.
     pub hostname: String,
+    /// What texts call it: its host's name, which several agents may share, or its id if that is not known.
+    pub name: String,
     /// What no framework uses or is offered.
     pub free: Quantities,
     /// What stops it.
@@ -221,6 +223,10 @@ impl Allocator {
         let verdict = |(ix, agent): (usize, &Agent)| Verdict {
             agent: agent.id.clone(),
             hostname: agent.options.hostname.clone(),
+            name: match agent.options.hostname.as_str() {
+                "" => agent.id.to_string(),
+                hostname => hostname.to_owned(),
+            },
             free: agent.free.quantities(),
             obstacle: self.judge(ix as u32, &Asked { client, need }),
             maintenance: self.unavailability(&agent.id),

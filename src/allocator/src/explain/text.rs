@@ -79,7 +79,7 @@ impl Explanation {
         groups.sort_by_key(|(_, agents)| std::cmp::Reverse(agents.len()));
         for (_, agents) in groups {
             let noun = if agents.len() == 1 { "agent" } else { "agents" };
-            let names = some(agents.iter().map(|one| one.name()));
+            let names = some(agents.iter().map(|one| one.name.clone()));
             writeln!(out, "{} {noun}: {} ({names})", agents.len(), self.reason(&agents))?;
         }
         Ok(())
@@ -100,7 +100,7 @@ impl Explanation {
             };
             let length = duration.map_or_else(String::new, |length| format!(" for {}", format_duration(length)));
             let noun = if agents.len() == 1 { "agent" } else { "agents" };
-            let names = some(agents.iter().map(|one| one.name()));
+            let names = some(agents.iter().map(|one| one.name.clone()));
             writeln!(
                 out,
                 "{} {noun}: maintenance is scheduled {begin}{length}; offers name it, and frameworks may refuse them ({names})",
@@ -226,11 +226,6 @@ impl Explanation {
 }
 
 impl Verdict {
-    /// The agent's host, or its id if that is not known.
-    fn name(&self) -> String {
-        if self.hostname.is_empty() { self.agent.to_string() } else { self.hostname.clone() }
-    }
-
     /// All of the agent, if that is too little.
     fn total(&self) -> Option<&Quantities> {
         if let Obstacle::TooSmall(total) = &self.obstacle { Some(total) } else { None }

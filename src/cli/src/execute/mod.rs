@@ -78,7 +78,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
             Ending::Stopped if interrupt.wanted() => Ok(ExitCode::from(130)),
             Ending::Stopped if finished.scheduler.succeeded() => Ok(ExitCode::SUCCESS),
             Ending::Stopped => Ok(ExitCode::FAILURE),
-            Ending::Error(why) => bail!("the master refused: {why}"),
+            Ending::Error(why) => Err(args.master.refusal(&why).await),
             Ending::Unreachable(why) => bail!(no_master(&why)),
             Ending::State(why) => bail!("{why}"),
         }
