@@ -32,7 +32,7 @@ pub struct LocalArgs {
     #[arg(long, value_name = "RESOURCES")]
     pub resources: Option<String>,
     /// Directory for the state and the tasks' sandboxes; by default one that is removed at the end
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, alias = "work_dir", value_name = "DIR")]
     pub work_dir: Option<PathBuf>,
 }
 
@@ -101,6 +101,7 @@ fn introduce(master: SocketAddr, agents: usize, work_dir: &Path) -> Result<()> {
     let scheme = if is_tls { "https" } else { "http" };
     crate::read::print(&format!(
         "master  {scheme}://{master}\n\
+         page    the same address, in a browser\n\
          agents  {agents}, with state and sandboxes in {}\n\
          try     tepui execute --master={master} --command='echo hello'\n\
          end     Ctrl-C",

@@ -60,6 +60,8 @@ pub struct Verdict {
     pub free: Quantities,
     /// What stops it.
     pub obstacle: Obstacle,
+    /// Whether all of the agent is less than the need, whatever else stops it.
+    pub is_too_small: bool,
     /// When it will be away, if that is scheduled: offers of it say so, and frameworks may refuse them for it.
     pub maintenance: Option<Unavailability>,
 }
@@ -178,7 +180,7 @@ impl Explanation {
                     | Obstacle::Stripped(_)
             )
         };
-        self.agents.iter().filter(|verdict| !is_lasting(&verdict.obstacle)).count()
+        self.agents.iter().filter(|verdict| !verdict.is_too_small && !is_lasting(&verdict.obstacle)).count()
     }
 }
 
@@ -229,6 +231,7 @@ impl Allocator {
             },
             free: agent.free.quantities(),
             obstacle: self.judge(ix as u32, &Asked { client, need }),
+            is_too_small: !agent.total.quantities().contains(need),
             maintenance: self.unavailability(&agent.id),
         };
         explanation.agents = self.agents.iter().map(verdict).collect();

@@ -300,7 +300,10 @@ struct QuotaLine<'a>(&'a QuotaStanding);
 impl Display for QuotaLine<'_> {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
         let QuotaStanding { role, quota, charged } = self.0;
-        write!(out, "Role {role} has consumed {charged}")?;
+        match charged.is_empty() {
+            true => write!(out, "Role {role} has consumed nothing")?,
+            false => write!(out, "Role {role} has consumed {charged}")?,
+        }
         if !quota.guarantees.is_empty() {
             let lacks = quota.guarantees.saturating_sub(charged);
             write!(out, " of the guaranteed {}", quota.guarantees)?;
@@ -336,13 +339,18 @@ fn some(texts: impl Iterator<Item = String>) -> String {
     text
 }
 
-/// A length of time, in whole seconds if it has one.
+/// A length of time, in as many units as a reader wants: whole seconds, minutes from ten minutes on, hours from two
+/// days on.
 fn span(later: Time, earlier: Time) -> String {
     let exact = later.since(earlier);
-    if exact < Duration::from_secs(1) {
-        return format_duration(Duration::from_millis(exact.as_millis() as u64));
-    }
-    format_duration(Duration::from_secs((exact + Duration::from_millis(500)).as_secs()))
+    let unit = match exact.as_secs() {
+        0 => return format_duration(Duration::from_millis(exact.as_millis() as u64)),
+        1..600 => 1,
+        600..172_800 => 60,
+        _ => 3600,
+    };
+    let units = (exact + Duration::from_millis(unit * 500)).as_secs() / unit;
+    format_duration(Duration::from_secs(units * unit))
 }
 
 /// How long a state has lasted; empty if its start is unknown.
