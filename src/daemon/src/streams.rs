@@ -152,3 +152,24 @@ impl Streams {
         self.close(number);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use protos::mesos::master::{Event, event};
+
+    use super::*;
+
+    #[test]
+    fn an_event_for_many_is_encoded_once() {
+        let event = |kind: event::Type| Arc::new(Event { r#type: Some(kind as i32), ..Event::default() });
+        let (heartbeat, added) = (event(event::Type::Heartbeat), event(event::Type::AgentAdded));
+        let last = LastEvent::default();
+        let first = last.record(&heartbeat, Encoding::Json);
+        let again = last.record(&heartbeat, Encoding::Json);
+        assert_eq!(first.as_bytes().as_ptr(), again.as_bytes().as_ptr(), "the same bytes");
+        assert_eq!(&first.as_bytes()[..], b"20\n{\"type\":\"HEARTBEAT\"}");
+        assert_eq!(&last.record(&heartbeat, Encoding::Protobuf).as_bytes()[..], b"2\n\x08\x09");
+        assert_ne!(last.record(&added, Encoding::Json), first);
+        assert_eq!(last.record(&heartbeat, Encoding::Json), first);
+    }
+}
