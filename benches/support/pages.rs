@@ -45,6 +45,7 @@ impl Pages {
             stream.head()?;
             let mut chunk = Vec::new();
             stream.chunk(&mut chunk)?;
+            chunk.clear();
             let read = counts.clone();
             // It ends with the process, or with the master.
             std::thread::spawn(move || -> io::Result<()> {

@@ -35,7 +35,7 @@ export function taskOf(task) {
 }
 
 /** What an agent is called: several on one host differ by their ports. */
-export const nameOf = ({ hostname, port = DEFAULT_PORT }) => (port === DEFAULT_PORT ? hostname : `${hostname}:${port}`);
+const nameOf = ({ hostname, port = DEFAULT_PORT }) => (port === DEFAULT_PORT ? hostname : `${hostname}:${port}`);
 
 export const agentOf = (agent) => ({
   id: agent.agent_info.id.value,

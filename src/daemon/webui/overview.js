@@ -4,7 +4,6 @@ import { html, useMemo, useState } from "./vendor/preact-htm.js";
 import { compare, count, duration, percent, stateKind } from "./format.js";
 import { link } from "./route.js";
 import { countStates } from "./history.js";
-import { nameOf } from "./model.js";
 import { CellMap, TimePlot } from "./plots.js";
 import { Answer, Bar, Choice, Empty, Figure, Heading, Section, Totals, useAnswer, useStore } from "./ui.js";
 
@@ -89,15 +88,17 @@ function Shares() {
 }
 
 function Agents({ shares }) {
+  const store = useStore();
+  // Before the state has arrived the ids stand for the names.
   const items = useMemo(
     () =>
       shares
-        .map(({ agent_id: id, active, share, ...info }) => {
-          const name = nameOf(info);
+        .map(({ agent_id: id, active, share }) => {
+          const name = store.agentName(id.value);
           return { key: id.value, name, share, off: !active, title: `${name}: ${percent(share)}` };
         })
         .sort((a, b) => compare(a.name, b.name)),
-    [shares],
+    [shares, store.ready],
   );
   if (items.length === 0) return html`<${Empty}>No agent has registered.<//>`;
   return html`<${CellMap} items=${items} label="Allocation of ${count(items.length)}

@@ -28,7 +28,7 @@ pub(super) struct LiveArgs {
     /// The framework's name, where there are several
     #[arg(long, default_value = "video", value_name = "NAME")]
     framework: String,
-    /// Watch for so long, and say what a viewer sees
+    /// Watch for so long, and say what a viewer sees; not with TLS
     #[arg(long, value_name = "DURATION", value_parser = base::parse_duration)]
     watch: Option<Duration>,
     /// With --watch: over a link of so many Mbit/s, or of a file with lines of seconds and Mbit/s

@@ -41,8 +41,6 @@ pub(in crate::master) fn write(context: &Context, out: &mut Vec<u8>) {
                         w.key("agent_id").object(|w| {
                             w.key("value").string(agent.id.as_str());
                         });
-                        w.key("hostname").string(&agent.info.hostname);
-                        w.key("port").int(i64::from(agent.info.port()));
                         w.key("active").bool(agent.active());
                         w.key("share").double(amounts.allocated.ratio(&amounts.total));
                     });
