@@ -7,17 +7,22 @@
 
 mod support;
 
+use std::collections::VecDeque;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use fantoccini::{Client, ClientBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
 use protos::mesos::v1::TaskState;
 use serde_json::json;
 use support::agents::Fleet;
 use support::daemon::Daemon;
+use support::pages::Pages;
 use support::report::{Report, mib};
 use support::scheduler::{Encoding, Scheduler, task};
 use support::{number, proc, quick};
@@ -27,11 +32,26 @@ const TASK: [(&str, f64); 2] = [("cpus", 1.0), ("mem", 32.0)];
 /// Time over which the master's CPU is measured.
 const WINDOW: Duration = Duration::from_secs(30);
 const PAGES: usize = 10;
+/// Tasks that start, and end, each second while the pages are open: 100,000 tasks that run for an hour and a half each.
+const RATE: usize = 20;
+/// How often some of them are started.
+const TICK: Duration = Duration::from_millis(100);
 
-/// Waits in the page until the overview shows the number of running tasks; milliseconds since the navigation began.
+/// Waits in the page until the overview shows the number of running tasks, and until the whole state is there, which
+/// ends with the plots over time. Milliseconds of both since the navigation began, and the longest time between in
+/// which the page did not react.
 const SHOWN: &str = "const [tasks, done] = arguments;
-    const look = () => document.body.innerText.replace(/[^0-9A-Za-z]/g, '').includes(`Runningtasks${tasks}`)
-        ? done(performance.now()) : performance.now() > 60000 ? done(document.body.innerText) : setTimeout(look, 5);
+    let [first, last, longest] = [0, performance.now(), 0];
+    const look = () => {
+        const now = performance.now();
+        longest = Math.max(longest, now - last);
+        last = now;
+        const text = document.body.innerText.replace(/[^0-9A-Za-z]/g, '');
+        if (!first && text.includes(`Runningtasks${tasks}`)) first = now;
+        if (first && text.includes('Tasksovertime')) done([first, now, longest]);
+        else if (now > 60000) done(document.body.innerText);
+        else setTimeout(look, 5);
+    };
     look();";
 
 fn main() -> Result<()> {
@@ -41,10 +61,19 @@ fn main() -> Result<()> {
     let master = Daemon::master(&[])?;
     let fleet = Fleet::start(master.address, agents, &AGENT, false)?;
     fleet.wait_registered()?;
-    let _scheduler = run_tasks(&master, agents, tasks)?;
+    let scheduler = run_tasks(&master, agents, tasks)?;
     master.settle();
+    let name = format!("{agents} agents, {tasks} tasks");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(measure(&report, &master, &format!("{agents} agents, {tasks} tasks"), tasks))
+    runtime.block_on(first_page(&report, &master, &name, tasks))?;
+
+    fleet.finish_new_tasks();
+    let churn = Churn::start(scheduler);
+    open_pages(&report, &master)?;
+    let ended = churn.stop()?;
+    report.note("    tasks that started and ended meanwhile", &ended.to_string());
+    report.note("    master's peak memory", &mib(proc::memory(master.pid(), "VmHWM")));
+    Ok(())
 }
 
 /// Starts tasks, spread evenly over the agents, and waits until all run.
@@ -72,46 +101,94 @@ fn run_tasks(master: &Daemon, agents: usize, tasks: usize) -> Result<Scheduler> 
     Ok(scheduler)
 }
 
-async fn measure(report: &Report, master: &Daemon, name: &str, tasks: usize) -> Result<()> {
+/// How soon a browser shows the overview.
+async fn first_page(report: &Report, master: &Daemon, name: &str, tasks: usize) -> Result<()> {
     let url = format!("http://{}/", master.address);
-    let idle = busy(master).await;
     let driver = Driver::start()?;
     let browser = driver.browser().await?;
-
     let mut shown = Vec::new();
     for _ in 0..5 {
         browser.goto("about:blank").await?;
         let before = master.cpu();
         browser.goto(&url).await?;
-        let millis = browser.execute_async(SHOWN, vec![json!(tasks)]).await?;
-        let millis = millis.as_f64().with_context(|| format!("not shown within a minute, but: {millis}"))?;
-        shown.push((millis, master.cpu() - before));
+        let times = browser.execute_async(SHOWN, vec![json!(tasks)]).await?;
+        let millis = |at: usize| times[at].as_f64().with_context(|| format!("not shown within a minute, but: {times}"));
+        shown.push((millis(0)?, millis(1)?, millis(2)?, master.cpu() - before));
     }
     shown.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let (millis, cpu) = shown[shown.len() / 2];
-    report.row(&format!("{name}: overview shown"), &format!("{millis:.0} ms"), "", "1000 ms", "");
+    let (first, whole, longest, cpu) = shown[shown.len() / 2];
+    report.row(&format!("{name}: overview shown"), &format!("{first:.0} ms"), "", "1000 ms", "");
+    report.note("    whole state on the page", &format!("{whole:.0} ms"));
+    report.note("    longest time without a reaction", &format!("{longest:.0} ms"));
     report.note("    master's CPU for it", &support::report::millis(cpu));
     let heap = browser.execute("return performance.memory.usedJSHeapSize", vec![]).await?;
     report.note("    heap of the page", &mib(heap.as_u64().unwrap_or_default()));
-
-    for _ in 1..PAGES {
-        let tab = browser.new_window(true).await?.handle;
-        browser.switch_to_window(tab).await?;
-        browser.goto(&url).await?;
-        browser.execute_async(SHOWN, vec![json!(tasks)]).await?;
-    }
-    let open = busy(master).await;
-    report.row(&format!("{PAGES} open pages: master's CPU"), &percent(open), "", "2 %", "");
-    report.note("    without a page", &percent(idle));
-    report.note("    master's peak memory", &mib(proc::memory(master.pid(), "VmHWM")));
     browser.close().await?;
     Ok(())
 }
 
+/// What open pages cost the master of a cluster that changes.
+fn open_pages(report: &Report, master: &Daemon) -> Result<()> {
+    std::thread::sleep(Duration::from_secs(5));
+    let without = busy(master);
+    let pages = Pages::open(master.address, PAGES)?;
+    std::thread::sleep(Duration::from_secs(5));
+    let with = busy(master);
+    let (calls, bytes) = pages.close()?;
+    report.row(&format!("{PAGES} open pages: master's CPU for them"), &percent(with - without), "", "2 %", "");
+    report.note("    with them; without", &format!("{}; {}", percent(with), percent(without)));
+    report.note("    their calls; bytes of their events", &format!("{calls}; {}", mib(bytes)));
+    Ok(())
+}
+
+/// Tasks that start and end at a steady rate.
+struct Churn {
+    stopped: Arc<AtomicBool>,
+    thread: JoinHandle<Result<usize>>,
+}
+
+impl Churn {
+    fn start(scheduler: Scheduler) -> Churn {
+        let stopped = Arc::<AtomicBool>::default();
+        let until = stopped.clone();
+        Churn { stopped, thread: std::thread::spawn(move || churn(scheduler, &until)) }
+    }
+
+    /// Ends it; how many tasks there were.
+    fn stop(self) -> Result<usize> {
+        self.stopped.store(true, Ordering::Relaxed);
+        self.thread.join().map_err(|_| anyhow!("the scheduler has panicked"))?
+    }
+}
+
+fn churn(mut scheduler: Scheduler, stopped: &AtomicBool) -> Result<usize> {
+    let batch = RATE * TICK.as_millis() as usize / 1000;
+    let (mut launched, mut ended, mut offers) = (0, 0, VecDeque::new());
+    let mut next = Instant::now();
+    while !stopped.load(Ordering::Relaxed) {
+        while ended < launched || offers.len() < batch {
+            let event = scheduler.event()?;
+            offers.extend(event.offers.into_iter().flat_map(|offers| offers.offers));
+            if let Some(update) = event.update {
+                scheduler.acknowledge(&update.status);
+                ended += usize::from(update.status.state == TaskState::TaskFinished as i32);
+            }
+        }
+        for offer in offers.drain(..batch) {
+            scheduler.launch(&offer, vec![task(format!("c{launched}"), &offer, "bench", "true", &TASK)]);
+            launched += 1;
+        }
+        scheduler.flush()?;
+        next += TICK;
+        std::thread::sleep(next.saturating_duration_since(Instant::now()));
+    }
+    Ok(ended)
+}
+
 /// The share of a core that the master uses.
-async fn busy(master: &Daemon) -> f64 {
+fn busy(master: &Daemon) -> f64 {
     let before = master.cpu();
-    tokio::time::sleep(WINDOW).await;
+    std::thread::sleep(WINDOW);
     (master.cpu() - before).as_secs_f64() / WINDOW.as_secs_f64()
 }
 

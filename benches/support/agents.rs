@@ -109,6 +109,11 @@ impl Fleet {
         Ok(Fleet { shared, count })
     }
 
+    /// Lets the tasks that start from now on finish, each once its running is acknowledged.
+    pub fn finish_new_tasks(&self) {
+        self.shared.finish.store(true, Ordering::Relaxed);
+    }
+
     /// Registers all agents again with a restarted master, all at once, with their tasks.
     ///
     /// # Errors

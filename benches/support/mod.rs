@@ -7,6 +7,7 @@ pub mod agents;
 pub mod daemon;
 pub mod http;
 pub mod message;
+pub mod pages;
 pub mod proc;
 pub mod report;
 pub mod scheduler;

@@ -42,6 +42,7 @@ mod leaders;
 mod marathon;
 mod master_list;
 mod masters;
+mod messages;
 mod moves;
 mod mpi;
 mod networks;
@@ -73,5 +74,6 @@ mod tls_workers;
 mod uuids;
 mod video;
 mod web;
+mod web_others;
 #[path = "../../src/detector/tests/zookeeper/mod.rs"]
 mod zookeeper;

@@ -3,8 +3,10 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
 
+use serde_json::{Value, json};
+
 use crate::process::ToItsEnd;
-use crate::support::{Cluster, tepui, until};
+use crate::support::{Cluster, request, tepui, until};
 
 /// Runs a command: whether it succeeded, and its output with its errors.
 fn run(cluster: &Cluster, words: &[&str]) -> (bool, String) {
@@ -268,4 +270,28 @@ fn operators_take_machines_down_and_up_by_commands() {
     done(&cluster, &["maintenance", "schedule", "other,10.0.0.1"]);
     done(&cluster, &["maintenance", "cancel"]);
     assert!(done(&cluster, &["maintenance", "status", "--json"]).contains("\"windows\": []"));
+}
+
+#[test]
+fn the_overview_counts_what_the_lists_have() {
+    let cluster = Cluster::start("overview", 2, "cpus:4;mem:512;disk:64");
+    let _task = Execute::start(&cluster, "runs");
+    let overview = || {
+        let answer = request(&cluster.master, "POST", "/api/v1", r#"{"type": "GET_OVERVIEW"}"#)?;
+        let answer: Value = serde_json::from_str(answer.split_once("\r\n\r\n")?.1).ok()?;
+        Some(answer["get_overview"].clone())
+    };
+    let is_counted = || overview().is_some_and(|answer| answer["tasks"] == json!({ "TASK_RUNNING": 1 }));
+    until("the task is counted", is_counted);
+    done(&cluster, &["agents", "deactivate", "S1"]);
+    let overview = overview().unwrap();
+    assert_eq!(overview["agents"], json!({ "registered": 2, "active": 1 }));
+    assert_eq!(overview["frameworks"], json!({ "registered": 1, "connected": 1 }));
+    assert_eq!(overview["resources"]["total"], json!({ "cpus": 8.0, "mem": 1024.0, "disk": 128.0 }));
+    assert_eq!(overview["resources"]["allocated"], json!({ "cpus": 1.0, "mem": 64.0 }));
+    let shares = overview["agent_shares"].as_array().unwrap();
+    let busy: Vec<f64> = shares.iter().filter_map(|one| one["share"].as_f64()).filter(|share| *share > 0.0).collect();
+    assert_eq!((shares.len(), busy), (2, vec![0.25]));
+    let inactive = shares.iter().find(|one| one["active"] == false).unwrap();
+    assert!(inactive["agent_id"]["value"].as_str().unwrap().ends_with("-S1"), "{inactive}");
 }

@@ -11,7 +11,7 @@ use crate::process::Process;
 use crate::support::{Cluster, Daemon, Directory, call, exchange, free_port, get, request, tepui, until, wait_for};
 
 /// A running task that writes a line a second.
-fn start_task(master: &str, name: &str) -> Process {
+pub fn start_task(master: &str, name: &str) -> Process {
     let mut command = tepui();
     command.args(["execute", &format!("--master={master}"), &format!("--name={name}"), "--role=eng/web"]);
     command
@@ -193,7 +193,7 @@ fn guarded_master(directory: &Directory) -> Vec<String> {
     words.into_iter().map(str::to_owned).chain(own).collect()
 }
 
-fn agent_words(directory: &Directory, master: &str, more: &[String]) -> Vec<String> {
+pub fn agent_words(directory: &Directory, master: &str, more: &[String]) -> Vec<String> {
     let words = ["agent", "--ip=127.0.0.1", "--port=0", "--launcher=posix", "--resources=cpus:1;mem:64;disk:64"];
     let own = [
         format!("--master={master}"),

@@ -17,9 +17,16 @@ use crate::demo;
 use crate::lab;
 use crate::{advise, complete, daemons, dag, execute, framework, job, operate, read, registry, task, tls, top};
 
+/// What a user does first, below the list of commands.
+const FIRST_STEPS: &str = "First steps:
+  tepui local --agents=3                  a cluster on this machine; its page is at http://127.0.0.1:5050
+  tepui execute --command='echo hello'    one task
+  tepui framework binpack --role=batch    a framework for jobs: tepui job submit, list, show
+  tepui agents, tasks, top                what is there; a command's --help has what can be done with it";
+
 /// A two-level, resource-offer cluster manager that speaks every wire of Apache Mesos 1.11.
 #[derive(Debug, Parser)]
-#[command(name = "tepui", version, propagate_version = true)]
+#[command(name = "tepui", version, propagate_version = true, after_help = FIRST_STEPS)]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,

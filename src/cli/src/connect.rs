@@ -178,6 +178,14 @@ impl MasterArgs {
         }
     }
 
+    /// What to say when a framework was refused: an agent in the master's place answers with what names neither.
+    pub(crate) async fn refusal(&self, why: &str) -> anyhow::Error {
+        match self.read::<Value>("/master/version").await {
+            Ok(_) => anyhow!("the master refused: {why}"),
+            Err(error) => error,
+        }
+    }
+
     fn client(&self, address: &Address) -> Client {
         let client = Client::at(address.clone());
         match self.credential() {

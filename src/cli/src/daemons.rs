@@ -12,6 +12,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, bail};
 use daemon::flags::Part;
 use daemon::local::LocalOptions;
+use wire::client::Address;
 
 use crate::connect::MasterArgs;
 
@@ -31,7 +32,7 @@ pub struct LocalArgs {
     #[arg(long, value_name = "RESOURCES")]
     pub resources: Option<String>,
     /// Directory for the state and the tasks' sandboxes; by default one that is removed at the end
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, alias = "work_dir", value_name = "DIR")]
     pub work_dir: Option<PathBuf>,
 }
 
@@ -95,8 +96,12 @@ async fn registered(master: SocketAddr, agents: usize) {
 
 /// Says where a local cluster is, and what can be done with it.
 fn introduce(master: SocketAddr, agents: usize, work_dir: &Path) -> Result<()> {
+    // The daemons of this process take TLS where its environment says so, as its clients do.
+    let is_tls = wire::client::is_tls(&Address::new(&master.ip().to_string(), master.port()));
+    let scheme = if is_tls { "https" } else { "http" };
     crate::read::print(&format!(
-        "master  http://{master}\n\
+        "master  {scheme}://{master}\n\
+         page    the same address, in a browser\n\
          agents  {agents}, with state and sandboxes in {}\n\
          try     tepui execute --master={master} --command='echo hello'\n\
          end     Ctrl-C",

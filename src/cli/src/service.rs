@@ -59,7 +59,7 @@ impl Service {
         command: &'static str,
     ) -> Result<Service> {
         if let Some(text) = service {
-            let text = text.trim_start_matches("http://").trim_end_matches('/');
+            let text = text.trim_end_matches('/');
             let address = text.parse();
             let address =
                 address.with_context(|| format!("--service={text}: write it as for example 127.0.0.1:8080"))?;
@@ -78,10 +78,16 @@ impl Service {
         Ok(Service { address, command })
     }
 
-    /// Where it is, as `host:port`.
+    /// Where it is.
     #[cfg(feature = "video")]
-    pub(crate) fn address(&self) -> String {
-        self.address.to_string()
+    pub(crate) fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// Where it is, as a URL without a path.
+    #[cfg(feature = "video")]
+    pub(crate) fn url(&self) -> String {
+        format!("{}://{}", if wire::client::is_tls(&self.address) { "https" } else { "http" }, self.address)
     }
 
     pub(crate) async fn get(&self, path: &str) -> Result<Value> {

@@ -14,6 +14,8 @@ pub(crate) struct Waiting {
     pub(crate) reasons: Vec<String>,
     /// Set if the work cannot run on the agents that are there, however long it waits; the reason in short.
     pub(crate) impossible: Option<String>,
+    /// Number of agents.
+    pub(crate) agents: usize,
 }
 
 impl Waiting {
@@ -40,7 +42,7 @@ impl Waiting {
             (Some(_), Some(0)) => Some(format!("no agent can offer {need}")),
             _ => None,
         };
-        Waiting { reasons, impossible }
+        Waiting { reasons, impossible, agents: agents.unwrap_or_default() }
     }
 }
 

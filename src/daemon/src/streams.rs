@@ -10,7 +10,7 @@ use prost::Message;
 use protos::json::{Dialect, ToJson};
 use rustc_hash::FxHashMap;
 use wire::Limits;
-use wire::http::stream::{Records, StreamEnd, StreamHandle};
+use wire::http::stream::{Record, Records, StreamEnd, StreamHandle};
 use wire::http::{Backlog, Response};
 use wire::negotiate::Encoding;
 
@@ -23,6 +23,32 @@ pub fn encode_v1(encoding: Encoding, message: &(impl Message + ToJson)) -> Vec<u
             out
         }
         Encoding::Protobuf => message.encode_to_vec(),
+    }
+}
+
+/// The record of the event that was sent last, for the other streams that it goes to.
+#[derive(Debug)]
+pub struct LastEvent<E>(Mutex<Option<(Arc<E>, Encoding, Record)>>);
+
+impl<E> Default for LastEvent<E> {
+    fn default() -> LastEvent<E> {
+        LastEvent(Mutex::default())
+    }
+}
+
+impl<E: Message + ToJson> LastEvent<E> {
+    /// The event as a record, encoded only if it is not the last one in this encoding.
+    pub fn record(&self, event: &Arc<E>, encoding: Encoding) -> Record {
+        let mut last = lock(&self.0);
+        if let Some((known, of, record)) = &*last
+            && Arc::ptr_eq(known, event)
+            && *of == encoding
+        {
+            return record.clone();
+        }
+        let record = Record::new(&encode_v1(encoding, &**event));
+        *last = Some((Arc::clone(event), encoding, record.clone()));
+        record
     }
 }
 
@@ -103,9 +129,14 @@ impl Streams {
 
     /// Sends what `encode` makes for the stream's encoding.
     pub fn send_encoded(&self, number: u64, encode: impl FnOnce(Encoding) -> Vec<u8>) {
+        self.send_record(number, |encoding| Record::new(&encode(encoding)));
+    }
+
+    /// Sends the record that `make` returns for the stream's encoding, and which it may have made before.
+    pub fn send_record(&self, number: u64, make: impl FnOnce(Encoding) -> Record) {
         // The lock is not held while sending: a stream that breaks calls `closed`, which may lock again.
         let Some((handle, encoding)) = lock(&self.open).get(&number).cloned() else { return };
-        if let Err(end) = handle.send(&encode(encoding)) {
+        if let Err(end) = handle.send_record(&make(encoding)) {
             tracing::debug!(stream = number, "event not sent: {end}");
         }
     }
@@ -119,5 +150,26 @@ impl Streams {
     /// Forgets a stream whose client is gone.
     pub fn forget(&self, number: u64) {
         self.close(number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use protos::mesos::master::{Event, event};
+
+    use super::*;
+
+    #[test]
+    fn an_event_for_many_is_encoded_once() {
+        let event = |kind: event::Type| Arc::new(Event { r#type: Some(kind as i32), ..Event::default() });
+        let (heartbeat, added) = (event(event::Type::Heartbeat), event(event::Type::AgentAdded));
+        let last = LastEvent::default();
+        let first = last.record(&heartbeat, Encoding::Json);
+        let again = last.record(&heartbeat, Encoding::Json);
+        assert_eq!(first.as_bytes().as_ptr(), again.as_bytes().as_ptr(), "the same bytes");
+        assert_eq!(&first.as_bytes()[..], b"20\n{\"type\":\"HEARTBEAT\"}");
+        assert_eq!(&last.record(&heartbeat, Encoding::Protobuf).as_bytes()[..], b"2\n\x08\x09");
+        assert_ne!(last.record(&added, Encoding::Json), first);
+        assert_eq!(last.record(&heartbeat, Encoding::Json), first);
     }
 }

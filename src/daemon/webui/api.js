@@ -72,7 +72,10 @@ export async function call(type, body) {
 /** The JSON document of a read endpoint. */
 export const read = async (path) => (await request(path)).json();
 
-/** Subscribes to the operator events and calls `onEvent` with each until the stream ends, which is an error. */
+/**
+ * Subscribes to the operator events and calls `onEvent` with each, one after the other, until the stream ends, which is
+ * an error.
+ */
 export async function subscribe(onEvent, signal) {
   const options = { method: "POST", headers: JSON_HEADERS, body: '{"type":"SUBSCRIBE"}', signal };
   const reader = (await request("/api/v1", options)).body.getReader();
@@ -80,7 +83,7 @@ export async function subscribe(onEvent, signal) {
   for (;;) {
     const { done, value } = await reader.read();
     if (done) throw new CallError(0, "The event stream has ended.");
-    for (const record of records.add(value)) onEvent(JSON.parse(record));
+    for (const record of records.add(value)) await onEvent(JSON.parse(record));
   }
 }
 

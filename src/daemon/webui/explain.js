@@ -2,9 +2,9 @@
 
 import { html, useMemo } from "./vendor/preact-htm.js";
 import { dateTime, percent } from "./format.js";
-import { link } from "./route.js";
-import { Table } from "./table.js";
-import { Answer, Empty, Section, useAnswer, useStore } from "./ui.js";
+import { link, setQuery, useRoute } from "./route.js";
+import { Table, useSettled } from "./table.js";
+import { Answer, Empty, Filter, Section, useAnswer, useStore } from "./ui.js";
 
 /** What a reason's further fields say. */
 function detail(agent) {
@@ -28,7 +28,9 @@ function detail(agent) {
     case "LIMIT":
       return `of role ${agent.role}`;
     case "REFUSED":
-      return agent.until ? `until ${dateTime(agent.until)}` : "until it revives";
+      return agent.until ? `until ${dateTime(agent.until)}` : "until the next interval";
+    case "SET_ASIDE":
+      return "withheld for guarantees of other roles";
     default:
       return [agent.lacks ?? ""].flat().join(", ");
   }
@@ -49,8 +51,18 @@ const COLUMNS = [
     value: (agent) => agent.reason,
     cell: (agent) => agent.reason.replaceAll("_", " ").toLowerCase(),
   },
-  { name: "detail", title: "Detail", cell: (agent) => html`<span title=${detail(agent)}>${detail(agent)}</span>` },
+  {
+    name: "detail",
+    title: "Detail",
+    cell: (agent) => {
+      const text = [detail(agent), windowOf(agent)].filter(Boolean).join("; ");
+      return html`<span title=${text}>${text}</span>`;
+    },
+  },
 ];
+
+/** The window of an agent that is to be unavailable. */
+const windowOf = ({ maintenance: window }) => window && `maintenance from ${dateTime(window.start)}`;
 
 function One({ explanation }) {
   const store = useStore();
@@ -76,10 +88,15 @@ function One({ explanation }) {
   <//>`;
 }
 
+/** Why a framework has no offers; with amounts in the field, why it has none that contain them. */
 export function Explanation({ framework, role }) {
-  const answer = useAnswer("EXPLAIN", { framework, ...(role && { role }) });
-  return html`<${Answer} answer=${answer}>${({ explanations }) =>
-    explanations.length === 0
-      ? html`<${Empty}>The framework has no roles.<//>`
-      : explanations.map((one) => html`<${One} key=${one.role} explanation=${one} />`)}<//>`;
+  const need = useRoute().query.get("need") ?? "";
+  const asked = useSettled(need.trim(), 400);
+  const answer = useAnswer("EXPLAIN", { framework, ...(role && { role }), ...(asked && { need: asked }) });
+  return html`<p><${Filter} label="With at least, as cpus:2;mem:64" value=${need}
+    onInput=${(value) => setQuery("need", value)} /></p>
+    <${Answer} answer=${answer}>${({ explanations }) =>
+      explanations.length === 0
+        ? html`<${Empty}>The framework has no roles.<//>`
+        : explanations.map((one) => html`<${One} key=${one.role} explanation=${one} />`)}<//>`;
 }

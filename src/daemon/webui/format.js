@@ -22,6 +22,11 @@ export function ports(resources = []) {
 const NUMBER = new Intl.NumberFormat("en", { maximumFractionDigits: 2 });
 const WHOLE = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 
+const ORDER = new Intl.Collator("en", { numeric: true });
+
+/** Compares two texts, numbers in them by their values: `agent-9` comes before `agent-10`. */
+export const compare = ORDER.compare;
+
 export const number = (value) => (Number.isFinite(value) ? NUMBER.format(value) : "–");
 export const count = (value) => WHOLE.format(value ?? 0);
 export const percent = (share) => (Number.isFinite(share) ? `${NUMBER.format(Math.round(share * 1000) / 10)} %` : "–");
@@ -53,11 +58,6 @@ export function amountsText(given) {
     .filter(([, value]) => value !== 0)
     .sort((a, b) => rank(a) - rank(b));
   return named.map(([name, value]) => `${amount(name, value)} ${name}`).join(", ") || "none";
-}
-
-/** The largest part of a total that is used, over all names: the share that dominates. */
-export function dominantShare(used, total) {
-  return Math.max(0, ...Object.entries(total).map(([name, all]) => (all > 0 ? (used[name] ?? 0) / all : 0)));
 }
 
 /** Seconds since the epoch of a v1 TimeInfo; undefined without one. */

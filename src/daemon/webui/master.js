@@ -19,7 +19,7 @@ import { SearchPage } from "./search.js";
 const MasterLog = () => html`<${LogPage} title="Log of this master" path="/master/log" />`;
 
 const PAGES = [
-  { title: "Overview", route: "", page: Overview },
+  { title: "Overview", route: "", page: Overview, early: true },
   { title: "Agents", page: AgentsPage },
   { title: "Frameworks", page: FrameworksPage },
   { title: "Tasks", page: TasksPage },

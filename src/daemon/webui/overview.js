@@ -1,7 +1,7 @@
 // The overview: totals, shares of roles, the allocation of each agent, and task states over time.
 
 import { html, useMemo, useState } from "./vendor/preact-htm.js";
-import { amounts, amountsText, count, dominantShare, duration, percent, stateKind } from "./format.js";
+import { compare, count, duration, percent, stateKind } from "./format.js";
 import { link } from "./route.js";
 import { countStates } from "./history.js";
 import { CellMap, TimePlot } from "./plots.js";
@@ -14,50 +14,61 @@ const SPANS = [
   ["86400", "1 day"],
 ];
 
-/** Sums of the agents' resources: total, allocated and offered. */
-function sums(agents) {
-  const all = { total: {}, allocated: {}, offered: {} };
-  for (const agent of agents) {
-    for (const part of Object.keys(all)) {
-      for (const [name, value] of Object.entries(amounts(agent[part])))
-        all[part][name] = (all[part][name] ?? 0) + value;
-    }
-  }
-  return all;
-}
-
-/** How many tasks have each kind of state. */
-function kinds(tasks) {
+/** How many tasks have each kind of state; `states` has pairs of a state and a number of tasks. */
+function kinds(states) {
   const counts = { pending: 0, running: 0, done: 0, stopped: 0, bad: 0 };
-  for (const task of tasks) counts[stateKind(task.state)]++;
+  for (const [state, tasks] of states) counts[stateKind(state)] += tasks;
   return counts;
 }
 
-export function Overview() {
+/** The pairs of `kinds` of the tasks that the event stream has told of. */
+function* statesOf(tasks) {
+  for (const task of tasks) yield [task.state, 1];
+}
+
+/**
+ * The numbers of tasks by kind, and of frameworks: once the state has arrived they follow its events, and before they
+ * are as in the answer `overview`.
+ */
+function useCounts(overview) {
   const store = useStore();
-  useAnswer("GET_AGENTS");
-  const agents = [...store.agents.values()];
+  const live = useMemo(
+    () => store.ready && kinds(statesOf(store.tasks.values())),
+    [store, store.ready, store.tasksVersion],
+  );
+  if (!store.ready) return { tasks: kinds(Object.entries(overview.tasks)), frameworks: overview.frameworks };
   const frameworks = [...store.frameworks.values()].filter((one) => !one.completed);
-  const counts = useMemo(() => kinds(store.tasks.values()), [store, store.tasksVersion]);
-  const all = sums(agents);
-  const away = agents.filter((agent) => !agent.active).length;
-  return html`<${Heading} title="Overview" />
-    <div class="figures">
-      <${Figure} name="Agents" href="#/agents" value=${count(agents.length)}
-        note=${away ? `${count(away)} get no offers` : "all get offers"} />
-      <${Figure} name="Frameworks" href="#/frameworks" value=${count(frameworks.length)}
-        note="${count(frameworks.filter((one) => one.connected).length)} connected" />
-      <${Figure} name="Running tasks" href="#/tasks?state=running" value=${count(counts.running)}
-        note="${count(counts.pending)} pending" />
-      <${Figure} name="Failed or lost" href="#/tasks?state=bad" value=${count(counts.bad)}
-        note="of ${count(counts.bad + counts.done + counts.stopped)} known ends" />
-    </div>
-    <${Section} title="Resources"><${Totals} ...${all} empty="No agent has registered." /><//>
+  const connected = frameworks.filter((one) => one.connected).length;
+  return { tasks: live, frameworks: { registered: frameworks.length, connected } };
+}
+
+export function Overview() {
+  const { ready } = useStore();
+  const answer = useAnswer("GET_OVERVIEW");
+  // While there is neither, the notice above says that the state is loading, or why it is not.
+  if (!answer.data) return html`<${Heading} title="Overview" />${ready && html`<${Answer} answer=${answer} />`}`;
+  return html`<${Heading} title="Overview" /><${Figures} overview=${answer.data} />
     <div class="columns">
       <${Section} title="Roles" note="dominant share, and the mark at the fair share"><${Shares} /><//>
-      <${Section} title="Agents" note="dominant share allocated"><${Agents} agents=${agents} /><//>
+      <${Section} title="Agents" note="dominant share allocated"><${Agents} shares=${answer.data.agent_shares} /><//>
     </div>
-    <${History} />`;
+    ${ready && html`<${History} />`}`;
+}
+
+function Figures({ overview }) {
+  const { tasks, frameworks } = useCounts(overview);
+  const { registered, active } = overview.agents;
+  return html`<div class="figures">
+      <${Figure} name="Agents" href="#/agents" value=${count(registered)}
+        note=${active < registered ? `${count(registered - active)} get no offers` : "all get offers"} />
+      <${Figure} name="Frameworks" href="#/frameworks" value=${count(frameworks.registered)}
+        note="${count(frameworks.connected)} connected" />
+      <${Figure} name="Running tasks" href="#/tasks?state=running" value=${count(tasks.running)}
+        note="${count(tasks.pending)} pending" />
+      <${Figure} name="Failed or lost" href="#/tasks?state=bad" value=${count(tasks.bad)}
+        note="of ${count(tasks.bad + tasks.done + tasks.stopped)} known ends" />
+    </div>
+    <${Section} title="Resources"><${Totals} ...${overview.resources} empty="No agent has registered." /><//>`;
 }
 
 /** The roles with the largest shares. */
@@ -76,26 +87,21 @@ function Shares() {
   }}<//>`;
 }
 
-function Agents({ agents }) {
-  const { agentsVersion } = useStore();
+function Agents({ shares }) {
+  const store = useStore();
+  // Before the state has arrived the ids stand for the names.
   const items = useMemo(
     () =>
-      [...agents]
-        .sort((a, b) => a.name.localeCompare(b.name, "en", { numeric: true }))
-        .map((agent) => {
-          const [used, total] = [amounts(agent.allocated), amounts(agent.total)];
-          const share = dominantShare(used, total);
-          return {
-            key: agent.id,
-            share,
-            off: !agent.active,
-            title: `${agent.name}: ${percent(share)}, ${amountsText(used)}`,
-          };
-        }),
-    [agentsVersion],
+      shares
+        .map(({ agent_id: id, active, share }) => {
+          const name = store.agentName(id.value);
+          return { key: id.value, name, share, off: !active, title: `${name}: ${percent(share)}` };
+        })
+        .sort((a, b) => compare(a.name, b.name)),
+    [shares, store.ready],
   );
-  if (agents.length === 0) return html`<${Empty}>No agent has registered.<//>`;
-  return html`<${CellMap} items=${items} label="Allocation of ${count(agents.length)}
+  if (items.length === 0) return html`<${Empty}>No agent has registered.<//>`;
+  return html`<${CellMap} items=${items} label="Allocation of ${count(items.length)}
     agents, which the page Agents lists"
     onPick=${(id) => (location.hash = link("agents", id))} />`;
 }

@@ -79,8 +79,8 @@ const isCurrent = (item, first) => (item.route ?? item.title.toLowerCase()) === 
 
 /**
  * The frame around a page. `pages` are `{title, route, page}`; a page that is not in the navigation is `hidden` and may
- * name the route of its `parent`. `title` and `notice` are above the content, which is left out while there is none:
- * `isEmpty`.
+ * name the route of its `parent`. `title` and `notice` are above the content, which is left out while there is none,
+ * `isEmpty`, unless the page is shown `early`.
  */
 export function Shell({ pages, title, notice, searchLabel, isEmpty = false }) {
   const { segments, query } = useRoute();
@@ -125,7 +125,7 @@ export function Shell({ pages, title, notice, searchLabel, isEmpty = false }) {
     </nav>
     <main id="main" tabindex="-1" ref=${main}>
       ${notice}
-      ${!isEmpty && content}
+      ${(!isEmpty || found?.early) && content}
     </main>
     <${DialogHost} />`;
 }

@@ -10,11 +10,22 @@ import { visible, whenHidden } from "./visible.js";
 const ENDED_MAX = 100_000;
 /** Shortest time between two renderings, in milliseconds. They take at most a fifth of the time. */
 const RENDER_EVERY = 200;
-/** Shortest time between two calls for the same answer. Slow answers are asked for less often. */
+/** Shortest time between two calls for the same answer, in milliseconds. */
 const CALL_EVERY = 2000;
+/** Slow answers are asked for less often: after so many times what the last one took, so that pages cost little. */
+const CALL_PART = 500;
+/** But after this time, in milliseconds. */
+const CALL_LATEST = 30_000;
 const RECONNECT_EVERY = 2000;
 /** How long an answer is kept that no page shows. */
 const ANSWER_KEPT = 60_000;
+
+/** Tasks that are taken in at once; the page draws, and reacts to its user, between them. */
+const SLICE = 4000;
+
+/** Resolves after what is to be rendered now has been painted. */
+const painted = () =>
+  new Promise((resolve) => setTimeout(() => requestAnimationFrame(() => setTimeout(resolve))));
 
 /** The key of a task in the map of tasks. */
 const taskKey = (framework, task) => `${framework}/${task}`;
@@ -34,7 +45,8 @@ export class Store {
   #ended = [];
   #listeners = new Set();
   #scheduled = false;
-  #pause = RENDER_EVERY;
+  /** Time until the next rendering; the first one is at once. */
+  #pause = 0;
   #answers = new Map();
   #stopped = false;
   /** Ends the current event stream. */
@@ -42,6 +54,10 @@ export class Store {
 
   /** Follows the event stream while the page is in view, and subscribes again when the stream ends. */
   async run() {
+    await visible();
+    // The state of a big cluster takes seconds: the overview's figures are asked for, and drawn, before it.
+    await this.#current(this.#kept("GET_OVERVIEW"));
+    await painted();
     while (!this.#stopped) {
       await visible();
       const connection = new AbortController();
@@ -80,6 +96,12 @@ export class Store {
 
   /** The answer to a call, `{data, error}`: undefined until it has arrived. Asks again when it may have changed. */
   answer(type, body) {
+    const answer = this.#kept(type, body);
+    this.#current(answer);
+    return answer;
+  }
+
+  #kept(type, body) {
     const key = type + JSON.stringify(body ?? null);
     let answer = this.#answers.get(key);
     if (!answer) {
@@ -87,7 +109,6 @@ export class Store {
       this.#answers.set(key, (answer = { type, body, version: -1, next: 0 }));
     }
     answer.used = Date.now();
-    this.#ask(answer);
     return answer;
   }
 
@@ -103,18 +124,21 @@ export class Store {
     this.#changed();
   }
 
+  /** Asks again, now or in time, if the answer may have changed. Resolves when no question is under way. */
+  #current(answer) {
+    const now = Date.now();
+    if (answer.asking || answer.version === this.version || document.hidden) return answer.asking;
+    if (now >= answer.next) return (answer.asking = this.#ask(answer));
+    answer.timer ??= setTimeout(() => {
+      answer.timer = undefined;
+      // Nothing shows it any more if no rendering has used it since.
+      if (answer.used > now - CALL_EVERY) this.#current(answer);
+    }, answer.next - now);
+    return undefined;
+  }
+
   async #ask(answer) {
     const begin = Date.now();
-    if (answer.asking || answer.version === this.version || document.hidden) return;
-    if (begin < answer.next) {
-      answer.timer ??= setTimeout(() => {
-        answer.timer = undefined;
-        // Nothing shows it any more if no rendering has used it since.
-        if (answer.used > begin - CALL_EVERY) this.#ask(answer);
-      }, answer.next - begin);
-      return;
-    }
-    answer.asking = true;
     answer.version = this.version;
     try {
       answer.data = await call(answer.type, answer.body);
@@ -123,8 +147,9 @@ export class Store {
     } catch (error) {
       answer.error = error;
     }
-    answer.asking = false;
-    answer.next = Date.now() + Math.max(CALL_EVERY, 20 * (Date.now() - begin));
+    answer.asking = undefined;
+    const took = Date.now() - begin;
+    answer.next = Date.now() + Math.min(Math.max(CALL_EVERY, CALL_PART * took), CALL_LATEST);
     this.#render();
   }
 
@@ -147,10 +172,10 @@ export class Store {
     this.frameworks = new Map(all.map((framework) => [framework.id, framework]));
   }
 
-  #apply(event) {
+  async #apply(event) {
     switch (event.type) {
       case "SUBSCRIBED":
-        this.#subscribed(event.subscribed.get_state ?? {});
+        await this.#subscribed(event.subscribed.get_state ?? {});
         break;
       case "TASK_ADDED":
         this.#setTask(taskOf(event.task_added.task));
@@ -184,15 +209,28 @@ export class Store {
     this.#changed();
   }
 
-  #subscribed(state) {
+  /** Takes the whole state in slices, and shows it when it is complete: events follow it. */
+  async #subscribed(state) {
+    const { completed_tasks: completed = [], unreachable_tasks: unreachable = [], tasks = [] } = state.get_tasks ?? {};
+    const all = new Map();
+    const ended = [];
+    for (const list of [completed, unreachable, tasks]) {
+      for (let at = 0; at < list.length; at += SLICE) {
+        if (at > 0) await new Promise((resume) => setTimeout(resume));
+        for (const task of list.slice(at, at + SLICE).map(taskOf)) {
+          const key = taskKey(task.framework, task.id);
+          all.set(key, task);
+          if (hasEnded(task.state)) ended.push(key);
+        }
+      }
+    }
     this.error = undefined;
     this.ready = true;
     this.#setAgents(state.get_agents ?? {});
     this.#setFrameworks(state.get_frameworks ?? {});
-    this.tasks = new Map();
-    this.#ended = [];
-    const { completed_tasks: completed = [], unreachable_tasks: unreachable = [], tasks = [] } = state.get_tasks ?? {};
-    for (const list of [completed, unreachable, tasks]) for (const task of list) this.#setTask(taskOf(task));
+    this.tasks = all;
+    this.tasksVersion++;
+    this.#ended = ended;
   }
 
   #setFramework(framework) {

@@ -3,7 +3,7 @@
 
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "./vendor/preact-htm.js";
 import { Empty } from "./ui.js";
-import { count } from "./format.js";
+import { compare, count } from "./format.js";
 
 /** Height of a row in pixels, as in style.css. */
 const ROW = 32;
@@ -12,8 +12,8 @@ const MARGIN = 12;
 /** Tables up to this length are rendered whole. */
 const WHOLE = 150;
 
-const compare = (a, b) =>
-  typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), "en", { numeric: true });
+const inOrder = (a, b) =>
+  typeof a === "number" && typeof b === "number" ? a - b : compare(String(a), String(b));
 
 /** The rows in the order of a column; `null` keeps the given order. */
 function useSorted(rows, columns, sort) {
@@ -23,7 +23,7 @@ function useSorted(rows, columns, sort) {
     // Each key is computed once.
     const keyed = rows.map((row) => [column.value(row), row]);
     const sign = sort.descending ? -1 : 1;
-    return keyed.sort((a, b) => sign * compare(a[0], b[0])).map(([, row]) => row);
+    return keyed.sort((a, b) => sign * inOrder(a[0], b[0])).map(([, row]) => row);
   }, [rows, sort.name, sort.descending]);
 }
 

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use allocator::{Explanation, Inactivity, Obstacle};
+use allocator::{Explanation, Inactivity, Obstacle, Verdict};
 use base::{AgentId, FrameworkId};
 use protos::mesos::DrainState;
+use protos::mesos::machine_info::Mode;
 use resources::{Quantities, Role, RoleError};
 
 use crate::master::Master;
@@ -57,16 +58,40 @@ impl Master {
             Some(role) => vec![Role::parse(role).map_err(|why| ExplainError::Role(role.to_owned(), why))?],
             None => self.allocation.allocator().framework_roles(&id).into_keys().take(MOST_ROLES).collect(),
         };
+        let down = self.machines_down();
         let explain = |role: &Role| {
             let mut explanation = self.allocation.allocator().explain(&id, role, need, self.now);
+            self.tell_apart(&mut explanation.agents);
             for verdict in &mut explanation.agents {
                 if let Obstacle::Inactive(why) = &mut verdict.obstacle {
                     *why = self.inactivity(&verdict.agent);
                 }
             }
+            explanation.down.clone_from(&down);
             explanation
         };
         Ok(roles.iter().map(explain).collect())
+    }
+
+    /// Names agents that share a host's name with their ports.
+    fn tell_apart(&self, verdicts: &mut [Verdict]) {
+        let mut shared: BTreeMap<String, usize> = BTreeMap::new();
+        verdicts.iter().for_each(|verdict| *shared.entry(verdict.hostname.clone()).or_default() += 1);
+        for verdict in verdicts.iter_mut().filter(|verdict| shared.get(&verdict.hostname).is_some_and(|n| *n > 1)) {
+            if let Some(agent) = self.agent_by_id(verdict.agent.as_str()).and_then(|key| self.agent(key)) {
+                verdict.name = format!("{}:{}", verdict.hostname, agent.pid.address().port());
+            }
+        }
+    }
+
+    /// The names of the machines that are down for maintenance.
+    fn machines_down(&self) -> Vec<String> {
+        let down = self.maintenance.machines.values().filter(|machine| machine.mode == Mode::Down);
+        down.map(|machine| {
+            let named = machine.id.hostname.clone().filter(|name| !name.is_empty());
+            named.or_else(|| machine.id.ip.clone()).unwrap_or_default()
+        })
+        .collect()
     }
 
     fn inactivity(&self, agent: &AgentId) -> Inactivity {

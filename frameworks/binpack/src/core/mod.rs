@@ -46,6 +46,7 @@ pub use requests::{Reply, Request, Submitted, Taken, Unwanted};
 pub use served::{Answer, Served};
 pub use sizing::{Measurable, Measurement, SizingView};
 pub use view::{Happening, JobSummary, JobView, State, Status, TaskView, Totals, VersionView};
+pub use why::Unsatisfied;
 
 /// Maximum number of jobs that have not ended.
 pub const JOBS_MAX: usize = 20_000;

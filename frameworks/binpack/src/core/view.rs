@@ -12,6 +12,7 @@ use super::record::{Counts, Goal, Outcome, Past, Record, Version};
 use super::requests::Taken;
 use super::sizing::SizingView;
 use super::updates::state_of;
+use super::why::Unsatisfied;
 use crate::job::{Job, Kind};
 use crate::place::Policy;
 use crate::{Knobs, Need};
@@ -185,6 +186,8 @@ pub struct JobView {
     pub past: Vec<Past>,
     /// Why tasks wait, in words.
     pub why: Vec<String>,
+    /// The constraint that keeps waiting tasks off every agent, if there is one.
+    pub unsatisfied: Option<Unsatisfied>,
     /// What new launches ask for, with active sizing.
     pub sizing: Option<SizingView>,
 }
@@ -285,6 +288,7 @@ impl Core {
             tasks: record.instances().keys().map(|number| task_view(record, *number)).collect(),
             past: record.past.iter().cloned().collect(),
             why: self.why(record, now),
+            unsatisfied: (record.counts().waiting > 0).then(|| self.unsatisfied(record)).flatten(),
             sizing: self.sizing_view(record),
         }
     }

@@ -1,16 +1,31 @@
 //! Why tasks wait, in words: what is missing where, which rule keeps them off, or which time must pass.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use base::Time;
+use serde::Serialize;
 
 use super::Core;
 use super::capacity::Possible;
 use super::record::{Phase, Record};
 use crate::Need;
-use crate::constraint::Checker;
+use crate::constraint::{Checker, Constraint, Place};
 use crate::job::Kind;
 use crate::need::NAMES;
+
+/// Most values of an attribute that are named.
+const VALUES: usize = 5;
+
+/// A constraint that keeps a job off every agent that was seen so far.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Unsatisfied {
+    /// The constraint.
+    pub constraint: String,
+    /// What the agents have there, as far as they have the attribute; not too many.
+    pub values: Vec<String>,
+    /// Number of agents that were seen.
+    pub agents: usize,
+}
 
 /// What keeps a task off an agent.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -110,7 +125,16 @@ impl Core {
             }
         }
         let mut why: Vec<String> = Vec::new();
-        if agents > 0 && possible == 0 {
+        if let Some(Unsatisfied { constraint, values, .. }) = self.unsatisfied(record) {
+            let field = constraint.split(' ').next().unwrap_or_default();
+            let values = match values.len() {
+                0 => format!("none has the attribute '{field}'"),
+                _ => format!("they have {}", values.join(", ")),
+            };
+            why.push(format!(
+                "warning: no agent that was seen so far satisfies the constraint '{constraint}': {values}"
+            ));
+        } else if agents > 0 && possible == 0 {
             why.push(match job.need.lacks(&most) {
                 Some(k) => format!(
                     "warning: a task needs {} {}, and no agent has offered more than {} so far",
@@ -140,6 +164,22 @@ impl Core {
             }
         }));
         why
+    }
+}
+
+impl Core {
+    /// The first constraint of a job, among those on the agent alone, that no agent seen so far satisfies.
+    pub(super) fn unsatisfied(&self, record: &Record) -> Option<Unsatisfied> {
+        let job = record.sized_job();
+        let agents = self.seen.agents().count();
+        let unsatisfied = |rule: &&Constraint| {
+            let alone = Checker::new(std::slice::from_ref(*rule));
+            agents > 0 && self.seen.agents().all(|agent| alone.broken_by_agent(agent).is_some())
+        };
+        let rule = job.constraints.iter().find(unsatisfied)?;
+        let values: BTreeSet<&str> = self.seen.agents().filter_map(|agent| agent.value(&rule.field)).collect();
+        let values = values.into_iter().take(VALUES).map(str::to_owned).collect();
+        Some(Unsatisfied { constraint: rule.to_string(), values, agents })
     }
 }
 

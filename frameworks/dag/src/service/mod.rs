@@ -122,6 +122,11 @@ impl Service {
         self.address
     }
 
+    /// Where others reach the API: its URL, with the scheme that it serves.
+    pub fn url(&self) -> String {
+        self.serving.url()
+    }
+
     /// A way to ask that can be given away.
     pub fn handle(&self) -> Handle {
         self.handle.clone()

@@ -213,6 +213,11 @@ impl Service {
         self.api.address()
     }
 
+    /// Where others reach the API: its URL, with the scheme that it serves.
+    pub fn url(&self) -> String {
+        self.api.url()
+    }
+
     /// How things are.
     ///
     /// # Errors

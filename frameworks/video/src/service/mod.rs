@@ -212,6 +212,11 @@ impl Service {
         self.serving.address()
     }
 
+    /// Where others reach the API: its URL, with the scheme that it serves.
+    pub fn url(&self) -> String {
+        self.serving.url()
+    }
+
     /// How things are.
     ///
     /// # Errors

@@ -1,36 +1,80 @@
 //! The page of the framework: its queries, and the live view of one. It has no script.
 
 use crate::core::QueryStatus;
+use crate::pipeline::Config;
+
+const STYLE: &str = "
+:root { color-scheme: light dark; }
+body { font: 15px/1.5 system-ui, sans-serif; margin: 1.5rem auto; max-width: 60rem; padding: 0 1rem; }
+h1 { font-size: 1.4rem; } h2 { font-size: 1.15rem; margin: 1.5rem 0 0.5rem; }
+table { border-collapse: collapse; width: 100%; }
+th, td { border-bottom: 1px solid #8885; padding: 0.3rem 0.6rem; text-align: left; }
+th { font-weight: 600; } .number { font-variant-numeric: tabular-nums; text-align: right; }
+tr.shown { background: #8882; }
+figure { margin: 0; } figcaption { color: GrayText; margin-top: 0.4rem; }
+img { aspect-ratio: 16 / 9; background: #8883; border-radius: 4px; max-width: 100%; object-fit: contain; width: 60rem; }
+@media (max-width: 30rem) { .minor { display: none; } }
+";
 
 /// The page; `shown` is the query whose view is on it.
 pub(super) fn page(queries: &[QueryStatus], shown: Option<&str>) -> String {
-    let rows: String = queries
-        .iter()
-        .map(|query| {
-            let (name, link) = (escaped(&query.name), encoded(&query.name));
-            format!(
-                "<tr><td><a href=\"/?query={link}\">{name}</a></td><td>{}</td><td>{:.2}</td><td>{:.3}</td><td>{:.1} s</td></tr>\n",
-                escaped(&format!("{:?}", query.state).to_lowercase()),
-                query.cores,
-                query.quality,
-                query.lag
-            )
-        })
-        .collect();
-    let known = shown.filter(|shown| queries.iter().any(|query| query.name == *shown));
-    let view = known.map_or_else(String::new, |name| {
-        format!(
-            "<h2>{}</h2>\n<p><img src=\"/queries/{}/live\" alt=\"what the query sees\"></p>\n",
-            escaped(name),
-            encoded(name)
-        )
-    });
+    let rows: String = queries.iter().map(|query| row(query, shown == Some(query.name.as_str()))).collect();
+    let table = match rows.is_empty() {
+        true => "<p>There are no queries.</p>\n".to_owned(),
+        false => format!(
+            "<table><tr><th>query</th><th>state</th><th class=\"number\">found</th><th class=\"number\">cores</th>\
+             <th class=\"number minor\">quality</th><th class=\"number\">lag</th></tr>\n{rows}</table>\n"
+        ),
+    };
+    let view = queries.iter().find(|query| shown == Some(query.name.as_str())).map(view).unwrap_or_default();
     format!(
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Video queries</title>\n<style>body {{ \
-         font-family: sans-serif; margin: 2rem }} td, th {{ padding: 0.2rem 1rem 0.2rem 0; text-align: left }} img {{ \
-         max-width: 100% }}</style></head>\n<body><h1>Video queries</h1>\n<table><tr><th>query</th><th>state</th>\
-         <th>cores</th><th>quality</th><th>lag</th></tr>\n{rows}</table>\n{view}</body></html>\n"
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Video queries</title>\n<meta \
+         name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<style>{STYLE}</style></head>\n<body>\
+         <main><h1>Video queries</h1>\n{table}{view}</main></body></html>\n"
     )
+}
+
+fn row(query: &QueryStatus, is_shown: bool) -> String {
+    let class = if is_shown { " class=\"shown\"" } else { "" };
+    format!(
+        "<tr{class}><td><a href=\"/?query={}\">{}</a></td><td>{}</td><td class=\"number\">{}</td>\
+         <td class=\"number\">{:.2}</td><td class=\"number minor\">{:.3}</td><td class=\"number\">{:.1} s</td></tr>\n",
+        encoded(&query.name),
+        escaped(&query.name),
+        escaped(&format!("{:?}", query.state).to_lowercase()),
+        query.found,
+        query.cores,
+        query.quality,
+        query.lag
+    )
+}
+
+/// The live view of a query, or what stands in its place.
+fn view(query: &QueryStatus) -> String {
+    let (name, link) = (escaped(&query.name), encoded(&query.name));
+    // Without a worker there are no pictures, and a browser would wait for the first without end.
+    if query.task.is_none() {
+        let why = if query.message.is_empty() { "It does not run now." } else { &query.message };
+        return format!("<h2>{name}</h2>\n<p>{}</p>\n", escaped(why));
+    }
+    let looks = query.config.as_ref().map(looks).unwrap_or_default();
+    format!(
+        "<h2>{name}</h2>\n<figure><img src=\"/queries/{link}/live\" alt=\"what the query sees\"><figcaption>What the \
+         query sees{looks}. Figures above are as of this page's load; <a href=\"/queries/{link}\">all of them</a>.\
+         </figcaption></figure>\n"
+    )
+}
+
+/// What a configuration makes of the stream.
+fn looks(config: &Config) -> String {
+    let size = match config.shrink {
+        1 => "in full size".to_owned(),
+        by => format!("with sides divided by {by}"),
+    };
+    match config.every {
+        1 => format!(": every picture, {size}"),
+        every => format!(": 1 of {every} pictures, {size}"),
+    }
 }
 
 fn escaped(text: &str) -> String {
@@ -67,5 +111,6 @@ mod tests {
         assert_eq!(encoded("a b/<ü"), "a%20b%2F%3C%C3%BC");
         let empty = page(&[], Some("nothing"));
         assert!(empty.contains("<h1>Video queries</h1>") && !empty.contains("<img"), "{empty}");
+        assert!(empty.contains("There are no queries."), "{empty}");
     }
 }

@@ -13,7 +13,7 @@ use resources::{Quantities, Resources, Role};
 
 use crate::agents::Agent;
 use crate::allocator::Allocator;
-use crate::{Held, Quota};
+use crate::{Held, Quota, Unavailability};
 
 pub use crate::tree::Level;
 use judge::Asked;
@@ -43,6 +43,8 @@ pub struct Explanation {
     pub set_aside: Vec<(Role, Quantities)>,
     /// Every agent, by id. Empty if the framework is not subscribed to the role.
     pub agents: Vec<Verdict>,
+    /// Names of the machines that are down for maintenance, whose agents are away. The allocator does not know them.
+    pub down: Vec<String>,
 }
 
 /// What stops an offer of an agent.
@@ -52,10 +54,16 @@ pub struct Verdict {
     pub agent: AgentId,
     /// Its host's name.
     pub hostname: String,
+    /// What texts call it: its host's name, which several agents may share, or its id if that is not known.
+    pub name: String,
     /// What no framework uses or is offered.
     pub free: Quantities,
     /// What stops it.
     pub obstacle: Obstacle,
+    /// Whether all of the agent is less than the need, whatever else stops it.
+    pub is_too_small: bool,
+    /// When it will be away, if that is scheduled: offers of it say so, and frameworks may refuse them for it.
+    pub maintenance: Option<Unavailability>,
 }
 
 /// Whether a framework is offered resources in a role at all.
@@ -172,7 +180,7 @@ impl Explanation {
                     | Obstacle::Stripped(_)
             )
         };
-        self.agents.iter().filter(|verdict| !is_lasting(&verdict.obstacle)).count()
+        self.agents.iter().filter(|verdict| !verdict.is_too_small && !is_lasting(&verdict.obstacle)).count()
     }
 }
 
@@ -193,6 +201,7 @@ impl Allocator {
             need: need.clone(),
             set_aside: self.set_aside(),
             agents: Vec::new(),
+            down: Vec::new(),
         };
         let Some(state) = self.framework(framework).map(|ix| &self.frameworks[ix as usize]).filter(|f| f.known) else {
             return explanation;
@@ -216,8 +225,14 @@ impl Allocator {
         let verdict = |(ix, agent): (usize, &Agent)| Verdict {
             agent: agent.id.clone(),
             hostname: agent.options.hostname.clone(),
+            name: match agent.options.hostname.as_str() {
+                "" => agent.id.to_string(),
+                hostname => hostname.to_owned(),
+            },
             free: agent.free.quantities(),
             obstacle: self.judge(ix as u32, &Asked { client, need }),
+            is_too_small: !agent.total.quantities().contains(need),
+            maintenance: self.unavailability(&agent.id),
         };
         explanation.agents = self.agents.iter().map(verdict).collect();
         explanation.agents.sort_by(|a, b| a.agent.cmp(&b.agent));

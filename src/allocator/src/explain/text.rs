@@ -38,7 +38,8 @@ impl Display for Explanation {
         if self.is_impossible() {
             writeln!(out, "No agent can offer {}, however long the framework waits.", self.need)?;
         }
-        self.write_agents(out)
+        self.write_agents(out)?;
+        self.write_maintenance(out)
     }
 }
 
@@ -78,12 +79,38 @@ impl Explanation {
         groups.sort_by_key(|(_, agents)| std::cmp::Reverse(agents.len()));
         for (_, agents) in groups {
             let noun = if agents.len() == 1 { "agent" } else { "agents" };
-            let name = |one: &&Verdict| match one.hostname.as_str() {
-                "" => one.agent.to_string(),
-                hostname => hostname.to_owned(),
-            };
-            let names = some(agents.iter().map(name));
+            let names = some(agents.iter().map(|one| one.name.clone()));
             writeln!(out, "{} {noun}: {} ({names})", agents.len(), self.reason(&agents))?;
+        }
+        Ok(())
+    }
+
+    /// The agents that will be away, each window with its agents, and the machines that are down.
+    fn write_maintenance(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        let mut windows: BTreeMap<(Time, Option<Duration>), Vec<&Verdict>> = BTreeMap::new();
+        for verdict in &self.agents {
+            if let Some(window) = verdict.maintenance {
+                windows.entry((window.start, window.duration)).or_default().push(verdict);
+            }
+        }
+        for ((start, duration), agents) in windows {
+            let begin = match start > self.at {
+                true => format!("in {}", span(start, self.at)),
+                false => format!("since {}", span(self.at, start)),
+            };
+            let length = duration.map_or_else(String::new, |length| format!(" for {}", format_duration(length)));
+            let noun = if agents.len() == 1 { "agent" } else { "agents" };
+            let names = some(agents.iter().map(|one| one.name.clone()));
+            writeln!(
+                out,
+                "{} {noun}: maintenance is scheduled {begin}{length}; offers name it, and frameworks may refuse them ({names})",
+                agents.len()
+            )?;
+        }
+        if !self.down.is_empty() {
+            let noun = if self.down.len() == 1 { "machine is" } else { "machines are" };
+            let names = some(self.down.iter().cloned());
+            writeln!(out, "{} {noun} down for maintenance, without agents ({names})", self.down.len())?;
         }
         Ok(())
     }
@@ -273,7 +300,10 @@ struct QuotaLine<'a>(&'a QuotaStanding);
 impl Display for QuotaLine<'_> {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
         let QuotaStanding { role, quota, charged } = self.0;
-        write!(out, "Role {role} has consumed {charged}")?;
+        match charged.is_empty() {
+            true => write!(out, "Role {role} has consumed nothing")?,
+            false => write!(out, "Role {role} has consumed {charged}")?,
+        }
         if !quota.guarantees.is_empty() {
             let lacks = quota.guarantees.saturating_sub(charged);
             write!(out, " of the guaranteed {}", quota.guarantees)?;
@@ -309,13 +339,18 @@ fn some(texts: impl Iterator<Item = String>) -> String {
     text
 }
 
-/// A length of time, in whole seconds if it has one.
+/// A length of time, in as many units as a reader wants: whole seconds, minutes from ten minutes on, hours from two
+/// days on.
 fn span(later: Time, earlier: Time) -> String {
     let exact = later.since(earlier);
-    if exact < Duration::from_secs(1) {
-        return format_duration(Duration::from_millis(exact.as_millis() as u64));
-    }
-    format_duration(Duration::from_secs((exact + Duration::from_millis(500)).as_secs()))
+    let unit = match exact.as_secs() {
+        0 => return format_duration(Duration::from_millis(exact.as_millis() as u64)),
+        1..600 => 1,
+        600..172_800 => 60,
+        _ => 3600,
+    };
+    let units = (exact + Duration::from_millis(unit * 500)).as_secs() / unit;
+    format_duration(Duration::from_secs(units * unit))
 }
 
 /// How long a state has lasted; empty if its start is unknown.

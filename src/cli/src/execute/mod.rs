@@ -78,7 +78,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
             Ending::Stopped if interrupt.wanted() => Ok(ExitCode::from(130)),
             Ending::Stopped if finished.scheduler.succeeded() => Ok(ExitCode::SUCCESS),
             Ending::Stopped => Ok(ExitCode::FAILURE),
-            Ending::Error(why) => bail!("the master refused: {why}"),
+            Ending::Error(why) => Err(args.master.refusal(&why).await),
             Ending::Unreachable(why) => bail!(no_master(&why)),
             Ending::State(why) => bail!("{why}"),
         }
@@ -113,8 +113,11 @@ impl Shell {
         let framework = self.framework.as_deref()?;
         // A master of Mesos's explains nothing.
         let waiting = Waiting::ask(&self.master, framework, &self.need).await;
-        let waiting =
-            waiting.unwrap_or(Waiting { reasons: vec!["the master does not explain why".into()], impossible: None });
+        let waiting = waiting.unwrap_or(Waiting {
+            reasons: vec!["the master does not explain why".into()],
+            impossible: None,
+            agents: 0,
+        });
         if waiting.reasons != self.said {
             say!("Waiting for an offer of {}:", self.need);
             waiting.reasons.iter().for_each(|reason| say!("  {reason}"));

@@ -157,8 +157,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
             measure_every: args.knobs.measure_every,
         })
         .await?;
-        let address = service.address();
-        let greeting = format!("binpack  http://{address}\ntry      tepui job submit --service={address} FILE");
+        let url = service.url();
+        let greeting = format!("binpack  {url}\ntry      tepui job submit --service={url} FILE");
         job_framework::run(service, jobs, &greeting, wanted).await
     })
 }

@@ -202,8 +202,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let wanted = Wanted { json: args.json, until_done: args.until_done, keeps: args.framework.state_dir.is_some() };
     daemon::process::runtime()?.block_on(async {
         let service = Service::start(Options { driver, listen: args.framework.listen, settings }).await?;
-        let address = service.address();
-        let greeting = format!("dag      http://{address}\ntry      tepui dag submit --service={address} FILE");
+        let url = service.url();
+        let greeting = format!("dag      {url}\ntry      tepui dag submit --service={url} FILE");
         job_framework::run(service, jobs, &greeting, wanted).await
     })
 }

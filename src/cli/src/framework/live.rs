@@ -70,8 +70,8 @@ pub(super) trait Live: Sized {
     /// How things are with it.
     type Status: Shown + Serialize;
 
-    /// Where its API listens.
-    fn api(&self) -> SocketAddr;
+    /// The URL of its API.
+    fn api(&self) -> String;
 
     /// How things are now.
     async fn look(&self) -> Result<Self::Status>;
@@ -98,7 +98,7 @@ pub(super) async fn show<L: Live>(
     for_ever: bool,
     at_end: impl FnOnce(&L::Status) -> Result<()>,
 ) -> Result<ExitCode> {
-    stdio::err!("the API is at http://{}", service.api());
+    stdio::err!("the API is at {}", service.api());
     let mut view = View::new(std::io::stdout().is_terminal() && !args.json, args.json);
     let interrupted = watch(&mut service, interrupt, &mut view, for_ever || args.keep_running).await;
     // What is printed at the end must be read before the scheduler has gone.

@@ -4,7 +4,6 @@
 mod model;
 mod view;
 
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -186,8 +185,8 @@ async fn serve(framework: FrameworkArgs, args: QualityArgs) -> Result<ExitCode> 
 impl Live for Service {
     type Status = Status;
 
-    fn api(&self) -> SocketAddr {
-        self.address()
+    fn api(&self) -> String {
+        self.url()
     }
 
     async fn look(&self) -> Result<Status> {

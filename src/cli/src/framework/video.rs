@@ -210,8 +210,8 @@ async fn serve(framework: FrameworkArgs, args: VideoArgs) -> Result<ExitCode> {
 impl Live for Service {
     type Status = Status;
 
-    fn api(&self) -> SocketAddr {
-        self.address()
+    fn api(&self) -> String {
+        self.url()
     }
 
     async fn look(&self) -> Result<Status> {

@@ -56,7 +56,16 @@ pub(crate) struct View {
     pub(crate) tasks: Vec<Task>,
     pub(crate) past: Vec<Value>,
     pub(crate) why: Vec<String>,
+    pub(crate) unsatisfied: Option<Unsatisfied>,
     pub(crate) sizing: Option<Sizing>,
+}
+
+/// The constraint that no agent satisfies of those that have made offers.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Unsatisfied {
+    pub(crate) constraint: String,
+    pub(crate) agents: usize,
 }
 
 /// What new launches ask for, where the framework sizes them.

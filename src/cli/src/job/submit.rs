@@ -156,8 +156,8 @@ async fn wait(service: &Service, names: &[&String], args: &ServiceArgs) -> Resul
                 is_asked = true;
             } else if !is_asked && looks == SETTLED {
                 is_asked = true;
-                if let Some(Waiting { impossible: Some(why), .. }) = waiting(service, &args.master, &summary.need).await
-                {
+                let waiting = waiting(service, &args.master, &summary.need).await;
+                if let Some(why) = waiting.and_then(|waiting| impossible(&view, waiting)) {
                     bail!("{name} cannot run: {why}. It stays submitted; `tepui job stop {name}` takes it back");
                 }
             }
@@ -170,4 +170,13 @@ async fn wait(service: &Service, names: &[&String], args: &ServiceArgs) -> Resul
         }
     }
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Why a job can run on none of the agents that are there; none if it can.
+fn impossible(view: &View, waiting: Waiting) -> Option<String> {
+    // What agents have that have made no offer is not known.
+    let unsatisfied = view.unsatisfied.as_ref().filter(|unsatisfied| unsatisfied.agents >= waiting.agents);
+    let constraint =
+        unsatisfied.map(|unsatisfied| format!("no agent satisfies the constraint '{}'", unsatisfied.constraint));
+    waiting.impossible.or(constraint)
 }

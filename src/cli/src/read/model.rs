@@ -111,6 +111,21 @@ pub(crate) struct Agent {
     pub(crate) reserved_resources: BTreeMap<String, Amounts>,
 }
 
+impl Agents {
+    /// What lists call each agent, by id: its host's name, with the port where several agents share it.
+    pub(crate) fn names(&self) -> BTreeMap<&str, String> {
+        let mut shared: BTreeMap<&str, usize> = BTreeMap::new();
+        self.slaves.iter().for_each(|agent| *shared.entry(&agent.hostname).or_default() += 1);
+        let name = |agent: &Agent| match agent.address().rsplit_once(':') {
+            Some((_, port)) if shared.get(agent.hostname.as_str()).is_some_and(|agents| *agents > 1) => {
+                format!("{}:{port}", agent.hostname)
+            }
+            _ => agent.hostname.clone(),
+        };
+        self.slaves.iter().map(|agent| (agent.id.as_str(), name(agent))).collect()
+    }
+}
+
 /// How far the draining of an agent is.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]

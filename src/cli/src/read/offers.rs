@@ -1,6 +1,5 @@
 //! `tepui offers`: which framework holds which offers at this moment.
 
-use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -36,7 +35,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 }
 
 fn show(frameworks: &Frameworks, agents: &Agents) -> String {
-    let hosts: BTreeMap<&str, &str> = agents.slaves.iter().map(|a| (a.id.as_str(), a.hostname.as_str())).collect();
+    let hosts = agents.names();
     let mut table = table(&["ID", "FRAMEWORK", "ROLE", "HOST", "RESOURCES"]);
     for framework in &frameworks.frameworks {
         for offer in &framework.offers {
@@ -48,7 +47,7 @@ fn show(frameworks: &Frameworks, agents: &Agents) -> String {
                 offer.id.clone(),
                 framework.name.clone(),
                 role.to_owned(),
-                hosts.get(offer.slave_id.as_str()).unwrap_or(&offer.slave_id.as_str()).to_string(),
+                hosts.get(offer.slave_id.as_str()).unwrap_or(&offer.slave_id).clone(),
                 offer.resources.text(),
             ]);
         }

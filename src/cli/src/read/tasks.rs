@@ -1,6 +1,5 @@
 //! `tepui tasks`.
 
-use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
@@ -74,7 +73,7 @@ fn json(args: &Args, document: &Value) -> Vec<Value> {
 }
 
 fn show(args: &Args, frameworks: &Frameworks, agents: &Agents, now: f64) -> String {
-    let hosts: BTreeMap<&str, &str> = agents.slaves.iter().map(|a| (a.id.as_str(), a.hostname.as_str())).collect();
+    let hosts = agents.names();
     let mut table = table(&["ID", "NAME", "FRAMEWORK", "HOST", "STATE", ">SINCE", ">CPUS", ">MEM"]);
     let completed = args.all.then_some(&frameworks.completed_frameworks);
     let mut count = 0;
@@ -88,7 +87,7 @@ fn show(args: &Args, frameworks: &Frameworks, agents: &Agents, now: f64) -> Stri
                 task.id.clone(),
                 task.name.clone(),
                 framework.name.clone(),
-                hosts.get(task.slave_id.as_str()).unwrap_or(&task.slave_id.as_str()).to_string(),
+                hosts.get(task.slave_id.as_str()).unwrap_or(&task.slave_id).clone(),
                 task.state.trim_start_matches("TASK_").to_lowercase(),
                 age(since),
                 number(task.resources.get("cpus")),

@@ -35,6 +35,10 @@ fn explanation(explanation: &Explanation) -> Value {
         entry["free"] = json!(verdict.free.to_string());
         entry["agent_id"] = json!({ "value": verdict.agent.as_str() });
         entry["hostname"] = json!(verdict.hostname);
+        if let Some(window) = verdict.maintenance {
+            let duration = window.duration.map(|length| length.as_secs_f64());
+            entry["maintenance"] = json!({ "start": window.start.as_secs_f64(), "duration": duration });
+        }
         entry
     });
     json!({
@@ -46,6 +50,7 @@ fn explanation(explanation: &Explanation) -> Value {
         "possible_agents": explanation.possible_agents(),
         "order": levels.collect::<Vec<Value>>(),
         "agents": agents.collect::<Vec<Value>>(),
+        "machines_down": explanation.down,
         "text": explanation.to_string(),
     })
 }

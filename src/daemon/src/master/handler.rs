@@ -7,9 +7,10 @@ use std::sync::{Arc, OnceLock};
 
 use authorizer::Action;
 use base::Time;
+use bytes::Bytes;
 use master::{Answer, Input, Message, RequestId, Snapshot};
 use protos::mesos;
-use wire::http::{BodyRule, Request, Response, StatusCode};
+use wire::http::{BodyRule, Query, Request, Response, StatusCode};
 use wire::libprocess::{ConnectionId, Delivery, MessageSink};
 use wire::route::Table;
 
@@ -240,19 +241,43 @@ impl Handler {
         asker: Asker,
         write: fn(&views::Context, &mut Vec<u8>),
     ) -> Response {
-        let (common, flags) = (self.common.clone(), self.flags.clone());
-        let (started, query) = (self.started, request.query.clone());
-        let pieces = self.pieces.clone();
-        let sight = Sight::of(asker);
-        let name = format!("{route:?} {query:?}{}", sight.name());
-        let written = self.documents.get(name, self.snapshot(), move |snapshot| {
-            views::Context { snapshot, common, flags, started, query, sight, pieces, splices: RefCell::default() }
-                .document(write)
-        });
+        let query = &request.query;
+        let written =
+            self.document(format!("{route:?} {query:?}"), query.clone(), asker, move |context| context.document(write));
         match written.await {
             Ok(parts) => Response::ok_jsonp_parts(parts.iter().cloned(), request.query.get("jsonp")),
             Err(why) => Response::internal(why),
         }
+    }
+
+    /// The document of this name for a principal: what `write` makes, or has made for another reader of the same state.
+    ///
+    /// # Errors
+    /// When writing it has failed.
+    pub(super) async fn document(
+        &self,
+        name: String,
+        query: Query,
+        asker: Asker,
+        write: impl FnOnce(views::Context) -> Vec<Bytes> + Send + 'static,
+    ) -> Result<Arc<[Bytes]>, String> {
+        let (common, flags) = (self.common.clone(), self.flags.clone());
+        let (started, pieces) = (self.started, self.pieces.clone());
+        let sight = Sight::of(asker);
+        let name = format!("{name}{}", sight.name());
+        let write = move |snapshot| {
+            write(views::Context {
+                snapshot,
+                common,
+                flags,
+                started,
+                query,
+                sight,
+                pieces,
+                splices: RefCell::default(),
+            })
+        };
+        self.documents.get(name, self.snapshot(), write).await
     }
 
     fn redirect(&self) -> Response {

@@ -197,6 +197,7 @@ impl Parts {
             network,
             pid: self.pid.clone(),
             streams: Streams::new(&Limits::default()),
+            last_event: Default::default(),
             answers: Answers::default(),
             registry: Mutex::new(registry),
             authorizer,

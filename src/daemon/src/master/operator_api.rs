@@ -2,7 +2,6 @@
 //!
 //! Calls that read are answered from a snapshot, off the reactor's thread; calls that change something go to the core.
 
-use std::cell::RefCell;
 use std::sync::Arc;
 
 use authorizer::Action;
@@ -15,7 +14,6 @@ use wire::negotiate::{Encoding, accepted_encoding, decode_call};
 use super::handler::Handler;
 use super::outputs::Outcome;
 use super::scheduler_api::{respond, respond_or_fail};
-use super::views::sight::Sight;
 use super::{metrics, own_calls, validate, views};
 use crate::acls::Asker;
 use crate::audit;
@@ -78,16 +76,9 @@ async fn act(handler: &Handler, call: Call, encoding: Encoding, asker: Asker) ->
 
 /// A call that a snapshot answers.
 async fn read(handler: &Handler, kind: Type, encoding: Encoding, asker: Asker) -> Response {
-    let (common, flags) = (handler.common.clone(), handler.flags.clone());
-    let (started, pieces) = (handler.started, handler.pieces.clone());
-    let sight = Sight::of(asker);
-    let name = format!("{} {encoding:?}{}", kind.as_str_name(), sight.name());
-    let written = handler.documents.get(name, handler.snapshot(), move |snapshot| {
-        let query = Query::default();
-        let context =
-            views::Context { snapshot, common, flags, started, query, sight, pieces, splices: RefCell::default() };
-        vec![views::calls::answer(&context, kind, encoding).into()]
-    });
+    let name = format!("{} {encoding:?}", kind.as_str_name());
+    let write = move |context: views::Context| vec![views::calls::answer(&context, kind, encoding).into()];
+    let written = handler.document(name, Query::default(), asker, write);
     match written.await {
         Ok(parts) => Response::ok_body(encoding.media_type(), parts.first().cloned().unwrap_or_default()),
         Err(why) => Response::internal(why),

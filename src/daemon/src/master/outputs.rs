@@ -12,6 +12,7 @@ use authorizer::Authorizer;
 use base::{Pid, Time, lock};
 use cores::Core;
 use master::{Answer, ExplainError, Input, KeptFrom, Master, Outbox, Output, RegistryOp, Sender, Snapshot};
+use protos::mesos::master::Event;
 use resources::Quantities;
 use wire::libprocess::Network;
 
@@ -24,7 +25,7 @@ use crate::answers::Answers;
 use crate::clock::Stopwatch;
 use crate::driver::World;
 use crate::metrics::{Metrics, Timings};
-use crate::streams::Streams;
+use crate::streams::{LastEvent, Streams};
 
 /// The core, and what its runs of the allocator have cost: the core itself reads no clock.
 pub(super) struct Live {
@@ -147,6 +148,8 @@ pub(super) struct Shell {
     pub(super) network: Network,
     pub(super) pid: Pid,
     pub(super) streams: Streams,
+    /// The operators' event that was sent last: it goes to all their streams.
+    pub(super) last_event: LastEvent<Event>,
     pub(super) answers: Answers<Outcome>,
     pub(super) registry: Mutex<RegistryStore>,
     /// Who may do what.
@@ -176,7 +179,9 @@ impl World<Live> for Shell {
             Output::OperatorSubscribed { stream, snapshot, principal } => {
                 self.operator_subscribed(stream.0, &snapshot, principal);
             }
-            Output::OperatorEvent { stream, event } => self.streams.send(stream.0, &*event),
+            Output::OperatorEvent { stream, event } => {
+                self.streams.send_record(stream.0, |encoding| self.last_event.record(&event, encoding));
+            }
             Output::CloseStream { stream } => self.streams.close(stream.0),
             Output::Respond { request, answer } => self.answers.answer(request.0, Outcome::Answer(answer)),
             Output::Refuse { request, error, .. } => self.answers.answer(request.0, Outcome::Answer(Err(error))),

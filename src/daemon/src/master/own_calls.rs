@@ -12,7 +12,7 @@ use protos::mesos::KillPolicy;
 use resources::Quantities;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use wire::http::{Method, Request, Response, StatusCode};
+use wire::http::{Method, Query, Request, Response, StatusCode};
 use wire::negotiate::{Encoding, accepted_encoding};
 
 use super::handler::Handler;
@@ -20,7 +20,7 @@ use super::outputs::Live;
 use super::peers::Wish;
 use super::scheduler_api::respond_or_fail;
 use super::views::sight::Sight;
-use super::{explain, fairness, masters};
+use super::{explain, fairness, masters, views};
 use crate::acls::{self, Asker};
 use crate::audit::{self, Asked, Target};
 
@@ -30,6 +30,7 @@ pub(super) enum Own {
     GetPolicies,
     UpdatePolicies,
     GetFairness,
+    GetOverview,
     Explain,
     KillTask,
     GetMasters,
@@ -39,10 +40,11 @@ pub(super) enum Own {
 }
 
 /// All of them.
-const CALLS: [(&str, Own); 9] = [
+const CALLS: [(&str, Own); 10] = [
     ("GET_POLICIES", Own::GetPolicies),
     ("UPDATE_POLICIES", Own::UpdatePolicies),
     ("GET_FAIRNESS", Own::GetFairness),
+    ("GET_OVERVIEW", Own::GetOverview),
     ("EXPLAIN", Own::Explain),
     ("KILL_TASK", Own::KillTask),
     ("GET_MASTERS", Own::GetMasters),
@@ -98,10 +100,11 @@ pub(super) async fn answer(handler: &Handler, request: &Request, own: Own, mut c
         Err(refusal) => return *refusal,
     }
     let principal = asker.principal.clone();
-    if let Err(refusal) = must(own, asker) {
+    if let Err(refusal) = must(own, asker.clone()) {
         return *refusal;
     }
     match own {
+        Own::GetOverview => overview(handler, asker).await,
         Own::GetPolicies => {
             let policies = handler.driver.read(Live::policies).await;
             reply("GET_POLICIES", "get_policies", json!({ "policies": policies }))
@@ -151,7 +154,7 @@ pub(super) async fn answer(handler: &Handler, request: &Request, own: Own, mut c
 /// The change that a call asks for; none if it reads.
 fn asked(own: Own, call: &Value) -> Option<Asked> {
     match own {
-        Own::GetPolicies | Own::GetFairness | Own::Explain | Own::GetMasters => None,
+        Own::GetPolicies | Own::GetFairness | Own::GetOverview | Own::Explain | Own::GetMasters => None,
         Own::AddMaster => Some(asked_of_master("ADD_MASTER", &call["add_master"])),
         Own::RemoveMaster => Some(asked_of_master("REMOVE_MASTER", &call["remove_master"])),
         Own::TransferLeadership => Some(asked_of_master("TRANSFER_LEADERSHIP", &call["transfer_leadership"])),
@@ -179,6 +182,8 @@ fn must(own: Own, asker: Asker) -> Result<(), Box<Response>> {
         Own::GetMasters => asker.must_all(Action::ViewFlags),
         // A change of the masters is maintenance of their machines.
         Own::AddMaster | Own::RemoveMaster | Own::TransferLeadership => asker.must_all(Action::StartMaintenance),
+        // It leaves out what the principal may not view.
+        Own::GetOverview => Ok(()),
         // The core knows whose framework it is, and authorizes it.
         Own::KillTask => Ok(()),
         Own::GetPolicies | Own::GetFairness | Own::Explain => match Sight::of(asker).is_wide() {
@@ -208,6 +213,15 @@ fn kill(call: &Value) -> Result<KillTask, String> {
         }
     };
     Ok(KillTask { framework, task, kill_policy })
+}
+
+/// GET_OVERVIEW, which leaves out what the principal may not view.
+async fn overview(handler: &Handler, asker: Asker) -> Response {
+    let write = |context: views::Context| context.document(views::overview::write);
+    match handler.document("GET_OVERVIEW".to_owned(), Query::default(), asker, write).await {
+        Ok(parts) => Response::ok_jsonp_parts(parts.iter().cloned(), None),
+        Err(why) => Response::internal(why),
+    }
 }
 
 async fn update(handler: &Handler, policies: Policies) -> Response {

@@ -20,6 +20,18 @@ pub fn configure(tls: Tls) {
     let _ = CONFIGURED.set(Ok(tls));
 }
 
+/// Whether connections to a server have TLS: by its address, else by the settings of this process.
+pub fn is_tls(address: &Address) -> bool {
+    match address.scheme() {
+        Scheme::Http => false,
+        Scheme::Https => true,
+        Scheme::Configured => match CONFIGURED.get() {
+            Some(configured) => configured.as_ref().is_ok_and(|tls| tls.settings().enabled),
+            None => Settings::from_environment().is_ok_and(|settings| settings.enabled),
+        },
+    }
+}
+
 /// Connects to a server.
 ///
 /// # Errors

@@ -17,7 +17,7 @@ use hyper_util::rt::TokioIo;
 use protos::recordio::RecordError;
 
 pub use address::{Address, AddressError, Scheme};
-pub use connect::{configure, connect, tls};
+pub use connect::{configure, connect, is_tls, tls};
 pub use records::Records;
 
 use crate::http::last_value;

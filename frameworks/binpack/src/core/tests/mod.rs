@@ -106,8 +106,11 @@ fn priorities_come_first_and_constraints_are_kept() {
     assert_eq!(world.tasks["high.2.0.0"].agent, 0);
     assert_eq!(world.tasks["low.1.0.0"].agent, 1);
     let why = world.show("never").why;
-    assert_eq!(why[0], "warning: no agent that was seen so far could ever run a task of it");
-    assert_eq!(why[1], "2 agents: the constraint 'rack like r[23]' keeps it off");
+    let known = "warning: no agent that was seen so far satisfies the constraint 'rack like r[23]': they have r1";
+    assert_eq!(why, [known, "2 agents: the constraint 'rack like r[23]' keeps it off"]);
+    let unsatisfied = world.show("never").unsatisfied.unwrap();
+    assert_eq!((unsatisfied.constraint.as_str(), unsatisfied.agents), ("rack like r[23]", 2));
+    assert_eq!(world.show("low").unsatisfied, None);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use video::bitrate::Trace;
 use video::viewer;
 
@@ -28,7 +28,7 @@ pub(super) struct LiveArgs {
     /// The framework's name, where there are several
     #[arg(long, default_value = "video", value_name = "NAME")]
     framework: String,
-    /// Watch for so long, and say what a viewer sees
+    /// Watch for so long, and say what a viewer sees; not with TLS
     #[arg(long, value_name = "DURATION", value_parser = base::parse_duration)]
     watch: Option<Duration>,
     /// With --watch: over a link of so many Mbit/s, or of a file with lines of seconds and Mbit/s
@@ -50,11 +50,14 @@ pub(super) async fn live(args: &LiveArgs) -> Result<ExitCode> {
     let choose = args.choose.as_ref().map_or_else(String::new, |policy| format!("?policy={}", encode(policy)));
     let path = format!("/queries/{}/live{choose}", encode(&args.query));
     let Some(time) = args.watch else {
-        say!("http://{}{path}", service.address());
+        say!("{}{path}", service.url());
         return Ok(ExitCode::SUCCESS);
     };
     let link = args.link.as_deref().map(trace).transpose()?;
-    let text = service.address();
+    if service.url().starts_with("https:") {
+        bail!("--watch reads a live view without TLS only; a browser shows {}{path}", service.url());
+    }
+    let text = service.address().to_string();
     let address: SocketAddr =
         text.to_socket_addrs().ok().and_then(|mut all| all.next()).with_context(|| format!("{text} has no address"))?;
     let seen = viewer::watch(address, &path, link, time.as_secs_f64(), |_| {}).await?;

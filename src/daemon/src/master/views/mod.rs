@@ -5,6 +5,7 @@
 pub(in crate::master) mod calls;
 pub(in crate::master) mod frameworks;
 mod index;
+pub(in crate::master) mod overview;
 pub(in crate::master) mod pieces;
 pub(in crate::master) mod roles;
 pub(super) mod settings;

@@ -1,0 +1,111 @@
+//! GET_OVERVIEW: counts of agents, frameworks and tasks, sums of resources, and the share of each agent that is
+//! allocated: what a page shows first of a big cluster. It lists no task.
+
+use std::collections::BTreeMap;
+
+use master::{Agent, Snapshot};
+use protos::json::Writer;
+use protos::mesos::TaskState;
+use resources::{Quantities, Resources};
+
+use super::Context;
+use super::sight::Sight;
+
+/// The answer to GET_OVERVIEW: what the principal may view.
+pub(in crate::master) fn write(context: &Context, out: &mut Vec<u8>) {
+    let (snapshot, sight) = (&*context.snapshot, &context.sight);
+    let agents: Vec<(&Agent, Amounts)> =
+        snapshot.agents.values().map(|agent| (&**agent, Amounts::of(agent, sight))).collect();
+    let (frameworks, connected) = frameworks(snapshot, sight);
+    Writer::new(out).object(|w| {
+        w.key("type").string("GET_OVERVIEW");
+        w.key("get_overview").object(|w| {
+            w.key("agents").object(|w| {
+                w.key("registered").uint(agents.len() as u64);
+                w.key("active").uint(agents.iter().filter(|(agent, _)| agent.active()).count() as u64);
+            });
+            w.key("frameworks").object(|w| {
+                w.key("registered").uint(frameworks);
+                w.key("connected").uint(connected);
+            });
+            w.key("tasks").object(|w| {
+                for (state, count) in tasks(snapshot, sight) {
+                    w.key(state.as_str_name()).uint(count);
+                }
+            });
+            let sum = agents.iter().fold(Amounts::default(), |sum, (_, amounts)| sum.plus(amounts));
+            sum.write(w);
+            w.key("agent_shares").array(|w| {
+                for (agent, amounts) in &agents {
+                    w.object(|w| {
+                        w.key("agent_id").object(|w| {
+                            w.key("value").string(agent.id.as_str());
+                        });
+                        w.key("active").bool(agent.active());
+                        w.key("share").double(amounts.allocated.ratio(&amounts.total));
+                    });
+                }
+            });
+        });
+    });
+}
+
+/// Amounts of an agent, or of several.
+#[derive(Default)]
+struct Amounts {
+    total: Quantities,
+    allocated: Quantities,
+    offered: Quantities,
+}
+
+impl Amounts {
+    fn of(agent: &Agent, sight: &Sight) -> Amounts {
+        let visible = |resources: &Resources| match sight.all_roles() {
+            true => resources.quantities(),
+            false => sight.resources(resources).quantities(),
+        };
+        Amounts { total: visible(&agent.total), allocated: visible(&agent.used), offered: visible(&agent.offered) }
+    }
+
+    fn plus(mut self, other: &Amounts) -> Amounts {
+        let add =
+            |sum: &mut Quantities, more: &Quantities| more.iter().for_each(|(name, amount)| sum.add(&name, amount));
+        add(&mut self.total, &other.total);
+        add(&mut self.allocated, &other.allocated);
+        add(&mut self.offered, &other.offered);
+        self
+    }
+
+    fn write(&self, w: &mut Writer<'_>) {
+        w.key("resources").object(|w| {
+            for (name, amounts) in [("total", &self.total), ("allocated", &self.allocated), ("offered", &self.offered)]
+            {
+                w.key(name).object(|w| {
+                    for (name, amount) in amounts.iter() {
+                        w.key(name.as_str()).double(amount.to_f64());
+                    }
+                });
+            }
+        });
+    }
+}
+
+/// Numbers of the frameworks that have not ended, and of those that are connected.
+fn frameworks(snapshot: &Snapshot, sight: &Sight) -> (u64, u64) {
+    let visible = snapshot.frameworks.values().filter(|framework| sight.framework(&framework.info));
+    visible.fold((0, 0), |(all, connected), framework| (all + 1, connected + u64::from(framework.connected())))
+}
+
+/// Numbers of tasks by state: all that the master remembers, as GET_TASKS lists them.
+fn tasks(snapshot: &Snapshot, sight: &Sight) -> BTreeMap<TaskState, u64> {
+    let mut counts = BTreeMap::new();
+    let frameworks = snapshot.frameworks.values().chain(snapshot.completed.values());
+    for framework in frameworks.filter(|framework| sight.framework(&framework.info)) {
+        for table in [&framework.tasks, &framework.unreachable_tasks, &framework.completed_tasks] {
+            for task in table.values().filter(|task| sight.all_tasks() || sight.task(framework, task)) {
+                *counts.entry(task.state()).or_default() += 1;
+            }
+        }
+    }
+    counts
+}
