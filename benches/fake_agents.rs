@@ -61,7 +61,7 @@ fn beside_tls(report: &Report, agents: usize, tasks: usize) -> Result<()> {
         let master = Daemon::master(&flags.iter().map(String::as_str).collect::<Vec<_>>())?;
         let tunnels = Tunnels::new(tls)?;
         let address = tunnels.to_master(master.address)?;
-        let fleet = Fleet::start_behind(address, agents, &AGENT, true, |port| tunnels.from_master(port))?;
+        let fleet = Fleet::start_behind(address, agents, &AGENT, true, |port| tunnels.reached_at(port))?;
         let taken = through(report, Encoding::Protobuf, (&master, &fleet, address), tasks)?;
         report.note(if tls.is_some() { "    with TLS" } else { "    without TLS" }, &each(taken, tasks));
         cpu[round % 2].push(taken);
