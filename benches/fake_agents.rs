@@ -1,7 +1,8 @@
 //! What do an agent and a task cost the master? Fake agents of this process, so only the master works: 1,000 and 10,000
 //! agents register at once; 20,000 tasks run through 1,000 of them (RUNNING, acknowledged, FINISHED, acknowledged).
 //!
-//! `--only=tls` runs the tasks through tunnels, plain and with TLS in turn, and says what TLS adds to the CPU of a task.
+//! `--only=tls` runs the tasks through tunnels, plain and with TLS in turn, and says what TLS adds to the CPU of a
+//! task.
 //!
 //! Run with `cargo bench --bench fake_agents`; `--quick` takes 1,000 agents and 2,000 tasks. All agents share one
 //! address, so that one connection each way carries their messages, unless `--addresses=N` spreads them.
