@@ -1,7 +1,8 @@
 //! What do an agent and a task cost the master? Fake agents of this process, so only the master works: 1,000 and 10,000
 //! agents register at once; 20,000 tasks run through 1,000 of them (RUNNING, acknowledged, FINISHED, acknowledged).
 //!
-//! `--only=tls` runs the tasks through tunnels, plain and with TLS in turn, and says what TLS adds to the CPU of a task.
+//! `--only=tls` runs the tasks through tunnels, plain and with TLS in turn, and says what TLS adds to the CPU of a
+//! task.
 //!
 //! Run with `cargo bench --bench fake_agents`; `--quick` takes 1,000 agents and 2,000 tasks. All agents share one
 //! address, so that one connection each way carries their messages, unless `--addresses=N` spreads them.
@@ -61,7 +62,7 @@ fn beside_tls(report: &Report, agents: usize, tasks: usize) -> Result<()> {
         let master = Daemon::master(&flags.iter().map(String::as_str).collect::<Vec<_>>())?;
         let tunnels = Tunnels::new(tls)?;
         let address = tunnels.to_master(master.address)?;
-        let fleet = Fleet::start_behind(address, agents, &AGENT, true, |port| tunnels.from_master(port))?;
+        let fleet = Fleet::start_behind(address, agents, &AGENT, true, |port| tunnels.reached_at(port))?;
         let taken = through(report, Encoding::Protobuf, (&master, &fleet, address), tasks)?;
         report.note(if tls.is_some() { "    with TLS" } else { "    without TLS" }, &each(taken, tasks));
         cpu[round % 2].push(taken);

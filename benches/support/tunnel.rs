@@ -104,7 +104,7 @@ impl Tunnels {
     ///
     /// # Errors
     /// No socket.
-    pub fn from_master(&self, port: u16) -> Result<u16> {
+    pub fn reached_at(&self, port: u16) -> Result<u16> {
         let tls = self.tls.clone();
         let address = self.listen(move |stream| {
             let tls = tls.clone();

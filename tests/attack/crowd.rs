@@ -16,7 +16,7 @@ const THREADS: usize = 8;
 /// Between two turns of all clients of a thread.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Number of clients of each kind: `ATTACK_CLIENTS`.
+/// Number of clients of an attack: `ATTACK_CLIENTS`.
 pub fn clients() -> usize {
     std::env::var("ATTACK_CLIENTS").ok().and_then(|text| text.parse().ok()).unwrap_or(400)
 }
@@ -49,14 +49,14 @@ pub struct Crowd {
 }
 
 impl Crowd {
-    /// As many clients as [`clients`] says.
-    pub fn start(address: &str, plan: &Plan) -> Crowd {
+    /// So many clients.
+    pub fn start(address: &str, plan: &Plan, clients: usize) -> Crowd {
         // Each has a connection.
         let _ = wire::raise_open_files_limit();
         let stop = Arc::new(AtomicBool::new(false));
         let run = |number: usize| {
             let (stop, address, plan) = (stop.clone(), address.to_owned(), plan.clone());
-            let share = (clients() + number) / THREADS;
+            let share = (clients + number) / THREADS;
             std::thread::spawn(move || {
                 yield_to_the_cluster();
                 let mut clients: Vec<Client> = (0..share).map(|_| Client::default()).collect();

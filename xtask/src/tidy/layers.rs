@@ -113,6 +113,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "protos",
             "resources",
             "master",
+            "peers",
             "agent",
             "executor",
             "store",

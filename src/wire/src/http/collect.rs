@@ -69,6 +69,10 @@ impl Bodies {
             let data = frame.into_data().map_err(|_| CollectError::Undecodable("trailers"))?;
             // Most bodies come in one part, which is then not copied.
             if first.is_empty() && rest.is_empty() && data.len() <= limit {
+                // It is a part of the buffer of its connection, which is as large as its first read.
+                if data.len() > UNCOUNTED && !share.grow_to(data.len()) {
+                    return Err(CollectError::TooMany);
+                }
                 first = data;
                 continue;
             }
