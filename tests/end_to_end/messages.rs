@@ -88,7 +88,7 @@ fn wrong_passwords_and_paths_relative_to_the_working_directory() {
     names(&error_of(&["agents", &at]), &["authenticates clients: give --principal and --secret"]);
     let right = tepui().args(["agents", &at, "--principal=ann", "--secret=s3cret"]).run();
     assert!(right.status.success(), "{right:?}");
-    master.end();
+    master.kill();
 }
 
 #[test]

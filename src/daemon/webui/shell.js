@@ -125,7 +125,7 @@ export function Shell({ pages, title, notice, searchLabel, isEmpty = false }) {
     </nav>
     <main id="main" tabindex="-1" ref=${main}>
       ${notice}
-      ${(!isEmpty || found?.early) && content}
+      ${isEmpty && found && !found.early ? html`<h1>${found.title}</h1>` : content}
     </main>
     <${DialogHost} />`;
 }

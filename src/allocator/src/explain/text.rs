@@ -95,15 +95,15 @@ impl Explanation {
         }
         for ((start, duration), agents) in windows {
             let begin = match start > self.at {
-                true => format!("in {}", span(start, self.at)),
-                false => format!("since {}", span(self.at, start)),
+                true => format!("is scheduled in {}", span(start, self.at)),
+                false => format!("has been due for {}", span(self.at, start)),
             };
-            let length = duration.map_or_else(String::new, |length| format!(" for {}", format_duration(length)));
+            let length = duration.map_or_else(String::new, |length| format!(", {} long", format_duration(length)));
             let noun = if agents.len() == 1 { "agent" } else { "agents" };
             let names = some(agents.iter().map(|one| one.name.clone()));
             writeln!(
                 out,
-                "{} {noun}: maintenance is scheduled {begin}{length}; offers name it, and frameworks may refuse them ({names})",
+                "{} {noun}: maintenance {begin}{length}; offers name it, and frameworks may refuse them ({names})",
                 agents.len()
             )?;
         }
