@@ -5,6 +5,7 @@
 //! - [`offers`] holds the offers at hand, [`attention`] says whether any are wanted, [`seen`] what agents have offered
 //!   so far, [`silent`] the tasks whose agents do not answer.
 //! - [`launch`] makes the messages of a launch, [`ends`] says what the end of a task means.
+//! - [`served`] answers requests of other threads.
 //! - `follow` (feature `service`) distributes events, `http` is what their HTTP APIs share.
 //!
 //! What a job is, and what happens to it, is decided by each framework.
@@ -24,6 +25,7 @@ pub mod offers;
 pub mod place;
 mod run;
 pub mod seen;
+pub mod served;
 pub mod silent;
 pub mod stamp;
 

@@ -14,7 +14,6 @@ mod queue;
 mod record;
 mod requests;
 mod round;
-mod served;
 mod services;
 mod sizing;
 mod updates;
@@ -35,6 +34,7 @@ use capacity::Capacity;
 use jobs::attention::Attention;
 use jobs::offers::Offers;
 use jobs::seen::Seen;
+use jobs::served::Asked;
 use jobs::silent::Silent;
 use queue::{JobKey, Queue};
 use record::{META, Meta, Phase, Record, head_key, instance_key, instance_value};
@@ -43,7 +43,6 @@ pub use capacity::{Total, Wants};
 pub use jobs::Place;
 pub use record::{Counts, Damaged, Outcome, Past, Stage};
 pub use requests::{Reply, Request, Submitted, Taken, Unwanted};
-pub use served::{Answer, Served};
 pub use sizing::{Measurable, Measurement, SizingView};
 pub use view::{Happening, JobSummary, JobView, State, Status, TaskView, Totals, VersionView};
 pub use why::Unsatisfied;
@@ -385,6 +384,20 @@ impl Core {
         sooner(self.next_unreachable());
         sooner(self.unsettled.iter().filter_map(|serial| self.looked_at.get(serial).copied()).min());
         next
+    }
+}
+
+/// What a request is answered with.
+pub type Answer = Result<Reply, Unwanted>;
+
+impl Asked for Core {
+    type Request = Request;
+    type Answer = Answer;
+
+    const EMPTY: Request = Request::Status;
+
+    fn ask(&mut self, request: Request, now: Time, calls: &mut Calls) -> Answer {
+        self.request(request, now, calls)
     }
 }
 

@@ -12,12 +12,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jobs::follow::Followers;
+use jobs::served::Served;
 use sdk::driver::{self, api as serving};
 use sdk::{AskError, Ending, Requester};
 use tokio::task::JoinHandle;
 
 use crate::Knobs;
-use crate::core::{Answer, Core, Happening, JobView, Reply, Request, Served, Status, Submitted, Unwanted};
+use crate::core::{Answer, Core, Happening, JobView, Reply, Request, Status, Submitted, Unwanted};
 use crate::job::{Job, Kind, TOKEN};
 
 pub use jobs::follow::Lagged;
@@ -88,7 +89,9 @@ impl Service {
         let is_measured = knobs.active_sizing.is_some();
         let followers = Followers::default();
         let teller = followers.clone();
-        let (served, requester) = Served::new(Core::new(knobs), move |happening| teller.tell(happening));
+        let tell =
+            move |core: &mut Core| core.take_happenings().into_iter().for_each(|happening| teller.tell(happening));
+        let (served, requester) = Served::new(Core::new(knobs), tell);
         driver.nudge = Some(requester.nudge());
         let capacity = Arc::new(capacity::Source::new(&driver));
         let cluster = driver.cluster();

@@ -13,7 +13,6 @@ mod observe;
 mod record;
 mod requests;
 mod round;
-mod served;
 mod settings;
 mod sizes;
 mod tuning;
@@ -29,6 +28,7 @@ use base::Time;
 use jobs::attention::Attention;
 use jobs::offers::Offers;
 use jobs::seen::Seen;
+use jobs::served::Asked;
 use jobs::silent::Silent;
 use sdk::{Calls, Event, Scheduler};
 
@@ -41,7 +41,6 @@ use record::{Machine, Phase, Record, Step};
 pub use keep::Damaged;
 pub use record::{Counts, Outcome, StagePhase};
 pub use requests::{Reply, Request, Submitted, Taken, Unwanted};
-pub use served::{Answer, Served};
 pub use settings::{After, Settings, Sprinting, Targets};
 pub use tuning::TuningView;
 pub use view::{
@@ -406,6 +405,20 @@ impl Core {
 
 /// Work that is due within this time does not cause a suppress.
 const SOON: Duration = Duration::from_secs(2);
+
+/// What a request is answered with.
+pub type Answer = Result<Reply, Unwanted>;
+
+impl Asked for Core {
+    type Request = Request;
+    type Answer = Answer;
+
+    const EMPTY: Request = Request::Status;
+
+    fn ask(&mut self, request: Request, now: Time, calls: &mut Calls) -> Answer {
+        self.request(request, now, calls)
+    }
+}
 
 impl Scheduler for Core {
     fn on_event(&mut self, event: Event, now: Time, calls: &mut Calls) {

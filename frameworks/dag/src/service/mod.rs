@@ -9,14 +9,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use jobs::follow::Followers;
+use jobs::served::Served;
 use sdk::driver::{self, api as serving};
 use sdk::{AskError, Ending, Requester};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use crate::core::{
-    Answer, Core, Happening, JobView, Reply, Request, Served, Settings, Status, Submitted, Unwanted, Wish,
-};
+use crate::core::{Answer, Core, Happening, JobView, Reply, Request, Settings, Status, Submitted, Unwanted, Wish};
 use crate::job::{Input, Job};
 use crate::split::scan;
 
@@ -105,10 +104,12 @@ impl Service {
         // Where `tepui dag` finds it when it asks the master.
         driver.settings.framework.webui_url.get_or_insert(url);
         let (teller, (wishing, wishes)) = (followers.clone(), mpsc::unbounded_channel());
-        let tell = move |happening| teller.tell(happening);
-        // A wish that no receiver takes any more is of a scheduler that ends.
-        let wish = move |wish| drop(wishing.send(wish));
-        let (served, requester) = Served::new(Core::new(settings), tell, wish);
+        let after = move |core: &mut Core| {
+            core.take_happenings().into_iter().for_each(|happening| teller.tell(happening));
+            // A wish that no receiver takes any more is of a scheduler that ends.
+            core.take_wishes().into_iter().for_each(|wish| drop(wishing.send(wish)));
+        };
+        let (served, requester) = Served::new(Core::new(settings), after);
         driver.nudge = Some(requester.nudge());
         let handle = Handle { requester, followers, metrics };
         door.open(handle.clone());

@@ -21,7 +21,7 @@ use crate::job::Job;
 use crate::{Knobs, Need};
 
 /// The scheduler, reachable while the session has it.
-type Served = crate::core::Served<Box<dyn FnMut(Happening)>>;
+type Served = jobs::served::Served<Core, Box<dyn FnMut(&mut Core)>>;
 
 #[derive(Clone)]
 struct Shared(Rc<RefCell<Served>>);
@@ -459,7 +459,8 @@ impl World {
 
 fn session(knobs: &Knobs, now: Time, happenings: &Rc<RefCell<Vec<Happening>>>) -> (Session<Shared>, Shared) {
     let happenings = happenings.clone();
-    let (served, _) = Served::new(Core::new(knobs.clone()), Box::new(move |h| happenings.borrow_mut().push(h)));
+    let after = Box::new(move |core: &mut Core| happenings.borrow_mut().extend(core.take_happenings()));
+    let (served, _) = Served::new(Core::new(knobs.clone()), after);
     let served = Shared(Rc::new(RefCell::new(served)));
     (Session::new(served.clone(), Settings::new(Default::default()), now), served)
 }

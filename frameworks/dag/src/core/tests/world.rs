@@ -16,14 +16,13 @@ use sdk::v1::scheduler::{self, Call, call, event};
 use sdk::v1::{Address, AgentId, Offer, OfferId, TaskId, TaskInfo, TaskState, TaskStatus, Url};
 use sdk::{Calls, Ending, Event, Input, Output, Scheduler, Session};
 
-use crate::core::{Answer, Core, Happening, JobView, Reply, Request, Served, Settings, State, Wish};
+use crate::core::{Answer, Core, Happening, JobView, Reply, Request, Settings, State, Wish};
 use crate::job::{Job, Syntax, read};
 
-type Tell = Box<dyn FnMut(Happening)>;
-type Ask = Box<dyn FnMut(Wish)>;
+type Served = jobs::served::Served<Core, Box<dyn FnMut(&mut Core)>>;
 
 #[derive(Clone)]
-struct Shared(Rc<RefCell<Served<Tell, Ask>>>);
+struct Shared(Rc<RefCell<Served>>);
 
 impl Scheduler for Shared {
     fn on_event(&mut self, event: Event, now: Time, calls: &mut Calls) {
@@ -385,9 +384,11 @@ fn session(
     wishes: &Rc<RefCell<Vec<Wish>>>,
 ) -> (Session<Shared>, Shared) {
     let (happenings, wishes) = (happenings.clone(), wishes.clone());
-    let tell: Tell = Box::new(move |h| happenings.borrow_mut().push(h));
-    let ask: Ask = Box::new(move |w| wishes.borrow_mut().push(w));
-    let (served, _) = Served::new(Core::new(settings.clone()), tell, ask);
+    let after = Box::new(move |core: &mut Core| {
+        happenings.borrow_mut().extend(core.take_happenings());
+        wishes.borrow_mut().extend(core.take_wishes());
+    });
+    let (served, _) = Served::new(Core::new(settings.clone()), after);
     let served = Shared(Rc::new(RefCell::new(served)));
     (Session::new(served.clone(), sdk::Settings::new(Default::default()), now), served)
 }
