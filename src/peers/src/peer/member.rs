@@ -311,7 +311,8 @@ impl Membership {
             }
             // The library would send that member nothing more.
             Message::SequencePaxos(PaxosMessage { msg: PaxosMsg::NotAccepted(refused), .. }) => {
-                if refused.n > self.paxos.get_promise() && self.leases.granted_to(now) == Some(self.own()) {
+                let leads = !self.resigned && self.leases.granted_to(now) == Some(self.own());
+                if leads && refused.n > self.paxos.get_promise() {
                     self.outbid(refused.n);
                 }
                 return;
