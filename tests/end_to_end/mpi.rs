@@ -1,5 +1,5 @@
-//! A real MPI program, with Debian's Open MPI, as a gang across two agents: a ring and a reduction, without ssh; also in
-//! containers that are in a network of their own.
+//! A real MPI program, with Debian's Open MPI, as a gang across two agents: a ring and a reduction, without ssh; also
+//! in containers that are in a network of their own.
 //!
 //! `cargo xtask test` installs openmpi-bin; where there is no mpicc there is nothing to run.
 use std::path::{Path, PathBuf};

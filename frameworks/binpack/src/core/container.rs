@@ -17,8 +17,8 @@ pub(super) fn container(job: &Job, place: &Place) -> Option<ContainerInfo> {
     }
 }
 
-/// The command as the containerizer wants it. Docker's takes `value` and all of `arguments` as the words after the image,
-/// where that of Mesos takes `value` as the program and `arguments` as its `argv`.
+/// The command as the containerizer wants it. Docker's takes `value` and all of `arguments` as the words after the
+/// image, where that of Mesos takes `value` as the program and `arguments` as its `argv`.
 pub(super) fn command_in(containerizer: Containerizer, mut command: CommandInfo) -> CommandInfo {
     if containerizer == Containerizer::Docker && command.value.is_some() && !command.arguments.is_empty() {
         command.arguments.remove(0);

@@ -142,8 +142,8 @@ fn by_bytes(place: u32, file: &File, size: u64, pieces: &mut Vec<Piece>) -> Resu
     Ok(())
 }
 
-/// One piece for each line, or for each record. `units` is how many of them one piece has; it doubles when there would be
-/// too many pieces.
+/// One piece for each line, or for each record. `units` is how many of them one piece has; it doubles when there would
+/// be too many pieces.
 fn by_lines(
     place: u32,
     file: &File,

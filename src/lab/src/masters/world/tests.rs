@@ -73,7 +73,8 @@ fn a_leader_that_dies_is_replaced() {
     }
 }
 
-/// Where the message that names the successor comes late, after later ones, the others elect one as if the leader had died.
+/// Where the message that names the successor comes late, after later ones, the others elect one as if the leader had
+/// died.
 #[test]
 fn a_leader_hands_over_without_a_pause() {
     let mut at_once = 0;
