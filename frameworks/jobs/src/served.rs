@@ -8,9 +8,9 @@ use sdk::{Calls, Event, Requester, Requests, Scheduler, requests};
 /// A scheduler that can be asked.
 pub trait Asked: Scheduler {
     /// A request.
-    type Request;
+    type Request: Send + 'static;
     /// What a request is answered with.
-    type Answer;
+    type Answer: Send + 'static;
 
     /// A request without content.
     const EMPTY: Self::Request;
