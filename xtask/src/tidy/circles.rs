@@ -38,7 +38,6 @@ const EXPLAINED: &[(&str, &str, &str)] = &[
     ("src/lab/src", "faults::checker", "the checker has the log, and rules for volumes write to it"),
     ("src/lab/src", "faults::plan", "a plan is a list of faults, and each kind of fault draws its own"),
     ("src/master/src", "master", "the master's state, its settings, and the inputs and outputs that name them"),
-    ("src/store/src", "checkpoints", "checkpoints are the directory and its journal"),
 ];
 
 /// The circles of three files and more that nothing explains, and explanations of circles that are not there.

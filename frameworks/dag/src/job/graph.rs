@@ -1,6 +1,7 @@
 //! The graph of stages: an order in which each stage follows those that it waits for, and the circle if there is none.
 
-/// Returns an order of the stages in which each follows those that it waits for. `after` has their indices for each stage.
+/// Returns an order of the stages in which each follows those that it waits for. `after` has their indices for each
+/// stage.
 ///
 /// # Errors
 /// Stages that wait for each other: each waits for the next one, and the last for the first.

@@ -65,8 +65,8 @@ impl Work {
         looked.await.map_err(|error| Error::Ended(error.to_string()))?
     }
 
-    /// Checks jobs with their data and hands them to the scheduler, all or none. Workers find their driver's job_driver from
-    /// the first moment on; the drivers must be [run](Work::run).
+    /// Checks jobs with their data and hands them to the scheduler, all or none. Workers find the drivers of their jobs at
+    /// once; the drivers must be [run](Work::run).
     pub(super) async fn submit(&self, jobs: Vec<Job>) -> Result<Vec<Taken>, Error> {
         for job in &jobs {
             job.check().map_err(|error| Error::Refused(error.to_string()))?;
