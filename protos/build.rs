@@ -67,7 +67,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// Large and rare parts of frequent messages. Behind a pointer they cost eight bytes where they are not set. Without
-/// this a plain resource has 1,160 bytes, a task 2,656, and a busy master spends most of its time on moving empty fields.
+/// this a plain resource has 1,160 bytes, a task 2,656, and a busy master spends most of its time on moving empty
+/// fields.
 const BOXED: &[&str] = &[
     ".mesos.Resource.disk",
     ".mesos.v1.Resource.disk",
