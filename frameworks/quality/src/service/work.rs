@@ -65,8 +65,8 @@ impl Work {
         looked.await.map_err(|error| Error::Ended(error.to_string()))?
     }
 
-    /// Checks jobs with their data and hands them to the scheduler, all or none. Workers find their driver's job_driver
-    /// from the first moment on; the drivers must be [run](Work::run).
+    /// Checks jobs with their data and hands them to the scheduler, all or none. Workers find the drivers of their jobs
+    /// at once; the drivers must be [run](Work::run).
     pub(super) async fn submit(&self, jobs: Vec<Job>) -> Result<Vec<Taken>, Error> {
         for job in &jobs {
             job.check().map_err(|error| Error::Refused(error.to_string()))?;
@@ -104,7 +104,7 @@ impl Work {
         self.open(&job.name, &token).map(|heard| Taken { job, heard, looked: None, age })
     }
 
-    /// Opens a job_driver for a job, unless there is one.
+    /// Registers the driver of a job with the listener, unless it has one.
     fn open(&self, name: &str, token: &str) -> Option<mpsc::Receiver<Event>> {
         let mut job_drivers = listener::lock(&self.job_drivers);
         if job_drivers.contains_key(name) {
@@ -119,7 +119,7 @@ impl Work {
         listener::lock(&self.job_drivers).remove(name);
     }
 
-    /// Waits for a job's time, drives it to its end, and closes its job_driver.
+    /// Waits for a job's time, drives it to its end, and removes its driver from the listener.
     pub(super) async fn run(self, taken: Taken) {
         let name = taken.job.name.clone();
         match self.start(taken).await {
