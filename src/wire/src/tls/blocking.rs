@@ -55,8 +55,8 @@ impl BlockingStream {
         Ok(BlockingStream(Arc::new(Inner { socket, secure: None })))
     }
 
-    /// Connects with TLS. The server must have a certificate for `host`, unless the settings turn verification off. Each
-    /// step takes at most this time.
+    /// Connects with TLS. The server must have a certificate for `host`, unless the settings turn verification off.
+    /// Each step takes at most this time.
     ///
     /// # Errors
     /// The system's error, or that of the handshake.
