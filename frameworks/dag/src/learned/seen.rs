@@ -46,6 +46,11 @@ fn outside((least, most): (f32, f32), value: f32) -> Option<f32> {
 }
 
 impl Seen {
+    /// Whether all ranges have ends.
+    pub(super) fn is_finite(&self) -> bool {
+        self.stages.iter().chain(&self.jobs).all(|(least, most)| least.is_finite() && most.is_finite())
+    }
+
     /// Adds a situation.
     pub fn add(&mut self, situation: &Situation) {
         let mut first = self.situations == 0;

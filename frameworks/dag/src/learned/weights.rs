@@ -126,6 +126,10 @@ impl Model {
         let (_, header) = SafeTensors::read_metadata(bytes).map_err(format)?;
         let words = header.metadata().as_ref().and_then(|words| words.get(KEY));
         let header: Header = words.and_then(|text| serde_json::from_str(text).ok()).ok_or(ModelError::Seen)?;
+        // A number that is too large for its type is read as an infinite one, and would not be written as a number.
+        if !header.seen.is_finite() {
+            return Err(ModelError::Seen);
+        }
         let mut network = Network { weights: vec![0.0; WEIGHTS] };
         for (name, range, shape) in tensors() {
             network.weights[range].copy_from_slice(&read(&file, &name, &shape)?);
