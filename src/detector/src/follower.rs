@@ -166,8 +166,8 @@ impl Follower {
         }
     }
 
-    /// Before the next round, which begins a while after the last one began. All clients of a leader lose it at once, and
-    /// must not search at once.
+    /// Before the next round, which begins a while after the last one began. All clients of a leader lose it at once,
+    /// and must not search at once.
     async fn pause(&mut self, began: Instant) {
         let wait = self.search.next_wait();
         tokio::time::sleep_until(began + wait).await;

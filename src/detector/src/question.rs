@@ -19,8 +19,8 @@ pub const MASTER_HEADER: &str = "tepui-master";
 /// Header of the answer to `/redirect`: the PID of the leading master.
 pub const LEADER_HEADER: &str = "tepui-leader";
 
-/// Header of a question to `/redirect`, in milliseconds: for how long a master that does not lead holds its answer while
-/// it knows no leader but the previous one. Mesos's masters, and older ones of tepui, answer at once.
+/// Header of a question to `/redirect`, in milliseconds: for how long a master that does not lead holds its answer
+/// while it knows no leader but the previous one. Mesos's masters, and older ones of tepui, answer at once.
 pub const WAIT_HEADER: &str = "tepui-wait";
 /// Header of a question to `/redirect`: the PID of the leader that the caller knows of, and which does not answer it.
 pub const PREVIOUS_HEADER: &str = "tepui-previous-leader";

@@ -1,6 +1,6 @@
 //! What does the master's core cost by itself? CPU per agent that registers, per task from ACCEPT to the last
-//! acknowledgement, per offer that is declined, per snapshot of 10,000 agents with 100,000 tasks, and per agent with ten
-//! tasks that registers again with a new master.
+//! acknowledgement, per offer that is declined, per snapshot of 10,000 agents with 100,000 tasks, and per agent with
+//! ten tasks that registers again with a new master.
 //!
 //! Sockets, encoding and decoding are not in it, except that the last one decodes. Run with `cargo bench -p master`;
 //! `-- failover` measures the last one alone.

@@ -95,8 +95,8 @@ impl Standby {
         }
     }
 
-    /// Names the leader. A caller that waits gets the answer when there is another leader than the previous one, or when
-    /// its time is over.
+    /// Names the leader. A caller that waits gets the answer when there is another leader than the previous one, or
+    /// when its time is over.
     pub(super) async fn name(&self, request: &Request) -> Response {
         let wait = request.header(WAIT_HEADER).and_then(|text| text.parse().ok()).map(Duration::from_millis);
         match wait {

@@ -19,9 +19,9 @@ const DEFECTS: [(Defect, &[&str], u64); 7] = [
     (Defect::SendBeforeDurable, &["linearizable", "is lost", "the same entries", "a later one has led"], 1180),
     (Defect::StaleReads, &["linearizable"], 1),
 ];
-/// Seeds that broke a rule once, with what was mended: members with a promise to another candidate, members that are let
-/// in and their round, masters that are added while no founder is a member, processes that start at the same time, groups
-/// that form beside another one.
+/// Seeds that broke a rule once, with what was mended: members with a promise to another candidate, members that are
+/// let in and their round, masters that are added while no founder is a member, processes that start at the same time,
+/// groups that form beside another one.
 const MENDED: [u64; 35] = [
     9983, 11_682, 12_262, 14_694, 18_873, 20_896, 21_747, 22_531, 22_618, 33_687, 39_286, 42_595, 48_556, 49_025,
     49_699, 53_984, 54_165, 55_667, 56_487, 57_393, 58_812, 59_464, 59_927, 61_173, 62_717, 65_661, 67_937, 71_581,

@@ -1,9 +1,9 @@
 //! A master that is no member yet: it finds the others, and forms the group with them or is let in.
 //!
 //! A group forms when each of `--peers` knows of all others, with equal `--peers`, and has heard from each a moment ago
-//! that it knows of the same: one that has become a member of a group meanwhile would not say so, and two groups with the
-//! same `--peers` would be possible. All then derive the same members, so it does not matter which is the first: one that
-//! has formed the group lets the others in.
+//! that it knows of the same: one that has become a member of a group meanwhile would not say so, and two groups with
+//! the same `--peers` would be possible. All then derive the same members, so it does not matter which is the first:
+//! one that has formed the group lets the others in.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -73,8 +73,8 @@ fn a_leader_that_dies_is_replaced() {
     }
 }
 
-/// Where the message that names the successor comes late, after later ones, it is left out, and a leader is elected as if the
-/// former one had died.
+/// Where the message that names the successor comes late, after later ones, it is left out, and a leader is elected as
+/// if the former one had died.
 #[test]
 fn a_leader_hands_over_without_a_pause() {
     let mut at_once = 0;
