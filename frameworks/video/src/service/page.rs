@@ -12,7 +12,7 @@ th, td { border-bottom: 1px solid #8885; padding: 0.3rem 0.6rem; text-align: lef
 th { font-weight: 600; } .number { font-variant-numeric: tabular-nums; text-align: right; }
 tr.shown { background: #8882; }
 figure { margin: 0; } figcaption { color: GrayText; margin-top: 0.4rem; }
-img { aspect-ratio: 16 / 9; background: #8883; border-radius: 4px; max-width: 100%; object-fit: contain; width: 60rem; }
+img { aspect-ratio: 16 / 9; background: #8883; border-radius: 4px; max-width: 100%; object-fit: contain; width: 40rem; }
 @media (max-width: 30rem) { .minor { display: none; } }
 ";
 
