@@ -37,7 +37,7 @@ function Notice({ store }) {
   const { error, ready } = store;
   if (!error) return ready ? undefined : html`<p class="notice" role="status">Loading the cluster's state…</p>`;
   if (error.status === 307) {
-    return html`<p class="notice" role="alert">This master does not lead.
+    return html`<p class="notice" role="alert">This master does not lead.${" "}
       <a href=${`/redirect${location.hash}`}>Go to the leading master</a></p>`;
   }
   if (error.status === 403)

@@ -12,7 +12,7 @@ th, td { border-bottom: 1px solid #8885; padding: 0.3rem 0.6rem; text-align: lef
 th { font-weight: 600; } .number { font-variant-numeric: tabular-nums; text-align: right; }
 tr.shown { background: #8882; }
 figure { margin: 0; } figcaption { color: GrayText; margin-top: 0.4rem; }
-img { aspect-ratio: 16 / 9; background: #8883; border-radius: 4px; max-width: 100%; object-fit: contain; width: 60rem; }
+img { aspect-ratio: 16 / 9; background: #8883; border-radius: 4px; max-width: 100%; object-fit: contain; width: 40rem; }
 @media (max-width: 30rem) { .minor { display: none; } }
 ";
 
@@ -59,8 +59,8 @@ fn view(query: &QueryStatus) -> String {
     }
     let looks = query.config.as_ref().map(looks).unwrap_or_default();
     format!(
-        "<h2>{name}</h2>\n<figure><img src=\"/queries/{link}/live\" alt=\"what the query sees\"><figcaption>What the \
-         query sees{looks}. Figures above are as of this page's load; <a href=\"/queries/{link}\">all of them</a>.\
+        "<h2>{name}</h2>\n<figure><img src=\"/queries/{link}/live\" alt=\"what the query sees\"><figcaption>The \
+         video with what the query found in it{looks}. Figures above are as of this page's load; <a href=\"/queries/{link}\">all of them</a>.\
          </figcaption></figure>\n"
     )
 }
@@ -72,8 +72,8 @@ fn looks(config: &Config) -> String {
         by => format!("with sides divided by {by}"),
     };
     match config.every {
-        1 => format!(": every picture, {size}"),
-        every => format!(": 1 of {every} pictures, {size}"),
+        1 => format!("; it looks at every picture, {size}"),
+        every => format!("; it looks at 1 of {every} pictures, {size}"),
     }
 }
 

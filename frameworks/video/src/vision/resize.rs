@@ -1,4 +1,4 @@
-//! Making pictures smaller, each new pixel the mean of those that it replaces, and larger.
+//! Making pictures smaller, each new pixel the mean of those that it replaces.
 
 use std::borrow::Cow;
 
@@ -17,28 +17,6 @@ pub fn shrink(frame: &Frame, divisor: u32) -> Cow<'_, Frame> {
     plane(&frame.u, (from_w / 2, from_h / 2), &mut out.u, (w / 2, h / 2));
     plane(&frame.v, (from_w / 2, from_h / 2), &mut out.v, (w / 2, h / 2));
     Cow::Owned(out)
-}
-
-/// A picture whose sides are so many times as long: each pixel becomes a square. For pictures that people look at.
-pub fn enlarge(frame: &Frame, factor: usize) -> Cow<'_, Frame> {
-    if factor <= 1 {
-        return Cow::Borrowed(frame);
-    }
-    let (w, h) = (frame.width(), frame.height());
-    let mut out = Frame::filled(w * factor, h * factor, Colour::grey(0));
-    repeat(&frame.y, w, &mut out.y, w * factor, factor);
-    repeat(&frame.u, w / 2, &mut out.u, w * factor / 2, factor);
-    repeat(&frame.v, w / 2, &mut out.v, w * factor / 2, factor);
-    Cow::Owned(out)
-}
-
-fn repeat(from: &[u8], from_w: usize, to: &mut [u8], w: usize, factor: usize) {
-    for (row, line) in to.chunks_exact_mut(w.max(1)).enumerate() {
-        let Some(source) = from.chunks_exact(from_w.max(1)).nth(row / factor) else { return };
-        for (pixels, pixel) in line.chunks_mut(factor).zip(source) {
-            pixels.fill(*pixel);
-        }
-    }
 }
 
 fn plane(from: &[u8], (from_w, from_h): (usize, usize), to: &mut [u8], (w, h): (usize, usize)) {
@@ -69,21 +47,5 @@ fn plane(from: &[u8], (from_w, from_h): (usize, usize), to: &mut [u8], (w, h): (
 fn add<const N: usize>(sums: &mut [u32], parts: &[[u8; N]]) {
     for (sum, part) in sums.iter_mut().zip(parts) {
         *sum += part.iter().map(|p| u32::from(*p)).sum::<u32>();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_pixel_becomes_a_square_and_back() {
-        let mut small = Frame::filled(4, 2, Colour::grey(10));
-        small.y[5] = 200;
-        let large = enlarge(&small, 3);
-        assert_eq!((large.width(), large.height()), (12, 6));
-        assert_eq!((large.y[3 * 12 + 3], large.y[5 * 12 + 5], large.y[3 * 12 + 6]), (200, 200, 10));
-        assert_eq!(*shrink(&large, 3), small);
-        assert_eq!(*enlarge(&small, 1), small);
     }
 }

@@ -6,7 +6,7 @@ use crate::abr::live::RUNGS;
 use crate::frame::Frame;
 use crate::output::{annotate, draw_scope, jpeg};
 use crate::pipeline::Scope;
-use crate::vision::{Track, enlarge, shrink};
+use crate::vision::{Track, shrink};
 
 /// What viewers want of a worker: whether some viewer wants pictures of a rung.
 pub(super) type Wanted = [bool; RUNGS.len()];
@@ -57,14 +57,6 @@ impl Shared {
     }
 }
 
-/// Width up to which pictures of a query that looks at small ones are enlarged: names are read above them.
-const LEGIBLE: usize = 640;
-
-/// By what the sides of a picture are multiplied for a rung of this width.
-fn factor(width: usize, rung: usize) -> usize {
-    (rung.min(LEGIBLE) / width.max(1)).max(1)
-}
-
 /// By what the sides of a picture are divided so that it is no wider.
 fn divisor(width: usize, most: usize) -> u32 {
     u32::try_from(width.div_ceil(most.max(1))).unwrap_or(u32::MAX).max(1)
@@ -80,8 +72,7 @@ impl Pictures {
             }
             let every = 1.0 / RUNGS[rung].rate;
             *next = if now - *next > every { now + 0.9 * every } else { *next + every };
-            let frame = shrink(&seen.frame, divisor(seen.frame.width(), RUNGS[rung].width));
-            let mut frame = enlarge(&frame, factor(frame.width(), RUNGS[rung].width)).into_owned();
+            let mut frame = shrink(&seen.frame, divisor(seen.frame.width(), RUNGS[rung].width)).into_owned();
             annotate(&mut frame, &seen.tracks, seen.seconds, |_| None, &format!("{:.1} s", seen.seconds));
             draw_scope(&mut frame, scope);
             if let Ok(jpeg) = jpeg(&frame, RUNGS[rung].quality) {
@@ -117,8 +108,7 @@ mod tests {
     #[test]
     fn pictures_are_no_wider_than_their_rung() {
         for (width, most) in [(640, 160), (640, 240), (1920, 960), (100, 960), (641, 320)] {
-            let width = width / divisor(width, most) as usize;
-            assert!(width <= most && width * factor(width, most) <= most, "{width} {most}");
+            assert!(width / divisor(width, most) as usize <= most, "{width} {most}");
         }
     }
 }
