@@ -12,11 +12,11 @@ const SEEDS: u64 = 40;
 /// A change of the core moves these seeds: `tepui lab faults --masters --defect` finds others.
 const DEFECTS: [(Defect, &[&str], u64); 7] = [
     (Defect::AnswerBeforeCommit, &["linearizable", "is lost"], 3),
-    (Defect::EmptyDiskLetIn, &["linearizable", "is lost", "the same entries", "does not go back"], 10),
-    (Defect::ForgottenPromises, &["linearizable", "is lost", "the same entries", "a later one has led"], 20),
+    (Defect::EmptyDiskLetIn, &["linearizable", "is lost", "the same entries", "does not go back"], 680),
+    (Defect::ForgottenPromises, &["linearizable", "is lost", "the same entries", "a later one has led"], 600),
     (Defect::IgnoredLease, &["a later one has led"], 1),
-    (Defect::ImpatientMembers, &["a later one has led"], 10),
-    (Defect::SendBeforeDurable, &["linearizable", "is lost", "the same entries", "a later one has led"], 1180),
+    (Defect::ImpatientMembers, &["a later one has led"], 360),
+    (Defect::SendBeforeDurable, &["linearizable", "is lost", "the same entries", "a later one has led"], 2125),
     (Defect::StaleReads, &["linearizable"], 1),
 ];
 /// Seeds that broke a rule once, with what was mended: members with a promise to another candidate, members that are
