@@ -45,7 +45,7 @@ pub struct Pace {
     pub first: Duration,
     /// The longest wait from one round of a search to the next. A round lasts longer where masters hold their answers.
     pub search: Duration,
-    /// The longest wait between two questions to the leader, and from its last sign of life to a question.
+    /// The longest wait between two requests to the leader, and from its last sign of life to a request.
     pub leader: Duration,
 }
 
@@ -54,7 +54,7 @@ impl Pace {
     pub const FRAMEWORKS: Pace =
         Pace { first: Duration::from_millis(100), search: Duration::from_secs(1), leader: Duration::from_secs(2) };
     /// For agents, of which a cluster has 10,000: their leader pings them every 15 seconds, so they do not ask it.
-    /// While no master leads they put about 10,000 questions a second to two others that hold their answers, and 18,000
+    /// While no master leads they send about 10,000 requests a second to two others that hold their answers, and 18,000
     /// to two that do not.
     pub const AGENTS: Pace = Pace {
         first: Duration::from_millis(300),
@@ -98,7 +98,7 @@ struct Follower {
     seed: u64,
     /// Waits between rounds of a search.
     search: Backoff,
-    /// Waits between questions to the leader.
+    /// Waits between requests to the leader.
     leader: Backoff,
     /// How long a sign of life counts.
     patience: Duration,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Over when a session may be, seen from the last question that was answered.
+/// Over when a session may be, seen from the last request that was answered.
 #[derive(Debug)]
 pub struct Lease {
     began: Instant,
@@ -23,7 +23,7 @@ impl Lease {
         Lease { began: Instant::now(), until: AtomicU64::new(0) }
     }
 
-    /// A question that was asked then has been answered, in a session of that length.
+    /// A request that was asked then has been answered, in a session of that length.
     pub(crate) fn extend(&self, asked: Instant, session: Duration) {
         self.end_at((asked + session).into_std());
     }

@@ -19,10 +19,10 @@ pub const MASTER_HEADER: &str = "tepui-master";
 /// Header of the answer to `/redirect`: the PID of the leading master.
 pub const LEADER_HEADER: &str = "tepui-leader";
 
-/// Header of a question to `/redirect`, in milliseconds: for how long a master that does not lead holds its answer
+/// Header of a request to `/redirect`, in milliseconds: for how long a master that does not lead holds its answer
 /// while it knows no leader but the previous one. Mesos's masters, and older ones of tepui, answer at once.
 pub const WAIT_HEADER: &str = "tepui-wait";
-/// Header of a question to `/redirect`: the PID of the leader that the caller knows of, and which does not answer it.
+/// Header of a request to `/redirect`: the PID of the leader that the caller knows of, and which does not answer it.
 pub const PREVIOUS_HEADER: &str = "tepui-previous-leader";
 
 const PATH: &str = "/redirect";
@@ -79,7 +79,7 @@ impl Problem {
     }
 }
 
-/// A client for the question.
+/// A client for the request.
 pub(crate) fn client(address: Address) -> Client {
     Client::at(address).with_timeout(PATIENCE).with_limit(ANSWER_MAX)
 }

@@ -1,7 +1,7 @@
 //! Looks for the leader among the masters of a list: asks them until one confirms that it leads.
 //!
 //! A master that names another one only says which one to ask next: what it knows may be old. The masters are asked one
-//! after the other at short intervals, without waiting for answers, so that a search costs the group a question or two,
+//! after the other at short intervals, without waiting for answers, so that a search costs the group a request or two,
 //! and an address that is silent delays it by one interval. Masters of tepui hold their answers until they know a
 //! leader, or for two seconds, so that a round ends as soon as there is one.
 

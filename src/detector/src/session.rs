@@ -17,7 +17,7 @@ use crate::Url;
 
 /// The least time that a server gets to answer.
 const PATIENCE_MIN: Duration = Duration::from_secs(1);
-/// The shortest and the longest wait between two rounds of questions.
+/// The shortest and the longest wait between two rounds of requests.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
 
 /// A session that is or was connected. It is closed with its owner if it still has a connection then.

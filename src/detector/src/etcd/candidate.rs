@@ -21,7 +21,7 @@ pub(super) const LEADER: &str = "leader";
 /// How many times the leader renews its lease, and a follower asks for the leader, within the length of a lease.
 const RENEWALS: u32 = 10;
 const QUESTIONS: u32 = 20;
-/// The shortest and the longest wait between two questions of a follower.
+/// The shortest and the longest wait between two requests of a follower.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_millis(500));
 /// The share of a lease by which it ends earlier here than in etcd.
 const MARGIN: u32 = 10;
@@ -301,7 +301,7 @@ impl Candidate {
         let seconds = message::number(&answer["result"]["TTL"]).ok_or(EtcdError::Invalid(PATHS.0))?;
         let Some(seconds) = u64::try_from(seconds).ok().filter(|seconds| *seconds > 0) else { return Ok(None) };
         // The key may have been deleted, and a member that does not know that another one leads etcd renews leases that
-        // are over: the answer to this question needs more than half of the members.
+        // are over: the answer to this request needs more than half of the members.
         let answer = self.connection.ask(PATHS.1, &message::get(&self.key)).await?;
         let found = message::found(&answer).ok_or(EtcdError::Invalid(PATHS.1))?;
         let is_own = found.first().is_some_and(|found| found.created == own.created && found.lease == id);

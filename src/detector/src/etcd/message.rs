@@ -62,17 +62,17 @@ pub(super) fn found(range: &Value) -> Option<Vec<KeyValue>> {
     }
 }
 
-/// The question for one key.
+/// The request for one key.
 pub(super) fn get(key: &str) -> Value {
     json!({ "key": encoded(key.as_bytes()) })
 }
 
-/// The question for the first `limit` keys from `from` on, up to `end`.
+/// The request for the first `limit` keys from `from` on, up to `end`.
 pub(super) fn range(from: &[u8], end: &[u8], limit: usize) -> Value {
     json!({ "key": encoded(from), "range_end": encoded(end), "limit": limit.to_string() })
 }
 
-/// A transaction: changes that are made if all conditions hold, and questions that are answered if not.
+/// A transaction: changes that are made if all conditions hold, and requests that are answered if not.
 #[derive(Debug, Default)]
 pub(super) struct Transaction {
     conditions: Vec<Value>,

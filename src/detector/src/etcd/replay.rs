@@ -6,7 +6,7 @@ use wire::http::StatusCode;
 use super::client::{EtcdError, answer};
 use super::message::{KeyValue, Outcome, found, number, revision};
 
-/// What an answer says, read as the answer to each kind of question.
+/// What an answer says, read as the answer to each kind of request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// Keys and values of a range.
