@@ -190,6 +190,7 @@ fn operators_calls_to_the_master() {
         Some(match name {
             "KILL_TASK" => (Unknown, task.clone()),
             "EXPLAIN" => (Forbidden, json!({"framework": cluster.framework})),
+            "GET_OVERVIEW" => (Filtered, Value::Null),
             "GET_POLICIES" | "GET_FAIRNESS" | "GET_MASTERS" => (Forbidden, Value::Null),
             "UPDATE_POLICIES" => (Forbidden, json!({"policies": {}})),
             "ADD_MASTER" | "REMOVE_MASTER" | "TRANSFER_LEADERSHIP" => (Forbidden, json!({"address": "10.0.0.1:5050"})),

@@ -68,7 +68,7 @@ impl Place {
         let item = Item { uri, action: Action::BypassCache as i32, cache_filename: None };
         let sandbox_directory = self.directory.path().to_string_lossy().into_owned();
         let info = FetcherInfo { sandbox_directory, items: vec![item], ..FetcherInfo::default() };
-        fetch_all(&info, trust).map_err(|error| error.to_string())?;
+        fetch_all(&info, trust).map_err(|error| base::error_chain(&error))?;
         Ok(fs::read_to_string(self.file("got")).unwrap())
     }
 

@@ -47,7 +47,7 @@ impl Default for Limits {
         Limits {
             head: 80 << 10,
             body: 64 << 20,
-            bodies: 192 << 20,
+            bodies: 144 << 20,
             stream: 64 << 20,
             streams: 256 << 20,
             peer: 64 << 20,

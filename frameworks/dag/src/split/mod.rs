@@ -80,7 +80,7 @@ impl Pieces {
         self.pieces[first..].iter().map(|piece| piece.3).sum()
     }
 
-    /// The next part: pieces from `first` on whose units come nearest to `units`, at least one piece. It is of one file
+    /// The next part: as many pieces from `first` on as have `units` at most, or one that has more. It is of one file
     /// unless it may span files.
     pub fn part(&self, first: u64, units: u64, spans_files: bool) -> Option<Part> {
         let start = usize::try_from(first).ok()?;
@@ -92,9 +92,7 @@ impl Pieces {
                 paths += self.files.get(piece.0 as usize).map_or(0, |file| file.path.len() + EXTENT_TEXT);
             }
             let other = !spans_files && piece.0 != head.0;
-            // With the piece the part would be further above the size than it is below without it.
-            let farther = (sum + piece.3).saturating_sub(units) > units.saturating_sub(sum);
-            if other || (count > 0 && (sum >= units || farther || paths > PATHS_MAX)) {
+            if other || (count > 0 && (sum + piece.3 > units || paths > PATHS_MAX)) {
                 break;
             }
             count += 1;
