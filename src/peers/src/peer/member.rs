@@ -383,13 +383,14 @@ impl Membership {
     }
 
     /// The library notices a message that was lost when the next one comes, which may take long. A member that is
-    /// behind where the leader was at the question before asks for what is missing.
+    /// behind where the leader was at the question before, or has not accepted the leader's log since it gave its
+    /// promise, asks for what is missing.
     fn compare(&mut self, leaders: (usize, usize), leader: Number) {
         let own = self.indices();
         self.patience = self.patience.saturating_sub(1);
         if let Some(before) = self.seen.replace(leaders)
             && self.patience == 0
-            && (own.0 < before.0 || own.1 < before.1)
+            && (own.0 < before.0 || own.1 < before.1 || self.log.accepted_round() != self.paxos.get_promise())
         {
             (self.seen, self.patience) = (None, PATIENCE);
             self.paxos.reconnected(leader);
@@ -495,6 +496,10 @@ impl Membership {
             None => {
                 self.pending.clear();
                 self.next_write = 1;
+                // Numbers begin anew with the next claim, which may be of the same round.
+                if let Some(led) = &mut self.led {
+                    led.proposed = 0;
+                }
             }
         }
     }
