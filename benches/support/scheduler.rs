@@ -265,7 +265,8 @@ impl Scheduler {
                 let batch = room.min(tasks - launched.len());
                 let first = launched.len();
                 let needs = [("cpus", 1.0), ("mem", 32.0)];
-                let make = |n: usize| task(format!("t{n}"), &offer, "bench", command, &needs);
+                let role = offer.allocation_info.as_ref().and_then(|info| info.role.clone()).unwrap_or_default();
+                let make = |n: usize| task(format!("t{n}"), &offer, &role, command, &needs);
                 let infos = (first..first + batch).map(make).collect();
                 launched.resize(first + batch, start.elapsed());
                 self.launch(&offer, infos);
