@@ -1,5 +1,5 @@
-//! The kinds of attackers: what a client of each sends. A user is `nobody` without credentials, or `dev` who may do
-//! nothing.
+//! The kinds of attacks: what each client of an attack sends. A user is `nobody` without credentials, or `dev` who may
+//! do nothing.
 
 use std::io::Write;
 

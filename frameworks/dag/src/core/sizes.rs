@@ -171,7 +171,7 @@ impl Core {
             Input::Tasks(_) | Input::Stages(_) => return,
         };
         match (&mut run.sizing, target) {
-            // Pieces are not cut, so a part has hardly ever just what was asked for.
+            // Pieces are not cut, so the units of a part differ from those that were asked for.
             (Some(sizing @ Sizing::Tuned(_)), _) if asked > 0 && units > 0 => {
                 let duration = took.mul_f64(asked as f64 / units as f64);
                 sizing.finished(Sample { machine: &machine.id, size: asked, duration });

@@ -34,7 +34,7 @@ impl Room {
         self.free += cores;
     }
 
-    /// A task has taken up this many.
+    /// A task uses this many cores now.
     pub(super) fn used(&mut self, cores: f64) {
         self.free = (self.free - cores).max(0.0);
     }

@@ -43,8 +43,8 @@ pub(crate) fn settle_copy(prepared: Prepared) -> Result<(), (u32, i32)> {
     // SAFETY: this is a new process with one thread, that of the caller, which waits for this.
     unsafe { settle(&prepared, prepared.stream_fds()) }.map_err(|step| (step as u32, errno()))?;
     if prepared.user.is_some() {
-        // Who has changed its user cannot be examined, not even by itself, until it runs another program: there may be
-        // secrets of the former one in its memory. Here there are none.
+        // A process that has changed its user cannot be examined, not even by itself, until it executes a program:
+        // there may be secrets of the former one in its memory. Here there are none.
         let dumpable: libc::c_ulong = 1;
         // SAFETY: a system call on numbers.
         unsafe { libc::prctl(libc::PR_SET_DUMPABLE, dumpable, 0, 0, 0) };

@@ -1,4 +1,4 @@
-//! Groups of masters whose history a test decides: who leads, who is a member, and what a master outside learns.
+//! Groups of masters with scripted histories: which master leads, the members, and what a master outside learns.
 //!
 //! Random histories and deliberate defects are in `masters/tests.rs`.
 
