@@ -168,6 +168,8 @@ pub(super) struct StageRun {
     pub(super) squares: f64,
     /// Numbers of tasks that are left out when their turn comes.
     pub(super) left_out: BTreeSet<u32>,
+    /// Whether a task's part may be of several files.
+    pub(super) spans_files: bool,
     /// The constraints of the stage.
     pub(super) checker: Checker,
     /// By what the stage is known again in a later run.
@@ -218,6 +220,7 @@ impl StageRun {
             took: (0, 0),
             sprinted: 0,
             squares: 0.0,
+            spans_files: false,
             checker: Checker::default(),
             key: "".into(),
             gone: BTreeSet::new(),
@@ -370,6 +373,7 @@ impl Record {
         };
         for (run, stage) in record.stages.iter_mut().zip(&record.job.stages) {
             run.key = sizes::key(&record.job, stage).into();
+            run.spans_files = stage.spans_files();
             run.checker = Checker::new(&stage.constraints);
         }
         record

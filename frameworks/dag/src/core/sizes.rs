@@ -138,7 +138,7 @@ pub(super) fn next_part(stage: &Stage, run: &mut StageRun, machine: &str, slots:
             let (asked, size) = (size, size.min(left));
             Part(run.cursor, size, size, asked)
         }
-        Input::Files(_) => run.pieces.part(run.cursor, size, stage.spans_files()).unwrap_or(Part(run.cursor, 0, 0, 0)),
+        Input::Files(_) => run.pieces.part(run.cursor, size, run.spans_files).unwrap_or(Part(run.cursor, 0, 0, 0)),
         Input::Stages(input) => match input.by {
             Grouping::Task => Part(run.cursor, u64::from(input.size), 1, 0),
             Grouping::All | Grouping::Partition => Part(run.cursor, 1, 1, 0),
