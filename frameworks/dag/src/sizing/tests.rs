@@ -140,6 +140,13 @@ fn event() -> impl Strategy<Value = Event> {
 }
 
 proptest! {
+    /// Part of rule 4: a number of the kept state is read as it was written, to the last bit.
+    #[test]
+    fn kept_numbers_are_exact(number in prop::num::f64::NORMAL) {
+        let kept = serde_json::to_string(&number).unwrap();
+        prop_assert_eq!(serde_json::from_str::<f64>(&kept).unwrap().to_bits(), number.to_bits());
+    }
+
     #[test]
     fn invariants_hold(
         start in 1..2_000_000_u64,
