@@ -90,9 +90,11 @@ fn messages(model: &Model, out: &mut String) {
     let strict = strict(model);
     for (index, message) in model.messages.iter().enumerate() {
         assert!(message.fields.len() <= 64, "{}: more fields than the readers' masks hold", message.name);
+        let required = message.fields.iter().enumerate().filter(|(_, field)| field.label == Label::Required);
+        let required = required.fold(0u64, |mask, (order, _)| mask | 1 << order);
         writeln!(
             out,
-            "MessageInfo {{ name: {:?}, names: {}, fields: &F{index}, twin: {}, strict: {}, size: size_of::<{}>() as u32 }},",
+            "MessageInfo {{ name: {:?}, names: {}, fields: &F{index}, required: {required}, twin: {}, strict: {}, size: size_of::<{}>() as u32 }},",
             message.name,
             names_table(model, index, 0),
             message.twin.unwrap_or(index),

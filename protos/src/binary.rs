@@ -103,8 +103,7 @@ impl Scan {
                 return found;
             }
         }
-        let lacks = |f: &FieldInfo| f.label == Label::Required && seen & (1 << (f.order & 63)) == 0;
-        if info.fields.iter().any(lacks) { Found::Odd } else { Found::Good }
+        if seen & info.required == info.required { Found::Good } else { Found::Odd }
     }
 
     /// A scalar: in a map it can only be an entry, which is a message.
@@ -166,6 +165,7 @@ pub(crate) enum Item<'b> {
 }
 
 /// Takes the next field off `bytes`; `None` if they are no protobuf.
+#[inline]
 pub(crate) fn next<'b>(bytes: &mut &'b [u8]) -> Option<(u32, Item<'b>)> {
     let tag = u32::try_from(varint(bytes)?).ok()?;
     let number = tag >> 3;
@@ -225,6 +225,15 @@ fn take<'b>(bytes: &mut &'b [u8], length: usize) -> Option<&'b [u8]> {
 /// Takes a variable-length number off `bytes`.
 #[inline]
 pub(crate) fn varint(bytes: &mut &[u8]) -> Option<u64> {
+    // Most tags, lengths and numbers have one byte.
+    if let [first @ ..0x80, rest @ ..] = *bytes {
+        *bytes = rest;
+        return Some(u64::from(*first));
+    }
+    long_varint(bytes)
+}
+
+fn long_varint(bytes: &mut &[u8]) -> Option<u64> {
     let mut value = 0u64;
     for (i, b) in bytes.iter().enumerate().take(10) {
         value |= u64::from(b & 0x7f) << (7 * i);

@@ -50,6 +50,8 @@ pub(crate) struct MessageInfo {
     pub(crate) names: &'static [&'static str],
     /// In number order.
     pub(crate) fields: &'static [FieldInfo],
+    /// One bit for each required field, at its place in declaration order.
+    pub(crate) required: u64,
     /// The place of its v1 message, or its own.
     pub(crate) twin: u16,
     /// Whether it or a message below has required fields or enums.

@@ -44,6 +44,14 @@ pub(crate) mod encoding {
         }
     }
 
+    /// The text at the beginning of `bytes`, and how many bytes it takes with its length; `None` if the length has more
+    /// than one byte, or if what follows is cut off or no UTF-8.
+    fn text_at(bytes: &[u8]) -> Option<(&str, usize)> {
+        let (length, rest) = bytes.split_first().filter(|(length, _)| **length < 128)?;
+        let text = rest.get(..usize::from(*length))?;
+        Some((std::str::from_utf8(text).ok()?, 1 + text.len()))
+    }
+
     /// A value that stands on the wire as a length and this many bytes.
     pub(crate) trait Delimited {
         fn write(&self, tag: u32, buf: &mut impl BufMut);
@@ -57,7 +65,13 @@ pub(crate) mod encoding {
             buf.put_slice(self.as_bytes());
         }
 
+        /// A short text is read from the buffer where it stands, without memory of its own in between.
         fn read(&mut self, wire: WireType, buf: &mut impl Buf, context: DecodeContext) -> Result<(), DecodeError> {
+            if let (WireType::LengthDelimited, Some((text, length))) = (wire, text_at(buf.chunk())) {
+                *self = text.into();
+                buf.advance(length);
+                return Ok(());
+            }
             let mut text = String::new();
             ::prost::encoding::string::merge(wire, &mut text, buf, context)?;
             *self = text.into();

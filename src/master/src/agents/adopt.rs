@@ -24,7 +24,7 @@ pub(crate) struct Returning {
 
 /// Tasks and executors that a returning agent lists, checked.
 pub(crate) struct Adoption {
-    tasks: Vec<(FrameworkId, TaskId, mesos::Task, Resources)>,
+    tasks: Vec<(FrameworkId, TaskId, mesos::Task, Arc<Resources>)>,
     executors: Vec<(FrameworkId, ExecutorId, mesos::ExecutorInfo, Resources)>,
 }
 
@@ -44,11 +44,22 @@ impl Master {
             let id = info.id.as_ref().map(|id| id.value.as_str()).unwrap_or_default();
             roles.insert(id, roles_of(info));
         }
-        let mut adoption = Adoption { tasks: Vec::new(), executors: Vec::new() };
-        for task in tasks {
+        let mut adoption = Adoption { tasks: Vec::with_capacity(tasks.len()), executors: Vec::new() };
+        // Most tasks of an agent take what the one before them takes.
+        let mut last: Option<(FrameworkId, Vec<mesos::Resource>, Arc<Resources>)> = None;
+        for mut task in tasks {
             let framework = framework_id(&task.framework_id.value)?;
             let id = TaskId::new(&task.task_id.value).map_err(|why| format!("task id: {why}"))?;
-            let resources = allocated(&task.resources, roles.get(framework.as_str()), "Task", id.as_str())?;
+            let list = std::mem::take(&mut task.resources);
+            let resources = match &last {
+                Some((of, same, resources)) if *of == framework && *same == list => Arc::clone(resources),
+                _ => {
+                    let resources = allocated(&list, roles.get(framework.as_str()), "Task", id.as_str())?;
+                    let resources = Arc::new(resources);
+                    last = Some((framework.clone(), list, Arc::clone(&resources)));
+                    resources
+                }
+            };
             adoption.tasks.push((framework, id, task, resources));
         }
         for info in executors {
@@ -127,9 +138,9 @@ impl Master {
         framework: FrameworkKey,
         id: TaskId,
         proto: mesos::Task,
-        resources: Resources,
+        resources: Arc<Resources>,
     ) -> Option<TaskKey> {
-        let (proto, resources) = (without_repetition(proto), Arc::new(resources));
+        let proto = without_repetition(proto);
         let released = is_terminal(proto.state());
         let task = Task { id: id.clone(), framework, agent, proto, resources, released };
         self.add_task(id, task)

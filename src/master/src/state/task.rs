@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use base::{TaskId, Text};
-use protos::mesos::{self, ExecutorId, SlaveId, TaskState};
+use protos::mesos::{self, TaskState};
 use resources::{Format, Resources};
 
 use super::{AgentKey, FrameworkKey};
@@ -64,32 +64,32 @@ impl Task {
 /// A message about a task as its row keeps it.
 pub(crate) fn without_repetition(mut proto: mesos::Task) -> mesos::Task {
     proto.resources = Vec::new();
-    let statuses = std::mem::take(&mut proto.statuses);
-    proto.statuses = statuses.iter().map(|status| kept_status(&proto, status)).collect();
+    let mut statuses = std::mem::take(&mut proto.statuses);
+    statuses.iter_mut().for_each(|status| shorten(&proto, status));
+    // A list that was read has room for several.
+    statuses.shrink_to_fit();
+    proto.statuses = statuses;
     proto
 }
 
 /// A status as its task's row keeps it.
 pub(crate) fn kept_status(task: &mesos::Task, status: &mesos::TaskStatus) -> mesos::TaskStatus {
-    let other = |id: &Text, own: &Text| if id == own { Text::default() } else { id.clone() };
-    mesos::TaskStatus {
-        task_id: mesos::TaskId { value: other(&status.task_id.value, &task.task_id.value) },
-        state: status.state,
-        message: status.message.clone(),
-        source: status.source,
-        reason: status.reason,
-        data: None,
-        slave_id: status.slave_id.as_ref().map(|id| SlaveId { value: other(&id.value, &task.slave_id.value) }),
-        executor_id: status.executor_id.as_ref().map(|id| ExecutorId { value: other(&id.value, executor_of(task)) }),
-        timestamp: status.timestamp,
-        uuid: status.uuid.clone(),
-        healthy: status.healthy,
-        check_status: status.check_status,
-        labels: status.labels.clone(),
-        container_status: status.container_status.clone(),
-        unreachable_time: status.unreachable_time,
-        limitation: status.limitation.clone(),
+    let mut kept = status.clone();
+    shorten(task, &mut kept);
+    kept
+}
+
+/// Takes out of a status its data, and the ids that its task has as well.
+fn shorten(task: &mesos::Task, status: &mut mesos::TaskStatus) {
+    fn clear(id: Option<&mut Text>, own: &Text) {
+        if let Some(id) = id.filter(|id| *id == own) {
+            id.clear();
+        }
     }
+    status.data = None;
+    clear(Some(&mut status.task_id.value), &task.task_id.value);
+    clear(status.slave_id.as_mut().map(|id| &mut id.value), &task.slave_id.value);
+    clear(status.executor_id.as_mut().map(|id| &mut id.value), executor_of(task));
 }
 
 /// The executor of a task; a command task's has the task's id.
