@@ -56,6 +56,7 @@ impl Core {
         // An agent that cannot apply limits drops a task that has one; there it runs without.
         let limits = !self.without_limits.contains(&machine.id);
         let extra = if limits { self.sprint((serial, stage, index), now) } else { 0 };
+        self.name_directory(serial);
         let record = self.records.get_mut(&serial)?;
         let phase = Phase::Live { step: Step::Staging, launched: now, running: None, stopping: false, sprint: extra };
         let run = &mut record.stages[stage];
@@ -131,8 +132,8 @@ impl Core {
 
     /// The directory for a stage's outputs, if all agents share one.
     pub(super) fn directory(&self, record: &Record, stage: usize) -> Option<String> {
-        let shared = record.job.shared.as_ref().or(self.settings.shared.as_ref())?;
-        Some(stage_directory(shared, record.name(), record.serial, &record.stage(stage).name))
+        let shared = self.shared(record)?;
+        Some(stage_directory(shared, record.directory.as_ref()?, &record.stage(stage).name))
     }
 
     fn sources_of(&self, launch: &Launch<'_>, stage: &Stage) -> Option<Sources> {

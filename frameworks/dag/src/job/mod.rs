@@ -6,6 +6,7 @@
 mod approximate;
 pub mod graph;
 mod input;
+mod keep;
 mod read;
 mod stage;
 pub mod template;
@@ -22,6 +23,7 @@ pub use approximate::{Approximate, Statistic};
 pub use input::{By, FilesInput, Grouping, Input, RangeInput, Size, StagesInput};
 pub use jobs::file::{FILE_BYTES_MAX, Fault, Faults, JOBS_MAX, Syntax};
 pub use read::{STAGES_MAX, read};
+pub use keep::Keep;
 pub use stage::COUNT_MAX;
 
 /// How urgent a job is (DiAS).
@@ -62,6 +64,8 @@ pub struct Job {
     pub shared: Option<String>,
     /// Its class of priority.
     pub priority: Class,
+    /// What stays in that directory once the job has ended.
+    pub keep: Keep,
     /// How long it should take from its submission, for the order by deadlines.
     #[serde(with = "seconds::optional")]
     pub deadline: Option<Duration>,
@@ -78,6 +82,7 @@ impl Job {
             shared: None,
             priority: Class::Normal,
             deadline: None,
+            keep: Keep::default(),
             weight: 1.0,
         }
     }

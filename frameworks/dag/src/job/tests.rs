@@ -14,6 +14,7 @@ fn faults(text: &str) -> Vec<String> {
 const FULL: &str = r#"
 name = "count"
 shared = "/data/shared/"
+keep = "none"
 priority = "high"
 deadline = "1h"
 weight = 2.5
@@ -69,6 +70,7 @@ fn all_that_a_file_can_say() {
     let jobs = read_toml(FULL).unwrap();
     let [job] = jobs.as_slice() else { panic!() };
     assert_eq!((job.name.as_str(), job.shared.as_deref(), job.priority), ("count", Some("/data/shared"), Class::High));
+    assert_eq!(job.keep, Keep::None);
     assert_eq!((job.deadline, job.weight), (Some(Duration::from_secs(3_600)), 2.5));
     let names: Vec<&str> = job.stages.iter().map(|stage| stage.name.as_str()).collect();
     assert_eq!(names, ["map", "reduce", "sweep"], "each after those that it waits for");
@@ -185,6 +187,8 @@ fn every_fault_has_its_line_and_its_rule() {
     assert!(whole(twice).contains("a second stage has the name 's'"));
 }
 
+    assert!(whole("name = 'j'\nshared = '//'\n").contains("shared must be a directory of its own"));
+    assert!(whole("name = 'j'\nkeep = 'some'\n").contains("keep must be all, outputs or none, and this is \"some\""));
 #[test]
 fn readers_must_have_something_to_read() {
     let text = |map: &str, reduce: &str| {

@@ -3,6 +3,7 @@
 mod lineage;
 mod priority;
 mod random;
+mod removal;
 mod tuning;
 mod world;
 
