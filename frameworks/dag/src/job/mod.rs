@@ -10,6 +10,7 @@ mod keep;
 mod read;
 mod stage;
 pub mod template;
+mod volumes;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,9 +23,10 @@ use serde::{Deserialize, Serialize};
 pub use approximate::{Approximate, Statistic};
 pub use input::{By, FilesInput, Grouping, Input, RangeInput, Size, StagesInput};
 pub use jobs::file::{FILE_BYTES_MAX, Fault, Faults, JOBS_MAX, Syntax};
-pub use read::{STAGES_MAX, read};
 pub use keep::Keep;
+pub use read::{STAGES_MAX, read};
 pub use stage::COUNT_MAX;
+pub use volumes::{Volume, volumes};
 
 /// How urgent a job is (DiAS).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -62,10 +64,10 @@ pub struct Job {
     /// The directory in which stages leave their outputs, the same on all agents. Without one they stay in the
     /// sandboxes.
     pub shared: Option<String>,
-    /// Its class of priority.
-    pub priority: Class,
     /// What stays in that directory once the job has ended.
     pub keep: Keep,
+    /// Its class of priority.
+    pub priority: Class,
     /// How long it should take from its submission, for the order by deadlines.
     #[serde(with = "seconds::optional")]
     pub deadline: Option<Duration>,
@@ -80,9 +82,9 @@ impl Job {
             name: String::new(),
             stages: Vec::new(),
             shared: None,
+            keep: Keep::default(),
             priority: Class::Normal,
             deadline: None,
-            keep: Keep::default(),
             weight: 1.0,
         }
     }

@@ -8,6 +8,7 @@ use jobs::file::Fields;
 use jobs::file::common::{constraints, env_name, name, need, restart, run, time_limit, uris};
 
 use super::template::{PARTITION, flat};
+use super::volumes::directory;
 use super::{Input, Stage, approximate, input};
 
 /// The most tasks of one stage.
@@ -16,6 +17,8 @@ pub const COUNT_MAX: u32 = 1_000_000;
 const NAME_MAX: usize = 64;
 /// The most outputs of a task.
 const OUTPUTS_MAX: usize = 1_000;
+/// The most directories of input files that become volumes.
+const VOLUMES_MAX: usize = 100;
 /// The most partitions of an output.
 const PARTITIONS_MAX: i64 = 10_000;
 
@@ -75,13 +78,26 @@ pub(super) fn read<'a>(fields: &mut Fields<'a, '_>) -> Draft<'a> {
         partitions,
         approximate: approximate::read(fields),
     };
-    if stage.image.is_some()
-        && (stage.needs_runner() || !matches!(input, input::Draft::Ready(Input::Tasks(_) | Input::Range(_))))
-    {
-        let rule = "image is for stages without files, outputs and inputs from stages: the runner is not in the image";
-        fields.faults.add(at, rule);
+    if stage.image.is_some() {
+        check_directories(&input, at, fields);
     }
     Draft { stage, after, input, at }
+}
+
+/// A container of an image has the directories of its input files as volumes.
+fn check_directories(input: &input::Draft<'_>, at: usize, fields: &mut Fields<'_, '_>) {
+    let input::Draft::Ready(Input::Files(input)) = input else { return };
+    if let Some(file) = input.files.iter().find(|file| directory(file).is_empty()) {
+        let rule = format!("with an image, files must be below a directory, which becomes a volume: '{file}' is not");
+        fields.faults.add(at, rule);
+    }
+    let mut directories: Vec<&str> = input.files.iter().map(|file| directory(file)).collect();
+    directories.sort_unstable();
+    directories.dedup();
+    if directories.len() > VOLUMES_MAX {
+        let rule = format!("with an image, files must be in {VOLUMES_MAX} directories at most");
+        fields.faults.add(at, rule);
+    }
 }
 
 fn stage_name(fields: &mut Fields<'_, '_>) -> String {

@@ -168,7 +168,11 @@ fn every_fault_has_its_line_and_its_rule() {
         ("outputs = ['a_b', 'a/b']", "'a/b' and 'a_b' have the same name for readers, 'a_b'"),
         ("approximate = { drop = 1 }", "drop must be 0 to 0.99"),
         ("approximate = 1", "approximate must be true or a table"),
-        ("image = 'i'\noutputs = ['a']", "the runner is not in the image"),
+        (
+            "image = 'i'\ninput = { files = ['/a/b', '/*/c'] }",
+            "files must be below a directory, which becomes a volume: '/*/c'",
+        ),
+        ("keep = 'all'", "'keep' is of a job: it stands before its stages"),
         ("deadline = 3", "'deadline' is of a job: it stands before its stages"),
         ("retires = 3", "there is no field 'retires'; did you mean 'retries'?"),
     ] {
@@ -179,6 +183,8 @@ fn every_fault_has_its_line_and_its_rule() {
     let whole = |text: &str| faults(text).join("\n");
     assert!(whole("name = 'j'\ncommand = 'x'\n").contains("'command' is of a stage"));
     assert!(whole("name = 'j'\n").contains("a job needs stages"));
+    assert!(whole("name = 'j'\nshared = '//'\n").contains("shared must be a directory of its own"));
+    assert!(whole("name = 'j'\nkeep = 'some'\n").contains("keep must be all, outputs or none, and this is \"some\""));
     assert!(whole("").contains("there is no job; write [[job]] with a name and stages"));
     assert!(whole("name = 'j'\nweight = 0\n[[stage]]\nname='s'\ncommand='x'").contains("weight must be"));
     assert!(whole("name = 'j'\nshared = 'x'\n[[stage]]\nname='s'\ncommand='x'").contains("absolute path"));
@@ -187,8 +193,6 @@ fn every_fault_has_its_line_and_its_rule() {
     assert!(whole(twice).contains("a second stage has the name 's'"));
 }
 
-    assert!(whole("name = 'j'\nshared = '//'\n").contains("shared must be a directory of its own"));
-    assert!(whole("name = 'j'\nkeep = 'some'\n").contains("keep must be all, outputs or none, and this is \"some\""));
 #[test]
 fn readers_must_have_something_to_read() {
     let text = |map: &str, reduce: &str| {

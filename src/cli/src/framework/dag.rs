@@ -308,7 +308,11 @@ pub(super) fn task() -> Result<ExitCode> {
     let text = std::env::var(VARIABLE)
         .with_context(|| format!("{VARIABLE} is not set: the framework starts this command on agents"))?;
     let spec: Spec = serde_json::from_str(&text).with_context(|| VARIABLE.to_owned())?;
-    let sandbox = std::env::current_dir().context("the sandbox")?;
+    // A container of an image may start in a directory of the image.
+    let sandbox = match std::env::var_os("MESOS_SANDBOX") {
+        Some(sandbox) => PathBuf::from(sandbox),
+        None => std::env::current_dir().context("the sandbox")?,
+    };
     let code =
         crate::block_on(async { Ok(dag::task::run(&spec, &sandbox, |text| stdio::err!("tepui: {text}")).await) })?;
     Ok(ExitCode::from(code))
