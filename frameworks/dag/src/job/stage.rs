@@ -9,7 +9,7 @@ use jobs::file::common::{constraints, env_name, name, need, restart, run, time_l
 
 use super::template::{PARTITION, flat};
 use super::volumes::directory;
-use super::{Input, Stage, approximate, input};
+use super::{FilesInput, Input, RangeInput, Size, Stage, approximate, input};
 
 /// The most tasks of one stage.
 pub const COUNT_MAX: u32 = 1_000_000;
@@ -59,6 +59,7 @@ pub(super) fn read<'a>(fields: &mut Fields<'a, '_>) -> Draft<'a> {
     env.retain(|name, _| !name.is_empty());
     let input = input::read(fields);
     let (outputs, partitions) = outputs(fields);
+    let approximate_at = fields.take("approximate").map(|node| node.at);
     let stage = Stage {
         name,
         after: Vec::new(),
@@ -78,10 +79,30 @@ pub(super) fn read<'a>(fields: &mut Fields<'a, '_>) -> Draft<'a> {
         partitions,
         approximate: approximate::read(fields),
     };
+    if let (Some(at), Some(_)) = (approximate_at, &stage.approximate) {
+        check_sample(&input, at, fields);
+    }
     if stage.image.is_some() {
         check_directories(&input, at, fields);
     }
     Draft { stage, after, input, at }
+}
+
+/// What is left out is a sample of tasks that are known before, so that it can be said what share of the input they are.
+fn check_sample(input: &input::Draft<'_>, at: usize, fields: &mut Fields<'_, '_>) {
+    let size = match input {
+        input::Draft::Ready(Input::Files(FilesInput { size, .. }) | Input::Range(RangeInput { size, .. })) => *size,
+        input::Draft::Ready(_) => return,
+        input::Draft::Stages { .. } => {
+            fields.faults.add(at, "approximate is for stages that do not read stages: none of their tasks is left out");
+            return;
+        }
+    };
+    if !matches!(size, Size::Fixed(_)) {
+        let rule = "approximate needs a size that is a number or an amount: where sizes are found while the stage runs, \
+                    no task is left out";
+        fields.faults.add(at, rule);
+    }
 }
 
 /// A container of an image has the directories of its input files as volumes.

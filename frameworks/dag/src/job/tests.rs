@@ -28,7 +28,7 @@ outputs = ["sums"]
 [[stage]]
 name = "map"
 command = "tr ' ' '\\n' | split-by-hash $TEPUI_OUTPUT/words {count}"
-input = { files = ["/data/*.txt", "/more/a"], by = "bytes", size = "auto" }
+input = { files = ["/data/*.txt", "/more/a"], by = "bytes", size = "16MB" }
 stdin = true
 outputs = ["words.{partition}"]
 partitions = 8
@@ -78,7 +78,7 @@ fn all_that_a_file_can_say() {
     let files = FilesInput {
         files: vec!["/data/*.txt".into(), "/more/a".into()],
         by: By::Bytes,
-        size: Size::Auto,
+        size: Size::Fixed(16 << 20),
         record: None,
     };
     assert_eq!(map.input, Input::Files(files));
@@ -167,6 +167,10 @@ fn every_fault_has_its_line_and_its_rule() {
         ("outputs = ['a', 'a']", "'a' is named twice"),
         ("outputs = ['a_b', 'a/b']", "'a/b' and 'a_b' have the same name for readers, 'a_b'"),
         ("approximate = { drop = 1 }", "drop must be 0 to 0.99"),
+        ("approximate = true\ninput = { files = '/a', by = 'lines' }", "no task is left out"),
+        ("approximate = {}\ninput = { files = '/a', size = 'auto' }", "approximate needs a size that is a number"),
+        ("approximate = true\ninput = { range = [0, 9], size = '30s' }", "approximate needs a size that is a number"),
+        ("approximate = true\ninput = { stage = 's' }", "approximate is for stages that do not read stages"),
         ("approximate = 1", "approximate must be true or a table"),
         (
             "image = 'i'\ninput = { files = ['/a/b', '/*/c'] }",
