@@ -88,7 +88,11 @@ impl Core {
     /// A job's tasks are to be launched: its directory has a name from now on. The framework's id is a part of it, since
     /// serials begin anew in a framework without its state, and other frameworks may have the same directory.
     pub(super) fn name_directory(&mut self, serial: u64) {
-        let Some(record) = self.records.get_mut(&serial).filter(|record| record.directory.is_none()) else { return };
+        let shares = |record: &Record| record.directory.is_none() && self.shared(record).is_some();
+        if !self.records.get(&serial).is_some_and(shares) {
+            return;
+        }
+        let Some(record) = self.records.get_mut(&serial) else { return };
         let framework = self.framework_id.as_deref().unwrap_or_default();
         record.directory = Some(format!("{}.{serial}.{framework}", record.job.name));
         self.changed.heads.insert(serial);
