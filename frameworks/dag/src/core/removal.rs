@@ -85,8 +85,8 @@ impl Core {
         record.job.shared.as_ref().or(self.settings.shared.as_ref())
     }
 
-    /// A job's tasks are to be launched: its directory has a name from now on. The framework's id is a part of it, since
-    /// serials begin anew in a framework without its state, and other frameworks may have the same directory.
+    /// A job's tasks are to be launched: its directory has a name from now on. The framework's id is a part of it,
+    /// since serials begin anew in a framework without its state, and other frameworks may have the same directory.
     pub(super) fn name_directory(&mut self, serial: u64) {
         let shares = |record: &Record| record.directory.is_none() && self.shared(record).is_some();
         if !self.records.get(&serial).is_some_and(shares) {

@@ -88,7 +88,8 @@ pub(super) fn read<'a>(fields: &mut Fields<'a, '_>) -> Draft<'a> {
     Draft { stage, after, input, at }
 }
 
-/// What is left out is a sample of tasks that are known before, so that it can be said what share of the input they are.
+/// What is left out is a sample of tasks that are known before, so that it can be said what share of the input they
+/// are.
 fn check_sample(input: &input::Draft<'_>, at: usize, fields: &mut Fields<'_, '_>) {
     let size = match input {
         input::Draft::Ready(Input::Files(FilesInput { size, .. }) | Input::Range(RangeInput { size, .. })) => *size,

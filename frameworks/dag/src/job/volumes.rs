@@ -1,5 +1,5 @@
-//! Which directories of the agent a task in a container of an image needs: those of its input files, the shared one, and
-//! that of the runner.
+//! Which paths of the agent a task in a container of an image needs: the directories of its input files, the shared
+//! one, and the runner.
 //!
 //! They have the same paths inside, so that a job says the same with an image and without.
 

@@ -5,8 +5,8 @@
 //! all executors of the stage, and the others follow when they are done. Executors without a job are asked about when
 //! a job arrives only, as in that simulator.
 //!
-//! Without [`Setup::ahead`] it is the cluster of this framework instead: a decision is about all executors that are free
-//! at an instant, which belong to no job, and these run at once or stay free until the next decision.
+//! Without [`Setup::ahead`] it is the cluster of this framework instead: a decision is about all executors that are
+//! free at an instant, which belong to no job, and these run at once or stay free until the next decision.
 
 mod episode;
 mod executors;
