@@ -19,15 +19,23 @@ pub fn shell_into(root: &Path) {
 
 /// Programs, their loader and libraries, at the paths that they have on the host.
 pub fn programs_into(root: &Path, programs: &[&str]) {
+    libraries_into(root, programs);
+    programs.iter().for_each(|program| copy_into(root, program));
+}
+
+/// The loader and libraries of programs, at the paths that they have on the host.
+pub fn libraries_into(root: &Path, programs: &[&str]) {
     let ldd = Command::new("ldd").args(programs).output().unwrap();
     let text = String::from_utf8(ldd.stdout).unwrap();
     let libraries = text.split_whitespace().filter(|word| word.starts_with('/') && !word.ends_with(':'));
-    for file in programs.iter().copied().chain(libraries) {
-        let target = root.join(file.trim_start_matches('/'));
-        fs::create_dir_all(target.parent().unwrap()).unwrap();
-        fs::copy(file, &target).unwrap();
-        fs::set_permissions(&target, fs::Permissions::from_mode(0o755)).unwrap();
-    }
+    libraries.for_each(|file| copy_into(root, file));
+}
+
+fn copy_into(root: &Path, file: &str) {
+    let target = root.join(file.trim_start_matches('/'));
+    fs::create_dir_all(target.parent().unwrap()).unwrap();
+    fs::copy(file, &target).unwrap();
+    fs::set_permissions(&target, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 /// Packs a directory; the checksum of the archive.

@@ -9,6 +9,7 @@
 //! - files that vanish, outputs that are missing, records that are none: the job says so.
 use std::fmt::Write as _;
 use std::fs;
+use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::Value;
@@ -17,9 +18,9 @@ use crate::process::{Process, Stream, ToItsEnd};
 use crate::support::{Cluster, Daemon, Directory, free_port, tepui, until};
 
 /// A cluster's master, a directory of the test, and what keeps them.
-struct World {
-    master: String,
-    directory: Directory,
+pub struct World {
+    pub master: String,
+    pub directory: Directory,
     _cluster: Option<Cluster>,
 }
 
@@ -31,24 +32,29 @@ impl World {
         World { master: cluster.master.clone(), directory, _cluster: Some(cluster) }
     }
 
-    fn path(&self, name: &str) -> String {
+    /// A cluster that something else keeps.
+    pub fn of(master: &str, name: &str) -> World {
+        World { master: master.to_owned(), directory: Directory::new(&format!("dag-{name}")), _cluster: None }
+    }
+
+    pub fn path(&self, name: &str) -> String {
         self.directory.join(name)
     }
 
     /// Starts the framework, with its state in the test's directory, and waits until the master knows it.
-    fn framework(&self, words: &[&str]) -> Process {
+    pub fn framework(&self, words: &[&str]) -> Process {
         let (master, state) = (format!("--master={}", self.master), format!("--state-dir={}", self.path("state")));
         let mut process = Process::start(tepui().args(["framework", "dag", "--json", &master, &state]).args(words));
         process.until("the framework is known to the master", || self.dag(&["list"]).status.success());
         process
     }
 
-    fn dag(&self, words: &[&str]) -> Output {
+    pub fn dag(&self, words: &[&str]) -> Output {
         tepui().arg("dag").args(words).env("TEPUI_MASTER", &self.master).run()
     }
 
     /// What a command prints that succeeds.
-    fn ok(&self, words: &[&str]) -> String {
+    pub fn ok(&self, words: &[&str]) -> String {
         let output = self.dag(words);
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(output.status.success(), "{words:?}: {said}{}", String::from_utf8_lossy(&output.stderr));
@@ -62,7 +68,7 @@ impl World {
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
     }
 
-    fn file(&self, name: &str, text: &str) -> String {
+    pub fn file(&self, name: &str, text: &str) -> String {
         let path = self.directory.path().join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, text).unwrap();
@@ -81,7 +87,7 @@ impl World {
         said["tasks"].as_array().unwrap().clone()
     }
 
-    fn job(&self, job: &str) -> Value {
+    pub fn job(&self, job: &str) -> Value {
         serde_json::from_str(&self.ok(&["show", job, "--json"])).unwrap()
     }
 }
@@ -154,10 +160,8 @@ fn words_are_counted_through_a_shared_directory() {
     let _framework = world.framework(&[&shared]);
     word_count(&world);
     let job = world.job("wordcount");
-    let directory = job["stages"][0]["directory"].as_str().unwrap();
-    let left: Vec<String> =
-        fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-    assert!(left.iter().all(|name| name.parse::<u32>().is_ok()), "nothing but published outputs: {left:?}");
+    let directory = job["stages"][0]["directory"].as_str().unwrap().to_owned();
+    until("what its stages left for each other is removed", || !Path::new(&directory).parent().unwrap().exists());
     // What a reader misses is made again: an output is removed before a second stage reads it.
     let gate = world.path("gate");
     let job = format!(
@@ -176,6 +180,46 @@ fn words_are_counted_through_a_shared_directory() {
     assert_eq!(world.job("again")["summary"]["state"], "finished");
     assert_eq!(world.ok(&["logs", "again", "read"]), "0\n1\n");
     assert_eq!(fs::read_to_string(world.path("made")).unwrap().lines().count(), 3, "one of two was made again");
+}
+
+/// The framework is killed while it cannot remove anything.
+#[test]
+fn what_a_job_leaves_is_removed_also_by_the_next_start() {
+    let world = World::start("leaves");
+    let (shared, away, gate) = (world.path("shared"), world.path("away"), world.path("gate"));
+    let flag = format!("--shared={shared}");
+    let mut framework = world.framework(&[&flag]);
+    let job = format!(
+        "name = 'job'\n[[stage]]\nname = 'make'\ntasks = 2\ncpus = 0.1\noutputs = ['n']\n\
+         command = 'echo {{index}} > $TEPUI_OUTPUT/n; ln -s {gate} $TEPUI_OUTPUT/link'\n\
+         [[stage]]\nname = 'sum'\ncpus = 0.1\ninput = {{ stage = 'make' }}\noutputs = ['all']\n\
+         command = 'cat $TEPUI_INPUT/* > $TEPUI_OUTPUT/all'\n\
+         [[stage]]\nname = 'gate'\nafter = 'sum'\ncpus = 0.1\ncommand = 'while ! test -e {gate}; do sleep 0.05; done'\n"
+    );
+    world.ok(&["submit", &world.file("job.toml", &job)]);
+    framework.until("the gate is there", || world.tasks("job", "gate").iter().any(|task| task["state"] == "running"));
+    let directory = |stage: usize| world.job("job")["stages"][stage]["directory"].as_str().unwrap().to_owned();
+    let (made, sum) = (directory(0), directory(1));
+    let left = fs::read_dir(&made).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut left: Vec<String> = left.collect();
+    left.sort_unstable();
+    assert_eq!(left, ["0", "1"], "nothing but published outputs");
+    world.file("shared/note", "of someone else");
+    fs::rename(&shared, &away).unwrap();
+    world.file("gate", "");
+    framework.line(Stream::Stdout, &["not_removed", "\"name\":\"job\"", "No such file"]);
+    framework.kill();
+    fs::rename(&away, &shared).unwrap();
+    let mut framework = world.framework(&[&flag]);
+    framework.until("it is removed", || !Path::new(&made).exists());
+    assert_eq!(fs::read_to_string(format!("{sum}/0/all")).unwrap(), "0\n1\n", "the result stays");
+    assert!(Path::new(&gate).exists() && Path::new(&format!("{shared}/note")).exists());
+    // Another job removes all that is its own.
+    let job = job.replace("name = 'job'", "name = 'none'\nkeep = 'none'");
+    world.ok(&["submit", "--wait", &world.file("none.toml", &job)]);
+    let none = world.job("none")["stages"][1]["directory"].as_str().unwrap().to_owned();
+    framework.until("nothing is left of it", || !Path::new(&none).parent().unwrap().exists());
+    assert!(Path::new(&sum).exists());
 }
 
 #[test]

@@ -21,6 +21,7 @@ mod connection;
 mod connections;
 mod containers;
 mod dag;
+mod dag_isolated;
 mod detection;
 mod disk_long_run;
 mod disks;

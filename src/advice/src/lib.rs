@@ -18,6 +18,7 @@ mod history;
 mod propose;
 mod quantile;
 mod risk;
+mod sketch;
 
 pub use amounts::Amounts;
 pub use book::{Book, JOBS_MAX, JobAdvice, Report, RoleAdvice, Sample};

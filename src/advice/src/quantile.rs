@@ -6,6 +6,8 @@
 
 use serde::Serialize;
 
+use crate::sketch::Sketch;
+
 /// The interval misses the percentile with this probability, on both sides together.
 const ALPHA: f64 = 0.05;
 /// As many values make intervals narrow enough; more would only cost time.
@@ -51,24 +53,38 @@ impl Use {
     /// Describes values, which count as `effective` independent ones. None without values.
     pub(crate) fn of(mut values: Vec<f64>, effective: f64, level: f64) -> Option<Use> {
         values.sort_unstable_by(f64::total_cmp);
-        let max = *values.last()?;
-        let count = values.len();
+        let mean = values.iter().sum::<f64>() / values.len() as f64;
+        Use::by_rank(values.len(), mean, |rank| values[rank - 1], effective, level)
+    }
+
+    /// The same of a sketch, whose values have its error; the mean is known.
+    pub(crate) fn of_sketch(sketch: &Sketch, mean: f64, effective: f64, level: f64) -> Option<Use> {
+        let count = usize::try_from(sketch.count()).unwrap_or(usize::MAX);
+        Use::by_rank(count, mean, |rank| sketch.at_rank(rank as u64), effective, level)
+    }
+
+    /// `value` is the value of a rank, counted from 1.
+    fn by_rank(count: usize, mean: f64, value: impl Fn(usize) -> f64, effective: f64, level: f64) -> Option<Use> {
+        if count == 0 {
+            return None;
+        }
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 1 and the limit")]
         let effective = effective.clamp(1.0, count.min(EFFECTIVE_MAX) as f64) as usize;
         let (below, above) = ranks(effective, level);
-        let at_rank = |rank: usize| nearest(&values, rank as f64 / effective as f64);
+        let nearest = |share: f64| value(rank(share, count));
+        let at_rank = |rank: usize| nearest(rank as f64 / effective as f64);
         Some(Use {
             count,
             effective,
-            mean: values.iter().sum::<f64>() / count as f64,
-            p50: nearest(&values, 0.5),
-            p95: nearest(&values, 0.95),
-            p99: nearest(&values, 0.99),
-            max,
+            mean,
+            p50: nearest(0.5),
+            p95: nearest(0.95),
+            p99: nearest(0.99),
+            max: value(count),
             chosen: Interval {
                 level,
                 low: below.map(at_rank),
-                value: nearest(&values, level),
+                value: nearest(level),
                 high: above.map(at_rank),
                 needed: needed(level),
             },
@@ -76,12 +92,12 @@ impl Use {
     }
 }
 
-/// The smallest of the sorted values that a share of them does not exceed.
-fn nearest(sorted: &[f64], share: f64) -> f64 {
+/// The rank of the smallest of so many values that a share of them does not exceed.
+fn rank(share: f64, count: usize) -> usize {
     // A share such as 0.95 of 20 values is 19, not the 19.000000000000004 of its binary form.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a length")]
-    let rank = (share * sorted.len() as f64 - 1e-9).ceil().max(1.0) as usize;
-    sorted[rank.min(sorted.len()) - 1]
+    let rank = (share * count as f64 - 1e-9).ceil().max(1.0) as usize;
+    rank.min(count)
 }
 
 /// Number of independent values from which the largest is an upper end.
@@ -110,20 +126,57 @@ fn ranks(n: usize, level: f64) -> (Option<usize>, Option<usize>) {
     (low, None)
 }
 
-/// As how many independent values series count: by the correlation of neighbours, as for a process of first order, but
-/// not as fewer than there are series.
-pub(crate) fn effective(series: &[&[f64]]) -> f64 {
-    let count: usize = series.iter().map(|one| one.len()).sum();
-    let mean = series.iter().flat_map(|one| one.iter()).sum::<f64>() / count.max(1) as f64;
-    let (mut squares, mut products) = (0.0, 0.0);
-    for one in series {
-        squares += one.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>();
-        products += one.windows(2).map(|pair| (pair[0] - mean) * (pair[1] - mean)).sum::<f64>();
+/// As how many independent values those of several series count: by the correlation of neighbours, as for a process of
+/// first order, but not as fewer than there are series. It holds sums of values, and no values.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Dependence {
+    count: f64,
+    sum: f64,
+    squares: f64,
+    /// Neighbours: how many, the sums of the first and of the second ones, and of their products.
+    pairs: f64,
+    firsts: f64,
+    seconds: f64,
+    products: f64,
+}
+
+impl Dependence {
+    /// Takes a value, and the one before it in its series.
+    pub(crate) fn add(&mut self, before: Option<f64>, value: f64) {
+        self.count += 1.0;
+        self.sum += value;
+        self.squares += value * value;
+        if let Some(before) = before {
+            self.pairs += 1.0;
+            self.firsts += before;
+            self.seconds += value;
+            self.products += before * value;
+        }
     }
-    // What the rounding of floating point adds to equal values is no correlation.
-    let differs = squares > 1e-9 * count as f64 * mean * mean;
-    let correlation = if differs { (products / squares).clamp(0.0, 0.99) } else { 0.0 };
-    (count as f64 * (1.0 - correlation) / (1.0 + correlation)).max(series.len() as f64)
+
+    /// The values of both.
+    pub(crate) fn merged(&self, other: &Dependence) -> Dependence {
+        Dependence {
+            count: self.count + other.count,
+            sum: self.sum + other.sum,
+            squares: self.squares + other.squares,
+            pairs: self.pairs + other.pairs,
+            firsts: self.firsts + other.firsts,
+            seconds: self.seconds + other.seconds,
+            products: self.products + other.products,
+        }
+    }
+
+    /// As how many independent values they count.
+    pub(crate) fn effective(&self, series: usize) -> f64 {
+        let mean = self.sum / self.count.max(1.0);
+        let squares = self.squares - self.count * mean * mean;
+        let products = self.products - mean * (self.firsts + self.seconds) + self.pairs * mean * mean;
+        // What the rounding of floating point adds to equal values is no correlation.
+        let differs = squares > 1e-9 * self.count * mean * mean;
+        let correlation = if differs { (products / squares).clamp(0.0, 0.99) } else { 0.0 };
+        (self.count * (1.0 - correlation) / (1.0 + correlation)).max(series as f64)
+    }
 }
 
 #[cfg(test)]
@@ -150,12 +203,27 @@ mod tests {
         assert_eq!((ranks(72, 0.95).1, ranks(71, 0.95).1), (Some(72), None));
     }
 
+    fn effective(series: &[&[f64]]) -> f64 {
+        let of = |one: &&[f64]| {
+            let mut dependence = Dependence::default();
+            let before = std::iter::once(None).chain(one.iter().copied().map(Some));
+            before.zip(*one).for_each(|(before, value)| dependence.add(before, *value));
+            dependence
+        };
+        let all = series.iter().map(of).fold(Dependence::default(), |all, one| all.merged(&one));
+        all.effective(series.len())
+    }
+
     #[test]
     fn values_that_follow_each_other_count_as_fewer() {
         let alternating: Vec<f64> = (0..100).map(|n| f64::from(n % 2)).collect();
         assert_eq!(effective(&[&alternating]), 100.0);
         let slow: Vec<f64> = (0..100).map(|n| f64::from(n / 25)).collect();
         assert!(effective(&[&slow]) < 10.0);
+        // The sums of products and of squares around the mean of both, 1.5.
+        let two = effective(&[&[0.0, 1.0, 2.0, 1.0], &[4.0, 3.0, 1.0, 0.0]]);
+        let correlation = (0.75 - 0.25 - 0.25 + 3.75 - 0.75 + 0.75) / (2.25 + 3.0 * 0.25 + 6.25 + 2.25 + 0.25 + 2.25);
+        assert!((two - 8.0 * (1.0 - correlation) / (1.0 + correlation)).abs() < 1e-9, "{two}");
         let constant = [1.0; 50];
         assert_eq!(effective(&[&constant, &constant]), 100.0);
     }

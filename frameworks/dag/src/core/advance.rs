@@ -135,6 +135,7 @@ impl Core {
         let (name, why) = (record.name().to_owned(), record.why.clone());
         self.ended_tasks += record.tasks_known();
         self.learn_job(serial);
+        self.remove_leftovers(serial);
         self.ended.push_back(serial);
         self.active.remove(&serial);
         self.changed.heads.insert(serial);

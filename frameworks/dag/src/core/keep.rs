@@ -11,6 +11,7 @@ use sdk::Calls;
 use serde::{Deserialize, Serialize};
 
 use super::record::{Head, Machine, Phase, Record, StagePhase, Task};
+use super::removal::Removal;
 use super::tuning::Tuning;
 use super::{Core, approximate, sizes};
 use crate::order::History;
@@ -23,6 +24,8 @@ const META: &str = "meta";
 const SIZES: &str = "learned/sizes";
 /// The key of the durations of earlier runs.
 const DURATIONS: &str = "learned/durations";
+/// The first word of the keys of what is to be removed.
+const REMOVE: &str = "remove";
 /// The key of what was learned for drops and sprints.
 const TUNING: &str = "learned/tuning";
 
@@ -42,6 +45,8 @@ pub(super) struct Changed {
     pub(super) sizings: BTreeSet<(u64, usize)>,
     pub(super) tasks: BTreeSet<(u64, usize, u32)>,
     pub(super) learned: bool,
+    /// Jobs of which something is to be removed, or is no more.
+    pub(super) removals: BTreeSet<u64>,
     /// Jobs that are forgotten, with the tasks that each stage had.
     pub(super) gone: Vec<Record>,
 }
@@ -56,6 +61,10 @@ pub struct Damaged {
 
 fn head_key(serial: u64) -> String {
     format!("job/{serial:020}")
+}
+
+fn removal_key(serial: u64) -> String {
+    format!("{REMOVE}/{serial:020}")
 }
 
 fn input_key(serial: u64, stage: usize) -> String {
@@ -111,6 +120,12 @@ impl Core {
                 set(TUNING.to_owned(), serde_json::to_vec(&self.tuning).ok());
             }
         }
+        for serial in changed.removals {
+            match self.removals.get(serial).and_then(|removal| serde_json::to_vec(removal).ok()) {
+                Some(value) => calls.save(&removal_key(serial), value),
+                None => calls.forget(&removal_key(serial)),
+            }
+        }
         for record in changed.gone {
             forget(&record, calls);
         }
@@ -136,6 +151,7 @@ pub(super) struct Kept {
     pub(super) memory: Memory,
     pub(super) history: History,
     pub(super) tuning: Tuning,
+    pub(super) removals: BTreeMap<u64, Removal>,
 }
 
 /// Reads what was kept.
@@ -160,6 +176,10 @@ pub(super) fn restore(entries: &BTreeMap<String, Vec<u8>>, now: Time) -> Result<
             "learned" if key == SIZES => kept.memory = read(key, value)?,
             "learned" if key == DURATIONS => kept.history = read(key, value)?,
             "learned" if key == TUNING => kept.tuning = read(key, value)?,
+            REMOVE => {
+                let [serial] = numbers(key).ok_or_else(|| damaged(key, "it names no job"))?;
+                kept.removals.insert(serial, read(key, value)?);
+            }
             "input" | "sizing" => {
                 let [serial, stage] = numbers(key).ok_or_else(|| damaged(key, "it names no stage"))?;
                 let Some(record) = kept.records.get_mut(&serial) else { continue };
@@ -183,6 +203,11 @@ pub(super) fn restore(entries: &BTreeMap<String, Vec<u8>>, now: Time) -> Result<
     }
     for record in kept.records.values_mut() {
         settle(record, now);
+    }
+    for record in kept.records.values_mut().filter(|record| record.stages.iter().any(|run| run.next > 0)) {
+        // Jobs of older versions have a directory by this name.
+        let serial = record.serial;
+        record.directory.get_or_insert_with(|| format!("{}.{serial}", record.job.name));
     }
     let next = kept.records.keys().next_back().map_or(1, |last| last + 1);
     kept.next_serial = kept.next_serial.max(next);

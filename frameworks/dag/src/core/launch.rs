@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use base::Time;
 use jobs::launch::{command, duration, image, launch};
-use sdk::v1::{AgentId, Environment, TaskId, TaskInfo};
+use sdk::v1::{self, AgentId, ContainerInfo, Environment, TaskId, TaskInfo, volume};
 use sdk::{Calls, task};
 
 use super::Core;
@@ -13,7 +13,7 @@ use super::lineage::tasks_read;
 use super::record::{Machine, Phase, Record, Step, Task};
 use super::round::{Placed, Plan};
 use crate::job::template::Values;
-use crate::job::{By, Grouping, Input, Stage};
+use crate::job::{By, Grouping, Input, Stage, Volume, volumes};
 use crate::split::{Extent, Part};
 use crate::task::{INPUT, OUTPUT, SharedSource, Sources, Spec, VARIABLE, attempt_directory, stage_directory};
 
@@ -56,6 +56,7 @@ impl Core {
         // An agent that cannot apply limits drops a task that has one; there it runs without.
         let limits = !self.without_limits.contains(&machine.id);
         let extra = if limits { self.sprint((serial, stage, index), now) } else { 0 };
+        self.name_directory(serial);
         let record = self.records.get_mut(&serial)?;
         let phase = Phase::Live { step: Step::Staging, launched: now, running: None, stopping: false, sprint: extra };
         let run = &mut record.stages[stage];
@@ -122,17 +123,30 @@ impl Core {
             task_id: TaskId { value: launch.id.as_str().into() },
             agent_id: AgentId { value: launch.machine.id.as_str().into() },
             command: Some(command(&program, &stage.uris, stage.user.clone(), environment)),
-            container: stage.image.as_deref().map(image).map(Box::new),
+            container: stage.image.as_deref().map(|image| Box::new(self.container(image, launch.record, stage))),
             max_completion_time: stage.time_limit.map(duration),
             limits: super::approximate::limits(stage, extra),
             ..Default::default()
         }
     }
 
+    /// The container of a stage's image, with what the runner needs of the agent.
+    fn container(&self, name: &str, record: &Record, stage: &Stage) -> ContainerInfo {
+        let shared = self.shared(record).map(String::as_str);
+        let volume = |volume: Volume| v1::Volume {
+            mode: if volume.writes { volume::Mode::Rw } else { volume::Mode::Ro } as i32,
+            container_path: volume.path.clone(),
+            host_path: Some(volume.path),
+            ..Default::default()
+        };
+        let volumes = volumes(stage, &self.settings.runner, shared).into_iter().map(volume).collect();
+        ContainerInfo { volumes, ..image(name) }
+    }
+
     /// The directory for a stage's outputs, if all agents share one.
     pub(super) fn directory(&self, record: &Record, stage: usize) -> Option<String> {
-        let shared = record.job.shared.as_ref().or(self.settings.shared.as_ref())?;
-        Some(stage_directory(shared, record.name(), record.serial, &record.stage(stage).name))
+        let shared = self.shared(record)?;
+        Some(stage_directory(shared, record.directory.as_ref()?, &record.stage(stage).name))
     }
 
     fn sources_of(&self, launch: &Launch<'_>, stage: &Stage) -> Option<Sources> {

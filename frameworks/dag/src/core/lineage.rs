@@ -11,8 +11,7 @@ use crate::task::SandboxSource;
 impl Core {
     /// Whether outputs of the job stay in the sandboxes.
     pub(super) fn keeps_in_sandboxes(&self, serial: u64) -> bool {
-        let shared = self.records.get(&serial).and_then(|record| record.job.shared.as_ref());
-        shared.or(self.settings.shared.as_ref()).is_none()
+        self.records.get(&serial).is_none_or(|record| self.shared(record).is_none())
     }
 
     /// An agent is lost, with all that was left in its sandboxes.

@@ -11,6 +11,7 @@ mod launch;
 mod lineage;
 mod observe;
 mod record;
+mod removal;
 mod requests;
 mod round;
 mod settings;
@@ -40,6 +41,7 @@ use record::{Machine, Phase, Record, Step};
 
 pub use keep::Damaged;
 pub use record::{Counts, Outcome, StagePhase};
+pub use removal::{Leftover, Removal};
 pub use requests::{Reply, Request, Submitted, Taken, Unwanted};
 pub use settings::{After, Settings, Sprinting, Targets};
 pub use tuning::TuningView;
@@ -75,6 +77,13 @@ pub enum Wish {
         stage: usize,
         /// What to look at.
         input: FilesInput,
+    },
+    /// Remove what a job that has ended left, and answer with [`Request::Removed`].
+    Remove {
+        /// The job's serial.
+        serial: u64,
+        /// What to remove.
+        removal: Removal,
     },
 }
 
@@ -114,6 +123,7 @@ pub struct Core {
     without_limits: BTreeSet<String>,
     tuning: tuning::Tuning,
     wishes: Vec<Wish>,
+    removals: removal::Removals,
     /// Jobs that fail, and why.
     failing: Vec<(u64, String)>,
     happenings: VecDeque<Happening>,
@@ -167,6 +177,7 @@ impl Core {
             without_limits: BTreeSet::new(),
             tuning: tuning::Tuning::default(),
             wishes: Vec::new(),
+            removals: removal::Removals::default(),
             failing: Vec::new(),
             happenings: VecDeque::new(),
             totals: Totals::default(),
@@ -302,6 +313,7 @@ impl Core {
         self.next_serial = kept.next_serial;
         (self.memory, self.history, self.tuning) = (kept.memory, kept.history, kept.tuning);
         self.records = kept.records;
+        self.resume_removals(kept.removals);
         let mut ended: Vec<(Option<Time>, u64)> = Vec::new();
         let mut waiting = Vec::new();
         for (serial, record) in &self.records {

@@ -323,6 +323,9 @@ pub(super) struct Head {
     /// Why it has failed.
     #[serde(default)]
     pub(super) why: String,
+    /// The name of its directory below the shared one, from its first launch on.
+    #[serde(default)]
+    pub(super) directory: Option<String>,
     pub(super) stages: Vec<StageHead>,
 }
 
@@ -336,6 +339,7 @@ pub(super) struct Record {
     pub(super) submitted: Time,
     pub(super) ended: Option<Time>,
     pub(super) why: String,
+    pub(super) directory: Option<String>,
     pub(super) stages: Vec<StageRun>,
     /// For each stage those that wait for it.
     pub(super) followers: Vec<Vec<usize>>,
@@ -352,6 +356,7 @@ impl Record {
             submitted: now,
             ended: None,
             why: String::new(),
+            directory: None,
             stages,
         };
         Record::of(head)
@@ -369,6 +374,7 @@ impl Record {
             submitted: head.submitted,
             ended: head.ended,
             why: head.why,
+            directory: head.directory,
             stages,
         };
         for (run, stage) in record.stages.iter_mut().zip(&record.job.stages) {
@@ -388,6 +394,7 @@ impl Record {
             submitted: self.submitted,
             ended: self.ended,
             why: self.why.clone(),
+            directory: self.directory.clone(),
             stages: self.stages.iter().map(|stage| stage.head.clone()).collect(),
         }
     }

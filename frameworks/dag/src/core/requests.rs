@@ -40,6 +40,13 @@ pub enum Request {
         /// The files in pieces, or why they cannot be used.
         found: Result<Pieces, String>,
     },
+    /// What a job left was removed.
+    Removed {
+        /// The job's serial.
+        serial: u64,
+        /// Why not.
+        failed: Option<String>,
+    },
     /// The runner of a task reports.
     Report {
         /// The task's id.
@@ -158,6 +165,10 @@ impl Core {
             Request::Forget { name } => self.forget_named(&name),
             Request::Scanned { serial, stage, found } => {
                 self.scanned(serial, stage, found);
+                Ok(Reply::Done)
+            }
+            Request::Removed { serial, failed } => {
+                self.removed(serial, failed);
                 Ok(Reply::Done)
             }
             Request::Report { task, report } => self.report(&task, report),
@@ -307,6 +318,7 @@ impl Core {
         for serial in self.records.keys().copied().collect::<Vec<_>>() {
             self.forget(serial);
         }
+        self.forget_removals();
         self.save(calls);
         calls.teardown();
     }

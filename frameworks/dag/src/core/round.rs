@@ -1,6 +1,8 @@
 //! One round: the order of stages says which come next, tasks are placed on the offers at hand, and the rest is given
 //! back.
 
+use std::sync::Arc;
+
 use base::Time;
 use jobs::Need;
 use jobs::constraint::Checker;
@@ -103,8 +105,8 @@ impl Core {
         let mut rooms = std::mem::take(&mut self.offers.rooms);
         rooms.retain(|room| !room.offers.is_empty());
         let free: Vec<Need> = rooms.iter().map(Room::free).collect();
-        let observation = self.observe(&free, now);
-        let actions = self.order.decide(&observation);
+        let observation = Arc::new(self.observe(&free, now));
+        let actions = self.order.decide_shared(observation);
         for note in self.order.take_notes() {
             self.tell(Happening::Order { order: self.order.name(), note });
         }

@@ -78,6 +78,18 @@ pub enum Happening {
         /// Why, if it has failed.
         why: String,
     },
+    /// What a job left in the shared directory was removed, except what it keeps.
+    Removed {
+        /// The job's name.
+        name: String,
+    },
+    /// What a job left in the shared directory cannot be removed; the framework's next start tries again.
+    NotRemoved {
+        /// The job's name.
+        name: String,
+        /// Why.
+        why: String,
+    },
     /// The order of stages decides in another way than before.
     Order {
         /// What decides now.
@@ -151,6 +163,8 @@ pub struct Status {
     pub sprint_budget: f64,
     /// What was found for drops and sprints, if that was asked for.
     pub tuning: Option<TuningView>,
+    /// Ended jobs of which leftovers are being removed.
+    pub removing: usize,
     /// Jobs, in the order of submission.
     pub jobs: Vec<JobSummary>,
 }
@@ -317,6 +331,7 @@ impl Core {
             moving: MovingView { mean_millis: self.moving.mean, count: self.moving.count },
             sprint_budget: self.sprints.left(now),
             tuning: self.tuning_view(),
+            removing: self.removals.under_way(),
             jobs: self.records.values().filter(newest).map(|record| summary(record, now)).collect(),
         }
     }

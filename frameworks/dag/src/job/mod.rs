@@ -6,9 +6,11 @@
 mod approximate;
 pub mod graph;
 mod input;
+mod keep;
 mod read;
 mod stage;
 pub mod template;
+mod volumes;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,8 +23,10 @@ use serde::{Deserialize, Serialize};
 pub use approximate::{Approximate, Statistic};
 pub use input::{By, FilesInput, Grouping, Input, RangeInput, Size, StagesInput};
 pub use jobs::file::{FILE_BYTES_MAX, Fault, Faults, JOBS_MAX, Syntax};
+pub use keep::Keep;
 pub use read::{STAGES_MAX, read};
 pub use stage::COUNT_MAX;
+pub use volumes::{Volume, volumes};
 
 /// How urgent a job is (DiAS).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -60,6 +64,8 @@ pub struct Job {
     /// The directory in which stages leave their outputs, the same on all agents. Without one they stay in the
     /// sandboxes.
     pub shared: Option<String>,
+    /// What stays in that directory once the job has ended.
+    pub keep: Keep,
     /// Its class of priority.
     pub priority: Class,
     /// How long it should take from its submission, for the order by deadlines.
@@ -76,6 +82,7 @@ impl Job {
             name: String::new(),
             stages: Vec::new(),
             shared: None,
+            keep: Keep::default(),
             priority: Class::Normal,
             deadline: None,
             weight: 1.0,

@@ -7,7 +7,7 @@ use jobs::file::common::name;
 use jobs::file::{Faults, Fields, Syntax, Value};
 
 use super::stage::{self, Draft};
-use super::{Class, Grouping, Input, Job, Stage, StagesInput, graph, input};
+use super::{Class, Grouping, Input, Job, Stage, StagesInput, graph, input, keep};
 
 /// The most stages of one job.
 pub const STAGES_MAX: usize = 1_000;
@@ -31,9 +31,12 @@ fn job(mut fields: Fields<'_, '_>) -> Job {
     let shared = fields.text("shared").map(|(path, at)| {
         if !path.starts_with('/') {
             fields.faults.add(at, "shared must be an absolute path, the same on all agents");
+        } else if path.trim_end_matches('/').is_empty() {
+            fields.faults.add(at, "shared must be a directory of its own, and not the root");
         }
         path.trim_end_matches('/').to_owned()
     });
+    let keep = keep::read(&mut fields);
     let priority = match fields.text("priority") {
         None | Some(("normal", _)) => Class::Normal,
         Some(("low", _)) => Class::Low,
@@ -50,7 +53,7 @@ fn job(mut fields: Fields<'_, '_>) -> Job {
         let of_stages = ["command", "argv", "program", "tasks", "input", "after", "outputs", "cpus", "mem", "retries"];
         of_stages.contains(&name).then(|| format!("'{name}' is of a stage: it follows [[job.stage]] or [[stage]]"))
     });
-    Job { name, stages, shared, priority, deadline, weight }
+    Job { name, stages, shared, keep, priority, deadline, weight }
 }
 
 /// All stages, with the names of others looked up.
@@ -72,7 +75,7 @@ fn stages(fields: &mut Fields<'_, '_>, start: usize) -> Vec<Stage> {
         let Some(mut stage) = Fields::of("a stage", node, fields.faults) else { continue };
         drafts.push(stage::read(&mut stage));
         stage.finish(|name| {
-            let of_job = ["shared", "priority", "deadline", "weight"];
+            let of_job = ["shared", "keep", "priority", "deadline", "weight"];
             of_job.contains(&name).then(|| format!("'{name}' is of a job: it stands before its stages"))
         });
     }

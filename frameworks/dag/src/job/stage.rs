@@ -8,7 +8,8 @@ use jobs::file::Fields;
 use jobs::file::common::{constraints, env_name, name, need, restart, run, time_limit, uris};
 
 use super::template::{PARTITION, flat};
-use super::{Input, Stage, approximate, input};
+use super::volumes::directory;
+use super::{FilesInput, Input, RangeInput, Size, Stage, approximate, input};
 
 /// The most tasks of one stage.
 pub const COUNT_MAX: u32 = 1_000_000;
@@ -16,6 +17,8 @@ pub const COUNT_MAX: u32 = 1_000_000;
 const NAME_MAX: usize = 64;
 /// The most outputs of a task.
 const OUTPUTS_MAX: usize = 1_000;
+/// The most directories of input files that become volumes.
+const VOLUMES_MAX: usize = 100;
 /// The most partitions of an output.
 const PARTITIONS_MAX: i64 = 10_000;
 
@@ -56,6 +59,7 @@ pub(super) fn read<'a>(fields: &mut Fields<'a, '_>) -> Draft<'a> {
     env.retain(|name, _| !name.is_empty());
     let input = input::read(fields);
     let (outputs, partitions) = outputs(fields);
+    let approximate_at = fields.take("approximate").map(|node| node.at);
     let stage = Stage {
         name,
         after: Vec::new(),
@@ -75,13 +79,47 @@ pub(super) fn read<'a>(fields: &mut Fields<'a, '_>) -> Draft<'a> {
         partitions,
         approximate: approximate::read(fields),
     };
-    if stage.image.is_some()
-        && (stage.needs_runner() || !matches!(input, input::Draft::Ready(Input::Tasks(_) | Input::Range(_))))
-    {
-        let rule = "image is for stages without files, outputs and inputs from stages: the runner is not in the image";
-        fields.faults.add(at, rule);
+    if let (Some(at), Some(_)) = (approximate_at, &stage.approximate) {
+        check_sample(&input, at, fields);
+    }
+    if stage.image.is_some() {
+        check_directories(&input, at, fields);
     }
     Draft { stage, after, input, at }
+}
+
+/// What is left out is a sample of tasks that are known before, so that it can be said what share of the input they
+/// are.
+fn check_sample(input: &input::Draft<'_>, at: usize, fields: &mut Fields<'_, '_>) {
+    let size = match input {
+        input::Draft::Ready(Input::Files(FilesInput { size, .. }) | Input::Range(RangeInput { size, .. })) => *size,
+        input::Draft::Ready(_) => return,
+        input::Draft::Stages { .. } => {
+            fields.faults.add(at, "approximate is for stages that do not read stages: none of their tasks is left out");
+            return;
+        }
+    };
+    if !matches!(size, Size::Fixed(_)) {
+        let rule = "approximate needs a size that is a number or an amount: where sizes are found while the stage runs, \
+                    no task is left out";
+        fields.faults.add(at, rule);
+    }
+}
+
+/// A container of an image has the directories of its input files as volumes.
+fn check_directories(input: &input::Draft<'_>, at: usize, fields: &mut Fields<'_, '_>) {
+    let input::Draft::Ready(Input::Files(input)) = input else { return };
+    if let Some(file) = input.files.iter().find(|file| directory(file).is_empty()) {
+        let rule = format!("with an image, files must be below a directory, which becomes a volume: '{file}' is not");
+        fields.faults.add(at, rule);
+    }
+    let mut directories: Vec<&str> = input.files.iter().map(|file| directory(file)).collect();
+    directories.sort_unstable();
+    directories.dedup();
+    if directories.len() > VOLUMES_MAX {
+        let rule = format!("with an image, files must be in {VOLUMES_MAX} directories at most");
+        fields.faults.add(at, rule);
+    }
 }
 
 fn stage_name(fields: &mut Fields<'_, '_>) -> String {

@@ -14,6 +14,7 @@ fn faults(text: &str) -> Vec<String> {
 const FULL: &str = r#"
 name = "count"
 shared = "/data/shared/"
+keep = "none"
 priority = "high"
 deadline = "1h"
 weight = 2.5
@@ -27,7 +28,7 @@ outputs = ["sums"]
 [[stage]]
 name = "map"
 command = "tr ' ' '\\n' | split-by-hash $TEPUI_OUTPUT/words {count}"
-input = { files = ["/data/*.txt", "/more/a"], by = "bytes", size = "auto" }
+input = { files = ["/data/*.txt", "/more/a"], by = "bytes", size = "16MB" }
 stdin = true
 outputs = ["words.{partition}"]
 partitions = 8
@@ -69,6 +70,7 @@ fn all_that_a_file_can_say() {
     let jobs = read_toml(FULL).unwrap();
     let [job] = jobs.as_slice() else { panic!() };
     assert_eq!((job.name.as_str(), job.shared.as_deref(), job.priority), ("count", Some("/data/shared"), Class::High));
+    assert_eq!(job.keep, Keep::None);
     assert_eq!((job.deadline, job.weight), (Some(Duration::from_secs(3_600)), 2.5));
     let names: Vec<&str> = job.stages.iter().map(|stage| stage.name.as_str()).collect();
     assert_eq!(names, ["map", "reduce", "sweep"], "each after those that it waits for");
@@ -76,7 +78,7 @@ fn all_that_a_file_can_say() {
     let files = FilesInput {
         files: vec!["/data/*.txt".into(), "/more/a".into()],
         by: By::Bytes,
-        size: Size::Auto,
+        size: Size::Fixed(16 << 20),
         record: None,
     };
     assert_eq!(map.input, Input::Files(files));
@@ -165,8 +167,16 @@ fn every_fault_has_its_line_and_its_rule() {
         ("outputs = ['a', 'a']", "'a' is named twice"),
         ("outputs = ['a_b', 'a/b']", "'a/b' and 'a_b' have the same name for readers, 'a_b'"),
         ("approximate = { drop = 1 }", "drop must be 0 to 0.99"),
+        ("approximate = true\ninput = { files = '/a', by = 'lines' }", "no task is left out"),
+        ("approximate = {}\ninput = { files = '/a', size = 'auto' }", "approximate needs a size that is a number"),
+        ("approximate = true\ninput = { range = [0, 9], size = '30s' }", "approximate needs a size that is a number"),
+        ("approximate = true\ninput = { stage = 's' }", "approximate is for stages that do not read stages"),
         ("approximate = 1", "approximate must be true or a table"),
-        ("image = 'i'\noutputs = ['a']", "the runner is not in the image"),
+        (
+            "image = 'i'\ninput = { files = ['/a/b', '/*/c'] }",
+            "files must be below a directory, which becomes a volume: '/*/c'",
+        ),
+        ("keep = 'all'", "'keep' is of a job: it stands before its stages"),
         ("deadline = 3", "'deadline' is of a job: it stands before its stages"),
         ("retires = 3", "there is no field 'retires'; did you mean 'retries'?"),
     ] {
@@ -177,6 +187,8 @@ fn every_fault_has_its_line_and_its_rule() {
     let whole = |text: &str| faults(text).join("\n");
     assert!(whole("name = 'j'\ncommand = 'x'\n").contains("'command' is of a stage"));
     assert!(whole("name = 'j'\n").contains("a job needs stages"));
+    assert!(whole("name = 'j'\nshared = '//'\n").contains("shared must be a directory of its own"));
+    assert!(whole("name = 'j'\nkeep = 'some'\n").contains("keep must be all, outputs or none, and this is \"some\""));
     assert!(whole("").contains("there is no job; write [[job]] with a name and stages"));
     assert!(whole("name = 'j'\nweight = 0\n[[stage]]\nname='s'\ncommand='x'").contains("weight must be"));
     assert!(whole("name = 'j'\nshared = 'x'\n[[stage]]\nname='s'\ncommand='x'").contains("absolute path"));

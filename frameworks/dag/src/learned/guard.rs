@@ -96,7 +96,7 @@ fn said(unseen: &Unseen) -> String {
 /// The last decision.
 #[derive(Debug, Default)]
 struct Last {
-    observation: Observation,
+    observation: Arc<Observation>,
     chosen: Vec<Chosen>,
     overdue: Vec<u64>,
     by_model: bool,
@@ -212,13 +212,18 @@ impl Guarded {
 
 impl Policy for Guarded {
     fn decide(&mut self, observation: &Observation) -> Vec<Action> {
+        self.decide_shared(Arc::new(observation.clone()))
+    }
+
+    fn decide_shared(&mut self, shared: Arc<Observation>) -> Vec<Action> {
+        let observation = &*shared;
         self.shadow.observe(observation, self.guard.window);
         self.times.observe(observation);
         self.judge(observation.now);
         let overdue = self.times.overdue(observation, self.guard.times);
         let by_model = self.by_model(observation);
         self.last = Last {
-            observation: observation.clone(),
+            observation: shared.clone(),
             chosen: self.decima.take_chosen(),
             overdue: overdue.iter().map(|place| observation.jobs[*place].id).collect(),
             by_model: by_model.is_some(),

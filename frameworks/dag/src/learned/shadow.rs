@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::network::Network;
 use super::policy::{Decima, Mode};
-use crate::order::{Heuristic, History, Observation, Policy};
+use crate::order::{Heuristic, History, Job, Observation, Policy};
 use crate::study::cluster::{Episode, Setup};
 use crate::study::job::{Arrival, Durations, JobModel, StageModel};
 
@@ -20,11 +20,32 @@ const TASKS: u64 = 4_000;
 const DECISIONS: usize = 1_200;
 
 /// A job that was seen.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Kept {
     arrival: u64,
-    /// Tasks, milliseconds of each, and parents.
-    stages: Vec<(u32, u64, Vec<u32>)>,
+    stages: Vec<KeptStage>,
+}
+
+/// A stage of it.
+#[derive(Clone, Debug, Default)]
+struct KeptStage {
+    tasks: u32,
+    /// Milliseconds of each.
+    duration: u64,
+    parents: Vec<u32>,
+}
+
+impl Kept {
+    /// Brings it up to date, in the room that it has.
+    fn update(&mut self, job: &Job) {
+        self.arrival = job.arrival;
+        self.stages.resize_with(job.stages.len(), KeptStage::default);
+        for (kept, stage) in self.stages.iter_mut().zip(&job.stages) {
+            kept.tasks = stage.tasks.saturating_add(stage.running).saturating_add(stage.finished).max(1);
+            kept.duration = stage.duration.max(1);
+            kept.parents.clone_from(&stage.parents);
+        }
+    }
 }
 
 /// The jobs of the last minutes.
@@ -33,6 +54,8 @@ pub(super) struct Shadow {
     jobs: BTreeMap<u64, Kept>,
     executors: u32,
     moving_delay: u64,
+    /// Whether the cluster sends executors ahead.
+    ahead: bool,
 }
 
 /// Mean seconds of a job in the replay.
@@ -48,15 +71,11 @@ impl Shadow {
     /// Records an observation, and forgets what arrived longer than `window` milliseconds ago.
     pub(super) fn observe(&mut self, observation: &Observation, window: u64) {
         self.executors = self.executors.max(observation.executors);
-        self.moving_delay = observation.moving_delay;
+        (self.moving_delay, self.ahead) = (observation.moving_delay, observation.ahead);
         let since = observation.now.saturating_sub(window);
         self.jobs.retain(|_, job| job.arrival >= since);
         for job in observation.jobs.iter().filter(|job| job.arrival >= since && job.stages.len() <= STAGES) {
-            let stages = job.stages.iter().map(|stage| {
-                let tasks = stage.tasks.saturating_add(stage.running).saturating_add(stage.finished).max(1);
-                (tasks, stage.duration.max(1), stage.parents.clone())
-            });
-            self.jobs.insert(job.id, Kept { arrival: job.arrival, stages: stages.collect() });
+            self.jobs.entry(job.id).or_default().update(job);
         }
         while self.jobs.len() > JOBS {
             self.jobs.pop_first();
@@ -80,7 +99,7 @@ impl Shadow {
 
     fn arrivals(&self) -> Vec<Arrival> {
         let first = self.jobs.values().map(|job| job.arrival).min().unwrap_or(0);
-        let tasks: u64 = self.jobs.values().flat_map(|job| &job.stages).map(|stage| u64::from(stage.0)).sum();
+        let tasks: u64 = self.jobs.values().flat_map(|job| &job.stages).map(|stage| u64::from(stage.tasks)).sum();
         let fewer = tasks.div_ceil(TASKS).max(1);
         let mut arrivals: Vec<Arrival> = self
             .jobs
@@ -95,7 +114,8 @@ impl Shadow {
     }
 
     fn replay(&self, arrivals: &[Arrival], policy: &mut dyn Policy) -> Option<f64> {
-        let setup = Setup { executors: self.executors, moving_delay: self.moving_delay, knows_durations: true };
+        let Shadow { executors, moving_delay, ahead, .. } = *self;
+        let setup = Setup { executors, moving_delay, knows_durations: true, ahead };
         let mut episode = Episode::new(setup, arrivals.to_vec(), History::default(), 1).ok()?;
         for _ in 0..DECISIONS {
             let Some(observation) = episode.observation() else {
@@ -109,15 +129,16 @@ impl Shadow {
     }
 }
 
-fn model((tasks, duration, parents): &(u32, u64, Vec<u32>), fewer: u64) -> StageModel {
-    let kept = u64::from(*tasks).div_ceil(fewer).max(1);
+fn model(stage: &KeptStage, fewer: u64) -> StageModel {
+    let tasks = u64::from(stage.tasks);
+    let kept = tasks.div_ceil(fewer).max(1);
     // The work stays the same.
-    let duration = (duration.saturating_mul(u64::from(*tasks)) / kept).max(1);
+    let duration = (stage.duration.saturating_mul(tasks) / kept).max(1);
     let durations = Durations { executors: 5, first: vec![duration], rest: vec![duration], fresh: vec![duration] };
     StageModel {
         key: String::new(),
         tasks: kept as u32,
-        parents: parents.clone(),
+        parents: stage.parents.clone(),
         rough: duration,
         durations: vec![durations],
         ..StageModel::default()

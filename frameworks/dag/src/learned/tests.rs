@@ -205,7 +205,7 @@ fn no_job_starves() {
     // Small jobs come so fast that a policy which always takes them first leaves nothing for a large one.
     let mut jobs: Vec<Arrival> = vec![chain(8, 20, 3000)];
     jobs.extend((0..600).map(|n| arrival(1000 + n * 1000, 6, 2100)));
-    let setup = Setup { executors: 20, moving_delay: 0, knows_durations: true };
+    let setup = Setup { executors: 20, moving_delay: 0, ..Setup::default() };
     let outcome = |policy: &mut dyn Policy| run(setup, &jobs, policy, &mut History::default(), 1).unwrap();
     let fair = outcome(&mut Heuristic::Fair).completions[0];
     let network = shortest_only();
@@ -253,6 +253,20 @@ fn a_model_that_does_worse_than_fair_is_set_aside() {
         guarded.1
     );
     assert!(guarded.0.mean() < trusted.0.mean(), "{} {}", guarded.0.mean(), trusted.0.mean());
+}
+
+/// The same where executors are not sent ahead, as in this framework; the replay does not send them either.
+#[test]
+fn replays_are_of_the_cluster_that_is_seen() {
+    let mut fooled = Order::built_in().unwrap().network.clone();
+    let last = super::network::STAGE.layers().last().unwrap();
+    fooled.weights[last.first..=last.first + last.inputs].iter_mut().for_each(|weight| *weight = -*weight);
+    let setup = Setup { executors: STREAM.executors, ahead: false, ..Setup::default() };
+    let mut policy = Guarded::new(model(fooled, everything()), Guard::default());
+    let arrivals = STREAM.arrivals(&made::queries(1), 1);
+    run(setup, &arrivals, &mut policy, &mut History::default(), 1).unwrap();
+    let notes = policy.take_notes();
+    assert!(notes[0].contains("stands in for the model for at least 300 s: replayed, the"), "{notes:?}");
 }
 
 #[test]

@@ -39,6 +39,8 @@ mod shortest;
 #[cfg(test)]
 pub(crate) mod tests;
 
+use std::sync::Arc;
+
 pub use action::{Action, Grant, grants};
 pub use explain::{ChoiceView, Explanation};
 pub use graph::{Paths, paths};
@@ -57,6 +59,11 @@ pub trait Policy {
     /// An action names a stage that is runnable, and the actions together hand out no more than is free. What breaks
     /// this is not carried out ([`grants`]).
     fn decide(&mut self, observation: &Observation) -> Vec<Action>;
+
+    /// The same for an observation that it may keep without a copy.
+    fn decide_shared(&mut self, observation: Arc<Observation>) -> Vec<Action> {
+        self.decide(&observation)
+    }
 
     /// Its name, for tables and logs.
     fn name(&self) -> String;

@@ -1,22 +1,26 @@
 //! The scheduler on a cluster: driven by `sdk::driver`, with an HTTP API, and with its state on disk if configured.
 //!
-//! The [`Core`] makes the decisions. Here is what it wishes for: looks at input files.
+//! The [`Core`] makes the decisions. Here is what it wishes for: looks at input files, and removals of what jobs left.
 
 mod api;
+mod remove;
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jobs::follow::Followers;
 use jobs::served::Served;
 use sdk::driver::{self, api as serving};
 use sdk::{AskError, Ending, Requester};
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinHandle;
 
-use crate::core::{Answer, Core, Happening, JobView, Reply, Request, Settings, Status, Submitted, Unwanted, Wish};
-use crate::job::{Input, Job};
+use crate::core::{
+    Answer, Core, Happening, JobView, Removal, Reply, Request, Settings, Status, Submitted, Unwanted, Wish,
+};
+use crate::job::{FilesInput, Input, Job};
 use crate::split::scan;
 
 pub use jobs::follow::Lagged;
@@ -28,6 +32,10 @@ pub type Follower = jobs::follow::Follower<Happening>;
 
 /// Inputs that are examined at once: each is read through.
 const SCANS_MAX: usize = 2;
+/// After which time a scheduler is told again that had too much to do.
+const BUSY: Duration = Duration::from_millis(100);
+/// Jobs of which leftovers are removed at once.
+const REMOVALS_MAX: usize = 2;
 
 /// How to run the framework.
 #[derive(Debug)]
@@ -183,23 +191,52 @@ impl Service {
     }
 }
 
-/// Looks at input files as the scheduler wishes, until it ends.
+/// Does what the scheduler wishes, until it ends.
 async fn fulfil(mut wishes: mpsc::UnboundedReceiver<Wish>, handle: Handle) {
-    let permits = Arc::new(tokio::sync::Semaphore::new(SCANS_MAX));
-    while let Some(Wish::Scan { serial, stage, input }) = wishes.recv().await {
-        let Ok(permit) = permits.clone().acquire_owned().await else { return };
+    let scans = Arc::new(Semaphore::new(SCANS_MAX));
+    let removals = Arc::new(Semaphore::new(REMOVALS_MAX));
+    while let Some(wish) = wishes.recv().await {
         let handle = handle.clone();
-        tokio::spawn(async move {
-            let scanned = tokio::task::spawn_blocking(move || scan::scan(&input)).await;
-            let found = match scanned {
-                Ok(Ok(pieces)) => Ok(pieces),
-                Ok(Err(error)) => Err(base::error_chain(&error)),
-                Err(error) => Err(format!("its files could not be looked at: {error}")),
-            };
-            // A scheduler that has ended looks again when it is started again.
-            let _ = handle.ask(Request::Scanned { serial, stage, found }).await;
-            drop(permit);
-        });
+        match wish {
+            Wish::Scan { serial, stage, input } => scan(serial, stage, input, handle, scans.clone()),
+            Wish::Remove { serial, removal } => remove(serial, removal, handle, removals.clone()),
+        }
+    }
+}
+
+/// Looks at input files beside everything else.
+fn scan(serial: u64, stage: usize, input: FilesInput, handle: Handle, permits: Arc<Semaphore>) {
+    tokio::spawn(async move {
+        let Ok(_permit) = permits.acquire().await else { return };
+        let scanned = tokio::task::spawn_blocking(move || scan::scan(&input)).await;
+        let found = match scanned {
+            Ok(Ok(pieces)) => Ok(pieces),
+            Ok(Err(error)) => Err(base::error_chain(&error)),
+            Err(error) => Err(format!("its files could not be looked at: {error}")),
+        };
+        // A scheduler that has ended looks again when it is started again.
+        tell(&handle, Request::Scanned { serial, stage, found }).await;
+    });
+}
+
+/// Removes what a job left beside everything else.
+fn remove(serial: u64, removal: Removal, handle: Handle, permits: Arc<Semaphore>) {
+    tokio::spawn(async move {
+        let Ok(_permit) = permits.acquire().await else { return };
+        let failed = match tokio::task::spawn_blocking(move || remove::remove(&removal)).await {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) => Some(base::error_chain(&error)),
+            Err(error) => Some(error.to_string()),
+        };
+        // A scheduler that has ended goes on with it when it is started again.
+        tell(&handle, Request::Removed { serial, failed }).await;
+    });
+}
+
+/// Tells a scheduler, however much it has to do, unless it has ended.
+async fn tell(handle: &Handle, request: Request) {
+    while let Err(Error::Ask(AskError::Busy)) = handle.ask(request.clone()).await {
+        tokio::time::sleep(BUSY).await;
     }
 }
 

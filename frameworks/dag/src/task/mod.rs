@@ -201,9 +201,9 @@ pub struct Published {
     pub checksum: u32,
 }
 
-/// The directory of a stage's outputs.
-pub fn stage_directory(shared: &str, job: &str, serial: u64, stage: &str) -> String {
-    format!("{shared}/{job}.{serial}/{stage}")
+/// The directory of a stage's outputs, below that of its job.
+pub fn stage_directory(shared: &str, job: &str, stage: &str) -> String {
+    format!("{shared}/{job}/{stage}")
 }
 
 /// The directory that an attempt writes into until its outputs are published.
@@ -211,9 +211,46 @@ pub fn attempt_directory(directory: &str, index: u32, attempt: u32) -> String {
     format!("{directory}/.tepui-{index}.{attempt}")
 }
 
+/// Which task an entry of a stage's directory is of, by its name; none for names that no runner gives.
+pub fn entry_of(name: &str) -> Option<Entry> {
+    // As it is written: no signs, no zeros before it.
+    let number = |text: &str| text.parse::<u32>().ok().filter(|number| number.to_string() == text);
+    match name.strip_prefix(".tepui-") {
+        None => number(name).map(Entry::Published),
+        Some(attempt) => {
+            let (index, rest) = attempt.split_once('.')?;
+            (rest == DAMAGED || number(rest).is_some()).then_some(Entry::Attempt(number(index)?))
+        }
+    }
+}
+
+/// The end of the name of outputs that were damaged, until they are removed.
+const DAMAGED: &str = "damaged";
+
+/// An entry of a stage's directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// The outputs of the task with this number.
+    Published(u32),
+    /// What an attempt of the task with this number has left and not published.
+    Attempt(u32),
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn entries_are_known_by_their_names() {
+        let attempt = attempt_directory("", 3, 12);
+        assert_eq!(entry_of(&attempt[1..]), Some(Entry::Attempt(3)));
+        assert_eq!(entry_of(".tepui-3.damaged"), Some(Entry::Attempt(3)));
+        assert_eq!(entry_of("17"), Some(Entry::Published(17)));
+        for name in ["", "017", "+1", "1.2", "x", ".tepui-", ".tepui-1", ".tepui-1.", ".tepui-1.x", ".tepui-01.1", ".1"]
+        {
+            assert_eq!(entry_of(name), None, "{name}");
+        }
+    }
 
     #[test]
     fn the_runner_is_known_by_its_exit_code() {

@@ -65,7 +65,7 @@ impl Place {
             let _ = fs::remove_dir_all(&self.writes);
             return Ok(());
         }
-        let aside = self.writes.with_extension("damaged");
+        let aside = self.writes.with_extension(super::DAMAGED);
         let moved = fs::rename(&self.published, &aside).and_then(|()| fs::rename(&self.writes, &self.published));
         let _ = fs::remove_dir_all(&aside);
         moved.map_err(|_| self.failed(&error))

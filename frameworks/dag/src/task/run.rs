@@ -45,7 +45,7 @@ async fn all(spec: &Spec, sandbox: &Path, framework: &mut Framework) -> Result<u
         (None, true) => Some(Pieces::of_extents(&spec.extents, spec.lines)),
         (Some(_), true) => Some(Pieces::of_directory(&input).map_err(|e| Failed::new(Fault::Room, e.to_string()))?),
     };
-    let status = program(spec, &input, &place.writes, pieces)?;
+    let status = program(spec, sandbox, &place.writes, pieces)?;
     let code = code_of(status);
     if code != 0 {
         return Ok(code);
@@ -62,7 +62,7 @@ async fn all(spec: &Spec, sandbox: &Path, framework: &mut Framework) -> Result<u
     Ok(0)
 }
 
-fn program(spec: &Spec, input: &Path, output: &PathBuf, pieces: Option<Pieces>) -> Result<ExitStatus, Failed> {
+fn program(spec: &Spec, sandbox: &Path, output: &PathBuf, pieces: Option<Pieces>) -> Result<ExitStatus, Failed> {
     let mut command = match &spec.run {
         Run::Command(text) => {
             let mut command = Command::new("/bin/sh");
@@ -76,9 +76,11 @@ fn program(spec: &Spec, input: &Path, output: &PathBuf, pieces: Option<Pieces>) 
         }
         Run::Image => return Err(Failed::new(Fault::Output, "there is no program".to_owned())),
     };
-    command.env_remove(super::VARIABLE).env("TEPUI_OUTPUT", output);
+    // Paths in its arguments start there; an image may have another directory.
+    command.current_dir(sandbox).env_remove(super::VARIABLE).env("TEPUI_OUTPUT", output);
     if spec.sources.is_some() {
-        command.env("TEPUI_INPUT", input).env("TEPUI_INPUTS", input);
+        let input = sandbox.join(INPUT);
+        command.env("TEPUI_INPUT", &input).env("TEPUI_INPUTS", &input);
     }
     command.stdin(if pieces.is_some() { Stdio::piped() } else { Stdio::null() });
     // As a shell: a program that is not there is 127.

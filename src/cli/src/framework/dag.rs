@@ -157,6 +157,9 @@ impl SettingArgs {
         if self.shared.as_ref().is_some_and(|shared| !shared.starts_with('/')) {
             bail!("--shared must be an absolute path, the same on all agents");
         }
+        if self.shared.as_ref().is_some_and(|shared| shared.trim_end_matches('/').is_empty()) {
+            bail!("--shared must be a directory of its own, and not the root");
+        }
         let mut targets = Targets::default();
         self.target.iter().for_each(|(class, wanted)| targets.set(*class, *wanted));
         if self.drop == Drop::Auto && targets.is_empty() {
@@ -263,6 +266,11 @@ impl Framework for Service {
             }
             Happening::Ended { name, outcome: Outcome::Failed, why } => format!("{name}: failed: {why}"),
             Happening::Ended { name, outcome, .. } => format!("{name}: {}", format!("{outcome:?}").to_lowercase()),
+            // It is as the job file says.
+            Happening::Removed { .. } => return None,
+            Happening::NotRemoved { name, why } => {
+                format!("{name}: what it left cannot be removed, which is tried again at the next start: {why}")
+            }
             Happening::Order { order, note } => format!("the order is {order}: {note}"),
             Happening::Task { task_id, state, message, .. } => return task_line(task_id, state, message),
         })
@@ -287,7 +295,7 @@ impl Framework for Service {
     }
 
     fn outcome(status: &Status) -> Option<bool> {
-        let all_ended = status.jobs.iter().all(|job| job.ended.is_some());
+        let all_ended = status.removing == 0 && status.jobs.iter().all(|job| job.ended.is_some());
         all_ended.then(|| status.jobs.iter().all(|job| job.state == State::Finished))
     }
 }
@@ -300,7 +308,11 @@ pub(super) fn task() -> Result<ExitCode> {
     let text = std::env::var(VARIABLE)
         .with_context(|| format!("{VARIABLE} is not set: the framework starts this command on agents"))?;
     let spec: Spec = serde_json::from_str(&text).with_context(|| VARIABLE.to_owned())?;
-    let sandbox = std::env::current_dir().context("the sandbox")?;
+    // A container of an image may start in a directory of the image.
+    let sandbox = match std::env::var_os("MESOS_SANDBOX") {
+        Some(sandbox) => PathBuf::from(sandbox),
+        None => std::env::current_dir().context("the sandbox")?,
+    };
     let code =
         crate::block_on(async { Ok(dag::task::run(&spec, &sandbox, |text| stdio::err!("tepui: {text}")).await) })?;
     Ok(ExitCode::from(code))

@@ -102,8 +102,8 @@ fn what_a_reader_does_not_find_is_made_again_once() {
     let readers = world.of_stage("reduce");
     let spec: Spec = serde_json::from_str(&world.environment(&readers[0], VARIABLE).unwrap()).unwrap();
     let sources = spec.sources.unwrap();
-    assert_eq!((sources.shared[0].directory.as_str(), sources.shared[0].count), ("/shared/job.1/map", 4));
-    assert_eq!(spec.directory.as_deref(), Some("/shared/job.1/reduce"));
+    assert_eq!((sources.shared[0].directory.as_str(), sources.shared[0].count), ("/shared/job.1.F/map", 4));
+    assert_eq!(spec.directory.as_deref(), Some("/shared/job.1.F/reduce"));
     for reader in &readers {
         world.request(Request::Report { task: reader.clone(), report: missing("map", 2, 1) }).unwrap();
         let message = format!("Command exited with status {}", Fault::Source.code());

@@ -3,6 +3,7 @@
 mod lineage;
 mod priority;
 mod random;
+mod removal;
 mod tuning;
 mod world;
 
@@ -328,4 +329,22 @@ fn shares_of_jobs_are_kept() {
     world.submit(&job("two"));
     world.soon();
     assert_eq!((count(&world, "one"), count(&world, "two")), (4, 0), "first in, first out");
+}
+
+#[test]
+fn a_container_of_an_image_has_what_its_runner_needs() {
+    let settings = Settings { shared: Some("/nfs".into()), runner: "/opt/tepui".into(), ..Settings::default() };
+    let mut world = World::new(settings, 1, 4.0);
+    world.submit(
+        "name = 'job'\n[[stage]]\nname = 'plain'\nimage = 'i:1'\ncommand = 'x'\n\
+         [[stage]]\nname = 'writes'\nimage = 'i:1'\ncommand = 'x'\noutputs = ['o']\n",
+    );
+    world.soon();
+    let container = |stage: &str| world.tasks[&format!("job.1.{stage}.0.1")].info.container.clone().unwrap();
+    assert!(container("plain").volumes.is_empty());
+    let volumes: Vec<(Option<String>, String, i32)> =
+        container("writes").volumes.into_iter().map(|v| (v.host_path, v.container_path, v.mode)).collect();
+    let volume = |path: &str, mode: sdk::v1::volume::Mode| (Some(path.to_owned()), path.to_owned(), mode as i32);
+    use sdk::v1::volume::Mode::{Ro, Rw};
+    assert_eq!(volumes, [volume("/nfs", Rw), volume("/opt/tepui", Ro)]);
 }

@@ -4,6 +4,9 @@
 //! A decision can be about executors that are still busy: the first one that finds no task left in its stage asks for
 //! all executors of the stage, and the others follow when they are done. Executors without a job are asked about when
 //! a job arrives only, as in that simulator.
+//!
+//! Without [`Setup::ahead`] it is the cluster of this framework instead: a decision is about all executors that are
+//! free at an instant, which belong to no job, and these run at once or stay free until the next decision.
 
 mod episode;
 mod executors;
@@ -33,11 +36,13 @@ pub struct Setup {
     pub moving_delay: u64,
     /// Whether a policy knows the rough durations of all stages, as in the paper, or those of earlier runs only.
     pub knows_durations: bool,
+    /// Whether executors may be sent to stages that cannot run yet, and before they are free.
+    pub ahead: bool,
 }
 
 impl Default for Setup {
     fn default() -> Setup {
-        Setup { executors: 50, moving_delay: 2000, knows_durations: true }
+        Setup { executors: 50, moving_delay: 2000, knows_durations: true, ahead: true }
     }
 }
 

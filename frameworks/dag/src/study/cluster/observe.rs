@@ -14,7 +14,7 @@ impl Run {
             free: vec![Free { count, amounts: Amounts::default() }],
             source: source.map(|job| job as u64),
             moving_delay: self.setup.moving_delay,
-            ahead: true,
+            ahead: self.setup.ahead,
             jobs,
         }
     }

@@ -52,6 +52,8 @@ pub(super) struct Run {
     promised: Vec<Vec<u32>>,
     events: BinaryHeap<Reverse<(u64, u64, Event)>>,
     planned: u64,
+    /// Executors became free, or something to run, and no policy was asked since.
+    unasked: bool,
     random: Random,
     /// Milliseconds that jobs have spent in the cluster, all together.
     pub waited: u64,
@@ -72,6 +74,7 @@ impl Run {
             promised: counts.iter().map(|count| vec![0; *count]).collect(),
             events: BinaryHeap::new(),
             planned: 0,
+            unasked: false,
             random,
             waited: 0,
             outcome: Outcome { completions: vec![f64::NAN; counts.len()], ..Outcome::default() },
@@ -87,20 +90,31 @@ impl Run {
 
     /// The executors that a policy is asked about before the first event.
     pub fn first_question(&self) -> Question {
-        let all = self.executors.idle(None).clone();
-        Question { source: None, count: all.len() as u32, free: all }
+        self.about_free()
+    }
+
+    /// The question about the executors that belong to no job.
+    fn about_free(&self) -> Question {
+        let free = self.executors.idle(None).clone();
+        Question { source: None, count: free.len() as u32, free }
     }
 
     /// Lets events happen until a policy has to be asked; none when nothing is left to happen.
     pub fn next_question(&mut self, history: &mut History) -> Option<Question> {
-        while let Some(Reverse((at, _, event))) = self.events.pop() {
+        while let Some(Reverse((next, ..))) = self.events.peek() {
+            if *next > self.now
+                && let Some(asked) = self.unasked_question()
+            {
+                return Some(asked);
+            }
+            let Some(Reverse((at, _, event))) = self.events.pop() else { break };
             self.waited += (at - self.now) * self.active.len() as u64;
             self.now = at;
             let question = match event {
                 Event::Arrives(job) => {
                     self.active.push(job);
-                    let free = self.executors.idle(None).clone();
-                    Some(Question { source: None, count: free.len() as u32, free })
+                    self.unasked = !self.setup.ahead;
+                    self.setup.ahead.then(|| self.about_free())
                 }
                 Event::Finishes(executor) => self.finishes(executor, history),
                 Event::Reaches(executor) => {
@@ -112,7 +126,13 @@ impl Run {
                 return Some(asked);
             }
         }
-        None
+        self.unasked_question()
+    }
+
+    /// What is to be asked since an instant is over.
+    fn unasked_question(&mut self) -> Option<Question> {
+        let asks = std::mem::take(&mut self.unasked) && !self.active.is_empty();
+        asks.then(|| self.about_free()).filter(|asked| asked.count > 0)
     }
 
     /// Executors that are promised to a stage and have not come.
@@ -181,8 +201,9 @@ impl Run {
             self.executors.take(executor);
             match to {
                 None => {
-                    let stays =
-                        job.filter(|job| (0..self.stages[*job].len()).any(|stage| self.has_tasks((*job, stage))));
+                    let stays = job
+                        .filter(|_| self.setup.ahead)
+                        .filter(|job| (0..self.stages[*job].len()).any(|stage| self.has_tasks((*job, stage))));
                     self.executors.rest(executor, stays);
                 }
                 Some(node) if self.has_tasks(node) && job == Some(node.0) => match self.can_run(node) {
@@ -247,6 +268,9 @@ impl Run {
         }
         let saturated =
             |job: usize, parents: &[u32]| parents.iter().all(|parent| self.is_saturated((job, *parent as usize)));
+        if !self.setup.ahead {
+            return self.set_free(executor);
+        }
         let any = self.active.iter().flat_map(|job| nodes(*job)).find(|node| {
             !self.is_saturated(*node) && saturated(node.0, &self.arrivals[node.0].job.stages[node.1].parents)
         });
@@ -254,6 +278,12 @@ impl Run {
             Some(node) => self.send(executor, node),
             None => self.executors.rest(executor, job),
         }
+    }
+
+    /// An executor belongs to no job any more, and a policy is to be asked about it.
+    fn set_free(&mut self, executor: usize) {
+        self.executors.rest(executor, None);
+        self.unasked = true;
     }
 
     fn reaches(&mut self, executor: usize) {
@@ -287,6 +317,10 @@ impl Run {
     fn next_task(&mut self, executor: usize, node: Node, opens: bool) -> Option<Question> {
         if self.has_tasks(node) {
             self.start(executor, node);
+            return None;
+        }
+        if !self.setup.ahead {
+            self.set_free(executor);
             return None;
         }
         let promised = self.commits.contains_key(&Source::Node(node));

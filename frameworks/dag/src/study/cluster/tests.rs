@@ -44,6 +44,23 @@ fn one_job_alone() {
 }
 
 #[test]
+fn without_sending_ahead_all_that_is_free_is_decided_at_once() {
+    let jobs = [arrival(0, vec![stage(4, 1000, &[]), stage(3, 500, &[0])])];
+    let setup = Setup { executors: 4, ahead: false, ..Setup::default() };
+    let mut episode = Episode::new(setup, jobs.into(), History::default(), 1).unwrap();
+    let mut asked = Vec::new();
+    while let Some(observation) = episode.observation() {
+        assert!(!observation.ahead && observation.source.is_none());
+        let actions = Heuristic::Fair.decide(&observation);
+        asked.push((observation.now, observation.free_count(), actions.len()));
+        episode.act(&observation, &actions);
+    }
+    // 2 s to move, 1 s to warm up, 1 s: all four have finished, and the next stage can run.
+    assert_eq!(asked, [(0, 4, 1), (4_000, 4, 1)]);
+    assert_eq!(episode.finish().0.completions, [4.0 + 2.0 + 1.0 + 0.5]);
+}
+
+#[test]
 fn short_jobs_first_has_the_smaller_mean_and_settings_are_checked() {
     let jobs: Vec<Arrival> = [40, 2, 2, 2].map(|tasks| arrival(0, vec![stage(tasks, 10_000, &[])])).into();
     let [fifo, short] = [Heuristic::Fifo, Heuristic::ShortestJob].map(|policy| outcome(4, &jobs, policy).mean());
@@ -74,10 +91,10 @@ fn jobs() -> impl Strategy<Value = Vec<Arrival>> {
 
 proptest! {
     #[test]
-    fn invariants_hold(jobs in jobs(), executors in 1..12_u32, which in 0..8_usize, seed in any::<u64>()) {
+    fn invariants_hold(jobs in jobs(), executors in 1..12_u32, which in 0..8_usize, seed in any::<u64>(), ahead in any::<bool>()) {
         use Heuristic::*;
         let all = [Fifo, Fair, Weighted(-0.5), Weighted(1.0), ShortestJob, ShortestRemaining, Tetris, Graphene];
-        let setup = Setup { executors, ..Setup::default() };
+        let setup = Setup { executors, ahead, ..Setup::default() };
         let go = || run(setup, &jobs, &mut all[which].clone(), &mut History::default(), seed);
         let out = go().unwrap();
         prop_assert_eq!(&out, &go().unwrap());

@@ -1,0 +1,116 @@
+//! Jobs of stages on an agent that isolates: images with input files and outputs, and sprints.
+//!
+//! Needs root and control groups; without them there is nothing to run.
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::containers::{libraries_into, programs_into, tar};
+use crate::dag::World;
+use crate::one_agent::{OneAgent, can_isolate};
+use crate::support::{Directory, binary, until};
+
+/// `<registry>/work:1.tar`: a shell, cat(1), and what the runner needs; it starts in a directory of its own.
+fn image(registry: &Directory) {
+    let (root, saved) = (registry.path().join("root"), registry.path().join("saved"));
+    fs::create_dir_all(root.join("etc")).unwrap();
+    fs::create_dir_all(&saved).unwrap();
+    programs_into(&root, &["/bin/sh", "/bin/cat"]);
+    libraries_into(&root, &[&binary()]);
+    fs::write(root.join("etc/version"), "image\n").unwrap();
+    let id = format!("sha256:{}", tar(&root, &saved.join("1.tar")));
+    let config = json!({"os": "linux", "config": {"WorkingDir": "/elsewhere"},
+        "rootfs": {"type": "layers", "diff_ids": [id]}});
+    fs::write(saved.join("config.json"), config.to_string()).unwrap();
+    let manifest = json!([{"Config": "config.json", "RepoTags": ["work:1"], "Layers": ["1.tar"]}]);
+    fs::write(saved.join("manifest.json"), manifest.to_string()).unwrap();
+    tar(&saved, &registry.path().join("work:1.tar"));
+}
+
+/// Through a shared directory and through sandboxes.
+#[test]
+fn stages_in_images_read_files_and_leave_outputs() {
+    if !can_isolate() {
+        return println!("not run: it needs root, and cgroups v1");
+    }
+    let registry = Directory::new("dag-images-registry");
+    image(&registry);
+    let flags = [
+        "--isolation=cgroups/cpu,cgroups/mem,filesystem/linux,docker/runtime".to_owned(),
+        "--image_providers=docker".to_owned(),
+        format!("--docker_registry={}", registry.path().display()),
+        format!("--docker_store_dir={}", registry.join("store")),
+    ];
+    let cluster = OneAgent::start("dag-images", &flags);
+    let world = World::of(&cluster.address, "images");
+    for (name, text) in [("a", "1\n"), ("b", "2\n")] {
+        world.file(&format!("data/{name}.txt"), text);
+    }
+    fs::create_dir_all(world.path("shared")).unwrap();
+    let data = world.path("data");
+    // A file in the image, a part of the input in arguments and as standard input, and a file system without writes.
+    let job = |name: &str| {
+        format!(
+            "name = '{name}'\n[[stage]]\nname = 'map'\nimage = 'work:1'\ncpus = 0.1\nmem = 128\nstdin = true\noutputs = ['o']\n\
+             input = {{ files = '{data}/*.txt' }}\n\
+             command = 'cat /etc/version {{input}} - > $TEPUI_OUTPUT/o; echo x > {data}/new || echo read-only >> {{output}}/o'\n\
+             [[stage]]\nname = 'sum'\nimage = 'work:1'\ncpus = 0.1\nmem = 128\ninput = {{ stage = 'map' }}\noutputs = ['all']\n\
+             command = 'cat {{input}}/* > $TEPUI_OUTPUT/all; cat {{output}}/all'\n"
+        )
+    };
+    let expected = "image\n1\n1\nread-only\nimage\n2\n2\nread-only\n";
+    let shared = format!("--shared={}", world.path("shared"));
+    let framework = world.framework(&[&shared]);
+    let said = world.ok(&["submit", "--wait", &world.file("shared.toml", &job("shared"))]);
+    assert!(said.contains("shared: finished"), "{said}");
+    assert_eq!(world.ok(&["logs", "shared", "sum"]), expected);
+    let directory = |stage: usize| world.job("shared")["stages"][stage]["directory"].as_str().unwrap().to_owned();
+    assert_eq!(fs::read_to_string(format!("{}/0/all", directory(1))).unwrap(), expected);
+    until("what was for the other stage is removed", || !fs::exists(directory(0)).unwrap());
+    drop(framework);
+    let _framework = world.framework(&[]);
+    let said = world.ok(&["submit", "--wait", &world.file("apart.toml", &job("apart"))]);
+    assert!(said.contains("apart: finished"), "{said}");
+    assert_eq!(world.ok(&["logs", "apart", "sum"]), expected);
+}
+
+/// What a task may use of a processor in each period, by its control group.
+const QUOTA: &str = "cat /sys/fs/cgroup/cpu$(grep -E \":(cpu|cpu,cpuacct|cpuacct,cpu):\" /proc/self/cgroup | cut -d: -f3)/cpu.cfs_quota_us";
+
+/// How old jobs are when they sprint is found from those that have ended, and kept.
+#[test]
+fn ages_of_sprints_are_found_from_jobs_that_have_ended() {
+    if !can_isolate() {
+        return println!("not run: it needs root, and cgroups v1");
+    }
+    let flags = ["--isolation=cgroups/cpu,cgroups/mem".to_owned(), "--cgroups_enable_cfs".to_owned()];
+    let cluster = OneAgent::start("dag-sprints", &flags);
+    let world = World::of(&cluster.address, "sprints");
+    let settings = ["--sprint=1", "--sprint-after=auto", "--sprint-budget=100000"];
+    let framework = world.framework(&settings);
+    // Eight tasks, so that one of each job is without a sprint until there are enough of them.
+    let job = |number: u32| {
+        format!(
+            "[[job]]\nname = 'high{number}'\npriority = 'high'\n[[job.stage]]\nname = 's'\ntasks = 8\ncpus = 0.2\n\
+             command = '{QUOTA}; i=0; while test $i -lt 20000; do i=$((i+1)); done'\n"
+        )
+    };
+    let first = world.file("first.toml", &job(0));
+    world.ok(&["submit", "--wait", &first]);
+    let quota = |task: u32| -> i64 { world.ok(&["logs", "high0", "s", &task.to_string()]).trim().parse().unwrap() };
+    let plain = quota(7);
+    assert!(plain > 0 && (0..7).all(|task| quota(task) > plain), "the last one does not sprint: {plain}");
+    let shown = world.ok(&["show", "high0"]);
+    assert!(shown.contains("nothing is chosen yet: 1 jobs"), "{shown}");
+    let jobs: Vec<String> = (1..9).map(job).collect();
+    world.ok(&["submit", "--wait", &world.file("jobs.toml", &jobs.join(""))]);
+    let told = |job: &str| {
+        let shown: Value = world.job(job);
+        shown["tuned"][0].as_str().unwrap_or_default().to_owned()
+    };
+    let why = told("high8");
+    assert!(why.contains("tasks that sprint are"), "by what was measured: {why}");
+    drop(framework);
+    let _framework = world.framework(&settings);
+    assert_eq!(told("high8"), why, "it is kept");
+}
