@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use jobs::file::{Faults, Syntax};
 use jobs::follow::Follower;
 use sdk::Ending;
@@ -16,6 +16,7 @@ use serde::Serialize;
 use tokio::time::MissedTickBehavior;
 
 use super::screen::Overdrawn;
+use crate::execute::stopped;
 use crate::interrupt::Interrupt;
 use crate::read::print;
 
@@ -151,12 +152,7 @@ async fn watch<F: Framework>(mut framework: F, follower: &mut Follower<F::Event>
 }
 
 fn ended(ending: &Ending, code: ExitCode) -> Result<ExitCode> {
-    match ending {
-        Ending::Stopped => Ok(code),
-        Ending::Error(why) => bail!("the master refused: {why}"),
-        Ending::Unreachable(why) => bail!(crate::execute::no_master(why)),
-        Ending::State(why) => bail!("{why}"),
-    }
+    stopped(ending).map(|()| code)
 }
 
 /// Events as lines, above a table that is drawn over itself on a terminal.
