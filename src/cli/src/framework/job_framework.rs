@@ -59,6 +59,40 @@ pub(super) trait Framework {
     fn outcome(status: &Self::Status) -> Option<bool>;
 }
 
+/// The methods of a [`Framework`] that its `Service` has by the same names.
+macro_rules! own_methods {
+    () => {
+        fn follow(&self) -> Follower {
+            Service::follow(self)
+        }
+
+        async fn submit(&self, jobs: Vec<Job>) -> Result<(), Error> {
+            Service::submit(self, jobs).await.map(drop)
+        }
+
+        async fn resume(&self, jobs: Vec<Job>) -> Result<(), Error> {
+            Service::resume(self, jobs).await.map(drop)
+        }
+
+        async fn status(&self) -> Result<Status, Error> {
+            Service::status(self).await
+        }
+
+        async fn wait(&mut self) -> Ending {
+            Service::wait(self).await
+        }
+
+        async fn stop(self, teardown: bool) -> Ending {
+            Service::stop(self, teardown).await
+        }
+
+        fn is_gone(error: &Error) -> bool {
+            matches!(error, Error::Ask(AskError::Gone))
+        }
+    };
+}
+pub(super) use own_methods;
+
 /// What the command was asked for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted {
