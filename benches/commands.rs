@@ -22,7 +22,7 @@ const AGENTS: usize = 10;
 const AGENT: [(&str, f64); 2] = [("cpus", 10.0), ("mem", 10_240.0)];
 /// Commands that operators give most often.
 const COMMANDS: [&[&str]; 5] = [&["agents"], &["roles"], &["tasks"], &["frameworks"], &["agents", "-o", "json"]];
-/// A command by a person's hand is instant.
+/// The goal of each command.
 const GOAL: &str = "15 ms";
 
 fn main() -> Result<()> {
