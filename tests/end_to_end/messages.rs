@@ -5,6 +5,9 @@ use std::os::unix::process::CommandExt;
 use crate::process::{Process, Stream, ToItsEnd};
 use crate::support::{Daemon, Directory, binary, free_port, request, tepui, until};
 
+/// A user without rights.
+const NOBODY: u32 = 65534;
+
 /// The words of a master that keeps nothing, in a directory.
 fn master_words(directory: &Directory, more: &[String]) -> Vec<String> {
     let words = ["master", "--ip=127.0.0.1", "--registry=in_memory"].map(str::to_owned);
@@ -13,7 +16,7 @@ fn master_words(directory: &Directory, more: &[String]) -> Vec<String> {
 }
 
 fn agent_words(directory: &Directory, master: &str, more: &[&str]) -> Vec<String> {
-    let words = ["agent", "--ip=127.0.0.1", "--port=0", "--launcher=posix"].map(str::to_owned);
+    let words = ["agent", "--ip=127.0.0.1", "--port=0"].map(str::to_owned);
     let own = [
         format!("--master={master}"),
         format!("--work_dir={}", directory.join("a")),
@@ -63,7 +66,7 @@ fn a_command_that_is_pointed_at_an_agent_says_so() {
     let directory = Directory::new("messages-agent");
     let mut master = Daemon::start(&directory.path().join("m.log"), &master_words(&directory, &[]), &[]);
     let address = master.address().expect("the master runs");
-    let words = agent_words(&directory, &address, &["--resources=cpu:4;mem:64;disk:64"]);
+    let words = agent_words(&directory, &address, &["--launcher=posix", "--resources=cpu:4;mem:64;disk:64"]);
     let log = directory.path().join("a.log");
     let mut agent = Daemon::start(&log, &words, &[]);
     let place = agent.address().expect("the agent runs");
@@ -128,18 +131,18 @@ fn isolation_that_needs_root_says_so() {
     if std::fs::hard_link(binary(), &program).is_err() {
         std::fs::copy(binary(), &program).unwrap();
     }
-    let run = |more: &[&str]| {
+    std::os::unix::fs::chown(directory.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+    let start = |more: &[&str]| {
         let mut command = std::process::Command::new(&program);
-        command.args(["agent", "--ip=127.0.0.1", "--port=0", "--master=127.0.0.1:1"]).args(more);
-        let output = command.arg("--work_dir=/nowhere/a").current_dir("/").uid(65534).gid(65534).run();
-        assert_eq!(output.status.code(), Some(1), "{output:?}");
-        String::from_utf8_lossy(&output.stderr).into_owned()
+        command.args(agent_words(&directory, "127.0.0.1:1", more)).current_dir("/").uid(NOBODY).gid(NOBODY);
+        Process::start(command.env("MESOS_SYSTEMD_RUNTIME_DIRECTORY", "/nowhere"))
     };
+    let output = start(&["--isolation=cgroups/cpu"]).output();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stderr);
     let advice = "needs root; without root use --launcher=posix and --isolation=posix/cpu,posix/mem";
-    names(&run(&["--isolation=cgroups/cpu"]), &["the launcher linux, with --isolation=cgroups/cpu, ", advice]);
-    // With the advice it comes as far as its work directory.
-    let said = run(&["--launcher=posix", "--isolation=posix/cpu,posix/mem"]);
-    assert!(!said.contains("root") && said.contains("/nowhere/a"), "{said}");
+    names(&said, &["the launcher linux, with --isolation=cgroups/cpu, ", advice]);
+    start(&["--launcher=posix", "--isolation=posix/cpu,posix/mem"]).line(Stream::Stderr, &["agent listens on "]);
 }
 
 #[test]
