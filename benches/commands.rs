@@ -1,5 +1,5 @@
-//! How long does a command take? A real master on loopback with fake agents and running tasks; the released program runs
-//! each command as a shell does, from the start of its process to its end.
+//! How long does a command take? A real master on loopback with fake agents and running tasks; the released program
+//! runs each command as a shell does, from the start of its process to its end.
 //!
 //! Run with `cargo bench --bench commands`; 100 runs of each command, `--quick` 10, `--runs=N` others.
 

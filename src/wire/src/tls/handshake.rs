@@ -78,8 +78,8 @@ impl Tls {
         connected.await?.arrive()
     }
 
-    /// The client's side of a handshake, here, over a new connection to a host. Where `is_asked` the address says https:
-    /// its certificate is verified unless that is turned off.
+    /// The client's side of a handshake, here, over a new connection to a host. Where `is_asked` the address says
+    /// https: its certificate is verified unless that is turned off.
     pub(crate) async fn secure(&self, stream: TcpStream, host: &str, is_asked: bool) -> io::Result<Socket> {
         let name =
             ServerName::try_from(host.to_owned()).map_err(|error| io::Error::new(ErrorKind::InvalidInput, error))?;
