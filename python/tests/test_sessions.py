@@ -16,12 +16,16 @@ FRAMEWORK = {"user": "root", "name": "test"}
 class Master:
     """An HTTP server on a free port that passes each call to *handler* and then closes the connection.
 
-    It names *leader* as the leading master, itself without it, and none with an empty one.
+    It names *leader* as the leading master, itself without it, and none with an empty one. A request that waits is held
+    until it is *elected*.
     """
 
-    def __init__(self, handler: Handler, leader: str | None = None) -> None:
+    def __init__(self, handler: Handler, leader: str | None = None, elected: asyncio.Event | None = None) -> None:
         self._handler = handler
         self._leader = leader
+        self._elected = elected
+        # The headers of the requests for the leader.
+        self.asked: list[dict[str, str]] = []
 
     async def __aenter__(self) -> "Master":  # noqa: PYI034 (typing.Self needs Python 3.11)
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
@@ -33,13 +37,17 @@ class Master:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         first, *lines = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+        headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
         if first.startswith("GET /redirect "):
+            self.asked.append(headers)
+            if self._elected is not None and "tepui-wait" in headers:
+                await self._elected.wait()
             leader = self.address if self._leader is None else self._leader
             status = "307 Temporary Redirect" if leader else "503 Service Unavailable"
-            head(writer, status, f"Location: //{leader}", "Content-Length: 0")
+            pids = f"Tepui-Master: master@{self.address}", f"Tepui-Leader: master@{leader}"
+            head(writer, status, f"Location: //{leader}", *(pids if leader else ()), "Content-Length: 0")
             writer.close()
             return
-        headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
         call = json.loads(await reader.readexactly(int(headers["content-length"])))
         await self._handler(headers, call, writer)
         writer.close()
@@ -116,6 +124,45 @@ def test_a_scheduler_goes_to_the_next_master() -> None:
             for masters in (f"{other.address},{leader.address}", f"{other.address},{follower.address}"):
                 types, _ = await two_events(f"127.0.0.1:1,{masters}")
                 assert types == ["SUBSCRIBED", "SUBSCRIBED"]
+
+    run(test())
+
+
+def test_masters_hold_requests_until_another_one_leads() -> None:
+    async def leads(_: dict[str, str], __: dict[str, Any], writer: asyncio.StreamWriter) -> None:
+        subscribed(writer)
+
+    async def test() -> None:
+        elected = asyncio.Event()
+        async with Master(leads) as leader, Master(leads, leader.address, elected) as follower:
+            session = asyncio.ensure_future(two_events(f"127.0.0.1:1,{follower.address}"))
+            while not follower.asked:
+                await asyncio.sleep(0.01)
+            assert not leader.asked
+            elected.set()
+            types, _ = await session
+            assert types == ["SUBSCRIBED", "SUBSCRIBED"]
+        # The second search is for another leader than that of the first.
+        waits = [headers["tepui-wait"] for headers in follower.asked + leader.asked]
+        previous = [headers.get("tepui-previous-leader") for headers in follower.asked]
+        assert waits == ["2000"] * 4
+        assert previous == [None, f"master@{leader.address}"]
+
+    run(test())
+
+
+def test_a_leader_that_died_is_searched_for_again() -> None:
+    async def answers(_: dict[str, str], call: dict[str, Any], writer: asyncio.StreamWriter) -> None:
+        head(writer, "200 OK", "Content-Length: 2")
+        writer.write(b"{}")
+
+    async def test() -> None:
+        async with Master(answers, "127.0.0.1:1") as first, Master(answers, "127.0.0.1:1") as second:
+            async with tepui.Operator(f"{first.address},{second.address}") as operator:
+                with pytest.raises(tepui.NoLeader):
+                    await operator.call("GET_HEALTH")
+            previous = [headers.get("tepui-previous-leader") for headers in first.asked]
+            assert previous == [None, "master@127.0.0.1:1"]
 
     run(test())
 

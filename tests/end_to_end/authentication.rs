@@ -70,7 +70,8 @@ fn only_agents_with_the_right_secret_are_admitted() {
     let wrong = directory.write("wrong", r#"{"principal": "agents", "secret": "another"}"#);
     let mut command = tepui();
     let mut wrong = Process::start(command.args(agent_words(&directory, "wrong", &address, Some(wrong))));
-    wrong.line(Stream::Stderr, &[&format!("Master master@{address} refused authentication")]);
+    let refused = format!("Master master@{address} refused authentication");
+    wrong.line(Stream::Stderr, &["WARN", &refused, "check the principal and the secret of --credential"]);
     assert_eq!(wrong.end().code(), Some(1));
 
     let words = agent_words(&directory, "none", &address, None);

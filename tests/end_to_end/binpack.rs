@@ -284,8 +284,14 @@ fn wrong_jobs_are_refused_and_waiting_ones_explained() {
     world.ok(&["submit", &world.file("docker.toml", docker)]);
     let told = || world.ok(&["show", "docker"]).contains("2 agents: no Docker containerizer; start agents with");
     until("the job says that no agent has the containerizer", told);
+    // A number of tasks means the same in a file and as a flag.
     let several = world.file("several.toml", "name = 'several'\ncommand = 'true'\ncount = 3\ncpus = 0.1\n");
     world.ok(&["submit", "--wait", &several]);
+    world.ok(&["submit", "--wait", "--name=flagged", "--command=true", "--count=3", "--cpus=0.1"]);
+    assert_eq!(world.fields("flagged", "state"), world.fields("several", "state"));
+    assert_eq!(world.fields("flagged", "state").len(), 3);
+    let kinds = world.ok(&["list", "--json"]);
+    assert_eq!(kinds.matches("\"kind\": \"array\"").count(), 2, "{kinds}");
     assert!(world.refused(&["scale", "huge", "2"]).contains("only a service can do this"));
     assert!(world.refused(&["submit", "--name=huge", "--command=y"]).contains("stop it first"));
 }

@@ -1,7 +1,12 @@
 //! What commands and daemons say of mistakes: each names the item, the rule, and what to do.
 
+use std::os::unix::process::CommandExt;
+
 use crate::process::{Process, Stream, ToItsEnd};
-use crate::support::{Daemon, Directory, free_port, request, tepui, until};
+use crate::support::{Daemon, Directory, binary, free_port, request, tepui, until};
+
+/// A user without rights.
+const NOBODY: u32 = 65534;
 
 /// The words of a master that keeps nothing, in a directory.
 fn master_words(directory: &Directory, more: &[String]) -> Vec<String> {
@@ -11,7 +16,7 @@ fn master_words(directory: &Directory, more: &[String]) -> Vec<String> {
 }
 
 fn agent_words(directory: &Directory, master: &str, more: &[&str]) -> Vec<String> {
-    let words = ["agent", "--ip=127.0.0.1", "--port=0", "--launcher=posix"].map(str::to_owned);
+    let words = ["agent", "--ip=127.0.0.1", "--port=0"].map(str::to_owned);
     let own = [
         format!("--master={master}"),
         format!("--work_dir={}", directory.join("a")),
@@ -61,12 +66,28 @@ fn a_command_that_is_pointed_at_an_agent_says_so() {
     let directory = Directory::new("messages-agent");
     let mut master = Daemon::start(&directory.path().join("m.log"), &master_words(&directory, &[]), &[]);
     let address = master.address().expect("the master runs");
-    let words = agent_words(&directory, &address, &["--resources=cpu:4;mem:64;disk:64"]);
+    let words = agent_words(&directory, &address, &["--launcher=posix", "--resources=cpu:4;mem:64;disk:64"]);
     let log = directory.path().join("a.log");
     let mut agent = Daemon::start(&log, &words, &[]);
-    let agent = format!("--master={}", agent.address().expect("the agent runs"));
-    for words in [&["agents", &agent] as &[&str], &["execute", &agent, "--command=true"]] {
-        names(&error_of(words), &["is it an agent? Name the master with --master"]);
+    let place = agent.address().expect("the agent runs");
+    let agent = format!("--master={place}");
+    let said = error_of(&["agents", &agent]);
+    assert_eq!(said.matches("is it an agent? Name the master with --master").count(), 1, "{said}");
+    // Frameworks are refused for good, with and without jobs.
+    let job = directory.write("job.toml", "name = 'a'\ncommand = 'true'\n");
+    let stages = directory.write("stages.toml", "name = 'a'\n[[stage]]\nname = 's'\ncommand = 'true'\n");
+    for words in [
+        &["execute", "--command=true"] as &[&str],
+        &["framework", "binpack"],
+        &["framework", "binpack", &job],
+        &["framework", "dag", &stages],
+        &["framework", "quality"],
+        &["framework", "video"],
+        &["framework", "video", "--encoding=json"],
+    ] {
+        let said = error_of(&[words, &[&agent]].concat());
+        let rule = format!("the framework was refused: {place} is an agent: give the address of its master instead");
+        assert_eq!(said.matches(&rule).count(), 1, "{words:?}: {said}");
     }
     // The agent's resources have a name that is nearly one of those that frameworks ask for.
     names(&std::fs::read_to_string(&log).unwrap(), &["'cpu' is a resource of its own", "is 'cpus' meant?"]);
@@ -89,6 +110,39 @@ fn wrong_passwords_and_paths_relative_to_the_working_directory() {
     let right = tepui().args(["agents", &at, "--principal=ann", "--secret=s3cret"]).run();
     assert!(right.status.success(), "{right:?}");
     master.kill();
+}
+
+#[test]
+fn masters_without_a_port_have_that_of_mesos() {
+    // No master is there, whatever else runs on this machine.
+    let said = error_of(&["agents", "-m", "none.invalid"]);
+    names(&said, &["no master at none.invalid:5050: start a cluster with `tepui local`"]);
+}
+
+#[test]
+fn isolation_that_needs_root_says_so() {
+    if !nix::unistd::geteuid().is_root() {
+        println!("not run: as root only a test can be another user");
+        return;
+    }
+    let directory = Directory::new("messages-root");
+    // The program, where every user may run it.
+    let program = directory.join("tepui");
+    if std::fs::hard_link(binary(), &program).is_err() {
+        std::fs::copy(binary(), &program).unwrap();
+    }
+    std::os::unix::fs::chown(directory.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+    let start = |more: &[&str]| {
+        let mut command = std::process::Command::new(&program);
+        command.args(agent_words(&directory, "127.0.0.1:1", more)).current_dir("/").uid(NOBODY).gid(NOBODY);
+        Process::start(command.env("MESOS_SYSTEMD_RUNTIME_DIRECTORY", "/nowhere"))
+    };
+    let output = start(&["--isolation=cgroups/cpu"]).output();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stderr);
+    let advice = "needs root; without root use --launcher=posix and --isolation=posix/cpu,posix/mem";
+    names(&said, &["the launcher linux, with --isolation=cgroups/cpu, ", advice]);
+    start(&["--launcher=posix", "--isolation=posix/cpu,posix/mem"]).line(Stream::Stderr, &["agent listens on "]);
 }
 
 #[test]

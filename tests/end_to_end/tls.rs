@@ -120,8 +120,10 @@ fn a_cluster_over_tls_alone() {
 
     let plain = Command::new("curl").args(["-s", "-i", &format!("http://{}/version", cluster.address)]).run();
     assert!(text(&plain).contains("400 Bad Request") && text(&plain).contains("use https://"), "{}", text(&plain));
-    let refused = text(&cluster.tepui("", &["agents"]));
-    assert!(refused.contains("use https://"), "{refused}");
+    for scheme in ["http://", ""] {
+        let refused = text(&cluster.tepui(scheme, &["agents"]));
+        assert!(refused.contains("use https://"), "{refused}");
+    }
     let url = format!("https://{}/version", cluster.address);
     let without = Command::new("curl").args(["-s", "--cacert", &cluster.file("ca"), &url]).run();
     assert!(!without.status.success(), "no certificate is required");

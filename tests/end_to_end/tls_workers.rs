@@ -1,8 +1,11 @@
-//! Workers of training jobs and of video queries reach their framework over TLS, where it has TLS.
+//! Workers of training jobs and of video queries reach their framework over TLS, where it has TLS; so does the viewer
+//! of a live view.
 
 use std::process::Command;
 
-use crate::process::{Process, ToItsEnd};
+use serde_json::Value;
+
+use crate::process::{Process, Stream, ToItsEnd};
 use crate::support::tepui;
 use crate::tls::Secure;
 
@@ -67,4 +70,39 @@ fn a_job_trains_and_a_query_counts_over_tls() {
     runs(&cluster, &mut framework(&cluster, &["video", "--json", "--queries", &queries, "--results", &results]));
     let found = std::fs::read_to_string(cluster.directory.join("results/short.jsonl")).unwrap();
     assert!(!found.is_empty());
+}
+
+#[test]
+fn a_live_view_is_watched_over_tls() {
+    let cluster = Secure::start("tls-live", &[]);
+    let video = cluster.directory.join("street.mp4");
+    let words = ["framework", "video", "generate", &video, "--width=320", "--height=180", "--seconds=6", "--seed=4"];
+    let made = tepui().args(words).run();
+    assert!(made.status.success(), "{made:?}");
+    let text =
+        format!("[[query]]\nname = \"cars\"\nkind = \"cars\"\nvideo = \"{video}\"\nloop = true\nseconds = 3600\n");
+    let queries = cluster.directory.write("queries.toml", &text);
+    let mut service = Process::start(&mut framework(&cluster, &["video", "--json", "--queries", &queries]));
+    let line = service.line(Stream::Stderr, &["the API is at https://"]);
+    let api = line.trim().rsplit(' ').next().unwrap().to_owned();
+
+    let live = |more: &[&str]| {
+        let mut command = tepui();
+        command.args(["framework", "video", "live", "cars", "--watch=1secs", "--json"]).args(more);
+        command.env("LIBPROCESS_SSL_CA_FILE", cluster.file("ca"));
+        command
+    };
+    // The API is found by the master, or is named.
+    for place in [format!("--master=https://{}", cluster.address), format!("--service={api}")] {
+        let seen = live(&[&place]).run();
+        let seen: Value = serde_json::from_slice(&seen.stdout).unwrap_or_else(|_| panic!("{seen:?}"));
+        assert!(seen["pictures"].as_u64().unwrap() >= 1 && seen["megabits"].as_f64().unwrap() > 0.0, "{seen}");
+    }
+    // Without its authority the certificate is not accepted, and TLS is not left out.
+    for (place, rule) in [(api.clone(), "invalid peer certificate"), (api.replace("https:", "http:"), "use https://")] {
+        let refused = live(&["--service", &place]).env_remove("LIBPROCESS_SSL_CA_FILE").run();
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(!refused.status.success() && said.contains(rule), "{said}");
+    }
+    service.kill();
 }

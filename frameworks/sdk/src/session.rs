@@ -109,13 +109,25 @@ pub enum Output {
 pub enum Ending {
     /// The scheduler called [`Calls::stop`] or [`Calls::teardown`].
     Stopped,
-    /// The master refused the framework for good, in its words.
+    /// The master refused the framework for good, in its words; or what was given as a master is none.
     Error(String),
     /// No master accepted the subscription within the time limit, or none could be told that the framework ends. The
     /// text is the error of the last attempt.
     Unreachable(String),
     /// What must survive could not be read or written, so nothing more may be done. In words, why.
     State(String),
+}
+
+impl Ending {
+    /// Why it ended, in words; none if the scheduler stopped it.
+    pub fn why(&self) -> Option<String> {
+        Some(match self {
+            Ending::Stopped => return None,
+            Ending::Error(why) => format!("the framework was refused: {why}"),
+            Ending::Unreachable(why) => format!("no master could be reached: {why}"),
+            Ending::State(why) => why.clone(),
+        })
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

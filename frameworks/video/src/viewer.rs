@@ -3,14 +3,14 @@
 //! The link is made by reading no faster than it carries, with a small buffer in the kernel: the sender's connection
 //! then takes no more either, as behind a slow network.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::Instant;
+use wire::Socket;
+use wire::client::{Address, connect_buffered};
 
 use crate::abr::live::RUNGS;
 use crate::bitrate::Trace;
@@ -59,7 +59,7 @@ pub struct Watched {
 pub enum ViewError {
     /// The connection.
     #[error("the live view at {0} cannot be read")]
-    Io(SocketAddr, #[source] std::io::Error),
+    Io(Address, #[source] std::io::Error),
     /// The framework's answer.
     #[error("the framework answered: {0}")]
     Refused(String),
@@ -69,24 +69,26 @@ pub enum ViewError {
 }
 
 /// Watches for this many seconds after the first picture. `path` is the view's path with its query; without a trace the
-/// link carries what it can.
+/// link carries what it can. The connection has TLS as any other of this process's clients to that address.
 ///
 /// # Errors
 /// No connection, a refusal, or something else than a live view.
 pub async fn watch(
-    address: SocketAddr,
+    address: &Address,
     path: &str,
     link: Option<Arc<Trace>>,
     seconds: f64,
     mut each: impl FnMut(&Watched),
 ) -> Result<Watched, ViewError> {
-    let io = |why| ViewError::Io(address, why);
+    let io = |why| ViewError::Io(address.clone(), why);
     let late = || io(std::io::ErrorKind::TimedOut.into());
-    let connected = tokio::time::timeout(PATIENCE, connect(address)).await.map_err(|_| late())?;
+    let connected =
+        tokio::time::timeout(PATIENCE, connect_buffered(address, Some(RECEIVE_BUFFER))).await.map_err(|_| late())?;
     let mut stream = connected.map_err(io)?;
     // In this version of HTTP a stream comes as it is.
     let request = format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n");
     stream.write_all(request.as_bytes()).await.map_err(io)?;
+    stream.flush().await.map_err(io)?;
     let mut reader = Reader { stream, link: link.map(Link::new), kept: Vec::new() };
     let answer = tokio::time::timeout(PATIENCE, reader.head()).await.map_err(|_| late())?.map_err(io)?;
     if !answer.lines().next().is_some_and(|line| line.contains(" 200")) {
@@ -112,12 +114,6 @@ pub async fn watch(
     }
 }
 
-async fn connect(address: SocketAddr) -> std::io::Result<TcpStream> {
-    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-    socket.set_recv_buffer_size(RECEIVE_BUFFER)?;
-    socket.connect(address).await
-}
-
 /// A picture that came.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Came {
@@ -129,7 +125,7 @@ struct Came {
 
 /// Bytes as a link carries them.
 struct Reader {
-    stream: TcpStream,
+    stream: Socket,
     link: Option<Link>,
     kept: Vec<u8>,
 }
@@ -315,9 +311,9 @@ mod tests {
     }
 
     /// A server that answers with this and closes.
-    async fn server(answer: Vec<u8>) -> SocketAddr {
+    async fn server(answer: Vec<u8>) -> Address {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
+        let address = listener.local_addr().unwrap().to_string().parse().unwrap();
         tokio::spawn(async move {
             let (mut stream, _) = listener.accept().await.unwrap();
             let mut request = [0; 1024];
@@ -336,7 +332,7 @@ mod tests {
         let address = server(answer).await;
         let mut seen = Vec::new();
         let watched =
-            watch(address, "/queries/a/live", None, 60.0, |watched| seen.push(watched.last_rung)).await.unwrap();
+            watch(&address, "/queries/a/live", None, 60.0, |watched| seen.push(watched.last_rung)).await.unwrap();
         assert_eq!((watched.pictures, watched.left_out, watched.changes, watched.last_rung), (3, 3, 2, 2));
         assert_eq!(seen, [0, 1, 2]);
     }
@@ -344,10 +340,10 @@ mod tests {
     #[tokio::test]
     async fn refusals_and_other_streams_are_told() {
         let refused = server(b"HTTP/1.0 404 Not Found\r\n\r\n".to_vec()).await;
-        let error = watch(refused, "/", None, 1.0, |_| {}).await.unwrap_err().to_string();
+        let error = watch(&refused, "/", None, 1.0, |_| {}).await.unwrap_err().to_string();
         assert_eq!(error, "the framework answered: HTTP/1.0 404 Not Found");
         let other = server(b"HTTP/1.0 200 OK\r\n\r\n--x\r\nContent-Length: 5\r\n\r\nabc".to_vec()).await;
-        assert!(matches!(watch(other, "/", None, 1.0, |_| {}).await, Err(ViewError::Malformed(_))));
+        assert!(matches!(watch(&other, "/", None, 1.0, |_| {}).await, Err(ViewError::Malformed(_))));
     }
 
     #[test]

@@ -11,6 +11,8 @@ from .errors import CallError, NoLeader, TepuiError
 JSON = {"Content-Type": "application/json", "Accept": "application/json"}
 # How long a master of a list may take to say which one leads, in seconds.
 _PATIENCE = 5.0
+# How long it may hold its answer while no other master leads, in milliseconds.
+_HOLD = 2000
 
 
 def base_urls(masters: str) -> list[str]:
@@ -32,43 +34,69 @@ def resolve(base: str, location: str) -> str:
     return f"{target.scheme}://{target.netloc.decode()}"
 
 
-async def find_leader(client: httpx.AsyncClient, bases: list[str]) -> str:
-    """Return the URL of the master that leads: the only one of *bases*, or the first one that confirms that it leads.
+class Masters:
+    """The masters of a cluster, and which one leads.
 
-    Raises :exc:`NoLeader` if none does.
+    Masters of tepui hold their answer until a master leads that is not the last known one, for two seconds at most.
+    Those of Mesos answer at once.
     """
-    if len(bases) == 1:
-        return bases[0]
 
-    async def ask(first: str) -> str:
+    def __init__(self, masters: str) -> None:
+        self.bases = base_urls(masters)
+        # The PID of the last known leader; one that was only named counts.
+        self._previous: str | None = None
+
+    async def find(self, client: httpx.AsyncClient) -> str:
+        """Return the URL of the master that leads: the only one, or the first one that confirms that it leads.
+
+        Raises :exc:`NoLeader` if none does.
+        """
+        if len(self.bases) == 1:
+            return self.bases[0]
+        previous = self._previous
+        try:
+            return await self._ask_all(client)
+        except NoLeader:
+            # The leader that was named may have died a moment ago.
+            if self._previous == previous:
+                raise
+            return await self._ask_all(client)
+
+    async def _ask_all(self, client: httpx.AsyncClient) -> str:
+        headers = {"Tepui-Wait": str(_HOLD)}
+        if self._previous is not None:
+            headers["Tepui-Previous-Leader"] = self._previous
+        questions = [asyncio.ensure_future(self._ask(client, base, headers)) for base in self.bases]
+        problems = []
+        try:
+            for question in asyncio.as_completed(questions):
+                try:
+                    return await question
+                except NoLeader as error:
+                    problems.append(str(error))
+        finally:
+            for task in questions:
+                task.cancel()
+            await asyncio.gather(*questions, return_exceptions=True)
+        raise NoLeader(f"no master leads: {'; '.join(problems)}")
+
+    async def _ask(self, client: httpx.AsyncClient, first: str, headers: dict[str, str]) -> str:
         base = first
         try:
             for _ in range(4):
-                answer = await asyncio.wait_for(client.get(base + "/redirect", auth=None), _PATIENCE)
+                request = client.get(base + "/redirect", auth=None, headers=headers)
+                answer = await asyncio.wait_for(request, _PATIENCE)
                 if answer.status_code != 307:
                     raise CallError(answer.status_code, answer.text)
                 named = resolve(base, answer.headers["Location"])
-                own = answer.headers.get("Tepui-Master")
-                if named == base or (own is not None and own == answer.headers.get("Tepui-Leader")):
+                own, leader = answer.headers.get("Tepui-Master"), answer.headers.get("Tepui-Leader")
+                self._previous = leader or self._previous
+                if named == base or (own is not None and own == leader):
                     return base
                 base = named
         except (httpx.HTTPError, httpx.InvalidURL, asyncio.TimeoutError, CallError, KeyError) as error:
             raise NoLeader(f"{first}: {error!r}") from error
         raise NoLeader(f"{first}: the masters do not agree on a leader")
-
-    questions = [asyncio.ensure_future(ask(base)) for base in bases]
-    problems = []
-    try:
-        for question in asyncio.as_completed(questions):
-            try:
-                return await question
-            except NoLeader as error:
-                problems.append(str(error))
-    finally:
-        for task in questions:
-            task.cancel()
-        await asyncio.gather(*questions, return_exceptions=True)
-    raise NoLeader(f"no master leads: {'; '.join(problems)}")
 
 
 async def post(

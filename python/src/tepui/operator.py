@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 
 from .errors import CallError, TepuiError
-from .http import JSON, base_urls, find_leader, post, resolve
+from .http import JSON, Masters, post, resolve
 from .recordio import Decoder
 from .resources import Resource
 
@@ -21,7 +21,7 @@ class Operator:
     """
 
     def __init__(self, masters: str, *, auth: tuple[str, str] | None = None) -> None:
-        self._seeds = base_urls(masters)
+        self._masters = Masters(masters)
         self._base: str | None = None
         self._client = httpx.AsyncClient(auth=auth, timeout=30)
 
@@ -39,7 +39,7 @@ class Operator:
         if body is not None:
             message[kind.lower()] = body
         for _ in range(2):
-            base = self._base or await find_leader(self._client, self._seeds)
+            base = self._base or await self._masters.find(self._client)
             try:
                 self._base, answer = await post(self._client, base, "/api/v1", message, {})
             except (httpx.ConnectError, httpx.ConnectTimeout) as error:
@@ -167,7 +167,7 @@ class Operator:
 
         Heartbeats are not yielded. Raises :exc:`httpx.ReadTimeout` if the master is silent for 75 seconds.
         """
-        base = await find_leader(self._client, self._seeds)
+        base = await self._masters.find(self._client)
         for _ in range(4):
             async with self._client.stream(
                 "POST", base + "/api/v1", json={"type": "SUBSCRIBE"}, headers=JSON, timeout=75

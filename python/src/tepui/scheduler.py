@@ -6,6 +6,7 @@ import contextlib
 import json
 import logging
 import random
+import time
 from collections.abc import AsyncIterator
 from types import TracebackType
 from typing import Any
@@ -13,12 +14,14 @@ from typing import Any
 import httpx
 
 from .errors import CallError, ClosedSession, NoLeader, TepuiError
-from .http import JSON, base_urls, find_leader, post, resolve
+from .http import JSON, Masters, post, resolve
 from .recordio import Decoder
 
 Message = dict[str, Any]
 _PATH = "/api/v1/scheduler"
 _LONGEST_DELAY = 30.0
+# From one search for the leader to the next, which masters of tepui fill by holding their answers.
+_SEARCH_DELAY = 1.5
 _log = logging.getLogger("tepui")
 
 
@@ -40,8 +43,8 @@ class Scheduler:
         acknowledge: bool = True,
     ) -> None:
         self.framework = dict(framework)
-        self._seeds = base_urls(masters)
-        self._base = self._seeds[0]
+        self._masters = Masters(masters)
+        self._base = self._masters.bases[0]
         self._client = httpx.AsyncClient(auth=auth, timeout=15)
         self._acknowledge = acknowledge
         self._stream_id: str | None = None
@@ -74,6 +77,7 @@ class Scheduler:
         """
         delay = 0.5
         while not self._closed:
+            began, searched = time.monotonic(), 0.0
             try:
                 async for event in self._subscription():
                     delay = 0.5
@@ -90,6 +94,7 @@ class Scheduler:
                 _log.warning("the connection to %s failed: %r", self._base, error)
             except NoLeader as error:
                 _log.warning("%s", error)
+                delay, searched = min(delay, _SEARCH_DELAY), time.monotonic() - began
             except CallError as error:
                 if error.status not in (404, 503):  # no leading master yet, or it is recovering
                     raise
@@ -99,15 +104,15 @@ class Scheduler:
             if self._closed:
                 return
             # Another master may lead now.
-            self._base = self._seeds[0]
-            await asyncio.sleep(random.uniform(delay / 2, delay))
+            self._base = self._masters.bases[0]
+            await asyncio.sleep(max(0.0, random.uniform(delay / 2, delay) - searched))
             delay = min(delay * 2, _LONGEST_DELAY)
 
     async def _subscription(self) -> AsyncIterator[Message]:
         call: Message = {"type": "SUBSCRIBE", "subscribe": {"framework_info": self.framework}}
         if self.framework_id:
             call["framework_id"] = self.framework["id"]
-        self._base = await find_leader(self._client, self._seeds)
+        self._base = await self._masters.find(self._client)
         for _ in range(4):
             request = self._client.build_request(
                 "POST", self._base + _PATH, content=json.dumps(call), headers=JSON, timeout=httpx.Timeout(15, read=None)

@@ -1,5 +1,6 @@
 //! Reading from the leading master: where it is, following a standby's redirect, and errors that say what to do.
 
+use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
@@ -178,14 +179,6 @@ impl MasterArgs {
         }
     }
 
-    /// What to say when a framework was refused: an agent in the master's place answers with what names neither.
-    pub(crate) async fn refusal(&self, why: &str) -> anyhow::Error {
-        match self.read::<Value>("/master/version").await {
-            Ok(_) => anyhow!("the master refused: {why}"),
-            Err(error) => error,
-        }
-    }
-
     fn client(&self, address: &Address) -> Client {
         let client = Client::at(address.clone());
         match self.credential() {
@@ -217,7 +210,10 @@ fn now() -> Instant {
 /// An error with what to do about it.
 fn explain(error: ClientError, address: &Address) -> anyhow::Error {
     let hint = match &error {
-        ClientError::Connect { source, .. } if source.get_ref().is_some() => {
+        // Kinds of errors of handshakes and of their settings; those of the system, and of names, are others.
+        ClientError::Connect { source, .. }
+            if matches!(source.kind(), ErrorKind::InvalidData | ErrorKind::InvalidInput | ErrorKind::Other) =>
+        {
             format!("no TLS with the master at {address}: see docs/security.md for its authority and certificates")
         }
         ClientError::Connect { .. } => format!(

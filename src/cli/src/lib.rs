@@ -21,6 +21,7 @@ mod execute;
 mod framework;
 mod interrupt;
 mod job;
+mod job_list;
 #[cfg(feature = "lab")]
 mod lab;
 mod operate;

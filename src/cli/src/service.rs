@@ -12,6 +12,8 @@ use wire::http::Method;
 use crate::connect::MasterArgs;
 
 const JSON: &str = "application/json";
+/// How much of an unexpected answer is shown, in characters.
+const TEXT_SHOWN: usize = 120;
 
 /// What is read of `/frameworks`.
 #[derive(Debug, Default, Deserialize)]
@@ -118,16 +120,18 @@ impl Service {
             };
             format!("the framework at {} gave no answer{hint}", self.address)
         })?;
-        let body: Value = serde_json::from_slice(&reply.body).with_context(|| {
-            format!("{} answered {path} with something else: is it `{}`?", self.address, self.command)
-        })?;
+        let body = serde_json::from_slice::<Value>(&reply.body);
         if reply.status.is_success() {
-            return Ok(body);
+            return body.with_context(|| {
+                format!("{} answered {path} with something else: is it `{}`?", self.address, self.command)
+            });
         }
-        match body["error"].as_str() {
-            Some(error) => bail!("{error}"),
-            None => bail!("{} answered {path} with {}", self.address, reply.status),
+        if let Some(error) = body.as_ref().ok().and_then(|body| body["error"].as_str()) {
+            bail!("{error}");
         }
+        // A server with TLS says in its answer to a plain request what to write.
+        let text: String = reply.text().lines().next().unwrap_or_default().chars().take(TEXT_SHOWN).collect();
+        bail!("{} answered {path} with {} ('{text}'): is it `{}`?", self.address, reply.status, self.command)
     }
 }
 

@@ -30,7 +30,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use sdk::Ending;
 use sdk::driver::api::Serving;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
@@ -178,12 +177,7 @@ impl Service {
         driver.settings.framework.webui_url.get_or_insert_with(|| api.url());
         let scheduler = tokio::spawn(async move {
             let finished = sdk::driver::run(scheduler, driver).await;
-            tell.send_replace(Some(match finished.ending {
-                Ending::Stopped => Ok(()),
-                Ending::Error(why) => Err(format!("the master refused: {why}")),
-                Ending::Unreachable(why) => Err(format!("no master could be reached: {why}")),
-                Ending::State(why) => Err(why),
-            }));
+            tell.send_replace(Some(finished.ending.why().map_or(Ok(()), Err)));
         });
         let scheduler = Task(scheduler.abort_handle());
         let service = Service { inner, api, ended, scheduler };

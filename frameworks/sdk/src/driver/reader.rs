@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use tokio::task::AbortHandle;
-use wire::client::{Address, Records, Reply, Subscription};
+use wire::client::{Address, Client, Records, Reply, Subscription};
 use wire::http::StatusCode;
 
 use super::inbox::{Inbox, News, Stream};
@@ -13,6 +13,8 @@ use crate::v1::scheduler::{Call, Event, event};
 pub(super) const PATH: &str = "/api/v1/scheduler";
 /// The header that ties calls to their subscription.
 pub(super) const STREAM_ID: &str = "Mesos-Stream-Id";
+/// What answers on an agent alone, without authentication, also on one of Mesos's.
+const AGENT: &str = "/slave(1)/health";
 /// How often a master may send us on to another one. More than once means that they are changing just now.
 const REDIRECTS_MAX: usize = 3;
 
@@ -64,11 +66,22 @@ async fn open_one(master: &Address, caller: &Caller, body: &Bytes) -> Result<(St
             }
             Subscription::Refused(reply) => match reply.redirect() {
                 Some((leader, _)) => address = leader,
+                None if reply.status.is_client_error() && is_agent(&address, caller).await => {
+                    return Err(News::Rejected(format!(
+                        "{address} is an agent: give the address of its master instead"
+                    )));
+                }
                 None => return Err(refused(&address, &reply)),
             },
         }
     }
     Err(News::Lost(format!("{master} and others name each other as the leader")))
+}
+
+/// Whether an agent listens there.
+async fn is_agent(address: &Address, caller: &Caller) -> bool {
+    let mut client = Client::at(address.clone()).with_timeout(caller.patience);
+    client.get(AGENT).await.is_ok_and(|reply| reply.status == StatusCode::OK)
 }
 
 /// Classifies a response that is not a stream. Errors of proxies and overloaded servers are transient.

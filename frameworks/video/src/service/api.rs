@@ -141,7 +141,7 @@ fn kind(name: &str) -> Option<Kind> {
 /// The whole chain of an error, as an answer.
 fn refusal(why: &Error) -> Response {
     let status = match why {
-        Error::Ask(_) | Error::Io { .. } => StatusCode::SERVICE_UNAVAILABLE,
+        Error::Ask(_) | Error::Ended(_) | Error::Io { .. } => StatusCode::SERVICE_UNAVAILABLE,
         Error::Refused(why) if why.starts_with("there is no query") => StatusCode::NOT_FOUND,
         _ => StatusCode::BAD_REQUEST,
     };

@@ -134,6 +134,9 @@ pub enum Error {
     /// The scheduler does not answer.
     #[error(transparent)]
     Ask(#[from] AskError),
+    /// The scheduler has ended, and why.
+    #[error("{0}")]
+    Ended(String),
 }
 
 pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> Error {
@@ -198,13 +201,12 @@ impl Service {
         driver.settings.framework.webui_url.get_or_insert_with(|| serving.url());
         let driver = tokio::spawn(sdk::driver::run(VideoScheduler::new(core, requests), driver));
         let watcher = tokio::spawn(profiles::watch(shared.clone()));
-        let service = Service { shared, serving, control, driver, watcher };
+        let mut service = Service { shared, serving, control, driver, watcher };
         let begun = if kept { service.shared.begin(later).await } else { service.shared.put(prepared).await };
-        if let Err(error) = begun {
-            service.stop(false).await;
-            return Err(error);
-        }
-        Ok(service)
+        let Err(error) = begun else { return Ok(service) };
+        let why = if is_gone(&error) { service.ending().await.why() } else { None };
+        service.stop(false).await;
+        Err(why.map_or(error, Error::Ended))
     }
 
     /// Where the API listens.
@@ -241,12 +243,18 @@ impl Service {
     /// Waits for this time and returns the status; and the ending, if the framework has ended.
     pub async fn next(&mut self, after: Duration) -> (Option<Status>, Option<Ending>) {
         tokio::select! {
-            finished = &mut self.driver => {
-                return (None, Some(finished.map_or_else(|e| Ending::Error(e.to_string()), |f| f.ending)));
-            }
+            ending = self.ending() => return (None, Some(ending)),
             () = tokio::time::sleep(after) => {}
         }
-        (self.shared.status().await.ok(), None)
+        match self.shared.status().await {
+            Err(error) if is_gone(&error) => (None, Some(self.ending().await)),
+            status => (status.ok(), None),
+        }
+    }
+
+    /// Waits for the end of the scheduler, once.
+    async fn ending(&mut self) -> Ending {
+        (&mut self.driver).await.map_or_else(|error| Ending::Error(error.to_string()), |finished| finished.ending)
     }
 
     /// Returns when all queries have ended, or the framework has: with its last status and, if the framework has ended,
@@ -273,6 +281,11 @@ impl Service {
         self.control.stop();
         self.serving.stop().await;
     }
+}
+
+/// Whether the scheduler does not answer because it has ended, or is about to.
+fn is_gone(error: &Error) -> bool {
+    matches!(error, Error::Ask(AskError::Gone))
 }
 
 fn core_options(options: &Options, identity: &Identity, driver: &str) -> Result<crate::core::Options, Error> {

@@ -14,6 +14,7 @@ use anyhow::Result;
 use clap::Subcommand;
 
 use crate::connect::MasterArgs;
+use crate::job_list::ListArgs;
 use crate::service::{self, Service};
 
 /// What to do with jobs of stages.
@@ -22,7 +23,7 @@ pub enum Command {
     /// Run the jobs of files
     Submit(Box<submit::Args>),
     /// List jobs
-    List(show::ListArgs),
+    List(ListArgs<ServiceArgs>),
     /// Show a job with its stages, say why they wait, and plot the sizes of their tasks
     Show(show::ShowArgs),
     /// Print what tasks of a stage have written

@@ -3,15 +3,8 @@
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
-use crate::job::model::{Need, Place};
+use crate::job::model::{Counts, Need, Place};
 use crate::service::{self, Service, encode};
-
-/// `/v1/jobs`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct Jobs {
-    pub(crate) jobs: Vec<Summary>,
-}
 
 /// A job in short.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -26,17 +19,6 @@ pub(crate) struct Summary {
     pub(crate) age: f64,
     pub(crate) ended: Option<f64>,
     pub(crate) why: String,
-}
-
-/// Tasks by what they do.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct Counts {
-    pub(crate) waiting: u32,
-    pub(crate) live: u32,
-    pub(crate) finished: u32,
-    pub(crate) failed: u32,
-    pub(crate) dropped: u32,
 }
 
 /// `/v1/jobs/{name}`.

@@ -2,13 +2,13 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
-use serde_json::Value;
+use anyhow::Result;
 
 use super::ServiceArgs;
-use super::model::{Estimate, Jobs, Sizing, Stage, Summary, Task, View, tasks, view};
+use super::model::{Estimate, Sizing, Stage, Summary, Task, View, tasks, view};
+use crate::job_list::{self, ListArgs, Source};
 use crate::read::table::{age, number, table};
-use crate::read::{now, print, watch};
+use crate::read::{now, print};
 use crate::service;
 
 /// Number of tasks of a stage that are shown by default.
@@ -17,19 +17,6 @@ const TASKS_SHOWN: usize = 40;
 const WAVES_SHOWN: usize = 24;
 /// Length of the longest bar of a plot.
 const BAR: usize = 30;
-
-/// Flags of `tepui dag list`.
-#[derive(Debug, clap::Args)]
-pub struct ListArgs {
-    #[command(flatten)]
-    service: ServiceArgs,
-    /// Only those that have not ended
-    #[arg(long)]
-    active: bool,
-    /// List again every two seconds, until interrupted; without a terminal, after each change
-    #[arg(long, short)]
-    watch: bool,
-}
 
 /// Flags of `tepui dag show`.
 #[derive(Debug, clap::Args)]
@@ -45,27 +32,10 @@ pub struct ShowArgs {
     all: bool,
 }
 
-pub(super) async fn list(args: &ListArgs) -> Result<ExitCode> {
-    match args.watch {
-        false => print(&listed(args).await?),
-        true => watch(async || listed(args).await).await,
-    }
-}
-
-/// The text of the list. The framework is looked up each time: it may have moved.
-async fn listed(args: &ListArgs) -> Result<String> {
-    let document = args.service.find().await?.get("/v1/jobs").await?;
-    let mut jobs: Jobs = serde_json::from_value(document.clone()).context("the framework's answer")?;
-    if args.service.json {
-        let mut list = document["jobs"].as_array().cloned().unwrap_or_default();
-        list.retain(|job| !args.active || job["ended"].is_null());
-        return Ok(serde_json::to_string_pretty(&Value::Array(list))?);
-    }
-    jobs.jobs.retain(|job| !args.active || job.ended.is_none());
-    if jobs.jobs.is_empty() {
-        return Ok("no jobs; submit one with `tepui dag submit FILE`".to_owned());
-    }
-    Ok(jobs_table(&jobs.jobs))
+pub(super) async fn list(args: &ListArgs<ServiceArgs>) -> Result<ExitCode> {
+    let find = async || args.service.find().await;
+    let source = Source { find, is_json: args.service.json, submit: "tepui dag submit", table: jobs_table };
+    job_list::list(args, source).await
 }
 
 /// Jobs as a table.

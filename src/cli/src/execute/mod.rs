@@ -74,14 +74,12 @@ pub fn run(args: Args) -> Result<ExitCode> {
             shell.hear(news);
         }
         shell.outputs.finish().await;
-        match finished.ending {
-            Ending::Stopped if interrupt.wanted() => Ok(ExitCode::from(130)),
-            Ending::Stopped if finished.scheduler.succeeded() => Ok(ExitCode::SUCCESS),
-            Ending::Stopped => Ok(ExitCode::FAILURE),
-            Ending::Error(why) => Err(args.master.refusal(&why).await),
-            Ending::Unreachable(why) => bail!(no_master(&why)),
-            Ending::State(why) => bail!("{why}"),
-        }
+        stopped(&finished.ending)?;
+        Ok(match finished.scheduler.succeeded() {
+            _ if interrupt.wanted() => ExitCode::from(130),
+            true => ExitCode::SUCCESS,
+            false => ExitCode::FAILURE,
+        })
     })
 }
 
@@ -127,9 +125,15 @@ impl Shell {
     }
 }
 
-/// What to say, and what to do, when no master took the framework in.
-pub(crate) fn no_master(why: &str) -> String {
-    format!("no master took us in ({why}); start a cluster with `tepui local`, or name its master with --master")
+/// Says why a framework has ended, and what to do, unless it was asked to.
+///
+/// # Errors
+/// It was not.
+pub(crate) fn stopped(ending: &Ending) -> Result<()> {
+    if let Ending::Unreachable(why) = ending {
+        bail!("no master took us in ({why}); start a cluster with `tepui local`, or name its master with --master");
+    }
+    ending.why().map_or(Ok(()), |why| bail!(why))
 }
 
 fn framework(args: &Args) -> Result<FrameworkInfo> {

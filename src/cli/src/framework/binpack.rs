@@ -13,9 +13,9 @@ use binpack::{Behaviour, Knobs, Pace, Risk};
 use sdk::{AskError, Ending};
 
 use super::common::FrameworkArgs;
-use super::job_framework::{self, Framework, Wanted, read, task_line};
+use super::job_framework::{self, Framework, Wanted, own_methods, read, task_line};
 use crate::execute::capabilities;
-use crate::job::model::Jobs;
+use crate::job::model::Summary;
 use crate::job::show::jobs_table;
 
 /// Flags of `tepui framework binpack`.
@@ -169,33 +169,7 @@ impl Framework for Service {
     type Status = Status;
     type Error = Error;
 
-    fn follow(&self) -> Follower {
-        Service::follow(self)
-    }
-
-    async fn submit(&self, jobs: Vec<Job>) -> Result<(), Error> {
-        Service::submit(self, jobs).await.map(drop)
-    }
-
-    async fn resume(&self, jobs: Vec<Job>) -> Result<(), Error> {
-        Service::resume(self, jobs).await.map(drop)
-    }
-
-    async fn status(&self) -> Result<Status, Error> {
-        Service::status(self).await
-    }
-
-    async fn wait(&mut self) -> Ending {
-        Service::wait(self).await
-    }
-
-    async fn stop(self, teardown: bool) -> Ending {
-        Service::stop(self, teardown).await
-    }
-
-    fn is_gone(error: &Error) -> bool {
-        matches!(error, Error::Ask(AskError::Gone))
-    }
+    own_methods!();
 
     fn line(event: &Happening) -> Option<String> {
         Some(match event {
@@ -214,12 +188,12 @@ impl Framework for Service {
     }
 
     fn table(status: &Status) -> Result<String> {
-        let jobs: Jobs = serde_json::from_value(serde_json::json!({ "jobs": status.jobs }))?;
+        let jobs: Vec<Summary> = serde_json::from_value(serde_json::to_value(&status.jobs)?)?;
         let connected = if status.connected { "connected" } else { "no master" };
         let (used, tasks, totals) = (&status.used, &status.tasks, &status.totals);
         Ok(format!(
             "\n{}\n\n{connected}; {} waiting, {} live; in use: {used}; launched {}, finished {}, failed {}, lost {}",
-            jobs_table(&jobs.jobs),
+            jobs_table(&jobs),
             tasks.waiting,
             tasks.live,
             totals.launched,

@@ -16,8 +16,8 @@ use jobs::place::Policy;
 use sdk::{AskError, Ending};
 
 use super::common::FrameworkArgs;
-use super::job_framework::{self, Framework, Wanted, read, task_line};
-use crate::dag::model::Jobs;
+use super::job_framework::{self, Framework, Wanted, own_methods, read, task_line};
+use crate::dag::model::Summary;
 use crate::dag::show::jobs_table;
 use crate::execute::capabilities;
 
@@ -228,33 +228,7 @@ impl Framework for Service {
     type Status = Status;
     type Error = Error;
 
-    fn follow(&self) -> Follower {
-        Service::follow(self)
-    }
-
-    async fn submit(&self, jobs: Vec<Job>) -> Result<(), Error> {
-        Service::submit(self, jobs).await.map(drop)
-    }
-
-    async fn resume(&self, jobs: Vec<Job>) -> Result<(), Error> {
-        Service::resume(self, jobs).await.map(drop)
-    }
-
-    async fn status(&self) -> Result<Status, Error> {
-        Service::status(self).await
-    }
-
-    async fn wait(&mut self) -> Ending {
-        Service::wait(self).await
-    }
-
-    async fn stop(self, teardown: bool) -> Ending {
-        Service::stop(self, teardown).await
-    }
-
-    fn is_gone(error: &Error) -> bool {
-        matches!(error, Error::Ask(AskError::Gone))
-    }
+    own_methods!();
 
     fn line(event: &Happening) -> Option<String> {
         Some(match event {
@@ -277,12 +251,12 @@ impl Framework for Service {
     }
 
     fn table(status: &Status) -> Result<String> {
-        let jobs: Jobs = serde_json::from_value(serde_json::json!({ "jobs": status.jobs }))?;
+        let jobs: Vec<Summary> = serde_json::from_value(serde_json::to_value(&status.jobs)?)?;
         let connected = if status.connected { "connected" } else { "no master" };
         let (tasks, totals) = (&status.tasks, &status.totals);
         Ok(format!(
             "\n{}\n\n{connected}; order {}; {} waiting, {} live; launched {}, finished {}, failed {}, lost {}, made again {}",
-            jobs_table(&jobs.jobs),
+            jobs_table(&jobs),
             status.order,
             tasks.waiting,
             tasks.live,

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use jobs::file::{Faults, Syntax};
 use jobs::follow::Follower;
 use sdk::Ending;
@@ -16,6 +16,7 @@ use serde::Serialize;
 use tokio::time::MissedTickBehavior;
 
 use super::screen::Overdrawn;
+use crate::execute::stopped;
 use crate::interrupt::Interrupt;
 use crate::read::print;
 
@@ -57,6 +58,40 @@ pub(super) trait Framework {
     /// Whether all jobs have finished; none while one has not ended.
     fn outcome(status: &Self::Status) -> Option<bool>;
 }
+
+/// The methods of a [`Framework`] that its `Service` has by the same names.
+macro_rules! own_methods {
+    () => {
+        fn follow(&self) -> Follower {
+            Service::follow(self)
+        }
+
+        async fn submit(&self, jobs: Vec<Job>) -> Result<(), Error> {
+            Service::submit(self, jobs).await.map(drop)
+        }
+
+        async fn resume(&self, jobs: Vec<Job>) -> Result<(), Error> {
+            Service::resume(self, jobs).await.map(drop)
+        }
+
+        async fn status(&self) -> Result<Status, Error> {
+            Service::status(self).await
+        }
+
+        async fn wait(&mut self) -> Ending {
+            Service::wait(self).await
+        }
+
+        async fn stop(self, teardown: bool) -> Ending {
+            Service::stop(self, teardown).await
+        }
+
+        fn is_gone(error: &Error) -> bool {
+            matches!(error, Error::Ask(AskError::Gone))
+        }
+    };
+}
+pub(super) use own_methods;
 
 /// What the command was asked for.
 #[derive(Clone, Copy, Debug)]
@@ -151,12 +186,7 @@ async fn watch<F: Framework>(mut framework: F, follower: &mut Follower<F::Event>
 }
 
 fn ended(ending: &Ending, code: ExitCode) -> Result<ExitCode> {
-    match ending {
-        Ending::Stopped => Ok(code),
-        Ending::Error(why) => bail!("the master refused: {why}"),
-        Ending::Unreachable(why) => bail!(crate::execute::no_master(why)),
-        Ending::State(why) => bail!("{why}"),
-    }
+    stopped(ending).map(|()| code)
 }
 
 /// Events as lines, above a table that is drawn over itself on a terminal.

@@ -21,6 +21,7 @@ use video::worker::{self, WorkerOptions};
 
 use super::common::FrameworkArgs;
 use super::live::{self, Live, LiveArgs};
+use crate::execute::stopped;
 use crate::interrupt::Interrupt;
 
 /// Flags of `tepui framework video`.
@@ -221,7 +222,7 @@ impl Live for Service {
     async fn next(&mut self, after: Duration) -> Result<(Status, bool)> {
         let (status, ending) = Service::next(self, after).await;
         if let Some(ending) = ending {
-            bail!("the framework has ended: {ending:?}");
+            stopped(&ending)?;
         }
         let status = status.context("the scheduler does not answer")?;
         let over = status.over();

@@ -15,6 +15,7 @@ use anyhow::Result;
 use clap::Subcommand;
 use serde_json::json;
 
+use crate::job_list::ListArgs;
 use service::ServiceArgs;
 
 /// The subcommands of `tepui job`.
@@ -23,7 +24,7 @@ pub enum Command {
     /// Run the jobs of files, or one that is given by flags
     Submit(Box<submit::Args>),
     /// List jobs
-    List(show::ListArgs),
+    List(ListArgs<ServiceArgs>),
     /// Show a job with its tasks, and say why they wait
     Show(show::ShowArgs),
     /// Print what a job's tasks have written

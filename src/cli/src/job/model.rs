@@ -3,13 +3,6 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// `/v1/jobs`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct Jobs {
-    pub(crate) jobs: Vec<Summary>,
-}
-
 /// A job in short.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
@@ -23,7 +16,6 @@ pub(crate) struct Summary {
     pub(crate) well: u32,
     pub(crate) need: Need,
     pub(crate) age: f64,
-    pub(crate) ended: Option<f64>,
 }
 
 /// Tasks by what they do.
@@ -34,6 +26,8 @@ pub(crate) struct Counts {
     pub(crate) live: u32,
     pub(crate) finished: u32,
     pub(crate) failed: u32,
+    /// Left out, in jobs of stages.
+    pub(crate) dropped: u32,
 }
 
 /// What a task needs.

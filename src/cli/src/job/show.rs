@@ -5,30 +5,18 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use super::model::{Jobs, Need, Summary, Task, View};
+use super::model::{Need, Summary, Task, View};
 use super::service::{self, Service, ServiceArgs};
 use crate::connect::MasterArgs;
+use crate::job_list::{self, ListArgs, Source};
 use crate::read::table::{age, number, table};
-use crate::read::{now, print, watch};
+use crate::read::{now, print};
 use crate::waiting::Waiting;
 
 /// Number of tasks of a job that are shown by default.
 const TASKS_SHOWN: usize = 40;
 /// The longest message in a table, in characters; a longer one is shown from where its last part begins.
 const MESSAGE_SHOWN: usize = 60;
-
-/// Flags of `tepui job list`.
-#[derive(Debug, clap::Args)]
-pub struct ListArgs {
-    #[command(flatten)]
-    service: ServiceArgs,
-    /// Only those that have not ended
-    #[arg(long)]
-    active: bool,
-    /// List again every two seconds, until interrupted; without a terminal, after each change
-    #[arg(long, short)]
-    watch: bool,
-}
 
 /// Flags of `tepui job show`.
 #[derive(Debug, clap::Args)]
@@ -42,27 +30,10 @@ pub struct ShowArgs {
     all: bool,
 }
 
-pub(super) async fn list(args: &ListArgs) -> Result<ExitCode> {
-    match args.watch {
-        false => print(&listed(args).await?),
-        true => watch(async || listed(args).await).await,
-    }
-}
-
-/// The text of the list. The framework is looked up each time: it may have moved.
-async fn listed(args: &ListArgs) -> Result<String> {
-    let document = args.service.find().await?.get("/v1/jobs").await?;
-    let mut jobs: Jobs = serde_json::from_value(document.clone()).context("the framework's answer")?;
-    if args.service.json {
-        let mut list = document["jobs"].as_array().cloned().unwrap_or_default();
-        list.retain(|job| !args.active || job["ended"].is_null());
-        return Ok(serde_json::to_string_pretty(&Value::Array(list))?);
-    }
-    jobs.jobs.retain(|job| !args.active || job.ended.is_none());
-    if jobs.jobs.is_empty() {
-        return Ok("no jobs; submit one with `tepui job submit FILE`".to_owned());
-    }
-    Ok(jobs_table(&jobs.jobs))
+pub(super) async fn list(args: &ListArgs<ServiceArgs>) -> Result<ExitCode> {
+    let find = async || args.service.find().await;
+    let source = Source { find, is_json: args.service.json, submit: "tepui job submit", table: jobs_table };
+    job_list::list(args, source).await
 }
 
 /// Jobs as a table.

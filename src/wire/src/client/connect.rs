@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::{Arc, OnceLock};
 
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream, lookup_host};
 
 use super::{Address, Scheme};
 use crate::Socket;
@@ -37,10 +37,17 @@ pub fn is_tls(address: &Address) -> bool {
 /// # Errors
 /// The system's error, that of the handshake, or that the settings of TLS cannot be used.
 pub async fn connect(address: &Address) -> io::Result<Socket> {
-    if address.scheme() == Scheme::Http {
-        return by(None, address).await;
-    }
-    by(Some(tls()?), address).await
+    connect_buffered(address, None).await
+}
+
+/// Connects to a server, with this many bytes in the kernel for what was received and not read yet; without a number,
+/// as many as the kernel chooses.
+///
+/// # Errors
+/// As [`connect`].
+pub async fn connect_buffered(address: &Address, receive_buffer: Option<u32>) -> io::Result<Socket> {
+    let tls = if address.scheme() == Scheme::Http { None } else { Some(tls()?) };
+    by(tls, address, receive_buffer).await
 }
 
 /// The TLS of the clients of this process.
@@ -56,15 +63,35 @@ pub fn tls() -> io::Result<&'static Tls> {
 }
 
 /// Connects to a server with the TLS that is given, if its address needs any.
-pub(super) async fn by(tls: Option<&Tls>, address: &Address) -> io::Result<Socket> {
-    let (host, port) = (address.host(), address.port());
-    match (tls, address.scheme()) {
-        (Some(tls), Scheme::Https) => tls.connect(host, port, true).await,
-        (Some(tls), Scheme::Configured) if tls.settings().enabled => tls.connect(host, port, false).await,
-        _ => {
-            let stream = TcpStream::connect((host, port)).await?;
-            let _ = stream.set_nodelay(true);
-            Ok(Socket::Plain(stream))
+pub(super) async fn by(tls: Option<&Tls>, address: &Address, receive_buffer: Option<u32>) -> io::Result<Socket> {
+    let is_asked = address.scheme() == Scheme::Https;
+    let tls = tls.filter(|tls| is_asked || (address.scheme() == Scheme::Configured && tls.settings().enabled));
+    let stream = open(address, receive_buffer).await?;
+    let Some(tls) = tls else { return Ok(Socket::Plain(stream)) };
+    match tls.secure(stream, address.host(), is_asked).await {
+        Err(error) if !is_asked && tls.may_downgrade(&error) => Ok(Socket::Plain(open(address, receive_buffer).await?)),
+        secured => secured,
+    }
+}
+
+/// A TCP connection to the first of the host's addresses that takes one.
+async fn open(address: &Address, receive_buffer: Option<u32>) -> io::Result<TcpStream> {
+    let place = (address.host(), address.port());
+    let Some(bytes) = receive_buffer else {
+        let stream = TcpStream::connect(place).await?;
+        let _ = stream.set_nodelay(true);
+        return Ok(stream);
+    };
+    let mut failure = io::Error::other("the name has no address");
+    for to in lookup_host(place).await? {
+        let socket = if to.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+        // Before the connection: its window is agreed on then.
+        socket.set_recv_buffer_size(bytes)?;
+        let _ = socket.set_nodelay(true);
+        match socket.connect(to).await {
+            Ok(stream) => return Ok(stream),
+            Err(error) => failure = error,
         }
     }
+    Err(failure)
 }

@@ -17,7 +17,7 @@ use hyper_util::rt::TokioIo;
 use protos::recordio::RecordError;
 
 pub use address::{Address, AddressError, Scheme};
-pub use connect::{configure, connect, is_tls, tls};
+pub use connect::{configure, connect, connect_buffered, is_tls, tls};
 pub use records::Records;
 
 use crate::http::last_value;
@@ -365,7 +365,7 @@ impl Client {
 
     async fn connect(&self) -> Result<SendRequest<Full<Bytes>>, ClientError> {
         let connected = match &self.tls {
-            Some(tls) => connect::by(Some(tls), &self.address).await,
+            Some(tls) => connect::by(Some(tls), &self.address, None).await,
             None => connect(&self.address).await,
         };
         let stream = connected.map_err(|source| ClientError::Connect { address: self.address.clone(), source })?;

@@ -59,16 +59,16 @@ impl Tls {
         let tls = self.clone();
         let connected = thread::run(async move {
             let name = ServerName::from(address.ip());
-            let mut result = tls.handshake(&address, name, false).await;
+            let mut result = tls.handshake(TcpStream::connect(address).await?, name, false).await;
             if result.as_ref().err().is_some_and(is_other_name)
                 && tls.settings().hostname_validation == HostnameValidation::Legacy
                 && let Some(name) = name_of(address.ip()).await
             {
-                result = tls.handshake(&address, name, false).await;
+                result = tls.handshake(TcpStream::connect(address).await?, name, false).await;
             }
             match result {
                 Ok(stream) => Moving::of(stream),
-                Err(error) if tls.settings().support_downgrade && is_no_tls(&error) => {
+                Err(error) if tls.may_downgrade(&error) => {
                     tracing::debug!(peer = %address, %error, "the peer speaks no TLS: the connection is plain");
                     Moving::plain(TcpStream::connect(address).await?)
                 }
@@ -78,30 +78,21 @@ impl Tls {
         connected.await?.arrive()
     }
 
-    /// Connects to a host, here. Where `is_asked` the address says https: its certificate is verified unless that is
-    /// turned off, and there is no downgrade.
-    pub(crate) async fn connect(&self, host: &str, port: u16, is_asked: bool) -> io::Result<Socket> {
+    /// The client's side of a handshake, here, over a new connection to a host. Where `is_asked` the address says
+    /// https: its certificate is verified unless that is turned off.
+    pub(crate) async fn secure(&self, stream: TcpStream, host: &str, is_asked: bool) -> io::Result<Socket> {
         let name =
             ServerName::try_from(host.to_owned()).map_err(|error| io::Error::new(ErrorKind::InvalidInput, error))?;
-        match self.handshake(&(host, port), name, is_asked).await {
-            Ok(stream) => Ok(Socket::Tls(Box::new(stream))),
-            Err(error) if !is_asked && self.settings().support_downgrade && is_no_tls(&error) => {
-                let stream = TcpStream::connect((host, port)).await?;
-                let _ = stream.set_nodelay(true);
-                Ok(Socket::Plain(stream))
-            }
-            Err(error) => Err(error),
-        }
+        Ok(Socket::Tls(Box::new(self.handshake(stream, name, is_asked).await?)))
     }
 
-    async fn handshake(
-        &self,
-        to: &(impl tokio::net::ToSocketAddrs + ?Sized),
-        name: ServerName<'static>,
-        verify: bool,
-    ) -> io::Result<TlsStream<Io>> {
+    /// Whether a connection without TLS may follow this error of a handshake.
+    pub(crate) fn may_downgrade(&self, error: &io::Error) -> bool {
+        self.settings().support_downgrade && is_no_tls(error)
+    }
+
+    async fn handshake(&self, stream: TcpStream, name: ServerName<'static>, verify: bool) -> io::Result<TlsStream<Io>> {
         let config = self.client(verify).map_err(io::Error::other)?;
-        let stream = TcpStream::connect(to).await?;
         let _ = stream.set_nodelay(true);
         Ok(TlsStream::Client(TlsConnector::from(config).connect(name, Io::new(stream)).await?))
     }

@@ -1,12 +1,11 @@
 //! `tepui framework video live`: where the live view of a query is; and what a viewer sees over a link.
 
-use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use video::bitrate::Trace;
 use video::viewer;
 
@@ -28,7 +27,7 @@ pub(super) struct LiveArgs {
     /// The framework's name, where there are several
     #[arg(long, default_value = "video", value_name = "NAME")]
     framework: String,
-    /// Watch for so long, and say what a viewer sees; not with TLS
+    /// Watch for so long, and say what a viewer sees
     #[arg(long, value_name = "DURATION", value_parser = base::parse_duration)]
     watch: Option<Duration>,
     /// With --watch: over a link of so many Mbit/s, or of a file with lines of seconds and Mbit/s
@@ -54,13 +53,7 @@ pub(super) async fn live(args: &LiveArgs) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     };
     let link = args.link.as_deref().map(trace).transpose()?;
-    if service.url().starts_with("https:") {
-        bail!("--watch reads a live view without TLS only; a browser shows {}{path}", service.url());
-    }
-    let text = service.address().to_string();
-    let address: SocketAddr =
-        text.to_socket_addrs().ok().and_then(|mut all| all.next()).with_context(|| format!("{text} has no address"))?;
-    let seen = viewer::watch(address, &path, link, time.as_secs_f64(), |_| {}).await?;
+    let seen = viewer::watch(service.address(), &path, link, time.as_secs_f64(), |_| {}).await?;
     if args.json {
         say!("{}", serde_json::to_string(&seen)?);
         return Ok(ExitCode::SUCCESS);

@@ -23,7 +23,7 @@ use sdk::{Calls, Event, Scheduler};
 use serde::Deserialize;
 use toml::Table;
 
-use super::{add_labels, launched, looks, said_of_tasks, text_of, variable};
+use super::{add_labels, jobs_of_file, launched, looks, needs_text, variable};
 
 /// `bundled = "binpack"`.
 pub(super) struct Binpack;
@@ -101,10 +101,13 @@ impl Bundled for Binpack {
         }
         let mut templates = Vec::new();
         for (n, kind) in part.jobs.iter().enumerate() {
-            templates.extend(match kind.options.get("file") {
-                Some(file) => of_file(n, kind, file.as_str(), part)?,
-                None => vec![of_scenario(n, kind)?],
-            });
+            if !kind.options.contains_key("file") {
+                templates.push(of_scenario(n, kind)?);
+                continue;
+            }
+            for job in jobs_of_file(n, kind, part, read)? {
+                templates.push(of_job(n, kind, job)?);
+            }
         }
         Ok(Box::new(Packing { knobs: own.knobs(), templates: templates.into() }))
     }
@@ -159,23 +162,6 @@ fn need(text: Option<&str>) -> Result<Need, String> {
     Ok(need)
 }
 
-/// Jobs of a job file: each time all of them arrive.
-fn of_file(n: usize, kind: &JobKind, file: Option<&str>, part: Part<'_>) -> Result<Vec<Template>, Broken> {
-    let at = |field: &str| format!("jobs.{n}.{field}");
-    let Some(name) = file else { return Err(Broken::new(at("options.file"), "must be the name of a job file")) };
-    if let Some(other) = kind.options.keys().find(|key| *key != "file") {
-        return Err(Broken::new(at(&format!("options.{other}")), "stands in the job file, if there is one"));
-    }
-    if let Some(field) = said_of_tasks(kind) {
-        return Err(Broken::new(at(field), "stands in the job file, if there is one"));
-    }
-    let path = part.file(name);
-    let text = text_of(&at("options.file"), &path)?;
-    let jobs = read(&path.display().to_string(), &text, Syntax::of_file(name));
-    let jobs = jobs.map_err(|faults| Broken::new(at("options.file"), faults.to_string().replace('\n', "; ")))?;
-    jobs.into_iter().map(|job| of_job(n, kind, job)).collect()
-}
-
 fn of_job(n: usize, kind: &JobKind, job: Job) -> Result<Template, Broken> {
     let broken = |field: &str, rule: String| Err(Broken::new(format!("jobs.{n}.{field}"), rule));
     if job.count == 0 {
@@ -189,13 +175,10 @@ fn of_job(n: usize, kind: &JobKind, job: Job) -> Result<Template, Broken> {
         );
         return broken("options.file", rule);
     }
-    let amounts = (0..4).map(|place| (::binpack::NAMES[place], job.need.amount(place)));
-    let needs: Vec<String> =
-        amounts.filter(|(_, amount)| !amount.is_zero()).map(|(name, amount)| format!("{name}:{amount}")).collect();
     let jobs = JobKind {
         name: kind.name.as_ref().map(|name| format!("{name}-{}", job.name)),
         tasks: job.count,
-        needs: Some(needs.join(";")),
+        needs: Some(needs_text(&job.need)),
         gang: job.kind == JobType::Gang,
         retries: job.retries,
         ..kind.clone()

@@ -8,9 +8,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use ::dag::core::{Core, Happening, Request, Settings, Sprinting, Unwanted};
-use ::dag::job::{Job, Syntax, read};
+use ::dag::job::{Job, read};
 use ::dag::learned::Order;
-use ::jobs::{NAMES, place};
+use ::jobs::place;
 use ::lab::bundled::{Broken, Bundled, Desk, JobKind, Kind, Part, Ready, Word, options};
 use ::lab::span::show_span;
 use ::lab::users;
@@ -21,7 +21,7 @@ use sdk::{Calls, Event, Scheduler};
 use serde::Deserialize;
 
 use super::binpack::span_of;
-use super::{add_labels, launched, looks, said_of_tasks, text_of, variable};
+use super::{add_labels, jobs_of_file, launched, looks, needs_text, variable};
 
 /// `bundled = "dag"`.
 pub(super) struct Dag;
@@ -97,7 +97,9 @@ impl Bundled for Dag {
         }
         let mut templates = Vec::new();
         for (n, kind) in part.jobs.iter().enumerate() {
-            templates.extend(of_file(n, kind, part)?);
+            for job in jobs_of_file(n, kind, part, read)? {
+                templates.push(of_job(n, kind, job)?);
+            }
         }
         Ok(Box::new(Staged { settings: own.settings(), templates: templates.into() }))
     }
@@ -105,25 +107,6 @@ impl Bundled for Dag {
     fn not_live(&self) -> Option<&'static str> {
         Some("its tasks would look for a runner; use `tepui framework dag` on a real cluster")
     }
-}
-
-/// The jobs of the file that a kind of jobs names.
-fn of_file(n: usize, kind: &JobKind, part: Part<'_>) -> Result<Vec<Template>, Broken> {
-    let at = |field: &str| format!("jobs.{n}.{field}");
-    let Some(name) = kind.options.get("file").and_then(toml::Value::as_str) else {
-        return Err(Broken::new(at("options.file"), "must be the name of a job file with stages"));
-    };
-    if let Some(other) = kind.options.keys().find(|key| *key != "file") {
-        return Err(Broken::new(at(&format!("options.{other}")), "stands in the job file"));
-    }
-    if let Some(field) = said_of_tasks(kind) {
-        return Err(Broken::new(at(field), "stands in the job file"));
-    }
-    let path = part.file(name);
-    let text = text_of(&at("options.file"), &path)?;
-    let jobs = read(&path.display().to_string(), &text, Syntax::of_file(name));
-    let jobs = jobs.map_err(|faults| Broken::new(at("options.file"), faults.to_string().replace('\n', "; ")))?;
-    jobs.into_iter().map(|job| of_job(n, kind, job)).collect()
 }
 
 fn of_job(n: usize, kind: &JobKind, job: Job) -> Result<Template, Broken> {
@@ -155,13 +138,10 @@ fn of_job(n: usize, kind: &JobKind, job: Job) -> Result<Template, Broken> {
     }
     // What is measured of a job is of all its tasks, so what it needs is the most that any of them does.
     let need = ::jobs::Need([largest[0], largest[1], largest[2], largest[3], 0]);
-    let amounts = (0..4).map(|place| (NAMES[place], need.amount(place)));
-    let needs: Vec<String> =
-        amounts.filter(|(_, amount)| !amount.is_zero()).map(|(name, amount)| format!("{name}:{amount}")).collect();
     let jobs = JobKind {
         name: kind.name.as_ref().map(|name| format!("{name}-{}", job.name)),
         tasks: first,
-        needs: Some(needs.join(";")),
+        needs: Some(needs_text(&need)),
         retries: job.stages.iter().map(|stage| stage.retries).max().unwrap_or(0),
         ..kind.clone()
     };

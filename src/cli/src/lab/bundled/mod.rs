@@ -10,7 +10,9 @@ mod video;
 
 use std::path::Path;
 
-use ::lab::bundled::{Broken, Catalog, JobKind};
+use ::jobs::file::{Faults, Syntax};
+use ::jobs::{NAMES, Need};
+use ::lab::bundled::{Broken, Catalog, JobKind, Part};
 use ::sdk::Event;
 use ::sdk::v1::scheduler::Call;
 use ::sdk::v1::{CommandInfo, Label, Labels, TaskInfo};
@@ -65,6 +67,36 @@ fn said_of_tasks(kind: &JobKind) -> Option<&'static str> {
         ("trace", kind.trace.is_some()),
     ];
     given.iter().find(|(_, given)| *given).map(|(field, _)| *field)
+}
+
+/// The jobs of the job file that a kind of jobs names: the file says all about their tasks.
+fn jobs_of_file<J>(
+    n: usize,
+    kind: &JobKind,
+    part: Part<'_>,
+    read: fn(&str, &str, Syntax) -> Result<Vec<J>, Faults>,
+) -> Result<Vec<J>, Broken> {
+    let at = |field: &str| format!("jobs.{n}.{field}");
+    let Some(name) = kind.options.get("file").and_then(toml::Value::as_str) else {
+        return Err(Broken::new(at("options.file"), "must be the name of a job file"));
+    };
+    if let Some(other) = kind.options.keys().find(|key| *key != "file") {
+        return Err(Broken::new(at(&format!("options.{other}")), "stands in the job file"));
+    }
+    if let Some(field) = said_of_tasks(kind) {
+        return Err(Broken::new(at(field), "stands in the job file"));
+    }
+    let path = part.file(name);
+    let text = text_of(&at("options.file"), &path)?;
+    let jobs = read(&path.display().to_string(), &text, Syntax::of_file(name));
+    jobs.map_err(|faults| Broken::new(at("options.file"), faults.to_string().replace('\n', "; ")))
+}
+
+/// What a task needs, as a scenario says it.
+fn needs_text(need: &Need) -> String {
+    let amounts = (0..4).map(|place| (NAMES[place], need.amount(place)));
+    let some = amounts.filter(|(_, amount)| !amount.is_zero());
+    some.map(|(name, amount)| format!("{name}:{amount}")).collect::<Vec<_>>().join(";")
 }
 
 /// Checks that jobs say nothing that makes no sense where a job is not some tasks, but something that has as many
