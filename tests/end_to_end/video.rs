@@ -217,6 +217,40 @@ fn a_query_without_enough_moves_to_the_agent_where_there_is_more() {
 }
 
 #[test]
+fn a_query_gives_cores_back_to_those_that_wait() {
+    let world = World::start("give-back", 1.0);
+    world.generate("street.mp4", &["--seconds=6"]);
+    let queries = world.path("queries.toml");
+    let query = |name: &str| {
+        let goals = "loop = true\nmin_quality = 0.1\nmax_lag = 600.0";
+        format!("[[query]]\nname = \"{name}\"\nkind = \"cars\"\nvideo = \"{}\"\n{goals}\n", world.path("street.mp4"))
+    };
+    std::fs::write(&queries, query("calm")).unwrap();
+    // As much as three of the smallest tasks; the best configuration can use all of it.
+    let mut framework = world.framework_with(&queries, &["--cores=0.06"]);
+    framework.until("it runs", |api| api.position("calm") > 1.0);
+    let (before, held) = (framework.api.position("calm"), framework.api.query("calm").unwrap()["reserved"].clone());
+    assert!(framework.api.is("calm", "starts", 1) && held.as_f64() > Some(0.04), "{held}");
+    let answer = support::request(&framework.api.address, "POST", "/queries", &(query("first") + &query("second")));
+    assert!(answer.as_ref().is_some_and(|answer| answer.starts_with("HTTP/1.1 2")), "{answer:?}");
+    framework.until("all run", |api| {
+        ["first", "second"].iter().all(|name| api.position(name) > 1.0) && api.is("calm", "state", "running")
+    });
+    framework.until("it goes on where it was", |api| api.position("calm") > before + 1.0);
+    let all = framework.api.call("GET", "/status").unwrap();
+    let held: f64 = all["queries"].as_array().unwrap().iter().map(|q| q["reserved"].as_f64().unwrap()).sum();
+    assert!(held < 0.06 + 1e-6, "{all}");
+    let calm = framework.api.query("calm").unwrap();
+    assert!(calm["starts"] == 2 && calm["reserved"].as_f64() < Some(0.04), "{calm}");
+    let mut seen: Vec<(i64, String)> = Vec::new();
+    for finding in findings(&world.path("results/calm.jsonl")) {
+        let key = ((finding["at"].as_f64().unwrap() * 1000.0) as i64, finding["place"].to_string());
+        assert!(!seen.contains(&key), "twice: {finding}");
+        seen.push(key);
+    }
+}
+
+#[test]
 fn a_profile_that_samples_of_the_stream_disprove_is_made_again() {
     let world = World::start("drift", 1.0);
     world.generate("street.mp4", &["--width=320", "--height=180", "--seconds=20"]);
