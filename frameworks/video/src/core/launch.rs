@@ -57,6 +57,9 @@ pub(super) fn launch(
         let fair = free / (waiting.len() - done) as f64;
         // All of a task is on one agent.
         let largest = loads.values().map(|(load, _)| load.cores - load.used).fold(0.0, f64::max).min(left);
+        if thousandths(largest + 1e-9) < options.cores_min {
+            break;
+        }
         let even = even_share(queries, free);
         let Some(query) = queries.get_mut(name) else { continue };
         let least = least(query, even, options.cores_min, now);
@@ -74,15 +77,7 @@ pub(super) fn launch(
         };
         let Ok(agent) = packer.place_by(task, score) else { continue };
         let host = loads.get(agent.value.as_str()).map(|(_, host)| host.clone()).unwrap_or_default();
-        query.task = Some(id);
-        query.agent = agent.value.into();
-        query.host = host;
-        query.reserved = want;
-        query.state = State::Starting;
-        query.starts += 1;
-        query.launched = now;
-        query.waiting_since = None;
-        query.reserve_at_most = None;
+        query.begin(id, (agent.value.into(), host), want, now);
         left -= want;
         launched.push(name.clone());
     }
@@ -112,6 +107,17 @@ pub(super) fn least(query: &Query, even: f64, cores_min: f64, now: Time) -> f64 
 }
 
 impl Query {
+    /// It has a task on this agent of this host.
+    fn begin(&mut self, task: String, (agent, host): (String, String), reserved: f64, now: Time) {
+        self.task = Some(task);
+        (self.agent, self.host, self.reserved) = (agent, host, reserved);
+        self.state = State::Starting;
+        self.starts += 1;
+        self.launched = now;
+        self.waiting_since = None;
+        self.reserve_at_most = None;
+    }
+
     /// The fewest cores that it starts with now. The longer it has waited, the less of its least: what is free may be
     /// in small pieces on many agents.
     fn accepts(&self, least: f64, now: Time) -> f64 {
