@@ -1,6 +1,6 @@
 //! Small pictures of lines in few bytes, for pages that have many of them: plots with the ends of their axes, and lines
-//! in the cells of a table. They take the colours of the page's text, and their strokes from its style sheet: outside of a
-//! [`crate::Page`] they are nothing.
+//! in the cells of a table. They take the colours of the page's text, and their strokes from its style sheet: they are
+//! for a [`crate::Page`] only.
 
 use std::fmt::Write as _;
 

@@ -196,7 +196,8 @@ proptest! {
             cluster.pass();
             cluster.check();
         }
-        prop_assert!(cluster.waiting().is_empty(), "{:?} of {}: {:?}", cluster.waiting(), arrivals.len(), cluster.steps);
+        let waiting = cluster.waiting();
+        prop_assert!(waiting.is_empty(), "{waiting:?} of {}: {:?}", arrivals.len(), cluster.steps);
         cluster.replaced_at_most_every(10);
     }
 }

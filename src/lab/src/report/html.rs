@@ -136,7 +136,6 @@ mod tests {
         for (points, frameworks, most) in [(12, 2, 300_000), (12, 8, 350_000), (100, 2, 350_000), (100, 8, 500_000)] {
             let page = swept(points, frameworks);
             assert_eq!(page.matches("<details>").count(), points);
-            println!("{points} points of {frameworks} frameworks: {} bytes", page.len());
             assert!(page.contains("href=\"#point-3\"") && page.contains("id=\"point-3\""));
             assert!(page.len() < most, "{points} points of {frameworks} frameworks are {} bytes", page.len());
         }
