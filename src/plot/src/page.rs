@@ -111,7 +111,8 @@ impl Page {
 
     /// A part that is closed until the reader opens it, or follows a link to `#id`.
     pub fn details(&mut self, summary: &str, id: &str, inner: impl FnOnce(&mut Page)) {
-        let _ = writeln!(self.body, "<details><summary>{}</summary><div id=\"{}\">", escape(summary), escape(id));
+        // Not a character more: the script finds the places of what was packed by their being empty.
+        let _ = write!(self.body, "<details><summary>{}</summary><div id=\"{}\">", escape(summary), escape(id));
         let start = self.body.len();
         inner(self);
         self.details.push(start..self.body.len());
@@ -195,6 +196,17 @@ mod tests {
             assert!(!html.contains(tag), "{tag}: {html}");
         }
         assert!(html.contains("a &amp; b") && html.contains("&lt;b&gt;"));
+    }
+
+    #[test]
+    fn large_details_are_packed_and_leave_empty_places() {
+        let mut page = Page::new("t");
+        page.details("a", "x", |page| page.text(&"long ".repeat(40_000)));
+        page.details("b", "y", |page| page.text("short"));
+        let html = page.html();
+        assert!(html.len() < 20_000 && html.contains("id=\"packed\""), "{}", html.len());
+        assert!(html.contains("<summary>a</summary><div id=\"x\"></div></details>"), "{html}");
+        assert!(html.contains("<summary>b</summary><div id=\"y\"></div></details>"), "{html}");
     }
 
     #[test]
