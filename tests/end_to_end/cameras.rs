@@ -169,3 +169,52 @@ fn one_query_over_a_camera_without_a_cluster_and_a_frame_to_choose_lines() {
         assert!(!output.status.success() && said.contains("is not accepted"), "{said}");
     }
 }
+
+/// Stands in for `ffmpeg`: writes down its arguments, and either gives pictures or fails as the file `mode` says.
+const DEVICE: &str = r#"#!/bin/sh
+here=$(dirname "$0")
+echo "$@" > "$here/arguments"
+error=$(cat "$here/mode")
+if [ -n "$error" ]; then
+    echo "[video4linux2,v4l2 @ 0x55] [error] $error" >&2
+    exit 1
+fi
+echo "[info] Input #0, video4linux2,v4l2, from '/dev/video7':" >&2
+for n in 10 11 12 13 14 15 16 17 18 19; do
+    echo "[Parsed_showinfo_0 @ 0x55] [info] n:$n pts:$n pts_time:0.$n pos:0 fmt:yuv420p s:32x24 i:P iskey:1 type:I" >&2
+    head -c 1152 /dev/zero
+done
+"#;
+
+/// No machine for tests has a camera, so this is as far as a device can be tested: what `ffmpeg` is asked for, and what
+/// becomes of what it answers.
+#[test]
+fn a_device_is_read_as_it_is_and_its_errors_name_it() {
+    let directory = support::Directory::new("cameras-device");
+    let program = directory.write("ffmpeg", DEVICE);
+    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", directory.path().display(), std::env::var("PATH").unwrap());
+    let device = |arguments: &[&str]| {
+        let mut command = video(arguments);
+        command.env("PATH", &path);
+        command
+    };
+    let picture = directory.join("frame.png");
+    directory.write("mode", "");
+    succeeds(device(&["frame", "/dev/video7", "-o", &picture]));
+    assert!(std::fs::read(&picture).unwrap().starts_with(b"\x89PNG"));
+    let arguments = std::fs::read_to_string(directory.join("arguments")).unwrap();
+    // The device's own format, size and rate.
+    assert!(arguments.contains(" -f v4l2 -i /dev/video7 -map 0:v:0 "), "{arguments}");
+    assert!(["-video_size", "-framerate", "-input_format"].iter().all(|word| !arguments.contains(word)), "{arguments}");
+    for (error, told) in [
+        ("Cannot open video device /dev/video7: No such file or directory", "there is no such device on this machine"),
+        ("Cannot open video device /dev/video7: Permission denied", "user needs to read and write it"),
+        ("ioctl(VIDIOC_STREAMON): Device or resource busy", "another program uses it"),
+    ] {
+        directory.write("mode", error);
+        let output = device(&["run", "/dev/video7", "--reconnect=0"]).run();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && said.contains("/dev/video7: ") && said.contains(told), "{said}");
+    }
+}

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::browser::Browser;
 use crate::process::ToItsEnd;
-use crate::support::{Directory, tepui};
+use crate::support::{Directory, tepui, until};
 
 /// Two frameworks of which one refuses for long; with `SWEEP` in place of nothing a sweep of twelve points.
 const SCENARIO: &str = r#"
@@ -112,4 +112,27 @@ fn pages_of_runs_sweeps_and_comparisons_fit_and_are_small() {
     assert!(told.contains("\nClearly shorter in other: ") && told.contains("mean wait of services, "), "{told}");
     look_at(&browser, "compare", &file);
     browser.shows(&["Summary", "Clearly shorter in other"]);
+}
+
+#[test]
+fn details_of_many_points_are_unpacked_by_the_page() {
+    let directory = Directory::new("lab-reports-many");
+    let points: Vec<String> = (1..=80).map(|n| format!("\"{n}s\"")).collect();
+    let sweep = format!("[sweep]\n\"frameworks.services.conduct.refuse_idle\" = [{}]\n", points.join(", "));
+    let out = run(&directory, "many", &format!("{}{sweep}", SCENARIO.replace("2m", "40s")), &["--seeds", "1"]);
+    let page = format!("{out}/report.html");
+    let text = std::fs::read_to_string(&page).unwrap();
+    assert!(text.len() < 350_000 && !text.contains("taken back</th>"), "{} bytes", text.len());
+    let browser = Browser::start();
+    look_at(&browser, "many", &page);
+    until("the details are there", || {
+        browser.script("return document.querySelectorAll('details table').length") == 80 * 4
+    });
+    assert_eq!(browser.script("return document.querySelectorAll('details > div:empty').length"), 0);
+    browser.click("//table[@class='sortable']//a[.='20s']");
+    assert_eq!(browser.script("return document.querySelector('details[open] summary').textContent.slice(-3)"), "20s");
+    browser.shows(&["taken back", "Offers declined so far"]);
+    let line = "return getComputedStyle(document.querySelector('details[open] path.c1')).stroke";
+    assert_eq!(browser.script(line), "rgb(214, 39, 40)");
+    browser.picture("lab-sweep-many");
 }

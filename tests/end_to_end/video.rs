@@ -217,6 +217,48 @@ fn a_query_without_enough_moves_to_the_agent_where_there_is_more() {
 }
 
 #[test]
+fn a_query_gives_cores_back_to_those_that_wait() {
+    let world = World::start("give-back", 1.0);
+    world.generate("street.mp4", &["--width=320", "--height=180", "--seconds=8"]);
+    let (queries, video, file) = (world.path("queries.toml"), world.path("street.mp4"), world.path("p.json"));
+    let made = world.video(&["profile", &video, "--kind=cars", "--output", &file]).run();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    // On any machine the best configuration can use more than there is.
+    let mut profile: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    for point in profile["frontier"].as_array_mut().unwrap() {
+        point["cores"] = (point["cores"].as_f64().unwrap().max(0.002) * 100.0).into();
+    }
+    std::fs::write(&file, profile.to_string()).unwrap();
+    let query = |name: &str| {
+        let goals = "loop = true\nmin_quality = 0.1\nmax_lag = 600.0";
+        format!("[[query]]\nname = \"{name}\"\nkind = \"cars\"\nvideo = \"{video}\"\nprofile = \"{file}\"\n{goals}\n")
+    };
+    std::fs::write(&queries, query("calm")).unwrap();
+    // As much as three of the smallest tasks.
+    let mut framework = world.framework_with(&queries, &["--cores=0.06"]);
+    framework.until("it runs", |api| api.position("calm") > 1.0);
+    let (before, held) = (framework.api.position("calm"), framework.api.query("calm").unwrap()["reserved"].clone());
+    assert!(framework.api.is("calm", "starts", 1) && held.as_f64() > Some(0.059), "{held}");
+    let answer = support::request(&framework.api.address, "POST", "/queries", &(query("first") + &query("second")));
+    assert!(answer.as_ref().is_some_and(|answer| answer.starts_with("HTTP/1.1 2")), "{answer:?}");
+    framework.until("all run", |api| {
+        ["first", "second"].iter().all(|name| api.position(name) > 1.0) && api.is("calm", "state", "running")
+    });
+    framework.until("it goes on where it was", |api| api.position("calm") > before + 1.0);
+    let all = framework.api.call("GET", "/status").unwrap();
+    let held: f64 = all["queries"].as_array().unwrap().iter().map(|q| q["reserved"].as_f64().unwrap()).sum();
+    assert!(held < 0.06 + 1e-6, "{all}");
+    let calm = framework.api.query("calm").unwrap();
+    assert!(calm["starts"].as_u64() >= Some(2) && calm["reserved"].as_f64() < Some(0.04), "{calm}");
+    let mut seen: Vec<(i64, String)> = Vec::new();
+    for finding in findings(&world.path("results/calm.jsonl")) {
+        let key = ((finding["at"].as_f64().unwrap() * 1000.0) as i64, finding["place"].to_string());
+        assert!(!seen.contains(&key), "twice: {finding}");
+        seen.push(key);
+    }
+}
+
+#[test]
 fn a_profile_that_samples_of_the_stream_disprove_is_made_again() {
     let world = World::start("drift", 1.0);
     world.generate("street.mp4", &["--width=320", "--height=180", "--seconds=20"]);

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod lines;
+mod packed;
 mod page;
 mod small;
 mod strips;
@@ -28,6 +29,11 @@ pub const COLOURS: [(u8, u8, u8); 10] = [
     (127, 127, 127),
     (188, 189, 34),
 ];
+
+/// The class of this colour in the style sheet of a page.
+pub(crate) fn colour_class(number: usize) -> String {
+    format!("c{}", number % COLOURS.len())
+}
 
 /// The colour of the thing of this number.
 pub fn colour(number: usize) -> (u8, u8, u8) {

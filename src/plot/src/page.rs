@@ -1,10 +1,13 @@
-//! A self-contained HTML page: text, tables and plots in one file. Its only script sorts tables, and nothing is
-//! fetched.
+//! A self-contained HTML page: text, tables and plots in one file. Its scripts sort tables and unpack large details;
+//! nothing is fetched.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::ops::Range;
 
+use crate::packed::packed;
 use crate::table::Table;
+use crate::{COLOURS, colour_class};
 
 const STYLE: &str = include_str!("page.css");
 const SORT: &str = include_str!("sort.js");
@@ -16,6 +19,8 @@ pub struct Page {
     body: String,
     /// Terms used so far, with what they mean.
     terms: BTreeMap<String, String>,
+    /// Where the insides of details are in the body.
+    details: Vec<Range<usize>>,
     sorts: bool,
 }
 
@@ -23,7 +28,7 @@ impl Page {
     /// A page with this heading.
     pub fn new(title: &str) -> Page {
         let body = format!("<h1>{}</h1>\n", escape(title));
-        Page { title: title.to_owned(), body, terms: BTreeMap::new(), sorts: false }
+        Page { title: title.to_owned(), body, terms: BTreeMap::new(), details: Vec::new(), sorts: false }
     }
 
     /// A heading.
@@ -88,8 +93,7 @@ impl Page {
     /// [colour](crate::colour), and `dashes` says what dashed lines are.
     pub fn small(&mut self, svgs: &[String], legend: &[String], dashes: &str) {
         let chip = |(n, name): (usize, &String)| {
-            let (r, g, b) = crate::colour(n);
-            format!("<span><i style=\"background:rgb({r},{g},{b})\"></i>{}</span> ", escape(name))
+            format!("<span><i class=\"{}\"></i>{}</span> ", colour_class(n), escape(name))
         };
         let chips: String = legend.iter().enumerate().map(chip).collect();
         let dashes = match dashes.is_empty() {
@@ -107,8 +111,11 @@ impl Page {
 
     /// A part that is closed until the reader opens it, or follows a link to `#id`.
     pub fn details(&mut self, summary: &str, id: &str, inner: impl FnOnce(&mut Page)) {
-        let _ = writeln!(self.body, "<details><summary>{}</summary><div id=\"{}\">", escape(summary), escape(id));
+        // Not a character more: the script finds the places of what was packed by their being empty.
+        let _ = write!(self.body, "<details><summary>{}</summary><div id=\"{}\">", escape(summary), escape(id));
+        let start = self.body.len();
         inner(self);
+        self.details.push(start..self.body.len());
         self.body.push_str("</div></details>\n");
     }
 
@@ -142,13 +149,25 @@ impl Page {
 
     /// The whole page.
     pub fn html(&self) -> String {
-        let script = if self.sorts { format!("<script>{SORT}</script>\n") } else { String::new() };
+        let mut script = if self.sorts { format!("<script>{SORT}</script>\n") } else { String::new() };
+        let mut body = self.body.as_str();
+        let packed = packed(body, &self.details);
+        if let Some((rest, unpack)) = &packed {
+            body = rest;
+            script.push_str(
+                "<noscript><p>The details are shown by a script, and scripts are switched off.</p></noscript>\n",
+            );
+            script.push_str(unpack);
+        }
+        let colour =
+            |(n, (r, g, b)): (usize, &(u8, u8, u8))| format!(".{}{{color:#{r:02x}{g:02x}{b:02x}}}", colour_class(n));
+        let colours: String = COLOURS.iter().enumerate().map(colour).collect();
         format!(
             "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\n\
-             <meta name=\"color-scheme\" content=\"light dark\">\n<title>{}</title><style>{STYLE}</style></head>\n\
+             <meta name=\"color-scheme\" content=\"light dark\">\n<title>{}</title><style>{STYLE}{colours}</style></head>\n\
              <body><main>\n{}{}</main>\n{script}</body></html>\n",
             escape(&self.title),
-            self.body,
+            body,
             self.glossary()
         )
     }
@@ -177,6 +196,17 @@ mod tests {
             assert!(!html.contains(tag), "{tag}: {html}");
         }
         assert!(html.contains("a &amp; b") && html.contains("&lt;b&gt;"));
+    }
+
+    #[test]
+    fn large_details_are_packed_and_leave_empty_places() {
+        let mut page = Page::new("t");
+        page.details("a", "x", |page| page.text(&"long ".repeat(40_000)));
+        page.details("b", "y", |page| page.text("short"));
+        let html = page.html();
+        assert!(html.len() < 20_000 && html.contains("id=\"packed\""), "{}", html.len());
+        assert!(html.contains("<summary>a</summary><div id=\"x\"></div></details>"), "{html}");
+        assert!(html.contains("<summary>b</summary><div id=\"y\"></div></details>"), "{html}");
     }
 
     #[test]

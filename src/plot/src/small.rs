@@ -1,10 +1,11 @@
 //! Small pictures of lines in few bytes, for pages that have many of them: plots with the ends of their axes, and lines
-//! in the cells of a table. They take the colours of the page's text.
+//! in the cells of a table. They take the colours of the page's text, and their strokes from its style sheet: they are
+//! for a [`crate::Page`] only.
 
 use std::fmt::Write as _;
 
 use crate::lines::{Line, is_finite, short, thinned};
-use crate::{colour, escape};
+use crate::{colour_class, escape};
 
 /// A small plot. Its lines have their colours as in [`crate::Lines`]; what they are the page says once for all plots.
 #[derive(Clone, Debug, Default)]
@@ -34,7 +35,7 @@ impl Small {
         let title = escape(&self.title);
         let mut svg = format!(
             "<svg viewBox=\"0 0 {w} {h}\" role=\"img\" aria-label=\"{title}\" font-size=\"24\" fill=\"currentColor\">\
-             <text x=\"0\" y=\"26\">{title}</text><path d=\"M{left} {top}V{bottom}H{right}\" fill=\"none\" stroke=\"currentColor\"/>\
+             <text x=\"0\" y=\"26\">{title}</text><path class=\"axes\" d=\"M{left} {top}V{bottom}H{right}\"/>\
              <g text-anchor=\"end\"><text x=\"{0}\" y=\"{1}\">{2}</text><text x=\"{0}\" y=\"{bottom}\">{3}</text>\
              <text x=\"{right}\" y=\"{h}\" dy=\"-14\">{4} s</text></g><text x=\"{left}\" y=\"{h}\" dy=\"-14\">{5}</text>",
             left - 8.0,
@@ -107,11 +108,12 @@ fn drawn(svg: &mut String, line: &Line, n: usize, most: usize, (x, y): (Range, R
     if !path.contains('l') {
         path.push_str("h0");
     }
-    let (r, g, b) = colour(line.colour.unwrap_or(n));
-    let dashes = if line.dashed { " stroke-dasharray=\"8 6\"" } else { " stroke-width=\"3\"" };
+    // What all lines have in common is in the page's style sheet.
+    let dashed = if line.dashed { " dashed" } else { "" };
     let _ = write!(
         svg,
-        "<path d=\"{}\" fill=\"none\" stroke=\"#{r:02x}{g:02x}{b:02x}\" stroke-linecap=\"round\"{dashes}/>",
+        "<path class=\"{}{dashed}\" d=\"{}\"/>",
+        colour_class(line.colour.unwrap_or(n)),
         path.replace(" -", "-")
     );
 }
@@ -134,7 +136,7 @@ mod tests {
         let line = Line::new("a", (0..3600).map(|n| (f64::from(n), f64::from(n % 97))).collect());
         let dashed = Line { dashed: true, ..line.clone() };
         let svg = Small { title: "<waits> (s)".to_owned(), lines: vec![line.clone(), dashed], points: 100 }.svg();
-        assert!(svg.len() < 2_500 && svg.contains("&lt;waits&gt;") && svg.contains(">3.6k s<"), "{}: {svg}", svg.len());
+        assert!(svg.len() < 2_300 && svg.contains("&lt;waits&gt;") && svg.contains(">3.6k s<"), "{}: {svg}", svg.len());
         let spark = sparkline(&[line], "a", 40);
         assert!(spark.len() < 500 && spark.starts_with("<svg"), "{}", spark.len());
     }

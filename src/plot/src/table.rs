@@ -120,7 +120,11 @@ impl Table {
     }
 
     fn cell(&self, html: &mut String, n: usize, cell: &Cell) {
-        let key = cell.key.filter(|_| self.sortable).map(|key| format!(" data-key=\"{key}\"")).unwrap_or_default();
+        let key = cell
+            .key
+            .filter(|_| self.sortable)
+            .map(|key| format!(" data-key=\"{}\"", short_key(key)))
+            .unwrap_or_default();
         let mut text = match cell.text.split_once(" ± ") {
             Some((mean, half)) => format!("{} <i>± {}</i>", escape(mean), escape(half)),
             None => escape(&cell.text),
@@ -140,6 +144,11 @@ impl Table {
     }
 }
 
+/// Eight significant digits: as many as an order of rows needs.
+fn short_key(key: f64) -> f64 {
+    format!("{key:.7e}").parse().unwrap_or(key)
+}
+
 /// The attribute with these classes; nothing if there are none.
 fn classes(all: &[Option<&'static str>]) -> String {
     let all: Vec<&str> = all.iter().copied().flatten().collect();
@@ -157,7 +166,7 @@ mod tests {
         table.sortable = true;
         table.row(vec![
             Cell { link: "#x".to_owned(), ..Cell::from("r".to_owned()) },
-            Cell { key: Some(0.5), ..Cell::from("1 ± 2".to_owned()) },
+            Cell { key: Some(0.5 + 1e-12), ..Cell::from("1 ± 2".to_owned()) },
             Cell { svg: "<svg/>".to_owned(), ..Cell::default() },
             Cell::default(),
         ]);

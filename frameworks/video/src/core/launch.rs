@@ -17,6 +17,8 @@ use crate::schedule::{Horizon, Load, Placing, place_score};
 const REFUSE: Duration = Duration::from_secs(5);
 /// How much more than its best configuration needs a task holds, to catch up with.
 const HEADROOM: f64 = 1.5;
+/// For how many seconds a query waits before it takes whatever there is.
+const PICKY: f64 = 30.0;
 /// A worker processes its stream in one thread, so more is of no use.
 const CORES_MAX: f64 = 1.0;
 
@@ -48,22 +50,23 @@ pub(super) fn launch(
     let mut left = options.cores_max.map_or(f64::INFINITY, |max| (max - held).max(0.0));
     let mut packer = Packer::new(offers);
     let mut launched = Vec::new();
-    let waiting: Vec<String> = queries
-        .iter()
-        .filter(|(_, q)| q.state == State::Waiting && q.not_before <= now)
-        .map(|(n, _)| n.clone())
-        .collect();
+    let waiting = in_turn(queries, now);
     for (done, name) in waiting.iter().enumerate() {
         let loads = loads(&packer, queries, options.horizon);
         let free: f64 = loads.values().map(|(load, _)| load.cores - load.used).sum::<f64>().min(left);
         let fair = free / (waiting.len() - done) as f64;
         // All of a task is on one agent.
-        let largest = loads.values().map(|(load, _)| load.cores - load.used).fold(0.0, f64::max);
-        let Some(query) = queries.get_mut(name) else { continue };
-        let most = query.reserve_at_most.unwrap_or(f64::INFINITY).min(fair).min(largest);
-        let want = thousandths(useful(query, now).min(most).max(options.cores_min));
-        if want > left + 1e-9 {
+        let largest = loads.values().map(|(load, _)| load.cores - load.used).fold(0.0, f64::max).min(left);
+        if thousandths(largest + 1e-9) < options.cores_min {
             break;
+        }
+        let even = even_share(queries, free);
+        let Some(query) = queries.get_mut(name) else { continue };
+        let least = least(query, even, options.cores_min, now);
+        let most = query.reserve_at_most.unwrap_or(fair.max(least)).min(largest);
+        let want = thousandths(useful(query, now).min(most).max(options.cores_min));
+        if want > left + 1e-9 || want < thousandths(query.accepts(least, now)) {
+            continue;
         }
         let placing = Placing { cores: want, patient: query.is_patient(options.horizon) };
         let id = query.next_task();
@@ -74,21 +77,54 @@ pub(super) fn launch(
         };
         let Ok(agent) = packer.place_by(task, score) else { continue };
         let host = loads.get(agent.value.as_str()).map(|(_, host)| host.clone()).unwrap_or_default();
-        query.task = Some(id);
-        query.agent = agent.value.into();
-        query.host = host;
-        query.reserved = want;
-        query.state = State::Starting;
-        query.starts += 1;
-        query.launched = now;
-        query.waiting_since = None;
-        query.reserve_at_most = None;
+        query.begin(id, (agent.value.into(), host), want, now);
         left -= want;
         launched.push(name.clone());
     }
     launched.extend(begin_moves(&mut packer, queries, options, left, now));
     packer.finish(calls, REFUSE);
     launched
+}
+
+/// Those that wait: first those whose tasks gave way to others, then those that have waited for longest.
+fn in_turn(queries: &BTreeMap<String, Query>, now: Time) -> Vec<String> {
+    let mut waiting: Vec<(&String, &Query)> = queries.iter().filter(|(_, q)| q.is_due(now)).collect();
+    waiting.sort_by_key(|(_, q)| (q.reserve_at_most.is_none(), q.waiting_since));
+    waiting.into_iter().map(|(name, _)| name.clone()).collect()
+}
+
+/// What each query would have, if all that have a task or wait for one shared evenly what is held and this much more.
+pub(super) fn even_share(queries: &BTreeMap<String, Query>, free: f64) -> f64 {
+    let all = queries.values().filter(|q| q.is_live() || q.state == State::Waiting).count();
+    let held: f64 = queries.values().map(Query::held).sum();
+    (held + free) / all.max(1) as f64
+}
+
+/// The fewest cores for a task: what keeps up with the stream at the least quality that its goals allow, or an even
+/// share, if that is less.
+pub(super) fn least(query: &Query, even: f64, cores_min: f64, now: Time) -> f64 {
+    query.demand(now).modest().min(even).clamp(cores_min, CORES_MAX.max(cores_min))
+}
+
+impl Query {
+    /// It has a task on this agent of this host.
+    fn begin(&mut self, task: String, (agent, host): (String, String), reserved: f64, now: Time) {
+        self.task = Some(task);
+        (self.agent, self.host, self.reserved) = (agent, host, reserved);
+        self.state = State::Starting;
+        self.starts += 1;
+        self.launched = now;
+        self.waiting_since = None;
+        self.reserve_at_most = None;
+    }
+
+    /// The fewest cores that it starts with now. The longer it has waited, the less of its least: what is free may be
+    /// in small pieces on many agents.
+    fn accepts(&self, least: f64, now: Time) -> f64 {
+        let least = self.reserve_at_most.map_or(least, |most| most.min(least));
+        let waited = self.waiting_since.map_or(0.0, |since| now.since(since).as_secs_f64());
+        least * (1.0 - waited / PICKY).max(0.0)
+    }
 }
 
 /// The most cores that a query can use.

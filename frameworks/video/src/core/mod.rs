@@ -3,9 +3,9 @@
 //!
 //! Agents hold the cores: on an agent the queries share the cores of their tasks there. A task's own `cpus` are set at
 //! its launch, from what its query could use at best; its worker is told what it may use from second to second, and
-//! keeps to it. If there is no room for a new query, a task with more than its share is launched again with less. A
-//! query that misses its goals moves to another agent with more cores for it, and one that could use more cores moves
-//! to a larger task when there are any.
+//! keeps to it. If there is no room for new queries, tasks that hold more than their queries must have are launched
+//! again with less. A query that misses its goals moves to another agent with more cores for it, and one that could use
+//! more cores moves to a larger task when there are any.
 
 mod ask;
 mod launch;
@@ -21,5 +21,7 @@ pub use query::State;
 pub use scheduler::{Options, VideoScheduler};
 pub use status::{QueryStatus, Sample, Status};
 
+#[cfg(test)]
+mod room_tests;
 #[cfg(test)]
 mod tests;

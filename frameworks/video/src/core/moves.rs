@@ -63,7 +63,7 @@ enum Wish {
 pub(super) fn is_short(query: &Query, now: Time) -> bool {
     let lags = query.last.lag > query.submission.spec.goals.max_lag / 2.0;
     let better = query.share.point + 1 < query.submission.points.len();
-    query.may_restart() && (lags || better) && useful(query, now) > query.reserved * GROWTH
+    query.may_resize(now) && (lags || better) && useful(query, now) > query.reserved * GROWTH
 }
 
 /// How many more queries may begin to move.
@@ -190,13 +190,14 @@ fn larger(loads: &Loads, query: &Query, (want, patient): (f64, bool)) -> Option<
 
 impl Query {
     /// Takes its second task for its own, in this state, and gives the name of the one before.
-    pub(super) fn change_over(&mut self, state: State) -> Option<String> {
+    pub(super) fn change_over(&mut self, state: State, now: Time) -> Option<String> {
         let Move { task, agent, host, reserved, launched } = self.moving.take()?;
         self.agent = agent;
         self.host = host;
         self.reserved = reserved;
         self.launched = launched;
         self.state = state;
+        self.resized = Some(now);
         self.missing_since = None;
         self.worker_changed();
         self.task.replace(task)

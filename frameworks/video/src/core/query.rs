@@ -1,5 +1,7 @@
 //! A query as the scheduler knows it.
 
+use std::time::Duration;
+
 use base::Time;
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +14,12 @@ use crate::schedule::{Correction, Demand, Horizon, SampledQuality, Share};
 
 /// Samples of history; when there are more, every second one goes.
 const HISTORY_MAX: usize = 240;
+/// The least time between two changes of a task's size.
+const RESIZE_EVERY: Duration = Duration::from_secs(30);
+/// What a query falls behind while its worker ends and the next one starts, in seconds, on a busy agent.
+const PAUSE: f64 = 10.0;
+/// What is left of the memory of a former share with each decision: half after seven.
+const FORGET: f64 = 0.9;
 
 /// Where a query stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,6 +62,10 @@ pub(super) struct Query {
     /// When its stream began, in seconds since 1970.
     pub began: Option<f64>,
     pub share: Share,
+    /// The most cores that it was given lately.
+    pub given: f64,
+    /// When its task was replaced by one of another size last.
+    pub resized: Option<Time>,
     correction: Correction,
     sampled: SampledQuality,
     /// How often its profile was replaced.
@@ -113,6 +125,8 @@ impl Query {
             moving: None,
             began: None,
             share: Share { point: 0, cores: 0.0 },
+            given: 0.0,
+            resized: None,
             correction: Correction::new(1.0),
             sampled: SampledQuality::default(),
             profiled_again: 0,
@@ -177,15 +191,32 @@ impl Query {
         matches!(self.state, State::Starting | State::Running)
     }
 
+    /// Whether it waits for a task, and may have one by now.
+    pub fn is_due(&self, now: Time) -> bool {
+        self.state == State::Waiting && self.not_before <= now
+    }
+
     /// Cores that its tasks hold.
     pub fn held(&self) -> f64 {
         let own = if self.is_live() { self.reserved } else { 0.0 };
         own + self.moving.as_ref().map_or(0.0, |m| m.reserved)
     }
 
-    /// Whether its task can be ended to be launched again in another size.
-    pub fn may_restart(&self) -> bool {
-        self.state == State::Running && self.moving.is_none()
+    /// Whether its task can be ended to be launched again in another size: it works, and was not replaced lately.
+    pub fn may_resize(&self, now: Time) -> bool {
+        let lately = self.resized.is_some_and(|at| now.since(at) < RESIZE_EVERY);
+        self.state == State::Running && self.moving.is_none() && !lately
+    }
+
+    /// Whether its lag goal and its source bear a pause of its worker.
+    pub fn can_pause(&self, now: Time) -> bool {
+        let spec = &self.submission.spec;
+        spec.video.camera().is_none() && self.lag(now) + PAUSE <= spec.goals.max_lag
+    }
+
+    /// Remembers what it is given now, and forgets bit by bit what it was given.
+    pub fn note_given(&mut self) {
+        self.given = self.share.cores.max(self.given * FORGET);
     }
 
     /// Whether its lag goal is longer than one can look ahead, so that it can lend cores to others.

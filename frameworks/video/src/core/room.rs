@@ -7,15 +7,18 @@ use std::time::Duration;
 use base::Time;
 use sdk::Calls;
 
-use super::launch::useful;
+use super::launch::{even_share, least, useful};
 use super::moves::is_short;
 use super::query::{Query, State};
 use super::scheduler::VideoScheduler;
+use crate::schedule::{Holding, give_back};
 
 /// How long a query waits for room before a task with more than its share is made smaller for it.
 const WAIT_FOR_ROOM: Duration = Duration::from_secs(3);
-/// What counts as more than its share.
-const OVER_SHARE: f64 = 1.2;
+/// How long tasks that are made smaller may take to be launched again before there is more room made.
+const LONGEST_CHANGE: Duration = Duration::from_secs(10);
+/// At most one in this many queries is made smaller at a time, and always one may be.
+const CHANGING_PART: usize = 8;
 
 /// What is to be known of room.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,32 +44,49 @@ impl Room {
 }
 
 impl VideoScheduler {
-    /// When a query has waited too long: ends the task that holds the most over an equal share, to be launched again
-    /// with that share.
+    /// When queries have waited too long: ends tasks that hold more than their queries must have, to be launched again
+    /// smaller. As much is given back as those that wait must have, a part of the queries at a time.
     pub(super) fn make_room(&mut self, now: Time, calls: &mut Calls) {
-        let waits = |q: &&Query| {
-            q.state == State::Waiting
-                && q.not_before <= now
-                && q.waiting_since.is_some_and(|s| now.since(s) > WAIT_FOR_ROOM)
-        };
-        let waiting = self.queries.values().filter(waits).count();
+        let waited = |q: &Query| q.waiting_since.map_or(Duration::ZERO, |since| now.since(since));
+        let waits = |q: &&Query| q.is_due(now) && waited(q) > WAIT_FOR_ROOM;
         // Room that was made is to be used before there is more.
-        let under_way = self.queries.values().any(|q| q.state == State::Waiting && q.reserve_at_most.is_some());
-        if waiting == 0 || under_way || now.since(self.room.last) < WAIT_FOR_ROOM || !self.connected {
+        let under_way = self.queries.values().any(|q| q.reserve_at_most.is_some() && waited(q) < LONGEST_CHANGE);
+        let soon = now.since(self.room.last) < WAIT_FOR_ROOM;
+        if under_way || soon || !self.connected || !self.queries.values().any(|q| waits(&q)) {
             return;
         }
-        let live = self.queries.values().filter(|q| q.is_live());
-        let (count, held) = live.fold((0, 0.0), |(n, sum), q| (n + 1, sum + q.reserved));
-        let share = (held / (count + waiting).max(1) as f64).max(self.options.cores_min);
-        let largest = self.queries.values_mut().filter(|q| q.may_restart() && q.reserved > share * OVER_SHARE);
-        let Some(query) = largest.max_by(|a, b| a.reserved.total_cmp(&b.reserved)) else { return };
-        self.room.last = now;
-        query.reserve_at_most = Some(share);
-        if let Some(task) = query.task.clone() {
-            let name = query.submission.spec.name.clone();
-            calls.kill(&task, None);
-            self.wait(&name, "its task is made smaller, to make room for another query", now, now, calls);
+        let even = even_share(&self.queries, 0.0);
+        let missing = self.queries.values().filter(waits).map(|q| least(q, even, self.options.cores_min, now)).sum();
+        let names: Vec<&String> =
+            self.queries.iter().filter(|(_, q)| q.may_resize(now)).map(|(name, _)| name).collect();
+        let tasks: Vec<Holding> = names
+            .iter()
+            .map(|name| &self.queries[*name])
+            .map(|q| Holding {
+                held: q.reserved,
+                least: least(q, even, self.options.cores_min, now),
+                given: q.given,
+                can_pause: q.can_pause(now),
+            })
+            .collect();
+        let live = self.queries.values().filter(|q| q.is_live()).count();
+        let chosen = give_back(&tasks, missing, (live / CHANGING_PART).max(1));
+        let chosen: Vec<(String, f64)> = chosen.into_iter().map(|(index, size)| (names[index].clone(), size)).collect();
+        for (name, size) in chosen {
+            self.room.last = now;
+            self.resize(&name, Some(size), "its task is made smaller, to make room for another query", now, calls);
         }
+    }
+
+    /// Ends a task, to be launched again with at most this many cores, or with what its query can use.
+    fn resize(&mut self, name: &str, at_most: Option<f64>, why: &str, now: Time, calls: &mut Calls) {
+        let Some(query) = self.queries.get_mut(name) else { return };
+        query.reserve_at_most = at_most;
+        query.resized = Some(now);
+        if let Some(task) = &query.task {
+            calls.kill(task, None);
+        }
+        self.wait(name, why, now, now, calls);
     }
 
     /// When others have ended: launches the task again, larger, that is the shortest of what its query could use.
@@ -87,16 +107,11 @@ impl VideoScheduler {
         let missing = |q: &Query| useful(q, now) - q.reserved;
         let short = |q: &&Query| is_short(q, now) && missing(q).min(room) > q.reserved / 2.0;
         let shortest = self.queries.values().filter(short).max_by(|a, b| missing(a).total_cmp(&missing(b)));
-        let Some((name, task, more)) =
-            shortest.map(|q| (q.submission.spec.name.clone(), q.task.clone(), missing(q).min(room)))
-        else {
+        let Some((name, more)) = shortest.map(|q| (q.submission.spec.name.clone(), missing(q).min(room))) else {
             return;
         };
         self.room.last = now;
         self.room.used(more);
-        if let Some(task) = task {
-            calls.kill(&task, None);
-        }
-        self.wait(&name, "its task is made larger: others have ended", now, now, calls);
+        self.resize(&name, None, "its task is made larger: others have ended", now, calls);
     }
 }

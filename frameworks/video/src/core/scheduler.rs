@@ -192,7 +192,7 @@ impl VideoScheduler {
                 self.heard.remove(&task);
             }
             if query.moving.is_some() {
-                query.change_over(State::Starting);
+                query.change_over(State::Starting, now);
                 return self.keep(name, calls);
             }
             query.state = State::Waiting;
@@ -321,7 +321,7 @@ impl VideoScheduler {
         let (patience, sample_every) = (self.options.patience, self.options.sample_every.as_secs_f64());
         self.heard.insert(task.to_owned(), now);
         if let Some((_, query)) = self.by_move(task)
-            && let Some(before) = query.change_over(State::Starting)
+            && let Some(before) = query.change_over(State::Starting, now)
         {
             self.heard.remove(&before);
             calls.kill(&before, None);
@@ -407,6 +407,7 @@ impl VideoScheduler {
         self.decide(now);
         for query in self.queries.values_mut().filter(|q| !matches!(q.state, State::Done | State::Failed)) {
             query.sample(now);
+            query.note_given();
         }
         self.watch(now, calls);
         self.drop_unknown(now, calls);
@@ -455,7 +456,7 @@ impl VideoScheduler {
     /// Asks for offers while a query waits, should move or could use more, and for none otherwise. One more that waits
     /// does not sit out what was refused before it came.
     fn ask_for_offers(&mut self, now: Time, calls: &mut Calls) {
-        let waiting = self.queries.values().filter(|q| q.state == State::Waiting && q.not_before <= now).count();
+        let waiting = self.queries.values().filter(|q| q.is_due(now)).count();
         let wants = waiting > 0 || somebody_wants_to_move(&self.queries, now);
         if !self.connected {
             return;

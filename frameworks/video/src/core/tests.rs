@@ -15,7 +15,7 @@ use crate::profile::Point;
 use crate::schedule::Goals;
 use crate::spec::QuerySpec;
 
-fn submission(name: &str, max_lag: f64) -> Submission {
+pub(super) fn submission(name: &str, max_lag: f64) -> Submission {
     let spec = QuerySpec {
         name: name.to_owned(),
         kind: QueryKind::Cars,
@@ -39,7 +39,7 @@ fn submission(name: &str, max_lag: f64) -> Submission {
 }
 
 /// A session with a scheduler in it; what it saves, and the tasks that it launched.
-struct Rig {
+pub(super) struct Rig {
     session: Session<VideoScheduler>,
     asks: Asks,
     now: Time,
@@ -52,7 +52,7 @@ struct Rig {
 struct Asks(sdk::Requester<Question, Answer>);
 
 impl Rig {
-    fn new(kept: BTreeMap<String, Vec<u8>>, now: Time) -> Rig {
+    pub(super) fn new(kept: BTreeMap<String, Vec<u8>>, now: Time) -> Rig {
         let (requester, requests) = sdk::requests();
         let worker = WorkerCommand {
             program: "/bin/worker".into(),
@@ -106,14 +106,14 @@ impl Rig {
         self.put(Input::Event(Box::new(event)));
     }
 
-    fn pass(&mut self, seconds: u64) {
+    pub(super) fn pass(&mut self, seconds: u64) {
         for _ in 0..seconds {
             self.now = self.now + Duration::from_secs(1);
             self.put(Input::Nudge);
         }
     }
 
-    fn ask(&mut self, question: Question) -> Answer {
+    pub(super) fn ask(&mut self, question: Question) -> Answer {
         let requester = self.asks.0.clone();
         let mut answer = Box::pin(requester.ask(question));
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
@@ -146,7 +146,7 @@ impl Rig {
         }
     }
 
-    fn offers_of(&mut self, agents: &[(&str, f64)]) {
+    pub(super) fn offers_of(&mut self, agents: &[(&str, f64)]) {
         let offers = agents.iter().map(|(agent, cores)| self.made(agent, *cores)).collect();
         let part = event::Offers { offers };
         self.wire(scheduler::Event { r#type: Some(Type::Offers as i32), offers: Some(part), ..Default::default() });
@@ -156,7 +156,7 @@ impl Rig {
         std::mem::take(&mut self.calls).iter().filter(|call| call.r#type() == call::Type::Revive).count()
     }
 
-    fn update(&mut self, task: &str, state: TaskState) {
+    pub(super) fn update(&mut self, task: &str, state: TaskState) {
         let status = TaskStatus {
             task_id: TaskId { value: task.into() },
             state: state as i32,
@@ -170,24 +170,28 @@ impl Rig {
 
     /// Tasks launched, and tasks killed, since the last look: as name and cores, and name and 0.
     fn sent(&mut self) -> Vec<(String, f64)> {
+        self.sent_where().into_iter().map(|(task, cores, _)| (task, cores)).collect()
+    }
+
+    /// The same, with the agent of what was launched.
+    pub(super) fn sent_where(&mut self) -> Vec<(String, f64, String)> {
         let mut out = Vec::new();
         for call in std::mem::take(&mut self.calls) {
             if call.r#type() == call::Type::Kill {
-                out.extend(call.kill.map(|k| (k.task_id.value.into(), 0.0)));
+                out.extend(call.kill.map(|k| (k.task_id.value.into(), 0.0, String::new())));
                 continue;
             }
-            for task in
-                call.accept.into_iter().flat_map(|a| a.operations).filter_map(|o| o.launch).flat_map(|l| l.task_infos)
-            {
-                let cores =
-                    task.resources.iter().find(|r| r.name == "cpus").and_then(|r| r.scalar.as_ref()).map(|s| s.value);
-                out.push((task.task_id.value.into(), cores.unwrap_or(0.0)));
+            let launches = call.accept.into_iter().flat_map(|a| a.operations).filter_map(|o| o.launch);
+            for task in launches.flat_map(|launch| launch.task_infos) {
+                let scalar = task.resources.iter().find(|r| r.name == "cpus").and_then(|r| r.scalar.as_ref());
+                let cores = scalar.map_or(0.0, |s| s.value);
+                out.push((task.task_id.value.into(), cores, task.agent_id.value.into()));
             }
         }
         out
     }
 
-    fn status(&mut self) -> Status {
+    pub(super) fn status(&mut self) -> Status {
         match self.ask(Question::Status) {
             Answer::Status(status) => *status,
             other => panic!("{other:?}"),

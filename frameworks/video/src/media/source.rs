@@ -322,6 +322,10 @@ mod tests {
         let source = parsed("http://host/-vf?x=-i").expect("parses");
         let arguments = source.camera().expect("a camera").input();
         assert_eq!(arguments, ["-protocol_whitelist", "http,https,tls,tcp,crypto", "-i", "http://host/-vf?x=-i"]);
+        let device = parsed("/dev/video12").expect("parses");
+        let arguments = device.camera().expect("a camera").input();
+        // Format, size and rate are the device's own: what is asked for may not exist there.
+        assert_eq!(arguments, ["-f", "v4l2", "-i", "/dev/video12"]);
         for text in ["rtsp://h", "http://h", "https://h", "pipe:a"] {
             let arguments = parsed(text).expect(text).camera().expect("a camera").input();
             assert!(!arguments[1].contains("file") && !arguments[1].contains("concat"), "{arguments:?}");

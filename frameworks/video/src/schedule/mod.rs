@@ -6,6 +6,7 @@
 mod allocate;
 mod correct;
 mod decide;
+mod give_back;
 mod goals;
 mod place;
 mod sampled;
@@ -13,6 +14,7 @@ mod sampled;
 pub use allocate::{Demand, Horizon, Objective, Policy, Share, allocate};
 pub use correct::Correction;
 pub use decide::{AgentView, Decision, QueryView, decide};
+pub use give_back::{Holding, give_back};
 pub use goals::Goals;
 pub use place::{Load, Placing, better_place, place_score};
 pub use sampled::{SampledQuality, SampledStatus};

@@ -3,6 +3,7 @@
 //! One thread reads the source all the time, since a camera does not wait. What is not taken from the feed in time is
 //! dropped, the oldest first, and counted.
 
+mod device;
 mod messages;
 mod process;
 mod record;
@@ -207,6 +208,9 @@ impl Shared {
             let (mut why, failed) = match gap {
                 Gap::Stopped => return,
                 Gap::Ended(None) => ("the source has ended".to_owned(), false),
+                Gap::Ended(Some(error)) if self.camera.kind() == CameraKind::Device => {
+                    (device::device_error(self.camera.secret(), &error), true)
+                }
                 Gap::Ended(Some(error)) => (self.camera.hide(&error), true),
                 Gap::Silent => (self.silence(), true),
                 Gap::Unreadable(what) => return self.end(self.camera.hide(&what), true),

@@ -284,3 +284,19 @@ fn until_recorded(port: u16, path: &std::path::Path) -> Recording {
         }
     }
 }
+
+#[test]
+fn a_device_that_is_not_there_is_named_with_the_rule() {
+    if !installed() {
+        return;
+    }
+    let feed = Feed::open(&camera("/dev/video987"), soon(0.0));
+    assert!(pictures(&feed, 1).is_empty());
+    let status = feed.status();
+    assert!(feed.failed() && status.state == FeedState::Ended, "{status:?}");
+    assert_eq!(status.message, "/dev/video987: there is no such device on this machine");
+    // With time to connect again it is lost: a camera can be plugged in later.
+    let feed = Feed::open(&camera("/dev/video987"), soon(60.0));
+    let lost = wait_until(&feed, |status| status.state == FeedState::Lost);
+    assert!(lost.message.starts_with("/dev/video987: there is no such device on this machine; attempt 1"), "{lost:?}");
+}

@@ -1,0 +1,105 @@
+//! Which tasks become smaller when queries wait for room, and how small.
+//!
+//! What tasks hold and what the policy gives are two amounts: on an agent, queries share the cores of their tasks. A
+//! task's size says how much of the cluster its query brought along; what its query was given lately and what it needs
+//! to keep its goals say how much of that it can do without. This decides for one round. When rounds come, and that a
+//! query is not replaced again soon, is for the scheduler.
+
+/// What counts as more than what a task must keep: less is not worth a new start.
+const OVER: f64 = 1.2;
+
+/// The task of a running query.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Holding {
+    /// Cores that it holds.
+    pub held: f64,
+    /// The fewest cores that it must keep.
+    pub least: f64,
+    /// The most cores that its query was given lately.
+    pub given: f64,
+    /// Its query keeps its lag goal and loses nothing while a worker ends and the next one starts.
+    pub can_pause: bool,
+}
+
+/// The tasks to be replaced by smaller ones, by their index, with their new sizes: as few as bring the `missing` cores,
+/// at most `most`.
+///
+/// First come those whose queries can pause and were given less than they hold, then those whose queries can pause,
+/// and only when none of them has anything to give, the others in the same order. Those with the most to give go first.
+pub fn give_back(tasks: &[Holding], missing: f64, most: usize) -> Vec<(usize, f64)> {
+    for (can_pause, all_but_least) in [(true, false), (true, true), (false, false), (false, true)] {
+        let keeps = |task: &Holding| if all_but_least { task.least } else { task.least.max(task.given) };
+        let willing = tasks.iter().enumerate().filter(|(_, task)| task.can_pause == can_pause);
+        let mut over: Vec<(usize, f64, f64)> = willing
+            .map(|(index, task)| (index, keeps(task), task.held - keeps(task)))
+            .filter(|(index, keep, _)| tasks[*index].held > keep * OVER)
+            .collect();
+        over.sort_by(|a, b| b.2.total_cmp(&a.2).then(a.0.cmp(&b.0)));
+        let mut brought = 0.0;
+        let enough = |(index, keep, spare)| {
+            let more = brought < missing;
+            brought += spare;
+            more.then_some((index, keep))
+        };
+        let chosen: Vec<(usize, f64)> = over.into_iter().take(most).map_while(enough).collect();
+        if !chosen.is_empty() {
+            return chosen;
+        }
+    }
+    Vec::new()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn holding(held: f64, least: f64, given: f64, can_pause: bool) -> Holding {
+        Holding { held, least, given, can_pause }
+    }
+
+    #[test]
+    fn those_that_can_pause_and_were_given_less_go_first() {
+        let tasks = [
+            holding(1.0, 0.1, 0.1, false),
+            holding(0.8, 0.2, 0.7, true),
+            holding(0.6, 0.2, 0.3, true),
+            holding(0.5, 0.3, 0.0, true),
+        ];
+        assert_eq!(give_back(&tasks, 0.1, 9), [(2, 0.3)]);
+        assert_eq!(give_back(&tasks, 0.4, 9), [(2, 0.3), (3, 0.3)]);
+        assert_eq!(give_back(&tasks, 0.4, 1), [(2, 0.3)]);
+        assert_eq!(give_back(&tasks[..2], 0.1, 9), [(1, 0.2)], "it uses it, and can do without");
+        assert_eq!(give_back(&tasks[..1], 0.1, 9), [(0, 0.1)], "there is no other");
+    }
+
+    #[test]
+    fn little_is_not_worth_a_start_and_nothing_is_given_for_nothing() {
+        assert_eq!(give_back(&[holding(0.35, 0.3, 0.0, true)], 1.0, 9), []);
+        assert_eq!(give_back(&[holding(1.0, 0.3, 0.0, true)], 0.0, 9), []);
+        assert_eq!(give_back(&[], 1.0, 9), []);
+    }
+
+    proptest! {
+        #[test]
+        fn a_round_takes_no_more_than_can_be_given(
+            tasks in prop::collection::vec((0.0..1.0f64, 0.0..1.0f64, 0.0..1.0f64, any::<bool>()), 0..40),
+            missing in 0.0..5.0f64,
+            most in 0..10usize,
+        ) {
+            let tasks: Vec<Holding> = tasks.into_iter().map(|(h, l, g, p)| holding(h, l, g, p)).collect();
+            let chosen = give_back(&tasks, missing, most);
+            prop_assert!(chosen.len() <= most);
+            for (index, size) in &chosen {
+                prop_assert!(*size >= tasks[*index].least && *size * OVER < tasks[*index].held);
+            }
+            let spares: Vec<f64> = chosen.iter().map(|(index, size)| tasks[*index].held - size).collect();
+            // Without the last one, it would not have been enough.
+            let but_last: f64 = spares.iter().take(spares.len().saturating_sub(1)).sum();
+            prop_assert!(chosen.is_empty() || but_last < missing);
+            let could = tasks.iter().any(|task| task.held > task.least * OVER);
+            prop_assert_eq!(chosen.is_empty(), !could || missing <= 0.0 || most == 0);
+        }
+    }
+}
