@@ -19,6 +19,7 @@ use crate::message::{Incoming, Outgoing};
 use crate::output::{Answer, Outbox, Output, Persist};
 use crate::oversubscription::Oversubscription;
 use crate::random::Random;
+use crate::reconfiguration::Incompatible;
 use crate::snapshot::{Counters, Snapshot};
 use crate::state::{ContainerName, Executor, Framework, Frameworks, Nested, Operations, Streams, Trouble};
 use crate::texts::Texts;
@@ -70,7 +71,7 @@ pub enum StartError {
     )]
     Reconfiguration {
         /// What differs.
-        why: String,
+        why: Box<Incompatible>,
         /// The link that keeps the agent's id.
         latest: String,
     },
