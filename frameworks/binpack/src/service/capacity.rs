@@ -42,7 +42,8 @@ impl Source {
         Source { cluster: options.cluster(), role, docker: Mutex::default() }
     }
 
-    /// Asks the master, and the agents if containerizers are wanted, and tells the scheduler.
+    /// Reads the capacity from the master, and containerizers from the agents if they are needed, and passes both to the
+    /// scheduler.
     async fn refresh(&self, wants: Wants, handle: &Handle) -> Result<(), AgentsError> {
         let agents = self.cluster.agents(PATIENCE).await?;
         if wants.docker {

@@ -8,7 +8,7 @@ use anyhow::Result;
 use binpack::core::{Happening, State, Status, Taken};
 use binpack::job::{self, Job};
 use binpack::place::Policy;
-use binpack::service::{Error, Follower, Options, Service};
+use binpack::service::{self, Error, Follower, Options, Service};
 use binpack::{Behaviour, Knobs, Pace, Risk};
 use sdk::{AskError, Ending};
 
@@ -150,7 +150,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let knobs = Knobs { seed: driver.settings.seed, ..args.knobs.knobs() };
     let wanted = Wanted { json: args.json, until_done: args.until_done, keeps: args.framework.state_dir.is_some() };
     daemon::process::runtime()?.block_on(async {
-        let service = Service::start(Options {
+        let service = service::start(Options {
             driver,
             listen: args.framework.listen,
             knobs,
@@ -170,19 +170,19 @@ impl Framework for Service {
     type Error = Error;
 
     fn follow(&self) -> Follower {
-        Service::follow(self)
+        self.handle().follow()
     }
 
     async fn submit(&self, jobs: Vec<Job>) -> Result<(), Error> {
-        Service::submit(self, jobs).await.map(drop)
+        self.handle().submit(jobs).await.map(drop)
     }
 
     async fn resume(&self, jobs: Vec<Job>) -> Result<(), Error> {
-        Service::resume(self, jobs).await.map(drop)
+        self.handle().resume(jobs).await.map(drop)
     }
 
     async fn status(&self) -> Result<Status, Error> {
-        Service::status(self).await
+        self.handle().status().await
     }
 
     async fn wait(&mut self) -> Ending {

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use dag::core::{After, Happening, Outcome, Settings, Sprinting, State, Status, Targets};
 use dag::job::{self, Class, Job};
 use dag::learned::{BYTES_MAX, Model, Order};
-use dag::service::{Error, Follower, Options, Service};
+use dag::service::{self, Error, Follower, Options, Service};
 use dag::task::{Spec, VARIABLE};
 use jobs::file::seconds;
 use jobs::place::Policy;
@@ -201,7 +201,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     driver.settings.framework.capabilities.extend(capabilities(&["GPU_RESOURCES"])?);
     let wanted = Wanted { json: args.json, until_done: args.until_done, keeps: args.framework.state_dir.is_some() };
     daemon::process::runtime()?.block_on(async {
-        let service = Service::start(Options { driver, listen: args.framework.listen, settings }).await?;
+        let service = service::start(Options { driver, listen: args.framework.listen, settings }).await?;
         let url = service.url();
         let greeting = format!("dag      {url}\ntry      tepui dag submit --service={url} FILE");
         job_framework::run(service, jobs, &greeting, wanted).await
@@ -226,19 +226,19 @@ impl Framework for Service {
     type Error = Error;
 
     fn follow(&self) -> Follower {
-        Service::follow(self)
+        self.handle().follow()
     }
 
     async fn submit(&self, jobs: Vec<Job>) -> Result<(), Error> {
-        Service::submit(self, jobs).await.map(drop)
+        self.handle().submit(jobs).await.map(drop)
     }
 
     async fn resume(&self, jobs: Vec<Job>) -> Result<(), Error> {
-        Service::resume(self, jobs).await.map(drop)
+        self.handle().resume(jobs).await.map(drop)
     }
 
     async fn status(&self) -> Result<Status, Error> {
-        Service::status(self).await
+        self.handle().status().await
     }
 
     async fn wait(&mut self) -> Ending {
