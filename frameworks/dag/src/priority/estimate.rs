@@ -3,9 +3,8 @@
 //! The tasks that ran are a simple random sample without replacement of a finite population, so an interval shrinks to
 //! nothing where all ran (Cochran, "Sampling Techniques", chapters 2 and 6).
 
+use base::student;
 use serde::{Deserialize, Serialize};
-
-use super::student::student;
 
 /// What one task found in its part of the input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
