@@ -1,6 +1,6 @@
-//! A framework that runs on a cluster: its driver, its HTTP API, and the handle through which it is asked.
+//! A framework that runs on a cluster: its driver, its HTTP API, and the handle for requests.
 //!
-//! What is asked, and how an API answers, is decided by each framework.
+//! Each framework defines its requests and its API.
 
 use std::net::SocketAddr;
 
@@ -8,9 +8,9 @@ use sdk::driver::{self, api::Serving};
 use sdk::{Ending, Scheduler};
 use tokio::task::JoinHandle;
 
-/// A way to ask a framework.
+/// A handle that can end its framework.
 pub trait Leave {
-    /// Asks it to end: with `teardown` all its tasks, too. A framework that has ended ignores it.
+    /// Ends the framework: with `teardown` all its tasks, too. Does nothing if it has ended.
     fn leave(&self, teardown: bool) -> impl Future<Output = ()> + Send;
 }
 
@@ -46,7 +46,7 @@ impl<H: Leave> Service<H> {
         self.serving.url()
     }
 
-    /// A way to ask the framework; a clone of it can be given away.
+    /// The handle for requests.
     pub fn handle(&self) -> &H {
         &self.handle
     }

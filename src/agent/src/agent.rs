@@ -130,7 +130,7 @@ pub struct Agent {
     pub(crate) drain: Option<pb::DrainConfig>,
     pub(crate) drain_start: Option<Time>,
     pub(crate) operations: Operations,
-    /// The last change of volumes that was asked for, and the last one that is done.
+    /// The last requested change of volumes, and the last one that is done.
     pub(crate) volume_change: u64,
     pub(crate) volumes_settled: u64,
     /// While these differ: the volumes that were there before, and may be there still.

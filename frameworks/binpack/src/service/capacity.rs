@@ -23,7 +23,7 @@ use crate::job::Job;
 const EVERY: Duration = Duration::from_secs(10);
 /// How long the master may take.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// Maximum number of agents that are asked at once.
+/// Maximum number of requests to agents at the same time.
 const AGENTS_MAX: usize = 64;
 
 /// Where agents are asked for, and what of them counts.

@@ -15,7 +15,7 @@ pub struct Contribution {
     pub sum: f64,
 }
 
-/// An estimate, and an interval that holds the truth with the probability that was asked for.
+/// An estimate, and an interval that holds the truth with the requested probability.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// The estimate.

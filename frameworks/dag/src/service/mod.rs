@@ -40,7 +40,7 @@ pub struct Options {
     pub settings: Settings,
 }
 
-/// Why the framework could not be started, or does not do what was asked.
+/// Why the framework could not be started, or does not fulfil a request.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The address cannot be used.

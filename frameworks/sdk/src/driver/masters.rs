@@ -46,7 +46,7 @@ pub enum AddressError {
     /// ZooKeeper does not answer, or its answer is invalid.
     #[error("ZooKeeper at {servers} names no leading master")]
     ZooKeeper {
-        /// Which servers were asked.
+        /// The servers.
         servers: String,
         /// Why.
         source: Box<dyn std::error::Error + Send + Sync>,
@@ -55,8 +55,8 @@ pub enum AddressError {
     #[error(
         "no master leads: ZooKeeper at {servers} has none in {path}; is that the path that the masters have in --zk?"
     )]
-    Nobody {
-        /// Which servers were asked.
+    NoneInZooKeeper {
+        /// The servers.
         servers: String,
         /// For which group.
         path: String,
@@ -86,7 +86,7 @@ async fn ask(url: &Url, within: Duration) -> Result<Address, AddressError> {
     let servers = url.servers().to_owned();
     match tokio::time::timeout(within, detector::ask(url, SESSION_TIMEOUT)).await {
         Ok(Ok(Some(leader))) => Ok(leader.address),
-        Ok(Ok(None)) => Err(AddressError::Nobody { servers, path: url.path().to_owned() }),
+        Ok(Ok(None)) => Err(AddressError::NoneInZooKeeper { servers, path: url.path().to_owned() }),
         Ok(Err(why)) => Err(AddressError::ZooKeeper { servers, source: why.into() }),
         Err(late) => Err(AddressError::ZooKeeper { servers, source: late.into() }),
     }
