@@ -1,5 +1,5 @@
-//! What does it cost a new master that everybody comes back? A master with 10,000 fake agents and 100,000 running tasks
-//! is killed and started again; its framework subscribes with its id, then all agents register again at once.
+//! The cost of a failover for the new master. A master with 10,000 fake agents and 100,000 running tasks is killed and
+//! started again; its framework subscribes with its id, then all agents register again at once.
 //!
 //! Run with `cargo bench --bench failover`; `--quick` takes a tenth of it all, `--agents=N` and `--tasks=N` something
 //! else.

@@ -44,7 +44,7 @@ pub fn scheduler_call(v1: &[u8]) -> Result<crate::mesos::scheduler::Call, Decode
     decode(&swap(v1, Direction::Devolve, SUBSCRIBE))
 }
 
-/// Appends the v1 bytes of a `scheduler.Call`. `Subscribe.force` is left out: v1 has no such thing.
+/// Appends the v1 bytes of a `scheduler.Call`. `Subscribe.force` is left out: v1 has no such field.
 pub fn encode_scheduler_call(call: &crate::mesos::scheduler::Call, out: &mut Vec<u8>) {
     out.extend_from_slice(&swap(&call.encode_to_vec(), Direction::Evolve, SUBSCRIBE));
 }

@@ -37,7 +37,7 @@ mod tests {
     use crate::mesos::{CommandInfo, ExecutorInfo};
 
     #[test]
-    fn only_a_user_that_is_named_is_told() {
+    fn a_staged_task_has_a_user_only_if_it_is_named() {
         let of = |user: Option<&str>| CommandInfo { user: user.map(str::to_owned), ..CommandInfo::default() };
         let executor = ExecutorInfo { command: Some(of(Some("e"))), ..ExecutorInfo::default() };
         let staged = |info| Task::staged(&info, FrameworkId::default(), None).user;

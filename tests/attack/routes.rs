@@ -22,7 +22,7 @@ enum Expected {
     Forbidden,
     /// It is answered, without anything of the tenant.
     Filtered,
-    /// It tells nothing about users, or does nothing to them.
+    /// It shows nothing of users, and changes nothing of theirs.
     Harmless,
     /// It is about an object that is hidden without permission: the answer is that it is unknown, or invalid.
     Unknown,

@@ -1,6 +1,6 @@
 //! An agent that is killed at every step of writing a task down, starting it and telling of it.
 //!
-//! Whatever the step: each task comes to one end, none runs twice, and one that has run is told to have finished.
+//! Whatever the step: each task comes to one end, none runs twice, and one that has run is reported as finished.
 use std::fs;
 use std::path::Path;
 

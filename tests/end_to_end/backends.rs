@@ -43,7 +43,7 @@ fn flags(registry: &Path, store: &Path, backend: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_root_that_nobody_writes_to() {
+fn a_read_only_root() {
     if !can_isolate() {
         return println!("not run: it needs root, and cgroups v1");
     }

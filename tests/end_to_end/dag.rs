@@ -346,7 +346,7 @@ fn what_is_gone_with_an_agent_is_made_again() {
 }
 
 #[test]
-fn faults_of_files_are_told() {
+fn faults_of_files_are_reported() {
     let world = World::start("faults");
     let mut framework = world.framework(&[]);
     let submit = |name: &str, stage: &str| {

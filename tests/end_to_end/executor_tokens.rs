@@ -124,7 +124,7 @@ fn cannot_be_impersonated(address: &str, known: &Known, authorization: Option<&s
 }
 
 #[test]
-fn nobody_speaks_for_anothers_executor() {
+fn no_process_speaks_for_anothers_executor() {
     let mut cluster = OneAgent::start("tokens", &["--launcher=posix".to_owned()]);
     let address = cluster.agent_address();
     let run = json!({"value": "env; sleep 1000"});

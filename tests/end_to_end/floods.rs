@@ -1,4 +1,5 @@
-//! An executor that says more than anybody takes: the cluster's memory stays bounded, and it goes on.
+//! An executor that sends more than its readers take: the memory of the cluster stays bounded, and the cluster keeps
+//! running.
 //!
 //! The test is both ends: a scheduler that stops reading, and an executor that never stops talking. How output is
 //! bounded is tested where it is rotated.
@@ -90,7 +91,7 @@ impl Executor {
 }
 
 #[test]
-fn messages_that_nobody_reads_are_bounded() {
+fn unread_messages_are_bounded() {
     const MEGABYTES: usize = 320;
     let cluster = Cluster::start("flood-messages", 1, "cpus:1;mem:128;disk:64");
     let (mut scheduler, framework) = subscribe(&cluster);
@@ -116,7 +117,7 @@ fn messages_that_nobody_reads_are_bounded() {
 }
 
 #[test]
-fn updates_that_nobody_acknowledges_are_bounded() {
+fn unacknowledged_updates_are_bounded() {
     const UPDATES: u32 = 11_000;
     let cluster = Cluster::start("flood-updates", 1, "cpus:1;mem:128;disk:64");
     let (mut scheduler, framework) = subscribe(&cluster);

@@ -2,7 +2,7 @@
 //!
 //! - A scenario run under virtual time and live comes to the same waits and shares. The bound is wide, and a live run
 //!   may be slower, since the machine may be busy; SPECIFICATION.md has what a quiet one comes to.
-//! - A load that is interrupted tells what it measured, and leaves no framework behind.
+//! - A load that is interrupted prints what it measured, and leaves no framework behind.
 //! - What a real cluster cannot do is refused before anything runs.
 use std::collections::BTreeMap;
 use std::path::Path;

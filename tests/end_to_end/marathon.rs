@@ -5,7 +5,7 @@
 use std::process::Command;
 
 use binpack::Knobs;
-use binpack::service::{MEASURE_EVERY, Options, Service};
+use binpack::service::{self, MEASURE_EVERY, Options, Service};
 use tepui_sdk::v1::{FrameworkInfo, framework_info};
 
 use crate::process::ToItsEnd;
@@ -26,7 +26,7 @@ async fn framework(master: &str) -> Service {
     };
     let driver = tepui_sdk::driver::Options::new(master, framework).unwrap();
     let listen = "127.0.0.1:0".parse().unwrap();
-    Service::start(Options { driver, listen, knobs: Knobs::default(), measure_every: MEASURE_EVERY }).await.unwrap()
+    service::start(Options { driver, listen, knobs: Knobs::default(), measure_every: MEASURE_EVERY }).await.unwrap()
 }
 
 #[test]

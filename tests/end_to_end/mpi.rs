@@ -8,7 +8,7 @@ use std::process::Command;
 use binpack::Knobs;
 use binpack::core::{Happening, JobView, Outcome};
 use binpack::job::{self, Syntax};
-use binpack::service::{MEASURE_EVERY, Options, Service};
+use binpack::service::{self, MEASURE_EVERY, Options, Service};
 use tepui_sdk::v1::{FrameworkInfo, framework_info};
 
 use crate::containers::tar;
@@ -49,14 +49,14 @@ async fn framework(master: &str) -> Service {
     };
     let driver = tepui_sdk::driver::Options::new(master, framework).unwrap();
     let listen = "127.0.0.1:0".parse().unwrap();
-    Service::start(Options { driver, listen, knobs: Knobs::default(), measure_every: MEASURE_EVERY }).await.unwrap()
+    service::start(Options { driver, listen, knobs: Knobs::default(), measure_every: MEASURE_EVERY }).await.unwrap()
 }
 
 /// Runs the gang to its end.
 async fn run(service: &Service, text: &str) -> (Outcome, JobView) {
     let jobs = job::read("ring.toml", text, Syntax::Toml).unwrap();
-    let mut follower = service.follow();
-    service.submit(jobs).await.unwrap();
+    let mut follower = service.handle().follow();
+    service.handle().submit(jobs).await.unwrap();
     loop {
         if let Happening::Ended { outcome, .. } = &*follower.next().await.unwrap().unwrap() {
             return (*outcome, service.handle().show("ring").await.unwrap());

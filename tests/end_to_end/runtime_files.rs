@@ -84,7 +84,7 @@ fn documents_about_an_agent_and_their_methods() {
 }
 
 #[test]
-fn containers_are_told_of_and_taken_up_again() {
+fn containers_are_recorded_and_recovered() {
     let mut cluster = OneAgent::start("runtime", &["--launcher=posix".to_owned()]);
     let containers = cluster.directory.path().join("r/containers");
     let task = cluster.start_task("long", json!({"value": "echo up; sleep 1000"}), json!({"type": "MESOS"}));

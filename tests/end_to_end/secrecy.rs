@@ -31,7 +31,7 @@ fn is_open(path: &Path) -> bool {
 }
 
 #[test]
-fn a_task_cannot_read_what_others_are_told() {
+fn a_task_cannot_read_what_others_receive() {
     if !nix::unistd::geteuid().is_root() {
         return println!("not run: it needs root, to run tasks of two users");
     }

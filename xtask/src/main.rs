@@ -1,4 +1,4 @@
-//! The house work: `cargo xtask test|ci|conformance|bench|papers|dist|reproducible|site|tidy|fuzz`.
+//! Development tasks: `cargo xtask test|ci|conformance|bench|papers|dist|reproducible|site|tidy|fuzz`.
 //!
 //! Everything that a checkout needs besides cargo itself is here, so that a developer and CI type the same thing.
 //! It knows nothing of what the other crates do: it reads their files and runs their programs.
@@ -25,7 +25,7 @@ use anyhow::{Result, bail};
 const USAGE: &str = "\
 usage: cargo xtask <command>
 
-  test [--no-install]      format, house rules, lints, release build, all tests; installs what the tests need
+  test [--no-install]      format, source rules, lints, release build, all tests; installs what the tests need
                            (--no-install: only say what is missing)
   conformance [--profile linux|unified] [TEXT...]
                            the conformance cases of tests/conformance.txt, or those whose name has a TEXT; with
@@ -40,7 +40,7 @@ usage: cargo xtask <command>
   reproducible [executor]  builds the last commit twice, in two directories, and compares the programs; takes twice a release
                            build (executor: the executors' own program alone)
   site                     the documentation as a site, with a reference of commands and flags: target/site/html
-  tidy                     the house rules alone
+  tidy                     the source rules alone
   fuzz [TARGET] [SECONDS]  the fuzz targets, or one, each for SECONDS (60); needs cargo-fuzz and a nightly toolchain
 ";
 

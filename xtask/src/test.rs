@@ -15,7 +15,7 @@ use crate::{binary, cargo, dist, machine, steps, target, tidy};
 pub(crate) fn run(install: bool) -> Result<()> {
     let mut steps = steps::Steps::default();
     steps.run("format", || steps::run(&mut cargo(&["fmt", "--all", "--check"])));
-    steps.run("house rules", tidy::run);
+    steps.run("source rules", tidy::run);
     let python = steps.run("programs that the tests need", || machine::prepare(install));
     steps.run("lints", || {
         steps::run(&mut cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"]))?;

@@ -1,6 +1,6 @@
 //! The bin-packing framework: batch tasks, arrays, services and gangs, placed by a policy of choice.
 //!
-//! - [`job`] is what can be asked for, and how a job file is read and refused.
+//! - [`job`] is the model of a job, and how a job file is read and refused.
 //! - [`place`] puts tasks onto offers; each policy is a pure function with its source named.
 //! - [`Knobs`] are the second-level settings that the fairness paper varies: how long offers are held and refused, how
 //!   fast tasks are released, and presets that behave as other frameworks do.

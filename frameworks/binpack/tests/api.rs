@@ -1,4 +1,4 @@
-//! The HTTP API of a framework that has found no master yet: what it takes, what it refuses, and what it tells.
+//! The HTTP API of a framework that has found no master yet: what it accepts, what it refuses, and what it reports.
 //!
 //! What happens on a cluster is in the tests of the whole program.
 #![forbid(unsafe_code)]
@@ -6,7 +6,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
 use binpack::Knobs;
-use binpack::service::{MEASURE_EVERY, Options, Service};
+use binpack::service::{self, MEASURE_EVERY, Options, Service};
 use sdk::state::{Change, Memory, State, StateError};
 use sdk::v1::FrameworkInfo;
 use sdk::{AskError, Ending};
@@ -24,7 +24,7 @@ async fn start_with(state: Option<Box<dyn State>>) -> Service {
     let mut driver = sdk::driver::Options::new("127.0.0.1:1", framework).unwrap();
     driver.state = state;
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    Service::start(Options { driver, listen, knobs: Knobs::default(), measure_every: MEASURE_EVERY }).await.unwrap()
+    service::start(Options { driver, listen, knobs: Knobs::default(), measure_every: MEASURE_EVERY }).await.unwrap()
 }
 
 struct Api(Client);
@@ -114,7 +114,7 @@ async fn what_is_wrong_is_named() {
 #[tokio::test]
 async fn events_are_streamed() {
     let service = start().await;
-    let mut follower = service.follow();
+    let mut follower = service.handle().follow();
     let mut stream = tokio::net::TcpStream::connect(service.address()).await.unwrap();
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     stream.write_all(b"GET /v1/events HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
@@ -135,7 +135,7 @@ async fn events_are_streamed() {
     assert!(follower.next().await.unwrap().is_some());
 }
 
-/// A disk that writes when it is let, and breaks when it is told.
+/// A disk that writes when the test permits it, and fails when the test says so.
 #[derive(Debug)]
 struct Slow {
     memory: Memory,
@@ -164,7 +164,7 @@ async fn a_job_is_acknowledged_when_it_is_on_disk() {
     let memory = Memory::default();
     let service = start_with(Some(Box::new(Slow { memory: memory.clone(), writing, may_write }))).await;
     let submit = |name: &'static str| {
-        let handle = service.handle();
+        let handle = service.handle().clone();
         let jobs = binpack::job::read("j", &format!("name = '{name}'\ncommand = 'x'"), binpack::job::Syntax::Toml);
         tokio::spawn(async move { handle.submit(jobs.unwrap()).await })
     };
@@ -195,7 +195,7 @@ async fn damaged_state_ends_it_with_what_to_do() {
 }
 
 #[tokio::test]
-async fn a_deployment_that_nobody_noted_is_taken_back_or_refused() {
+async fn a_deployment_that_was_not_recorded_is_rolled_back_or_refused() {
     let memory = Memory::default();
     let service = start_with(Some(Box::new(memory.clone()))).await;
     let mut api = Api::of(&service);

@@ -1,6 +1,6 @@
 //! The framework of jobs of stages: a job is a graph of stages, a stage is many tasks of one program.
 //!
-//! - [`job`] is what can be asked for, and how a job file is read and refused.
+//! - [`job`] is the model of a job, and how a job file is read and refused.
 //! - [`split`] cuts the input of a stage into parts.
 //! - [`core`] is the scheduler: a pure `sdk::Scheduler`, for a cluster as well as for a laboratory.
 //! - [`task`] is what a task gets, and (feature `service`) the runner beside it, which brings data and publishes

@@ -6,7 +6,9 @@
 //!   so far, [`silent`] the tasks whose agents do not answer.
 //! - [`launch`] makes the messages of a launch, [`ends`] says what the end of a task means.
 //! - [`served`] answers requests of other threads.
-//! - `follow` (feature `service`) distributes events, `http` is what their HTTP APIs share.
+//! - `service` (feature `service`) runs a framework on a cluster, `follow` distributes events, `http` is what their
+//!   HTTP APIs share.
+//! - `testing` (feature `testing`) is a cluster without I/O for the tests of schedulers.
 //!
 //! What a job is, and what happens to it, is decided by each framework.
 #![forbid(unsafe_code)]
@@ -26,8 +28,12 @@ pub mod place;
 mod run;
 pub mod seen;
 pub mod served;
+#[cfg(feature = "service")]
+pub mod service;
 pub mod silent;
 pub mod stamp;
+#[cfg(feature = "testing")]
+pub mod testing;
 
 pub use need::{NAMES, Need};
 pub use run::{Place, Restart, Run, Uri};

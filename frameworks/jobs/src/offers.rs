@@ -194,7 +194,7 @@ pub struct Offers {
     void: usize,
     /// How many offers there have been; decides how long each is held beyond the least time.
     seen: u64,
-    /// Whether offers came since this was asked last.
+    /// Whether offers came since the last call.
     changed: bool,
     /// When the first is given back; earlier if that one is void.
     due: Option<Time>,
@@ -270,7 +270,7 @@ impl Offers {
         self.due
     }
 
-    /// Whether offers came since this was asked last.
+    /// Whether offers came since the last call.
     pub fn take_changed(&mut self) -> bool {
         std::mem::take(&mut self.changed)
     }

@@ -5,7 +5,7 @@
 use base::Time;
 use sdk::{Calls, Event, Requester, Requests, Scheduler, requests};
 
-/// A scheduler that can be asked.
+/// A scheduler that answers requests.
 pub trait Asked: Scheduler {
     /// A request.
     type Request: Send + 'static;

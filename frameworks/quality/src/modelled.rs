@@ -87,7 +87,7 @@ impl Training {
     }
 }
 
-/// Why the scheduler was asked.
+/// Why the scheduler ran.
 enum Why {
     Submitted(String),
     /// An iteration is done.
@@ -152,7 +152,7 @@ impl Modelled {
         self.submitted.push((job.name.clone(), job));
     }
 
-    /// What has happened since this was asked last.
+    /// What has happened since the last call.
     pub fn take_happenings(&mut self) -> Vec<Happening> {
         std::mem::take(&mut self.happened)
     }

@@ -27,7 +27,7 @@ pub struct Entry {
     pub since: Time,
     /// When `state` was first reported.
     pub changed: Time,
-    /// The kill that the scheduler asked for; repeated after a new subscription until the task has ended.
+    /// The kill that the scheduler requested; repeated after a new subscription until the task has ended.
     pub kill: Option<Option<KillPolicy>>,
     /// The uuid of the newest update, by which one that comes again is known.
     pub(crate) uuid: Vec<u8>,
@@ -55,7 +55,7 @@ pub struct Ledger {
     ended_next: u64,
     /// Whether [`changes`](Ledger::changes) will be called.
     keeping: bool,
-    /// Tasks that changed since they were asked for last.
+    /// Tasks that changed since the last call.
     touched: BTreeSet<Arc<str>>,
     /// The number of the first task that ended since then.
     ended_unsaved: u64,

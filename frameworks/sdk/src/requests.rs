@@ -56,7 +56,7 @@ struct Queue<Q, A> {
 /// A question with the duty to answer it. If it is dropped without an answer, the requester receives
 /// [`AskError::Gone`].
 pub struct Request<Q, A> {
-    /// What is asked.
+    /// The request.
     pub question: Q,
     slot: Reply<A>,
 }

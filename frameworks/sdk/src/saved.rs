@@ -55,7 +55,7 @@ struct Task {
     kill: Option<Kill>,
 }
 
-/// The kill that the scheduler asked for.
+/// The kill that the scheduler requested.
 #[derive(Clone, PartialEq, Message)]
 struct Kill {
     #[prost(message, optional, tag = "1")]

@@ -40,7 +40,7 @@ pub struct Settings {
     pub longest_wait: Duration,
     /// After how many heartbeat intervals without a word the connection counts as lost. 5 by default.
     pub missed_heartbeats: u32,
-    /// How often the master is asked what it knows of the tasks, in turn by name and as a whole. 15 min by default.
+    /// Interval of reconciliations, in turn explicit and implicit. 15 min by default.
     pub reconcile_every: Duration,
     /// Whether the last 10,000 ended tasks are remembered, so that a repeated update is recognised; a repeated update
     /// of a forgotten task is delivered again. Default: yes. Where updates arrive once, as in some laboratories, it
@@ -111,8 +111,8 @@ pub enum Ending {
     Stopped,
     /// The master refused the framework for good, in its words; or what was given as a master is none.
     Error(String),
-    /// No master accepted the subscription within the time limit, or none could be told that the framework ends. The
-    /// text is the error of the last attempt.
+    /// No master accepted the subscription within the time limit, or none received the end of the framework. The text
+    /// is the error of the last attempt.
     Unreachable(String),
     /// What must survive could not be read or written, so nothing more may be done. In words, why.
     State(String),

@@ -234,7 +234,7 @@ async fn tries_again_while_there_is_no_leader() {
 }
 
 #[tokio::test]
-async fn gives_up_when_told_to() {
+async fn gives_up_after_the_configured_time() {
     let dead = Fake::start().await.stop().await;
     let mut options = options(&dead);
     options.give_up_after = Some(Duration::from_millis(50));
@@ -252,7 +252,7 @@ async fn a_refused_subscription_ends_the_run_in_the_masters_words() {
 }
 
 #[tokio::test]
-async fn a_refused_call_is_told_and_the_next_one_is_sent() {
+async fn a_refused_call_is_reported_and_the_next_one_is_sent() {
     let fake = Fake::start().await;
     let mut refused = String::new();
     let scheduler = With(|event, calls: &mut Calls| match event {
@@ -304,7 +304,7 @@ async fn many_calls_at_once_arrive_in_their_order() {
 }
 
 #[tokio::test]
-async fn all_that_was_heard_is_acknowledged_before_the_framework_goes() {
+async fn all_received_updates_are_acknowledged_before_the_framework_ends() {
     const MANY: usize = 300;
     let fake = Fake::start().await;
     let mut heard = 0;

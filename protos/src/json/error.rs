@@ -7,7 +7,7 @@ pub enum JsonError {
     /// The text is not JSON.
     #[error("{0}")]
     Syntax(String),
-    /// The JSON is not the message that was asked for: a wrong type, or required fields are missing.
+    /// The JSON is not the expected message: a wrong type, or required fields are missing.
     #[error("{0}")]
     Convert(String),
     /// The message would take far more memory than its text.

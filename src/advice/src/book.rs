@@ -98,7 +98,7 @@ pub struct RoleAdvice {
     pub role: String,
     /// How many tasks it had, in the mean of the rounds.
     pub tasks: f64,
-    /// What they asked for.
+    /// What they requested.
     pub asked: Amounts,
     /// What they used.
     pub used: Amounts,

@@ -59,7 +59,7 @@ pub struct Part {
 }
 
 impl Part {
-    /// The proposal, or what is asked if there is none.
+    /// The proposal, or the present request if there is none.
     pub fn wanted(&self) -> Amount {
         self.proposed.unwrap_or(self.asked)
     }
@@ -75,7 +75,7 @@ pub struct Advice {
 }
 
 impl Advice {
-    /// The proposals, or what is asked where there is none.
+    /// The proposals, or the present requests where there is none.
     pub fn wanted(&self) -> Amounts {
         Amounts { cpus: self.cpus.wanted(), mem: self.mem.wanted() }
     }

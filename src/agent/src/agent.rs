@@ -19,6 +19,7 @@ use crate::message::{Incoming, Outgoing};
 use crate::output::{Answer, Outbox, Output, Persist};
 use crate::oversubscription::Oversubscription;
 use crate::random::Random;
+use crate::reconfiguration::Incompatible;
 use crate::snapshot::{Counters, Snapshot};
 use crate::state::{ContainerName, Executor, Framework, Frameworks, Nested, Operations, Streams, Trouble};
 use crate::texts::Texts;
@@ -70,7 +71,7 @@ pub enum StartError {
     )]
     Reconfiguration {
         /// What differs.
-        why: String,
+        why: Box<Incompatible>,
         /// The link that keeps the agent's id.
         latest: String,
     },
@@ -129,7 +130,7 @@ pub struct Agent {
     pub(crate) drain: Option<pb::DrainConfig>,
     pub(crate) drain_start: Option<Time>,
     pub(crate) operations: Operations,
-    /// The last change of volumes that was asked for, and the last one that is done.
+    /// The last requested change of volumes, and the last one that is done.
     pub(crate) volume_change: u64,
     pub(crate) volumes_settled: u64,
     /// While these differ: the volumes that were there before, and may be there still.

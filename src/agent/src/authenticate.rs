@@ -23,7 +23,7 @@ enum Phase {
     /// No attempt.
     #[default]
     None,
-    /// The master has been asked.
+    /// The request was sent to the master.
     Asked,
     /// A mechanism has been chosen.
     Begun,

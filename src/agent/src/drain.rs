@@ -31,7 +31,7 @@ impl Agent {
         self.finish_draining_if_empty(out);
     }
 
-    /// While draining, an executor is told to kill all of its tasks; also one that reconnects, which may not have
+    /// While draining, an executor is ordered to kill all of its tasks; also one that reconnects, which may not have
     /// received it.
     pub(crate) fn drain_executor(&self, executor: &Executor, out: &mut Outbox) {
         let Some(config) = &self.drain else { return };

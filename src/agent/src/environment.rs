@@ -64,7 +64,7 @@ impl Variables {
     }
 }
 
-/// The variables of a command whose values are secrets that have to be asked for.
+/// The variables of a command whose values are secrets to be resolved.
 pub(crate) fn references(command: Option<&pb::CommandInfo>) -> Vec<(String, pb::Secret)> {
     let variables = command.and_then(|command| command.environment.as_ref());
     let variables = variables.into_iter().flat_map(|environment| &environment.variables);
@@ -155,7 +155,7 @@ mod tests {
     use pb::environment::variable::Type;
 
     #[test]
-    fn what_executors_are_told_is_the_agents() {
+    fn variables_of_executors_are_the_agents() {
         let value = |name: &str| Variable { name: name.into(), value: Some("task".into()), ..Variable::default() };
         let kept = |name: &str| Variable {
             name: name.into(),

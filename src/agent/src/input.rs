@@ -118,7 +118,7 @@ pub enum Input {
         /// What was exceeded.
         resources: Vec<pb::Resource>,
     },
-    /// What `ChangeVolumes` asked for is done.
+    /// The request of `ChangeVolumes` is done.
     VolumesChanged {
         /// Which change.
         change: u64,
@@ -130,7 +130,7 @@ pub enum Input {
         /// Why not.
         why: String,
     },
-    /// What `Measure` asked for.
+    /// The result of `Measure`.
     Measured {
         /// What was seen.
         measurement: Box<Measurement>,

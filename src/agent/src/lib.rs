@@ -72,6 +72,7 @@ pub use input::Input;
 pub use message::{AuthMessage, Incoming, MessageError, Outgoing};
 pub use nested_call::container_of;
 pub use output::{Answer, Done, GoneVolume, Outbox, Output, Persist};
+pub use reconfiguration::Incompatible;
 pub use snapshot::{Counters, Snapshot};
 pub use state::{
     Claims, ContainerName, ContainerSpec, Executor, ExecutorKey, ExecutorLink, ExecutorState, Framework,

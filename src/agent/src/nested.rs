@@ -293,7 +293,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_noted_of_an_end_is_told_by_the_next_agent() {
+    fn the_next_agent_reports_a_recorded_end() {
         let reason = pb::task_status::Reason::ContainerLimitationMemory;
         let memory = pb::Resource { name: "mem".into(), ..pb::Resource::default() };
         for limited in [None, Some((reason, "too much".to_owned(), vec![memory]))] {

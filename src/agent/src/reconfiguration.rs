@@ -1,32 +1,61 @@
 //! Whether an agent may keep its id with changed flags (AGT-26).
 
 use protos::mesos::{self as pb, value::Type};
-use resources::Resources;
+use resources::{InvalidResource, Resource, Resources};
 
 use crate::config::Reconfiguration;
+
+/// What differs more than the policy allows.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Incompatible {
+    /// Another hostname.
+    #[error("the hostname was '{0}' and is '{1}'")]
+    Hostname(String, String),
+    /// Another port.
+    #[error("the port was {0} and is {1}")]
+    Port(i32, i32),
+    /// Invalid resources.
+    #[error(transparent)]
+    Invalid(#[from] InvalidResource),
+    /// Other resources.
+    #[error("the resources were {0} and are {1}")]
+    Resources(Resources, Resources),
+    /// A resource of which less is there.
+    #[error("there is less than {0}")]
+    Less(Resource),
+    /// Other attributes.
+    #[error("the attributes were '{0}' and are '{1}'")]
+    Attributes(String, String),
+    /// An attribute that is gone or has changed.
+    #[error("the attribute '{0}' is missing or has changed")]
+    Attribute(String),
+    /// Another fault domain.
+    #[error("the domain has changed")]
+    Domain,
+}
 
 /// Checks the agent's new info against the one that it registered with.
 ///
 /// # Errors
 /// What differs more than the policy allows.
-pub(crate) fn check(policy: Reconfiguration, old: &pb::SlaveInfo, new: &pb::SlaveInfo) -> Result<(), String> {
+pub(crate) fn check(policy: Reconfiguration, old: &pb::SlaveInfo, new: &pb::SlaveInfo) -> Result<(), Incompatible> {
     if old.hostname != new.hostname {
-        return Err(format!("the hostname was '{}' and is '{}'", old.hostname, new.hostname));
+        return Err(Incompatible::Hostname(old.hostname.clone(), new.hostname.clone()));
     }
     if old.port() != new.port() {
-        return Err(format!("the port was {} and is {}", old.port(), new.port()));
+        return Err(Incompatible::Port(old.port(), new.port()));
     }
-    let parse = |info: &pb::SlaveInfo| resources::from_proto(&info.resources).map_err(|why| why.to_string());
-    let (old_resources, new_resources) = (parse(old)?, parse(new)?);
+    let (old_resources, new_resources) =
+        (resources::from_proto(&old.resources)?, resources::from_proto(&new.resources)?);
     match policy {
         Reconfiguration::Equal => equal(old, new, &old_resources, &new_resources),
         Reconfiguration::Additive => additive(old, new, &old_resources, &new_resources),
     }
 }
 
-fn equal(old: &pb::SlaveInfo, new: &pb::SlaveInfo, was: &Resources, is: &Resources) -> Result<(), String> {
+fn equal(old: &pb::SlaveInfo, new: &pb::SlaveInfo, was: &Resources, is: &Resources) -> Result<(), Incompatible> {
     if was != is {
-        return Err(format!("the resources were {was} and are {is}"));
+        return Err(Incompatible::Resources(was.clone(), is.clone()));
     }
     let sorted = |info: &pb::SlaveInfo| {
         let mut attributes = info.attributes.clone();
@@ -35,29 +64,29 @@ fn equal(old: &pb::SlaveInfo, new: &pb::SlaveInfo, was: &Resources, is: &Resourc
     };
     if sorted(old) != sorted(new) {
         let text = |info: &pb::SlaveInfo| resources::attributes_text(&info.attributes);
-        return Err(format!("the attributes were '{}' and are '{}'", text(old), text(new)));
+        return Err(Incompatible::Attributes(text(old), text(new)));
     }
     if old.domain != new.domain {
-        return Err("the domain has changed".to_owned());
+        return Err(Incompatible::Domain);
     }
     Ok(())
 }
 
-fn additive(old: &pb::SlaveInfo, new: &pb::SlaveInfo, was: &Resources, is: &Resources) -> Result<(), String> {
+fn additive(old: &pb::SlaveInfo, new: &pb::SlaveInfo, was: &Resources, is: &Resources) -> Result<(), Incompatible> {
     if old.domain.is_some() && old.domain != new.domain {
-        return Err("the domain has changed".to_owned());
+        return Err(Incompatible::Domain);
     }
     for resource in was {
         let kept = is.iter().any(|other| other.contains(resource));
         if !kept {
-            return Err(format!("there is less than {resource}"));
+            return Err(Incompatible::Less(resource.clone()));
         }
     }
     for attribute in &old.attributes {
         let kept = new.attributes.iter().any(|other| other.name == attribute.name && includes(other, attribute));
         if !kept {
             let text = resources::attributes_text(std::slice::from_ref(attribute));
-            return Err(format!("the attribute '{text}' is missing or has changed"));
+            return Err(Incompatible::Attribute(text));
         }
     }
     Ok(())
@@ -96,11 +125,15 @@ mod tests {
         let old = info("cpus:4;mem:1024", "rack:r1");
         let check = |new: &pb::SlaveInfo| check(Reconfiguration::Equal, &old, new);
         assert_eq!(check(&info("mem:1024;cpus:4", "rack:r1")), Ok(()));
-        assert!(check(&info("cpus:5;mem:1024", "rack:r1")).unwrap_err().contains("resources"));
-        assert!(check(&info("cpus:4;mem:1024", "rack:r2")).unwrap_err().contains("attributes"));
+        assert!(
+            check(&info("cpus:5;mem:1024", "rack:r1")).is_err_and(|why| matches!(why, Incompatible::Resources(..)))
+        );
+        assert!(
+            check(&info("cpus:4;mem:1024", "rack:r2")).is_err_and(|why| matches!(why, Incompatible::Attributes(..)))
+        );
         let mut moved = old.clone();
         moved.hostname = "other".into();
-        assert!(check(&moved).unwrap_err().contains("hostname"));
+        assert!(check(&moved).is_err_and(|why| matches!(why, Incompatible::Hostname(..))));
     }
 
     #[test]
@@ -108,9 +141,24 @@ mod tests {
         let old = info("cpus:4;mem:1024;ports:[1-10]", "rack:r1;span:[1-5]");
         let check = |new: &pb::SlaveInfo| check(Reconfiguration::Additive, &old, new);
         assert_eq!(check(&info("cpus:6;mem:1024;ports:[1-20];widgets:3", "rack:r1;span:[1-9];size:7")), Ok(()));
-        assert!(check(&info("cpus:3;mem:1024;ports:[1-10]", "rack:r1;span:[1-5]")).unwrap_err().contains("cpus"));
+        assert!(
+            check(&info("cpus:3;mem:1024;ports:[1-10]", "rack:r1;span:[1-5]"))
+                .unwrap_err()
+                .to_string()
+                .contains("cpus")
+        );
         assert!(check(&info("cpus:4;mem:1024;ports:[2-10]", "rack:r1;span:[1-5]")).is_err());
-        assert!(check(&info("cpus:4;mem:1024;ports:[1-10]", "rack:r2;span:[1-5]")).unwrap_err().contains("rack"));
-        assert!(check(&info("cpus:4;mem:1024;ports:[1-10]", "rack:r1;span:[2-5]")).unwrap_err().contains("span"));
+        assert!(
+            check(&info("cpus:4;mem:1024;ports:[1-10]", "rack:r2;span:[1-5]"))
+                .unwrap_err()
+                .to_string()
+                .contains("rack")
+        );
+        assert!(
+            check(&info("cpus:4;mem:1024;ports:[1-10]", "rack:r1;span:[2-5]"))
+                .unwrap_err()
+                .to_string()
+                .contains("span")
+        );
     }
 }

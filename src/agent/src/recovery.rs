@@ -106,7 +106,7 @@ impl Agent {
         if let Err(why) = fits.or_else(|why| if cleans_up { Ok(()) } else { Err(why) }) {
             if !rebooted {
                 let latest = self.config.meta_path(paths::LATEST);
-                return Err(StartError::Reconfiguration { why, latest });
+                return Err(StartError::Reconfiguration { why: Box::new(why), latest });
             }
             out.warn(format!("The host has rebooted and the agent has changed: it registers as a new one: {why}"));
             out.persist.push(Persist::Remove { path: paths::LATEST.to_owned() });

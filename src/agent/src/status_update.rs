@@ -30,7 +30,7 @@ impl Agent {
             return self.invalid_update("its framework is unknown", out);
         };
         if known.state == FrameworkState::Terminating {
-            return self.update_for_nobody(&update, out);
+            return self.update_while_shutting_down(&update, out);
         }
         let other_agent = update.slave_id.as_ref().is_some_and(|id| *id != self.slave_id());
         if other_agent {
@@ -138,7 +138,7 @@ impl Agent {
 
     /// Updates of executors of a framework that is being shut down are expected and not forwarded. They are
     /// acknowledged, because an executor may wait for that before it ends.
-    fn update_for_nobody(&mut self, update: &StatusUpdate, out: &mut Outbox) {
+    fn update_while_shutting_down(&mut self, update: &StatusUpdate, out: &mut Outbox) {
         self.counters.invalid_status_updates += 1;
         out.log(Level::Debug, "Dropped a status update of a framework that is being shut down");
         let Some(known) = self.frameworks.get(update.framework_id.value.as_str()) else { return };

@@ -30,7 +30,7 @@ enum Death {
 enum Step {
     Create(u8, Death),
     Destroy(u8, Death),
-    /// The agent hears that its volumes are as it wanted them.
+    /// The agent receives the result: its volumes are as it wanted them.
     Hear(Death),
 }
 
@@ -83,7 +83,7 @@ struct World {
     made: u32,
     operations: u32,
     starts: u64,
-    /// What the agent has not heard yet.
+    /// Results that the agent has not received yet.
     done: Vec<u64>,
 }
 

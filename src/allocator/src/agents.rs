@@ -93,7 +93,7 @@ impl Holding {
 #[derive(Debug, Default)]
 pub(crate) struct Unasked {
     /// All clients: more is free than when they were considered.
-    pub(crate) everybody: bool,
+    pub(crate) all: bool,
     /// Clients whose offer filters have expired here.
     pub(crate) some: Vec<ClientIx>,
     /// Clients that were opened after this moment.
@@ -143,7 +143,7 @@ impl Agent {
             held_back: false,
             held: Vec::new(),
             refusals: AgentRefusals::default(),
-            unasked: Unasked { everybody: true, ..Unasked::default() },
+            unasked: Unasked { all: true, ..Unasked::default() },
             spare: None,
             queued: false,
             queued_late: false,

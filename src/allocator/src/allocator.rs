@@ -125,7 +125,7 @@ impl Allocator {
 
     /// Queues an agent that has more free resources, for all clients.
     pub(crate) fn freed(&mut self, agent: u32) {
-        self.agents[agent as usize].unasked.everybody = true;
+        self.agents[agent as usize].unasked.all = true;
         self.enqueue(agent);
     }
 

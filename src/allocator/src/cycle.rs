@@ -23,9 +23,9 @@ use crate::refusals::{self, nanos};
 use crate::roles::RoleIx;
 use crate::visits::Round;
 
-/// Who is asked on a visit.
-pub(crate) enum Asked {
-    Everybody,
+/// The clients that a visit considers.
+pub(crate) enum Candidates {
+    All,
     /// These, sorted by number.
     Some(Vec<ClientIx>),
 }
@@ -204,23 +204,23 @@ impl Allocator {
     /// Considers, in order of share, the clients that may get what is free on an agent.
     fn visit(&mut self, ix: u32, shared: Option<&Resources>, takers: &mut Takers, offerings: &mut Vec<Offering>) {
         self.begin_visit(ix);
-        let asked = self.asked(ix);
+        let candidates = self.candidates_of(ix);
         // What was offered for the sake of a guarantee and is shared is there for others, but not in this run.
-        self.agents[ix as usize].unasked = Unasked { everybody: shared.is_some(), ..Unasked::default() };
+        self.agents[ix as usize].unasked = Unasked { all: shared.is_some(), ..Unasked::default() };
         let mut again = true;
         while again {
-            let answers = self.ask(ix, &asked, shared, takers.of(self));
+            let answers = self.ask(ix, &candidates, shared, takers.of(self));
             self.agents[ix as usize].unasked.since = self.clients.now();
             again = answers.is_to_go_on();
             self.book_answers(ix, answers, offerings);
         }
     }
 
-    /// Who is to be asked about an agent.
-    pub(crate) fn asked(&self, ix: u32) -> Asked {
+    /// The clients to consider for an agent.
+    pub(crate) fn candidates_of(&self, ix: u32) -> Candidates {
         let unasked = &self.agents[ix as usize].unasked;
-        if unasked.everybody {
-            return Asked::Everybody;
+        if unasked.all {
+            return Candidates::All;
         }
         let mut some = unasked.some.clone();
         some.extend(self.clients.opened_since(unasked.since));
@@ -228,7 +228,7 @@ impl Allocator {
         some.extend(self.agents[ix as usize].refusals.resting(&self.clients));
         some.sort_unstable();
         some.dedup();
-        Asked::Some(some)
+        Candidates::Some(some)
     }
 
     /// Allocates the result of a visit.
@@ -246,14 +246,14 @@ impl Allocator {
             offerings.push(self.offering(ix, client, resources));
         }
         if again {
-            self.agents[ix as usize].unasked.everybody = true;
+            self.agents[ix as usize].unasked.all = true;
             self.enqueue_late(ix);
         }
     }
 
     /// Who takes what when the rest goes by share. Nothing is booked yet: within one visit the order does not change.
-    fn ask(&self, ix: u32, asked: &Asked, shared: Option<&Resources>, takers: Option<&Bits>) -> Answers {
-        let open = if matches!(asked, Asked::Everybody) { self.open_at_once(ix) } else { None };
+    fn ask(&self, ix: u32, candidates: &Candidates, shared: Option<&Resources>, takers: Option<&Bits>) -> Answers {
+        let open = if matches!(candidates, Candidates::All) { self.open_at_once(ix) } else { None };
         if open.as_ref().is_some_and(|(_, count)| *count == 0) {
             return Answers::new(Vec::new(), None);
         }
@@ -296,9 +296,9 @@ impl Allocator {
             offers.push((client, offer));
             if cut || portions.is_empty() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
-        match asked {
-            Asked::Everybody => self.ask_everybody(ix, takers, open, ask),
-            Asked::Some(some) => {
+        match candidates {
+            Candidates::All => self.ask_all(ix, takers, open, ask),
+            Candidates::Some(some) => {
                 let some = some.iter().copied().filter(|client| takers.is_none_or(|takers| takers.contains(*client)));
                 self.ask_some(&some.collect::<Vec<_>>(), ask);
             }
@@ -323,7 +323,7 @@ impl Allocator {
 
     /// Considers all clients in order; after some refusals, those that have refused everything are looked up together
     /// and skipped. If only `takers` may get a part, only they are considered.
-    fn ask_everybody(
+    fn ask_all(
         &self,
         agent: u32,
         takers: Option<&Bits>,

@@ -11,7 +11,7 @@ use crate::Offering;
 use crate::allocator::Allocator;
 use crate::bits::Bits;
 use crate::clients::ClientIx;
-use crate::cycle::{Answers, Asked};
+use crate::cycle::{Answers, Candidates};
 use crate::headroom::{Ledger, Stage, counted, counts};
 use crate::portion::{Answer, Portions};
 use crate::visits::Round;
@@ -101,7 +101,7 @@ impl Allocator {
         if !ledger.serves(&self.agents[ix as usize].open) {
             return Answers::new(offers, None);
         }
-        let asked = self.asked(ix);
+        let candidates = self.candidates_of(ix);
         let mut portions = Portions::new(&self.agents[ix as usize], &self.config, None);
         let (cut, mut capped) = (portions.is_cut(), Vec::new());
         let mut ask = |client: ClientIx| {
@@ -112,7 +112,7 @@ impl Allocator {
             let Some(epoch) = self.clients.epoch(client) else { return ControlFlow::Continue(()) };
             let role = &self.roles.get(state.role).role;
             let framework = &self.frameworks[state.framework as usize];
-            // Nobody waits for one that rests: what it is guaranteed stays set aside.
+            // A framework that rests keeps its guarantees set aside; no other framework waits for it.
             let Answer::Takes(offer) = portions.offer(client, epoch, state, role, framework, Some(&mut ledger)) else {
                 return ControlFlow::Continue(());
             };
@@ -130,13 +130,13 @@ impl Allocator {
             }
         };
         let unmet = &self.roles.accounts.unmet;
-        match &asked {
-            Asked::Some(some) => self.ask_some(some, ask),
+        match &candidates {
+            Candidates::Some(some) => self.ask_some(some, ask),
             // Looking for a few costs less than walking past many.
-            Asked::Everybody if unmet.len() * 4 < self.tree.active_clients() => {
+            Candidates::All if unmet.len() * 4 < self.tree.active_clients() => {
                 self.tree.walk_siblings(unmet.iter().map(|role| self.roles.get(*role).node), ask);
             }
-            Asked::Everybody => self.tree.walk(&mut ask),
+            Candidates::All => self.tree.walk(&mut ask),
         }
         Answers { capped, again: cut, ..Answers::new(offers, Some(ledger)) }
     }

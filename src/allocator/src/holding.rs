@@ -18,17 +18,17 @@ use crate::policies::Policies;
 #[derive(Debug, Default)]
 pub(crate) struct Caps {
     capped: BTreeSet<u32>,
-    /// Of these, those that hold less now: to be asked about everything in the next run.
+    /// Of these, those that hold less now: the next run considers them for every agent.
     loose: BTreeSet<u32>,
-    /// How often each was passed over in this run; beyond [`PASSES`] it is not asked any more.
+    /// How often each was passed over in this run; beyond [`PASSES`] it is not considered any more.
     passes: FxHashMap<u32, u32>,
-    /// How many are not asked any more in this run.
+    /// How many are not considered any more in this run.
     out: usize,
 }
 
-/// On this many agents of a run a framework is passed over because of what it holds, before it is asked no more: one
-/// that has almost all that it may hold would be asked about every agent of the cluster, for the sake of a last small
-/// offer.
+/// On this many agents of a run a framework is passed over because of what it holds, before it is no longer considered.
+/// Without this limit, one that holds almost all that it may hold is considered for every agent of the cluster, for the
+/// sake of a last small offer.
 const PASSES: u32 = 16;
 
 impl Caps {
@@ -46,12 +46,12 @@ impl Caps {
         self.out = 0;
     }
 
-    /// How many are asked no more in this run.
+    /// How many are not considered any more in this run.
     pub(crate) fn out(&self) -> usize {
         self.out
     }
 
-    /// A framework is asked no more in this run.
+    /// A framework is not considered any more in this run.
     pub(crate) fn is_out(&self, framework: u32) -> bool {
         self.out > 0 && self.passes.get(&framework).is_some_and(|passes| *passes >= PASSES)
     }
@@ -87,7 +87,7 @@ impl Allocator {
         self.config.policies = policies;
         self.caps.loosen_all();
         for (ix, agent) in &mut self.agents {
-            agent.unasked.everybody = true;
+            agent.unasked.all = true;
             if !agent.queued {
                 agent.queued = true;
                 self.queue.push(ix as u32);

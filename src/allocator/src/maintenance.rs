@@ -110,7 +110,7 @@ impl Maintenance {
         self.endings.retain(|(_, _, who)| *who != framework);
     }
 
-    /// A framework is not connected: what it was asked is void, and so are its filters.
+    /// A framework is not connected: its inverse offers and its filters are void.
     pub(crate) fn disconnect(&mut self, framework: u32) {
         for window in self.windows.values_mut() {
             window.outstanding.remove(&framework);

@@ -234,7 +234,7 @@ pub(crate) fn store(new: New<'_>, refusals: &mut AgentRefusals, endings: &mut En
 }
 
 /// Drops those of a client that ended before `now` or, if `resting`, end with an interval run.
-/// True if there was one: the client is to be asked again.
+/// Returns true if there was one: the next run considers the client again.
 pub(crate) fn end(
     refusals: &mut AgentRefusals,
     client: ClientIx,

@@ -100,7 +100,7 @@ fn large_agents_are_offered_in_slices_each_to_the_poorest() {
 }
 
 #[test]
-fn nobody_holds_more_offers_than_the_cap_allows() {
+fn no_framework_holds_more_offers_than_the_cap_allows() {
     let mut world = World::new(Policies { max_offered_share: Some(0.5), ..Policies::default() });
     world.framework("a");
     for name in ["s1", "s2", "s3", "s4"] {

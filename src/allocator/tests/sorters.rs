@@ -50,7 +50,7 @@ fn all_is_given_away_and_runs_can_be_repeated() {
         assert_eq!(offers, run(&mut two, 0), "{kind:?}");
         assert_eq!(offers.len(), 40, "{kind:?}");
         let served: BTreeSet<_> = offers.iter().map(|offer| offer.framework.clone()).collect();
-        assert_eq!(served.len(), 4, "{kind:?}: everybody gets something");
+        assert_eq!(served.len(), 4, "{kind:?}: each gets something");
     }
 }
 

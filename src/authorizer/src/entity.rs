@@ -1,10 +1,10 @@
-//! Whom and what a rule is for: all, none, or those that it names (SEC-21).
+//! The subjects and objects of a rule: all, none, or those that it names (SEC-21).
 
 /// The subject of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject<'a> {
     /// A subject that was not authenticated.
-    Anybody,
+    Unauthenticated,
     /// A principal or user of this name.
     Principal(&'a str),
     /// A subject with claims and without a name: lists allow nothing (SEC-25).
@@ -13,7 +13,7 @@ pub enum Subject<'a> {
 
 impl<'a> From<Option<&'a str>> for Subject<'a> {
     fn from(principal: Option<&'a str>) -> Subject<'a> {
-        principal.map_or(Subject::Anybody, Subject::Principal)
+        principal.map_or(Subject::Unauthenticated, Subject::Principal)
     }
 }
 
@@ -21,12 +21,12 @@ impl<'a> Subject<'a> {
     fn name(self) -> Option<&'a str> {
         match self {
             Subject::Principal(name) => Some(name),
-            Subject::Anybody | Subject::Claims => None,
+            Subject::Unauthenticated | Subject::Claims => None,
         }
     }
 }
 
-/// Whom a rule is for. A request for any fits only what is for all or for none.
+/// The subjects or objects of a rule. A request for any of them matches only rules for all or for none.
 #[derive(Debug)]
 pub(crate) enum Entity {
     Any,

@@ -1,5 +1,5 @@
 //! Small value types that all crates share: ids, libprocess process ids, short texts, time and its text form, waits
-//! between tries, random numbers, UUIDs, the response to a challenge, Prometheus's text format.
+//! between tries, random numbers, intervals of means, UUIDs, the response to a challenge, Prometheus's text format.
 //!
 //! This crate does not depend on protobuf, resources, or the system clock: a [`Time`] is always given.
 #![forbid(unsafe_code)]
@@ -12,6 +12,7 @@ mod duration_text;
 mod error_chain;
 mod hex;
 mod ids;
+mod interval;
 mod lock;
 mod pid;
 pub mod prometheus;
@@ -28,6 +29,7 @@ pub use duration_text::{DurationTextError, format_duration, parse_duration, pars
 pub use error_chain::error_chain;
 pub use hex::hex;
 pub use ids::{AgentId, ContainerId, ExecutorId, FrameworkId, IdError, OfferId, OperationId, TaskId};
+pub use interval::{mean_and_interval, student};
 pub use lock::lock;
 pub use pid::{Pid, PidError};
 pub use split_mix::{GAMMA, fraction, scramble, split_mix};

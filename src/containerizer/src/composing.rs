@@ -34,7 +34,7 @@ use crate::mesos::provisioner::Provisioner;
 use crate::runtime_dir::Records;
 use crate::systemd::Systemd;
 
-/// What the launcher's thread is asked to do, in order.
+/// Requests to the launcher's thread, in order.
 pub(crate) enum Job {
     Launch(ContainerName, Box<ContainerSpec>),
     /// As `Launch`, after fetching; the sender receives `Fetched`.

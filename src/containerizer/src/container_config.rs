@@ -102,7 +102,7 @@ impl Described {
         self.spec.session.is_some()
     }
 
-    /// What it was asked to be.
+    /// The requested container.
     pub(crate) fn config(&self) -> ContainerConfig {
         let spec = &self.spec;
         let variables = spec.environment.iter().map(|(name, value)| (name.clone(), value.clone()));

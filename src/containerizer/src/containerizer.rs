@@ -122,7 +122,7 @@ pub(crate) trait Containerizer: Send + Sync {
     fn cleanup(&self, container: &ContainerName);
 }
 
-/// The containerizers of an agent, in the order in which they are asked. Clones share them.
+/// The containerizers of an agent, in the order in which they are tried. Clones share them.
 #[derive(Clone)]
 pub(crate) struct Containerizers(pub(crate) Arc<[Arc<dyn Containerizer>]>);
 

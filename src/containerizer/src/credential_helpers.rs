@@ -22,7 +22,7 @@ const HUB_KEY: &str = "https://index.docker.io/v1/";
 /// The user name in a helper's answer if the secret is a token.
 const TOKEN: &str = "<token>";
 
-/// A program, and what it is asked for.
+/// A program, and the registry of the login.
 #[derive(Debug, PartialEq, Eq)]
 struct Helper {
     name: String,

@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_of_a_container() {
+    fn what_is_recorded_of_a_container() {
         use std::os::unix::fs::PermissionsExt;
         let directory = std::env::temp_dir().join(format!("tepui-described-{}", std::process::id()));
         let own = Records::new(&directory, Path::new("/w/meta"));

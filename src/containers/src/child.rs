@@ -117,8 +117,7 @@ pub fn has_children() -> bool {
     !matches!(process::waitid(WaitId::All, options), Err(rustix::io::Errno::CHILD))
 }
 
-/// Ends this process at once, without the clean-up of its libraries: for one that has nothing left that outlives it.
-/// What was written to standard output and not flushed is lost.
+/// Ends this process at once, without exit handlers. Output that was not flushed is lost.
 pub fn end_now(code: i32) -> ! {
     // SAFETY: it takes any number, and does not return.
     unsafe { libc::_exit(code) }

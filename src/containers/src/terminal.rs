@@ -96,7 +96,7 @@ pub fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?)
 }
 
-/// Reads what is there; zero at the end.
+/// Reads the available bytes; zero at the end.
 ///
 /// # Errors
 /// `WouldBlock` if there is nothing now.

@@ -498,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn help_is_asked_for_in_both_forms_and_has_subjects() {
+    fn help_has_both_forms_and_subjects() {
         for word in ["-h", "--help"] {
             assert!(load(&[word], &[]).unwrap().asks_for_help(), "{word}");
         }

@@ -18,7 +18,7 @@ pub fn resources(w: &mut Writer<'_>, resources: &Resources) {
     });
 }
 
-/// `{"cpus":4.0}`: only what there is.
+/// `{"cpus":4.0}`: without absent parts.
 pub fn quantities(w: &mut Writer<'_>, quantities: &Quantities) {
     w.object(|w| {
         for (name, amount) in quantities.iter().filter(|(_, amount)| !amount.is_zero()) {

@@ -129,7 +129,7 @@ impl Follower {
         }
     }
 
-    /// Searches until a master confirms that it leads, and tells of it. A failure is reported once, until it is over or
+    /// Searches until a master confirms that it leads, and reports it. A failure is reported once, until it is over or
     /// another one occurs.
     async fn find(&mut self, lost: Option<Lost>, previous: Option<Pid>) -> (Leader, Client) {
         let mut search = Search::new(self.list.clone(), self.seed, previous);
@@ -141,7 +141,7 @@ impl Follower {
                 Some(until)
             }
             Some(Lost::Resigned) => {
-                tell(&self.sender, Known::Nobody);
+                tell(&self.sender, Known::NoLeader);
                 self.pause(Instant::now()).await;
                 None
             }

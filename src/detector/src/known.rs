@@ -1,4 +1,4 @@
-//! What is known about the leader, and the detector that tells of each change.
+//! What is known about the leader, and the detector that reports each change.
 //!
 //! How the leader is found is in `watcher` (ZooKeeper) and in `follower` (a list of masters).
 
@@ -39,7 +39,7 @@ pub enum Known {
     #[default]
     Nothing,
     /// No master leads.
-    Nobody,
+    NoLeader,
     /// This one leads. Through ZooKeeper it stands for as long as the session does, with or without a connection; by a
     /// list of masters, until it was silent for [`HOLD`](crate::HOLD) or another one leads.
     Leader(Leader),
@@ -52,7 +52,7 @@ impl Known {
     pub fn leader(&self) -> Option<&Leader> {
         match self {
             Known::Leader(leader) => Some(leader),
-            Known::Nothing | Known::Nobody | Known::Refused(_) => None,
+            Known::Nothing | Known::NoLeader | Known::Refused(_) => None,
         }
     }
 }

@@ -58,7 +58,7 @@ mod tests {
     #[tokio::test]
     async fn it_counts_from_the_question() {
         let lease = Lease::new();
-        assert!(lease.is_over(), "nobody was asked yet");
+        assert!(lease.is_over(), "no request was sent yet");
         let now = Instant::now();
         lease.extend(now, Duration::from_secs(600));
         assert!(!lease.is_over());

@@ -33,7 +33,7 @@ impl NoLeader {
     /// What that means: no master leads, or nothing is known.
     pub fn known(&self) -> Known {
         match self.0.iter().any(|(_, problem)| matches!(problem, Problem::NoLeader)) {
-            true => Known::Nobody,
+            true => Known::NoLeader,
             false => Known::Nothing,
         }
     }

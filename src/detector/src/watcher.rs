@@ -221,7 +221,7 @@ impl Group<'_> {
                 Err(Error::NoNode) => {
                     let (stat, watcher) = self.session.client.check_and_watch_stat(self.path).await?;
                     if stat.is_none() && self.own.is_none() {
-                        tell(self.sender, Known::Nobody);
+                        tell(self.sender, Known::NoLeader);
                         return Ok(watcher);
                     }
                 }
@@ -236,7 +236,7 @@ impl Group<'_> {
                 leader.is_own = self.own == Some(leader.member.as_str());
                 tell(self.sender, Known::Leader(leader));
             }
-            Ok(None) => tell(self.sender, Known::Nobody),
+            Ok(None) => tell(self.sender, Known::NoLeader),
             // It left just now: the watch will report it.
             Err(DetectError::ZooKeeper(Error::NoNode)) => {}
             Err(DetectError::ZooKeeper(error)) => return Err(error.into()),

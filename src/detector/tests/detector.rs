@@ -31,7 +31,7 @@ async fn who_has_the_smallest_number_leads() {
     let server = ZooKeeper::start(0).await;
     let mut detector = start(&server.url(), LONG);
     assert_eq!(detector.known(), Known::Nothing);
-    assert_eq!(next(&mut detector).await, "Nobody");
+    assert_eq!(next(&mut detector).await, "NoLeader");
     server.enter("json.info_0000000007", "10.0.0.7:5050");
     assert_eq!(next(&mut detector).await, "json.info_0000000007 master@10.0.0.7:5050");
     // A follower changes nothing, nor does the log.
@@ -45,11 +45,11 @@ async fn who_has_the_smallest_number_leads() {
     server.leave("json.info_0000000003");
     assert_eq!(next(&mut detector).await, "json.info_0000000008 master@10.0.0.8:5050");
     server.leave("json.info_0000000008");
-    assert_eq!(next(&mut detector).await, "Nobody");
+    assert_eq!(next(&mut detector).await, "NoLeader");
 }
 
 #[tokio::test]
-async fn a_leader_that_nobody_can_read_is_none_until_it_goes() {
+async fn a_leader_whose_node_cannot_be_read_is_none_until_it_goes() {
     let server = ZooKeeper::start(0).await;
     server.write("json.info_0000000001", "{");
     server.enter("json.info_0000000002", "10.0.0.2:5050");
@@ -89,7 +89,7 @@ async fn nothing_is_known_when_the_session_is_over() {
     server.resume().await;
     assert_eq!(next(&mut detector).await, "Nothing");
     assert_eq!(next(&mut detector).await, leader);
-    // Nobody can say so.
+    // Without servers the detector receives no such event.
     let mut detector = start(&server.url(), SHORT);
     assert_eq!(next(&mut detector).await, leader);
     server.stop().await;
@@ -99,7 +99,7 @@ async fn nothing_is_known_when_the_session_is_over() {
 }
 
 #[tokio::test]
-async fn servers_that_are_not_there_yet_are_waited_for_and_told_who_asks() {
+async fn servers_that_are_not_up_yet_are_waited_for_and_receive_the_credential() {
     let mut server = ZooKeeper::start(0).await;
     server.enter("json.info_0000000001", "10.0.0.1:5050");
     server.stop().await;
@@ -124,7 +124,7 @@ fn contend_for(server: &ZooKeeper, host: u8, session_timeout: Duration) -> Detec
 }
 
 #[tokio::test]
-async fn a_session_is_asked_for_again_and_again_while_it_lives() {
+async fn a_session_is_renewed_while_it_lives() {
     let mut server = ZooKeeper::start(0).await;
     let mut detector = contend_for(&server, 1, Duration::from_secs(10));
     let leader = next(&mut detector).await;
@@ -144,7 +144,7 @@ async fn a_session_is_asked_for_again_and_again_while_it_lives() {
 }
 
 #[tokio::test]
-async fn a_candidate_relies_on_what_it_heard_no_longer_than_its_session_lives() {
+async fn a_candidate_relies_on_what_it_read_no_longer_than_its_session_lives() {
     let mut server = ZooKeeper::start(0).await;
     let mut detector = contend_for(&server, 1, SHORT);
     let leader = next(&mut detector).await;
@@ -182,7 +182,7 @@ async fn a_candidate_that_has_lost_its_place_enters_anew() {
     assert_eq!(next(&mut follower).await, leader);
     let entered = |server: &ZooKeeper| server.members().keys().find(|name| *name != "json.info_0000000000").cloned();
     let before = entered(&server).unwrap();
-    // Somebody takes its node out.
+    // Another client removes its node.
     server.leave(&before);
     assert_eq!(next(&mut follower).await, "Nothing");
     assert_eq!(next(&mut follower).await, leader);
@@ -198,7 +198,7 @@ async fn a_candidate_that_has_lost_its_place_enters_anew() {
 }
 
 #[tokio::test]
-async fn a_candidate_that_is_refused_is_told_so() {
+async fn a_candidate_that_is_refused_is_reported() {
     let server = ZooKeeper::start(0).await;
     server.close();
     let told = next(&mut contend(&server, 1)).await;

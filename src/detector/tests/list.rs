@@ -189,7 +189,7 @@ async fn only_what_the_leader_confirms_counts() {
     assert_eq!(problem(&old.address()), format!("it names {dead}"));
     assert_eq!(problem(&waiting.address()), "it knows no leader");
     assert!(problem(&dead).contains("cannot connect"), "{}", problem(&dead));
-    assert_eq!(none.known(), Known::Nobody);
+    assert_eq!(none.known(), Known::NoLeader);
 }
 
 #[tokio::test]
@@ -240,7 +240,7 @@ async fn a_detector_follows_the_leader() {
     let (first_at, second_at) = (first.address(), second.address());
     let dead = Fake::start(Role::Waits).await.end().await;
     let mut detector = Detector::follow(list(&[&dead, &first_at, &second_at]), QUICK, 1, Arc::default());
-    until(&mut detector, "no master leads", |known| *known == Known::Nobody).await;
+    until(&mut detector, "no master leads", |known| *known == Known::NoLeader).await;
     assert!(detector.trouble().contains(&format!("{first_at}: it knows no leader")), "{}", detector.trouble());
     second.becomes(Role::Follows(first_at.clone()));
     first.becomes(Role::Leads);
@@ -250,7 +250,7 @@ async fn a_detector_follows_the_leader() {
     // A leader that steps down says so.
     first.becomes(Role::Waits);
     second.becomes(Role::Waits);
-    until(&mut detector, "it has stepped down", |known| *known == Known::Nobody).await;
+    until(&mut detector, "it has stepped down", |known| *known == Known::NoLeader).await;
     second.becomes(Role::Leads);
     first.becomes(Role::Follows(second_at.clone()));
     until(&mut detector, "the second one leads", |known| leads(known, &second_at)).await;
@@ -283,7 +283,7 @@ async fn a_silent_leader_stands_until_another_one_leads() {
 }
 
 #[tokio::test]
-async fn a_leader_that_shows_signs_of_life_is_asked_when_they_end_or_when_it_is_in_doubt() {
+async fn a_leader_with_heartbeats_is_probed_when_they_end_or_when_it_is_in_doubt() {
     let (mut leader, signs) = (Fake::start(Role::Leads).await, Arc::<Signs>::default());
     let SocketAddr::V4(address) = leader.running.address() else { panic!("an IPv4 address") };
     let pace = Pace { leader: Duration::from_secs(2), ..QUICK };
@@ -302,7 +302,7 @@ async fn a_leader_that_shows_signs_of_life_is_asked_when_they_end_or_when_it_is_
 }
 
 #[tokio::test]
-async fn masters_that_hold_their_answers_are_asked_once_for_the_next_leader() {
+async fn masters_that_hold_their_answers_receive_one_request_for_the_next_leader() {
     let leader = Fake::start(Role::Leads).await;
     let leader_at = leader.address();
     let (one, other) = (Fake::start(Role::Names(leader_at.clone())).await, Fake::start(Role::Holds).await);

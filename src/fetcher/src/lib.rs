@@ -28,7 +28,7 @@ pub use archive_error::ArchiveError;
 pub use confine::ConfineError;
 pub use get::GetError;
 pub use source::{Source, SourceError, check};
-pub use trust::{AUTHORITY, CERTIFICATE, HOSTS, KEY, Trust};
+pub use trust::{AUTHORITY, CERTIFICATE, HOSTS, IdentityError, KEY, Trust, TrustError};
 
 use size::SizeError;
 
@@ -89,7 +89,7 @@ pub fn main() -> ExitCode {
     }
     let trust = match Trust::read(|name| std::env::var(name).ok()) {
         Ok(trust) => trust,
-        Err(words) => return failed(&words),
+        Err(error) => return failed(&base::error_chain(&error)),
     };
     if let Ok(text) = std::env::var(SIZES) {
         return match instructions(SIZES, &text) {

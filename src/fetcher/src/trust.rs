@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rustls::crypto::ring;
-use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
 use ureq::http::Uri;
@@ -21,6 +21,43 @@ pub const AUTHORITY: &str = "LIBPROCESS_SSL_CA_FILE";
 pub const CERTIFICATE: &str = "LIBPROCESS_SSL_CERT_FILE";
 /// See [`AUTHORITY`].
 pub const KEY: &str = "LIBPROCESS_SSL_KEY_FILE";
+
+/// A file that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum TrustError {
+    /// Certificates cannot be read.
+    #[error("cannot read the certificates of '{file}'")]
+    Certificates {
+        /// The file.
+        file: String,
+        /// What is wrong with it.
+        source: pem::Error,
+    },
+    /// A certificate and a key give no identity.
+    #[error("cannot use '{certificate}' with '{key}'")]
+    Identity {
+        /// The file of the certificate.
+        certificate: String,
+        /// The file of the key.
+        key: String,
+        /// What is wrong with them.
+        source: IdentityError,
+    },
+}
+
+/// What is wrong with a certificate and its key.
+#[derive(Debug, thiserror::Error)]
+pub enum IdentityError {
+    /// The key cannot be read.
+    #[error(transparent)]
+    Key(#[from] pem::Error),
+    /// They do not belong together.
+    #[error(transparent)]
+    Pair(#[from] rustls::Error),
+    /// The client cannot use the key.
+    #[error(transparent)]
+    Client(#[from] ureq::Error),
+}
 
 /// Hosts of the cluster, and how the fetcher speaks to them.
 #[derive(Clone, Debug, Default)]
@@ -37,7 +74,7 @@ impl Trust {
     ///
     /// # Errors
     /// A file cannot be used.
-    pub fn read(variable: impl Fn(&str) -> Option<String>) -> Result<Trust, String> {
+    pub fn read(variable: impl Fn(&str) -> Option<String>) -> Result<Trust, TrustError> {
         let hosts: Vec<String> = variable(HOSTS).unwrap_or_default().split(',').map(normal).collect();
         let hosts: Vec<String> = hosts.into_iter().filter(|host| !host.is_empty()).collect();
         if hosts.is_empty() {
@@ -53,7 +90,10 @@ impl Trust {
         };
         let identity = match (variable(CERTIFICATE), variable(KEY)) {
             (Some(certificate), Some(key)) => match std::fs::read(&key) {
-                Ok(bytes) => Some(identity(&certificate, &key, &bytes)?),
+                Ok(bytes) => {
+                    let unusable = |source| TrustError::Identity { certificate: certificate.clone(), key, source };
+                    Some(identity(chain(&certificate)?, &bytes).map_err(unusable)?)
+                }
                 Err(error) => {
                     stdio::err!("Fetching without a client certificate: cannot read '{key}': {error}");
                     None
@@ -86,23 +126,20 @@ fn normal(host: &str) -> String {
     host.trim().trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase()
 }
 
-fn chain(file: &str) -> Result<Vec<CertificateDer<'static>>, String> {
+fn chain(file: &str) -> Result<Vec<CertificateDer<'static>>, TrustError> {
     let read = CertificateDer::pem_file_iter(Path::new(file)).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-    read.map_err(|error| format!("cannot read the certificates of '{file}': {error}"))
+    read.map_err(|source| TrustError::Certificates { file: file.to_owned(), source })
 }
 
-fn identity(certificate: &str, key: &str, bytes: &[u8]) -> Result<ClientCert, String> {
-    let chain = chain(certificate)?;
-    let unusable = |error: &dyn std::fmt::Display| format!("cannot use '{certificate}' with '{key}': {error}");
-    let checked = PrivateKeyDer::from_pem_slice(bytes).map_err(|error| unusable(&error))?;
+fn identity(chain: Vec<CertificateDer<'static>>, key: &[u8]) -> Result<ClientCert, IdentityError> {
+    let checked = PrivateKeyDer::from_pem_slice(key)?;
     // The client takes for granted that key and certificate belong together.
     ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .and_then(|builder| {
             builder.with_root_certificates(RootCertStore::empty()).with_client_auth_cert(chain.clone(), checked)
-        })
-        .map_err(|error| unusable(&error))?;
-    let key = PrivateKey::from_pem(bytes).map_err(|error| unusable(&error))?;
+        })?;
+    let key = PrivateKey::from_pem(key)?;
     let chain: Vec<_> = chain.iter().map(|one| Certificate::from_der(one).to_owned()).collect();
     Ok(ClientCert::new_with_certs(&chain, key))
 }
@@ -136,7 +173,7 @@ mod tests {
     #[test]
     fn files_that_cannot_be_used_are_named() {
         let variable = |name: &str| Some(if name == HOSTS { "h" } else { "/nowhere/file" }.to_owned());
-        assert!(Trust::read(variable).unwrap_err().contains("'/nowhere/file'"));
+        assert!(Trust::read(variable).unwrap_err().to_string().contains("'/nowhere/file'"));
         // A key that cannot be read is no error.
         let variable = |name: &str| (name != AUTHORITY).then(|| variable(name)).flatten();
         assert!(Trust::read(variable).unwrap().identity.is_none());

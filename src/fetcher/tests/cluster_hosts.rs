@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 
-use fetcher::{AUTHORITY, CERTIFICATE, HOSTS, KEY, Trust, fetch_all};
+use fetcher::{AUTHORITY, CERTIFICATE, HOSTS, KEY, Trust, TrustError, fetch_all};
 use protos::mesos::command_info::Uri;
 use protos::mesos::fetcher::FetcherInfo;
 use protos::mesos::fetcher::fetcher_info::Item;
@@ -51,7 +51,7 @@ impl Place {
         self.directory.path().join(name)
     }
 
-    fn trust(&self, hosts: &str, key: &str) -> Result<Trust, String> {
+    fn trust(&self, hosts: &str, key: &str) -> Result<Trust, TrustError> {
         let path = |name: &str| self.file(name).to_string_lossy().into_owned();
         Trust::read(|name| match name {
             HOSTS => Some(hosts.to_owned()),
@@ -155,5 +155,6 @@ fn only_hosts_of_the_cluster_see_the_certificate() {
     assert!(asked.try_recv().is_err());
 
     let mismatch = place.trust("127.0.0.1", "server-key.pem").unwrap_err();
+    let mismatch = mismatch.to_string();
     assert!(mismatch.contains("client.pem") && mismatch.contains("server-key.pem"), "{mismatch}");
 }

@@ -230,7 +230,7 @@ fn what_cannot_be_fetched_is_named() {
 }
 
 #[test]
-fn sizes_are_told_before_anything_is_fetched() {
+fn sizes_are_printed_before_anything_is_fetched() {
     let place = Place::new();
     let served =
         serve_heads(&["HTTP/1.1 200 OK\r\nContent-Length: 70000\r\n", "HTTP/1.1 405 No\r\n", "HTTP/1.1 200 OK\r\n"]);

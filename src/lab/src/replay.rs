@@ -44,8 +44,8 @@ pub enum ReplayError {
         why: RecordError,
     },
     /// The flags do not give the master's settings.
-    #[error("the recorded master's settings cannot be had: {0}")]
-    Settings(String),
+    #[error("the recorded master's settings cannot be had")]
+    Settings(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
 /// What one of the masters did for a framework.
@@ -91,7 +91,7 @@ pub struct Replay {
 }
 
 /// Builds a master's settings from its flags, by names and values, or returns the reason why it cannot.
-pub type Settings = dyn Fn(&[(String, String)]) -> Result<Config, String>;
+pub type Settings = dyn Fn(&[(String, String)]) -> Result<Config, Box<dyn std::error::Error + Send + Sync>>;
 
 /// Plays a recording. `config` makes settings of flags, `policies` reads the text form in which policies were recorded;
 /// with `other` policies a second master runs beside the first.

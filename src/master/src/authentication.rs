@@ -37,7 +37,7 @@ impl Master {
                 self.peers.prove(pid.clone(), Proof { principal, attempt });
                 self.forget_surplus(out);
             }
-            // Nobody else would give up the link that came with an earlier proof.
+            // No other code unlinks a peer with an earlier proof.
             None if conversation.is_linked && !self.is_admitted(&pid) => out.push(Output::Unlink { pid: pid.clone() }),
             None => {}
         }

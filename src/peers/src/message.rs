@@ -87,7 +87,7 @@ pub(crate) enum Body {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Hello {
     pub disk: u64,
-    /// What `--peers` says, sorted.
+    /// The addresses of `--peers`, sorted.
     pub peers: Vec<String>,
     /// The number of the sender's configuration.
     pub configuration: Option<u32>,

@@ -10,7 +10,7 @@ use protos::mesos;
 pub struct ItemSet(Arc<[Arc<str>]>);
 
 impl ItemSet {
-    /// Sorts, and drops what is there twice.
+    /// Sorts, and drops duplicates.
     #[must_use]
     pub fn new<T: AsRef<str>>(items: impl IntoIterator<Item = T>) -> Self {
         Self::from_vec(items.into_iter().map(|item| item.as_ref().into()).collect())

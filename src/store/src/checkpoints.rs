@@ -167,7 +167,7 @@ impl<D: CheckpointDisk> Checkpoints<D> {
     /// written in place, if that can be done now.
     ///
     /// # Errors
-    /// When what is there cannot be read.
+    /// The present entry cannot be read.
     pub fn recover(&mut self) -> Result<(), StoreError> {
         self.aside.clear();
         (self.ahead, self.trouble) = (Lengths::default(), None);

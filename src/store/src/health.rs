@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_core_is_told_what_is_news() {
+    fn the_core_receives_changes_only() {
         let full = Trouble { why: "No space left on device".to_owned(), needs_room: true };
         let other = Trouble { why: "Input/output error".to_owned(), needs_room: false };
         let mut health = Health::default();

@@ -76,7 +76,7 @@ fn a_batch_that_is_not_committed_replaces_nothing() {
 }
 
 #[test]
-fn removal_comes_after_what_was_asked_before_it() {
+fn removal_comes_after_earlier_requests() {
     let directory = Directory::new();
     let mut batch = Batch::new(&directory.0);
     batch.replace("a/b/one", b"1").unwrap();
@@ -103,7 +103,7 @@ fn many_files_in_one_batch() {
 }
 
 #[test]
-fn a_disk_that_refuses_is_told_with_the_path() {
+fn a_disk_error_is_reported_with_the_path() {
     let directory = Directory::new();
     fs::write(directory.0.join("file"), b"").unwrap();
     let mut batch = Batch::new(&directory.0);

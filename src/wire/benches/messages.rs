@@ -19,7 +19,7 @@ use wire::libprocess::{Delivery, Message, MessageSink, Network};
 use wire::tls::{Role, Settings, Tls};
 use wire::{Connections, Limits};
 
-/// Counts what arrives, and tells when enough did.
+/// Counts messages, and reports when enough have arrived.
 #[derive(Default)]
 struct Counter {
     seen: AtomicUsize,

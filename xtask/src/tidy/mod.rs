@@ -1,4 +1,4 @@
-//! `cargo xtask tidy`: the house rules that neither the compiler nor clippy can hold.
+//! `cargo xtask tidy`: the source rules that neither the compiler nor clippy can hold.
 //!
 //! `layers` reads the Cargo.toml files, `edges` compares them with the sources, `circles` follows imports between
 //! files, `sources` reads the Rust files, `links` the documentation. All breaches are shown at once.
@@ -14,7 +14,7 @@ use anyhow::{Result, bail};
 
 pub(crate) use layers::packages;
 
-/// Prints every breach of the house rules.
+/// Prints every breach of the source rules.
 ///
 /// # Errors
 /// There is at least one.
@@ -25,7 +25,7 @@ pub(crate) fn run() -> Result<()> {
     }
     match breaches.len() {
         0 => Ok(()),
-        n => bail!("{n} breaches of the house rules"),
+        n => bail!("{n} breaches of the source rules"),
     }
 }
 

@@ -39,7 +39,7 @@ const NAMELESS_MODES: &[&str] = &[
     "DirBuilder",
 ];
 
-/// Where they may be called all the same.
+/// Files that may call them.
 const MODES_EXCEPTED: &[(&str, &str)] = &[
     ("src/scenarios/", "writes into a checkout, for tests"),
     ("src/store/src/create.rs", "it is the place"),

@@ -70,7 +70,7 @@ fn docker(image: &str, container: &Container, place: &Place) -> ContainerInfo {
     }
 }
 
-/// A CNI network maps only the ports that are asked for: not every network can.
+/// A CNI network maps only the requested ports, because not every network maps ports.
 fn mesos(name: Option<&str>, container: &Container, place: &Place) -> ContainerInfo {
     let image = name.map(|name| {
         let docker = image::Docker { name: name.to_owned(), ..Default::default() };

@@ -17,9 +17,9 @@ pub(super) struct Queue {
     delayed: BTreeSet<(Time, JobKey, u32)>,
     /// The instants in `delayed`, by task.
     instants: BTreeMap<(JobKey, u32), Time>,
-    /// A task became ready since this was asked last.
+    /// A task became ready since the last call.
     fresh: bool,
-    /// What is ready has changed since this was asked last.
+    /// What is ready has changed since the last call.
     changed: bool,
 }
 
@@ -98,12 +98,12 @@ impl Queue {
         self.delayed.first().map(|(at, _, _)| *at)
     }
 
-    /// Whether what is ready has changed since this was asked last.
+    /// Whether what is ready has changed since the last call.
     pub(super) fn take_changed(&mut self) -> bool {
         std::mem::take(&mut self.changed)
     }
 
-    /// Whether a task became ready since this was asked last.
+    /// Whether a task became ready since the last call.
     pub(super) fn take_fresh(&mut self) -> bool {
         std::mem::take(&mut self.fresh)
     }

@@ -199,8 +199,8 @@ pub(super) struct Version {
     pub(super) job: Arc<Job>,
 }
 
-/// The instant that a version is known by: two in one millisecond, or one from before the clock was set back, would be
-/// taken for each other.
+/// The instant that identifies a version. It is unique: later than that of the version before, also within one
+/// millisecond and after the clock was set back.
 fn name_of_version(now: Time, before: Option<Time>) -> Time {
     let millis = |time: Time| u64::try_from(time.since_epoch().as_millis()).unwrap_or(u64::MAX);
     // What was kept by an earlier release may have parts of milliseconds, which are rounded where it is shown.

@@ -1,4 +1,4 @@
-//! What can be asked of a running scheduler, and how it is done or refused.
+//! Requests to a running scheduler, and how it fulfils or refuses them.
 
 use std::collections::BTreeSet;
 

@@ -54,8 +54,8 @@ pub(super) struct Plan {
     limits: Vec<u32>,
     /// Until when a gang keeps a room.
     pub(super) kept: Vec<Option<Time>>,
-    /// Tasks that have ended by then may be placed in rooms that are kept: half of the time in which the gang gathers
-    /// is left then, in which it gets all that becomes free.
+    /// Tasks that end by then may be placed in rooms that a gang keeps: half of the time in which it gathers. In
+    /// the other half the gang gets all that becomes free.
     backfill_until: Time,
     pub(super) placed: Vec<Placed>,
 }

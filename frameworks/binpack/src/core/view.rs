@@ -34,7 +34,7 @@ pub enum State {
     Unhealthy,
     /// Its agent does not answer.
     Unreachable,
-    /// It is asked to end.
+    /// It is ending: a kill was sent.
     Ending,
     /// A service is being replaced by its next version, or brought to another count.
     Deploying,
@@ -122,7 +122,7 @@ pub struct Status {
     pub framework_id: Option<String>,
     /// Whether there is a master.
     pub connected: bool,
-    /// Whether it has asked for no offers.
+    /// Whether it has suppressed offers.
     pub suppressed: bool,
     /// How it behaves.
     pub knobs: Knobs,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::seconds;
 use jobs::file::Fields;
 
-/// What is asked of a task.
+/// How the health of a task is checked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Probe {
@@ -30,7 +30,7 @@ pub enum Probe {
 /// A health check.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Health {
-    /// What is asked.
+    /// The kind of check.
     pub probe: Probe,
     /// How long failures count for nothing after the start.
     #[serde(with = "seconds")]

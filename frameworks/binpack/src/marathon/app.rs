@@ -421,7 +421,7 @@ impl App {
         fields
     }
 
-    /// The ports that a load balancer serves the app at: those asked for, or some that follow from the app's id.
+    /// The ports that a load balancer serves the app at: the requested ones, or some that follow from the app's id.
     pub(super) fn service_ports(&self) -> Vec<u16> {
         let port = |(place, given): (u32, &PortDefinition)| match given.port {
             0 => free_port(&self.id, place),

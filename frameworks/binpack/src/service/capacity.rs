@@ -23,7 +23,7 @@ use crate::job::Job;
 const EVERY: Duration = Duration::from_secs(10);
 /// How long the master may take.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// Maximum number of agents that are asked at once.
+/// Maximum number of requests to agents at the same time.
 const AGENTS_MAX: usize = 64;
 
 /// Where agents are asked for, and what of them counts.
@@ -42,7 +42,8 @@ impl Source {
         Source { cluster: options.cluster(), role, docker: Mutex::default() }
     }
 
-    /// Asks the master, and the agents if containerizers are wanted, and tells the scheduler.
+    /// Reads the capacity from the master, and containerizers from the agents if they are needed, and passes both to the
+    /// scheduler.
     async fn refresh(&self, wants: Wants, handle: &Handle) -> Result<(), AgentsError> {
         let agents = self.cluster.agents(PATIENCE).await?;
         if wants.docker {

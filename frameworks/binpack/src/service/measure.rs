@@ -15,7 +15,7 @@ use advice::Reading;
 
 /// How long an agent may take.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// Maximum number of agents that are asked at the same time.
+/// Maximum number of requests to agents at the same time.
 const AT_ONCE: usize = 64;
 
 /// Measures at intervals until the scheduler ends.

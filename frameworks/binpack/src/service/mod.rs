@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use jobs::follow::Followers;
 use jobs::served::Served;
+use jobs::service::Leave;
 use sdk::driver::{self, api as serving};
-use sdk::{AskError, Ending, Requester};
-use tokio::task::JoinHandle;
+use sdk::{AskError, Requester};
 
 use crate::Knobs;
 use crate::core::{Answer, Core, Happening, JobView, Reply, Request, Status, Submitted, Unwanted};
@@ -25,7 +25,7 @@ pub use jobs::follow::Lagged;
 
 /// An event, shared by all followers.
 pub type Event = Arc<Happening>;
-/// Hears what happens.
+/// Receives events.
 pub type Follower = jobs::follow::Follower<Happening>;
 
 /// How often tasks are measured by default.
@@ -44,7 +44,7 @@ pub struct Options {
     pub measure_every: Duration,
 }
 
-/// Why the framework could not be started, or does not do what was asked.
+/// Why the framework could not be started, or does not fulfil a request.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The address cannot be used.
@@ -61,14 +61,8 @@ pub enum Error {
     Confused,
 }
 
-/// A running framework. Dropping it ends it at once; its tasks keep running for the failover timeout.
-#[derive(Debug)]
-pub struct Service {
-    address: SocketAddr,
-    handle: Handle,
-    serving: serving::Serving,
-    driving: JoinHandle<Ending>,
-}
+/// A running framework.
+pub type Service = jobs::service::Service<Handle>;
 
 /// A way to ask a running framework; can be cloned and given away.
 #[derive(Clone, Debug)]
@@ -79,101 +73,30 @@ pub struct Handle {
     capacity: Arc<capacity::Source>,
 }
 
-impl Service {
-    /// Starts the framework in the current tokio runtime. Its API answers at once, also while there is no master.
-    ///
-    /// # Errors
-    /// The address of the API cannot be used.
-    pub async fn start(options: Options) -> Result<Service, Error> {
-        let Options { mut driver, listen, knobs, measure_every } = options;
-        let is_measured = knobs.active_sizing.is_some();
-        let followers = Followers::default();
-        let teller = followers.clone();
-        let tell =
-            move |core: &mut Core| core.take_happenings().into_iter().for_each(|happening| teller.tell(happening));
-        let (served, requester) = Served::new(Core::new(knobs), tell);
-        driver.nudge = Some(requester.nudge());
-        let capacity = Arc::new(capacity::Source::new(&driver));
-        let cluster = driver.cluster();
-        let metrics = driver.settings.metrics.clone();
-        let handle = Handle { requester, followers, metrics, capacity: capacity.clone() };
-        let serving = serving::serve(listen, Arc::new(api::Jobs::new(handle.clone())))
-            .map_err(|error| Error::Listen(listen, error))?;
-        let address = serving.address();
-        // Where `tepui job` finds it when it asks the master.
-        driver.settings.framework.webui_url.get_or_insert_with(|| serving.url());
-        let driving = tokio::spawn(async move { driver::run(served, driver).await.ending });
-        let teller = handle.clone();
-        tokio::spawn(async move { capacity.follow(teller).await });
-        if is_measured {
-            tokio::spawn(measure::follow(cluster, measure_every, handle.clone()));
-        }
-        Ok(Service { address, handle, serving, driving })
+/// Starts the framework in the current tokio runtime. Its API answers at once, also while there is no master.
+///
+/// # Errors
+/// The address of the API cannot be used.
+pub async fn start(options: Options) -> Result<Service, Error> {
+    let Options { mut driver, listen, knobs, measure_every } = options;
+    let is_measured = knobs.active_sizing.is_some();
+    let followers = Followers::default();
+    let teller = followers.clone();
+    let tell = move |core: &mut Core| core.take_happenings().into_iter().for_each(|happening| teller.tell(happening));
+    let (served, requester) = Served::new(Core::new(knobs), tell);
+    driver.nudge = Some(requester.nudge());
+    let capacity = Arc::new(capacity::Source::new(&driver));
+    let cluster = driver.cluster();
+    let metrics = driver.settings.metrics.clone();
+    let handle = Handle { requester, followers, metrics, capacity: capacity.clone() };
+    let serving = serving::serve(listen, Arc::new(api::Jobs::new(handle.clone())))
+        .map_err(|error| Error::Listen(listen, error))?;
+    let teller = handle.clone();
+    tokio::spawn(async move { capacity.follow(teller).await });
+    if is_measured {
+        tokio::spawn(measure::follow(cluster, measure_every, handle.clone()));
     }
-
-    /// Where the API is.
-    pub fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    /// Where others reach the API: its URL, with the scheme that it serves.
-    pub fn url(&self) -> String {
-        self.serving.url()
-    }
-
-    /// A way to ask that can be given away.
-    pub fn handle(&self) -> Handle {
-        self.handle.clone()
-    }
-
-    /// The scheduler and its jobs in short.
-    ///
-    /// # Errors
-    /// The scheduler has ended.
-    pub async fn status(&self) -> Result<Status, Error> {
-        self.handle.status().await
-    }
-
-    /// Runs jobs, all or none.
-    ///
-    /// # Errors
-    /// The scheduler refuses them, or has ended.
-    pub async fn submit(&self, jobs: Vec<Job>) -> Result<Vec<Submitted>, Error> {
-        self.handle.submit(jobs).await
-    }
-
-    /// Runs jobs, all or none; those that are there already, exactly so, stay as they are, also if they have ended.
-    ///
-    /// # Errors
-    /// The scheduler refuses them, or has ended.
-    pub async fn resume(&self, jobs: Vec<Job>) -> Result<Vec<Submitted>, Error> {
-        match self.handle.ask(Request::Resume(jobs)).await? {
-            Reply::Submitted(submitted) => Ok(submitted),
-            _ => Err(Error::Confused),
-        }
-    }
-
-    /// What happens from now on.
-    pub fn follow(&self) -> Follower {
-        self.handle.follow()
-    }
-
-    /// Returns when the framework ends on its own: the master rejected it, or its state cannot be written.
-    pub async fn wait(&mut self) -> Ending {
-        match (&mut self.driving).await {
-            Ok(ending) => ending,
-            Err(error) => Ending::Error(format!("the scheduler has failed: {error}")),
-        }
-    }
-
-    /// Ends the framework: with `teardown` all its tasks, too; without, the next start with the same state has them.
-    pub async fn stop(mut self, teardown: bool) -> Ending {
-        // The request fails if the scheduler has ended already.
-        let _ = self.handle.ask(Request::Leave { teardown }).await;
-        let ending = self.wait().await;
-        self.serving.stop().await;
-        ending
-    }
+    Ok(Service::start(served, driver, serving, handle))
 }
 
 /// A gang gets a secret that only its ranks share, unless it brings one.
@@ -185,7 +108,7 @@ fn with_token(mut job: Job) -> Job {
     job
 }
 
-/// Hides the secret, which is for the ranks only.
+/// Removes the secret, which is for the ranks only.
 fn hide_token(job: &mut Arc<Job>) {
     if job.kind == Kind::Gang && job.env.contains_key(TOKEN) {
         Arc::make_mut(job).env.remove(TOKEN);
@@ -251,6 +174,17 @@ impl Handle {
         }
     }
 
+    /// Runs jobs, all or none; those that are there already, exactly so, stay as they are, also if they have ended.
+    ///
+    /// # Errors
+    /// The scheduler refuses them, or has ended.
+    pub async fn resume(&self, jobs: Vec<Job>) -> Result<Vec<Submitted>, Error> {
+        match self.ask(Request::Resume(jobs)).await? {
+            Reply::Submitted(submitted) => Ok(submitted),
+            _ => Err(Error::Confused),
+        }
+    }
+
     /// What happens from now on.
     pub fn follow(&self) -> Follower {
         self.followers.follow()
@@ -259,5 +193,12 @@ impl Handle {
     /// Counters and gauges, as Prometheus reads them.
     pub fn metrics(&self) -> String {
         self.metrics.text()
+    }
+}
+
+impl Leave for Handle {
+    async fn leave(&self, teardown: bool) {
+        // The request fails if the scheduler has ended already.
+        let _ = self.ask(Request::Leave { teardown }).await;
     }
 }

@@ -29,7 +29,7 @@ struct Launch<'a> {
 }
 
 impl Core {
-    /// Launches what was placed. What was given no task goes back to the offers at hand.
+    /// Launches the placed tasks. Resources without a task go back to the offers at hand.
     pub(super) fn launch(&mut self, mut plan: Plan, now: Time, calls: &mut Calls) {
         let mut tasks: BTreeMap<usize, Vec<TaskInfo>> = BTreeMap::new();
         for one in std::mem::take(&mut plan.placed) {

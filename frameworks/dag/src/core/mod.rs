@@ -66,7 +66,7 @@ const MACHINES_MAX: usize = 100_000;
 /// A task: its job's serial, its stage, its number.
 type Key = (u64, usize, u32);
 
-/// Something that the owner of the scheduler does for it.
+/// Work that the owner of the scheduler does for it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Wish {
     /// Look at input files, and answer with [`Request::Scanned`].
@@ -111,7 +111,7 @@ pub struct Core {
     machines: BTreeMap<String, Arc<Machine>>,
     /// Jobs that may have to be advanced.
     unsettled: BTreeSet<u64>,
-    /// Tasks became ready since offers were asked for.
+    /// Tasks became ready since the last revive.
     fresh: bool,
     /// A round may place more than the last one did.
     dirty: bool,

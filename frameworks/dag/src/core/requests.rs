@@ -1,4 +1,4 @@
-//! What can be asked of a running scheduler, and how it is done or refused.
+//! Requests to a running scheduler, and how it fulfils or refuses them.
 
 use std::collections::BTreeSet;
 
@@ -193,7 +193,7 @@ impl Core {
 
     fn submit(&mut self, jobs: Vec<Job>, now: Time) -> Result<Reply, Unwanted> {
         let tasks: u64 = self.active.iter().filter_map(|s| self.records.get(s)).map(Record::tasks_known).sum();
-        let more: u64 = jobs.iter().map(tasks_asked).sum();
+        let more: u64 = jobs.iter().map(requested_tasks).sum();
         if self.active.len() + jobs.len() > JOBS_MAX || tasks + more > TASKS_MAX {
             return Err(Unwanted::Full);
         }
@@ -325,7 +325,7 @@ impl Core {
 }
 
 /// How many tasks a job has at least, before anything of it is known.
-fn tasks_asked(job: &Job) -> u64 {
+fn requested_tasks(job: &Job) -> u64 {
     let of = |stage: &crate::job::Stage| match &stage.input {
         crate::job::Input::Tasks(count) => u64::from(*count),
         _ => 1,

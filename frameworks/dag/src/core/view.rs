@@ -34,7 +34,7 @@ pub enum State {
     Running,
     /// Its agent does not answer.
     Unreachable,
-    /// It is asked to end.
+    /// It is ending: a kill was sent.
     Ending,
     /// It has finished.
     Finished,
@@ -147,7 +147,7 @@ pub struct Status {
     pub framework_id: Option<String>,
     /// Whether there is a master.
     pub connected: bool,
-    /// Whether it has asked for no offers.
+    /// Whether it has suppressed offers.
     pub suppressed: bool,
     /// The order of stages.
     pub order: String,
@@ -161,7 +161,7 @@ pub struct Status {
     pub moving: MovingView,
     /// Core-seconds that are left for sprints.
     pub sprint_budget: f64,
-    /// What was found for drops and sprints, if that was asked for.
+    /// What was found for drops and sprints, if the settings choose them by themselves.
     pub tuning: Option<TuningView>,
     /// Ended jobs of which leftovers are being removed.
     pub removing: usize,

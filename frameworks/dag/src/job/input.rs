@@ -1,6 +1,6 @@
 //! What the tasks of a stage share among them, and its part of a job file.
 //!
-//! Files are looked for and cut elsewhere; here is what was asked for.
+//! It holds the request; files are found and cut elsewhere.
 
 use std::time::Duration;
 

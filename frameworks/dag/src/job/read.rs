@@ -135,7 +135,7 @@ fn linked(drafts: Vec<Draft<'_>>, fields: &mut Fields<'_, '_>) -> Vec<Stage> {
     in_order(stages, &at, fields)
 }
 
-/// What is read must be left, and in as many partitions.
+/// Checks that the stages which a stage reads leave outputs, and in as many partitions.
 fn check_sources(stages: &[Stage], at: &[usize], fields: &mut Fields<'_, '_>) {
     for (stage, at) in stages.iter().zip(at) {
         let Input::Stages(input) = &stage.input else { continue };

@@ -77,7 +77,7 @@ fn released<'a>(observation: &'a Observation, order: &[usize], share: impl Fn(us
     plan
 }
 
-/// The executors of a share; a little less than a whole one more is none.
+/// The number of executors of a share, rounded up; a rounding error of 1e-9 does not count.
 fn cap(observation: &Observation, share: f64, total: f64) -> u32 {
     (f64::from(observation.executors) * share / total.max(f64::MIN_POSITIVE) - 1e-9).ceil() as u32
 }

@@ -1,4 +1,4 @@
-//! How long tasks of a stage took in earlier runs. It does not know which stages are alike: the key says so.
+//! How long tasks of a stage took in earlier runs. Stages of the same key are alike.
 
 use std::collections::BTreeMap;
 
@@ -48,8 +48,8 @@ impl History {
         }
     }
 
-    /// How long a task of this stage takes, in milliseconds: as in its earlier runs, or else as the mean over all
-    /// stages; none before anything has run.
+    /// Expected time of a task of this stage in milliseconds: that of its earlier runs, else the mean over all stages;
+    /// `None` before the first run.
     pub fn expect(&self, key: &str) -> Option<f64> {
         let mean = (self.uses > 0).then_some(self.all);
         self.stages.get(key).map(|seen| seen.duration).or(mean)

@@ -3,9 +3,8 @@
 //! The tasks that ran are a simple random sample without replacement of a finite population, so an interval shrinks to
 //! nothing where all ran (Cochran, "Sampling Techniques", chapters 2 and 6).
 
+use base::student;
 use serde::{Deserialize, Serialize};
-
-use super::student::student;
 
 /// What one task found in its part of the input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -16,7 +15,7 @@ pub struct Contribution {
     pub sum: f64,
 }
 
-/// An estimate, and an interval that holds the truth with the probability that was asked for.
+/// An estimate, and an interval that holds the truth with the requested probability.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// The estimate.

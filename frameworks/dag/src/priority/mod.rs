@@ -15,7 +15,6 @@ mod response;
 mod search;
 mod service;
 pub mod sprinting;
-mod student;
 
 #[cfg(test)]
 mod tests;
@@ -26,4 +25,3 @@ pub use estimate::{Contribution, Interval, Sampled};
 pub use response::{ClassModel, Model, Response, Sprint};
 pub use search::{Choice, Target, search};
 pub use service::Phases;
-pub use student::{normal, student};

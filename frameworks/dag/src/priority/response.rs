@@ -15,7 +15,7 @@ pub struct ClassModel {
     pub arrivals: f64,
     /// Numbers of tasks, with their probabilities.
     pub tasks: Vec<(u32, f64)>,
-    /// Seconds of a job beside its waves.
+    /// Seconds of a job outside its waves.
     pub setup: f64,
     /// Mean seconds of a wave.
     pub wave: f64,

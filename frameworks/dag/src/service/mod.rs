@@ -1,6 +1,6 @@
 //! The scheduler on a cluster: driven by `sdk::driver`, with an HTTP API, and with its state on disk if configured.
 //!
-//! The [`Core`] makes the decisions. Here is what it wishes for: looks at input files, and removals of what jobs left.
+//! The [`Core`] makes the decisions. This module reads input files and removes outputs for it.
 
 mod api;
 mod remove;
@@ -12,10 +12,10 @@ use std::time::Duration;
 
 use jobs::follow::Followers;
 use jobs::served::Served;
+use jobs::service::Leave;
 use sdk::driver::{self, api as serving};
-use sdk::{AskError, Ending, Requester};
+use sdk::{AskError, Requester};
 use tokio::sync::{Semaphore, mpsc};
-use tokio::task::JoinHandle;
 
 use crate::core::{
     Answer, Core, Happening, JobView, Removal, Reply, Request, Settings, Status, Submitted, Unwanted, Wish,
@@ -27,7 +27,7 @@ pub use jobs::follow::Lagged;
 
 /// An event, shared by all followers.
 pub type Event = Arc<Happening>;
-/// Hears what happens.
+/// Receives events.
 pub type Follower = jobs::follow::Follower<Happening>;
 
 /// Inputs that are examined at once: each is read through.
@@ -48,7 +48,7 @@ pub struct Options {
     pub settings: Settings,
 }
 
-/// Why the framework could not be started, or does not do what was asked.
+/// Why the framework could not be started, or does not fulfil a request.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The address cannot be used.
@@ -76,14 +76,8 @@ pub enum Error {
     Confused,
 }
 
-/// A running framework. Dropping it ends it at once; its tasks keep running for the failover timeout.
-#[derive(Debug)]
-pub struct Service {
-    address: SocketAddr,
-    handle: Handle,
-    serving: serving::Serving,
-    driving: JoinHandle<Ending>,
-}
+/// A running framework.
+pub type Service = jobs::service::Service<Handle>;
 
 /// A way to ask a running framework; can be cloned and given away.
 #[derive(Clone, Debug)]
@@ -93,105 +87,35 @@ pub struct Handle {
     metrics: sdk::Metrics,
 }
 
-impl Service {
-    /// Starts the framework in the current tokio runtime. Its API answers at once, also while there is no master.
-    ///
-    /// # Errors
-    /// The address of the API cannot be used.
-    pub async fn start(options: Options) -> Result<Service, Error> {
-        let Options { mut driver, listen, mut settings } = options;
-        let followers = Followers::default();
-        let metrics = driver.settings.metrics.clone();
-        // The API's address stands in the tasks, and the scheduler is needed to serve the API.
-        let door = Arc::new(api::Door::default());
-        let serving = serving::serve(listen, door.clone()).map_err(|error| Error::Listen(listen, error))?;
-        let (address, url) = (serving.address(), serving.url());
-        if settings.api.is_empty() {
-            settings.api.clone_from(&url);
-        }
-        // Where `tepui dag` finds it when it asks the master.
-        driver.settings.framework.webui_url.get_or_insert(url);
-        let (teller, (wishing, wishes)) = (followers.clone(), mpsc::unbounded_channel());
-        let after = move |core: &mut Core| {
-            core.take_happenings().into_iter().for_each(|happening| teller.tell(happening));
-            // A wish that no receiver takes any more is of a scheduler that ends.
-            core.take_wishes().into_iter().for_each(|wish| drop(wishing.send(wish)));
-        };
-        let (served, requester) = Served::new(Core::new(settings), after);
-        driver.nudge = Some(requester.nudge());
-        let handle = Handle { requester, followers, metrics };
-        door.open(handle.clone());
-        let driving = tokio::spawn(async move { driver::run(served, driver).await.ending });
-        tokio::spawn(fulfil(wishes, handle.clone()));
-        Ok(Service { address, handle, serving, driving })
+/// Starts the framework in the current tokio runtime. Its API answers at once, also while there is no master.
+///
+/// # Errors
+/// The address of the API cannot be used.
+pub async fn start(options: Options) -> Result<Service, Error> {
+    let Options { mut driver, listen, mut settings } = options;
+    let followers = Followers::default();
+    let metrics = driver.settings.metrics.clone();
+    // The API's address stands in the tasks, and the scheduler is needed to serve the API.
+    let door = Arc::new(api::Door::default());
+    let serving = serving::serve(listen, door.clone()).map_err(|error| Error::Listen(listen, error))?;
+    if settings.api.is_empty() {
+        settings.api = serving.url();
     }
-
-    /// Where the API is.
-    pub fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    /// Where others reach the API: its URL, with the scheme that it serves.
-    pub fn url(&self) -> String {
-        self.serving.url()
-    }
-
-    /// A way to ask that can be given away.
-    pub fn handle(&self) -> Handle {
-        self.handle.clone()
-    }
-
-    /// The scheduler and its jobs in short.
-    ///
-    /// # Errors
-    /// The scheduler has ended.
-    pub async fn status(&self) -> Result<Status, Error> {
-        self.handle.status().await
-    }
-
-    /// Runs jobs, all or none.
-    ///
-    /// # Errors
-    /// The scheduler refuses them, or has ended.
-    pub async fn submit(&self, jobs: Vec<Job>) -> Result<Vec<Submitted>, Error> {
-        self.handle.submit(jobs).await
-    }
-
-    /// Runs jobs, all or none; those that are there already, exactly so, stay as they are, also if they have ended.
-    ///
-    /// # Errors
-    /// The scheduler refuses them, or has ended.
-    pub async fn resume(&self, jobs: Vec<Job>) -> Result<Vec<Submitted>, Error> {
-        match self.handle.ask(Request::Resume(jobs)).await? {
-            Reply::Submitted(submitted) => Ok(submitted),
-            _ => Err(Error::Confused),
-        }
-    }
-
-    /// What happens from now on.
-    pub fn follow(&self) -> Follower {
-        self.handle.follow()
-    }
-
-    /// Returns when the framework ends on its own: the master rejected it, or its state cannot be written.
-    pub async fn wait(&mut self) -> Ending {
-        match (&mut self.driving).await {
-            Ok(ending) => ending,
-            Err(error) => Ending::Error(format!("the scheduler has failed: {error}")),
-        }
-    }
-
-    /// Ends the framework: with `teardown` all its tasks, too; without, the next start with the same state has them.
-    pub async fn stop(mut self, teardown: bool) -> Ending {
-        // The request fails if the scheduler has ended already.
-        let _ = self.handle.ask(Request::Leave { teardown }).await;
-        let ending = self.wait().await;
-        self.serving.stop().await;
-        ending
-    }
+    let (teller, (wishing, wishes)) = (followers.clone(), mpsc::unbounded_channel());
+    let after = move |core: &mut Core| {
+        core.take_happenings().into_iter().for_each(|happening| teller.tell(happening));
+        // A wish that no receiver takes any more is of a scheduler that ends.
+        core.take_wishes().into_iter().for_each(|wish| drop(wishing.send(wish)));
+    };
+    let (served, requester) = Served::new(Core::new(settings), after);
+    driver.nudge = Some(requester.nudge());
+    let handle = Handle { requester, followers, metrics };
+    door.open(handle.clone());
+    tokio::spawn(fulfil(wishes, handle.clone()));
+    Ok(Service::start(served, driver, serving, handle))
 }
 
-/// Does what the scheduler wishes, until it ends.
+/// Reads input files and removes outputs at the request of the scheduler, until it ends.
 async fn fulfil(mut wishes: mpsc::UnboundedReceiver<Wish>, handle: Handle) {
     let scans = Arc::new(Semaphore::new(SCANS_MAX));
     let removals = Arc::new(Semaphore::new(REMOVALS_MAX));
@@ -298,6 +222,17 @@ impl Handle {
         }
     }
 
+    /// Runs jobs, all or none; those that are there already, exactly so, stay as they are, also if they have ended.
+    ///
+    /// # Errors
+    /// The scheduler refuses them, or has ended.
+    pub async fn resume(&self, jobs: Vec<Job>) -> Result<Vec<Submitted>, Error> {
+        match self.ask(Request::Resume(jobs)).await? {
+            Reply::Submitted(submitted) => Ok(submitted),
+            _ => Err(Error::Confused),
+        }
+    }
+
     /// What happens from now on.
     pub fn follow(&self) -> Follower {
         self.followers.follow()
@@ -306,5 +241,12 @@ impl Handle {
     /// Counters and gauges, as Prometheus reads them.
     pub fn metrics(&self) -> String {
         self.metrics.text()
+    }
+}
+
+impl Leave for Handle {
+    async fn leave(&self, teardown: bool) {
+        // The request fails if the scheduler has ended already.
+        let _ = self.ask(Request::Leave { teardown }).await;
     }
 }

@@ -69,7 +69,7 @@ pub struct Tuner {
 
 impl Tuner {
     /// A tuner for a stage of which nothing is known. What breaks a rule of the configuration is corrected
-    /// ([`SizingConfig::validate`] tells).
+    /// (see [`SizingConfig::validate`]).
     pub fn new(config: SizingConfig) -> Tuner {
         let config = config.sane();
         let adam = Adam::new(config.step, config.beta1, config.beta2);

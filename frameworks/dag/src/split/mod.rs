@@ -51,7 +51,7 @@ pub struct Part(
     pub u64,
     /// How many units these have.
     pub u64,
-    /// How many units were asked for; 0 if what was found says nothing of that size.
+    /// Requested number of units; 0 if what was found says nothing of that size.
     pub u64,
 );
 

@@ -196,7 +196,7 @@ fn join(pieces: &mut Vec<Piece>, units: u64) {
     });
 }
 
-/// Makes pieces of the size that is asked for, or fine enough to find one.
+/// Makes pieces of the requested size, or fine enough to find one.
 fn coarsen(pieces: &mut Vec<Piece>, size: Size) {
     match size {
         Size::Fixed(size) => join(pieces, size),

@@ -32,7 +32,7 @@ const fn case(
     Case { workload: Workload { name, jobs, gap, executors, sizes, anchors: &[] }, power: 0.0 }
 }
 
-/// All cases: the paper's batch and both readings of its stream, shorter; then what is unlike the training.
+/// All cases: the paper's batch, both readings of its stream (shortened), and workloads unlike the training.
 pub const CASES: [Case; 10] = [
     case("batch", 20, None, 50, &SIX),
     case("stream 45 s", 200, Some(45_000.0), 25, &SIX),

@@ -17,7 +17,7 @@ use crate::job::template::flat;
 
 /// How long an agent may take for one piece of a file.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// How often an agent is asked again that gives no answer.
+/// Attempts to fetch from an agent that gives no answer.
 const TRIES: u32 = 3;
 /// The longest list of outputs, in bytes.
 const MANIFEST_MAX: usize = 64 << 20;

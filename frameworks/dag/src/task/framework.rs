@@ -11,7 +11,7 @@ use super::{Fault, Report, SandboxSource};
 
 /// How long the framework may take to answer; it may be starting again.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How often it is asked.
+/// Attempts of a request.
 const TRIES: u32 = 6;
 /// The time between two tries.
 const BETWEEN: Duration = Duration::from_secs(1);

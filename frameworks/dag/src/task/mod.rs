@@ -190,9 +190,9 @@ pub struct Missing {
 pub struct Published {
     /// The file's name, relative to the output directory.
     pub name: String,
-    /// The output that it is, as the job file names it.
+    /// The name of the output in the job file.
     pub output: String,
-    /// The partition that it is.
+    /// The number of the partition.
     #[serde(default)]
     pub partition: Option<u32>,
     /// Its length in bytes.

@@ -19,7 +19,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Makes the directory that the program writes into; what an attempt with this number left there is removed.
+    /// Creates the directory into which the program writes, and removes what an attempt of this number has left there.
     ///
     /// # Errors
     /// There is no room, or it may not be made.
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_takes_nothing_is_told() {
+    fn a_directory_that_cannot_be_written_is_reported() {
         let full = Path::new("/proc/self/no-room");
         let error = Place::make(&spec(full, 1, &["out"], None), Path::new("/nowhere")).unwrap_err();
         assert_eq!(error.fault, Fault::Room);

@@ -13,7 +13,7 @@ use super::tree::{Field, Node, Value};
 pub struct Fields<'a, 'f> {
     at: usize,
     fields: &'a [Field],
-    /// Every name that was asked for.
+    /// Every name that was read.
     known: Vec<&'static str>,
     /// Where faults are noted.
     pub faults: &'f mut Collector<'a>,

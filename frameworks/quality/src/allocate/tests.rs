@@ -177,7 +177,7 @@ impl Cores {
 }
 
 #[test]
-fn with_few_cores_nobody_waits_for_ever_however_long_a_hand_over_takes() {
+fn with_few_cores_no_job_waits_for_ever_however_long_a_hand_over_takes() {
     for policy in [Policy::Slaq, halfway(), Policy::Fifo, Policy::Shortest] {
         for hand_over in 0..=5 {
             // Each gains a tenth of the one before.

@@ -20,10 +20,10 @@ use super::learner::{Round, total};
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CriticalRows {
-    /// The accuracy that it may cost, as a share of all rows, and the share of its first loss. Anchors measure that
-    /// between two of them.
+    /// Maximum loss of accuracy, as a share of all rows, and maximum loss of quality, as a share of the first loss.
+    /// Anchors measure both between two of them.
     pub accuracy_loss: f64,
-    /// The smallest share of the rows that an iteration may be over, beside the means of the others. 0.05 by default.
+    /// Minimum share of the rows that an iteration reads, besides the means of the others. 0.05 by default.
     #[serde(default = "least")]
     pub least: f64,
 }

@@ -12,7 +12,7 @@ const HALVINGS_MAX: u32 = 60;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Descent {
     step: f64,
-    /// Where loss and gradient are asked for next.
+    /// Where loss and gradient are computed next.
     point: Vec<f64>,
     /// The best point so far, with its loss and gradient.
     best: Option<Best>,

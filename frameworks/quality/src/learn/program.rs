@@ -20,7 +20,7 @@ pub struct ProgramOptions {
     /// Memory of its task, in MB. 512 by default.
     #[serde(default = "mem")]
     pub mem: u32,
-    /// After how many seconds without a checkpoint it is asked for one. 5 by default.
+    /// Seconds without a checkpoint after which the next one is requested. 5 by default.
     #[serde(default = "checkpoint_seconds")]
     pub checkpoint_seconds: f64,
     /// After how many seconds without a line it counts as hanging, and the job fails. 600 by default.

@@ -203,7 +203,7 @@ fn boosted_trees_learn_bumps_and_a_new_worker_changes_nothing() {
 }
 
 #[test]
-fn topics_that_share_no_words_are_told_apart() {
+fn topics_that_share_no_words_are_distinguished() {
     // Documents of words 0 to 4, and documents of words 5 to 9.
     let mut documents = Sparse::new(10);
     for document in 0..40_u32 {

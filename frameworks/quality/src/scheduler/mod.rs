@@ -2,8 +2,8 @@
 //! they compute.
 //!
 //! Once an epoch, and whenever a job arrives or ends, the policy shares out the workers that the cluster has room for.
-//! A job with too few workers gets more as soon as an offer has room. A job with too many is told which ones to release
-//! at the end of its iteration, and to which job. So a worker may serve several jobs.
+//! A job with too few workers gets more as soon as an offer has room. A job with too many receives the names of those
+//! to release at the end of its iteration, and to which job. So a worker may serve several jobs.
 
 mod entry;
 mod growth;

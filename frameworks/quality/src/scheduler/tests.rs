@@ -607,7 +607,7 @@ fn a_worker_is_not_killed_in_the_middle_of_an_iteration_that_takes_longer_with_f
 }
 
 #[test]
-fn a_worker_whose_jobs_iterations_nobody_has_seen_yet_is_given_a_minute() {
+fn a_worker_of_a_job_without_iterations_is_given_a_minute() {
     let mut world = World::new(Policy::Fair);
     world.submit("a");
     let tasks = world.hire(1);

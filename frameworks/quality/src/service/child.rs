@@ -103,5 +103,5 @@ fn pass_on(output: ChildStdout, mut stream: &BlockingStream, child: &Mutex<Child
     }
 }
 
-/// How often a program that has closed its output is asked whether it has ended.
+/// Interval at which the exit of a program that has closed its output is polled.
 const EXIT_LOOK: std::time::Duration = std::time::Duration::from_millis(20);

@@ -264,7 +264,7 @@ impl Drive {
 
     /// Periodic check: which workers can be released, and whether the scheduler has given the job up.
     async fn look_around(&mut self) -> Option<Outcome> {
-        // Nobody goes in the middle of an iteration while there is work.
+        // No worker leaves in the middle of an iteration while there is work.
         let free = if self.pool.late().is_empty() { self.pool.tasks() } else { Vec::new() };
         let directive = self.common.report(&self.job.name, Progress { free, ..Progress::default() }).await;
         self.pool.dismiss(&directive);

@@ -21,6 +21,9 @@ pub enum Error {
     /// A job is not taken. Why, in words.
     #[error("{0}")]
     Refused(String),
+    /// No job of this name runs.
+    #[error("there is no job '{0}' that runs")]
+    NotRunning(String),
     /// A job's data is not available.
     #[error("job '{job}'")]
     Data {

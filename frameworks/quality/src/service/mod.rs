@@ -336,7 +336,7 @@ impl Inner {
             Some(job_driver) => job_driver.events.send(Event::Stop).await.is_ok(),
             None => false,
         };
-        if is_sent { Ok(()) } else { Err(Error::Refused(format!("there is no job '{name}' that runs"))) }
+        if is_sent { Ok(()) } else { Err(Error::NotRunning(name.to_owned())) }
     }
 
     pub(crate) async fn forget(&self, name: &str) -> Result<(), Error> {

@@ -156,7 +156,7 @@ fn a_worker_without_its_driver_ends_by_itself() {
 }
 
 #[test]
-fn a_worker_goes_to_another_job_when_it_is_told_to() {
+fn a_worker_goes_to_another_job_when_the_scheduler_says_so() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let driver = listener.local_addr().unwrap().to_string();
     let worker = std::thread::spawn(move || {

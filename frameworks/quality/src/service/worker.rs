@@ -52,11 +52,11 @@ pub struct WorkerOptions {
 pub fn run(options: &WorkerOptions, mut report: impl FnMut(&str)) -> Result<(), Error> {
     let mut options = options.clone();
     let (mut bench, mut cache) = (None, DatasetCache::new(options.keep));
-    let mut last_heard = now();
+    let mut last_received = now();
     report(&options.job);
     loop {
         let failure = match connect(&options.driver) {
-            Ok(stream) => match serve(&options, &stream, (&mut bench, &mut cache), &mut last_heard) {
+            Ok(stream) => match serve(&options, &stream, (&mut bench, &mut cache), &mut last_received) {
                 Ok(Next::End) => return Ok(()),
                 Ok(Next::Job { job, token }) => {
                     // What it has of the old job makes room before it gets anything of the new one; but for its file,
@@ -74,7 +74,7 @@ pub fn run(options: &WorkerOptions, mut report: impl FnMut(&str)) -> Result<(), 
             },
             Err(error) => error,
         };
-        if last_heard.elapsed() > options.grace {
+        if last_received.elapsed() > options.grace {
             let what = format!("the driver at {} is gone for {} s", options.driver, options.grace.as_secs());
             return Err(Error::Io { what, source: failure });
         }
@@ -120,7 +120,7 @@ fn serve(
     options: &WorkerOptions,
     stream: &BlockingStream,
     (bench, cache): (&mut Option<Bench>, &mut DatasetCache),
-    last_heard: &mut Instant,
+    last_received: &mut Instant,
 ) -> Result<Next, Error> {
     let hello = ToDriver::Hello {
         version: VERSION,
@@ -135,7 +135,7 @@ fn serve(
     let mut program: Option<(ProgramOptions, Option<Program>)> = None;
     loop {
         let frame = receive(&mut reader)?;
-        *last_heard = now();
+        *last_received = now();
         match frame {
             ToWorker::Ping => {}
             ToWorker::Leave => return Ok(Next::End),
@@ -164,7 +164,7 @@ fn serve(
             ToWorker::Compute { round, shards, parameters } => {
                 let Some(bench) = &*bench else { return Err(Error::Refused("work came before its job".into())) };
                 bench.compute(options, round, &shards, &parameters, &writer)?;
-                *last_heard = now();
+                *last_received = now();
             }
         }
     }

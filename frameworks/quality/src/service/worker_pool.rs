@@ -44,8 +44,8 @@ impl WorkerPool {
         self.connected.remove(&connection)
     }
 
-    /// Tells workers to leave, or which job to work for, and removes them. A worker that cannot be told loses its
-    /// connection, and is told when it reconnects.
+    /// Tells workers to leave, or which job to work for, and removes them. A worker that cannot be reached loses its
+    /// connection, and receives the order when it reconnects.
     pub(super) fn dismiss(&mut self, directive: &Directive) {
         let leave = encoded(&ToWorker::Leave);
         self.connected.retain(|_, hand| {
@@ -99,7 +99,7 @@ impl WorkerPool {
     }
 
     /// Assigns every unassigned shard: neighbouring shards to the same worker, in proportion to its cores, so that a
-    /// worker mostly keeps its shards from round to round. A worker that cannot be told is dropped.
+    /// worker mostly keeps its shards from round to round. A worker that cannot be reached is dropped.
     pub(super) fn hand_out(&mut self) {
         while !self.connected.is_empty() {
             let taken: BTreeSet<u32> = self.connected.values().flat_map(|h| h.pending.iter().copied()).collect();

@@ -2,10 +2,22 @@
 
 use bytes::Bytes;
 use prost::Message;
-use protos::json::{Dialect, FromJson, ToJson};
+use protos::DecodeError;
+use protos::json::{Dialect, FromJson, JsonError, ToJson};
 use wire::http::{JSON, PROTOBUF};
 
 use crate::v1::scheduler::{Call, Event};
+
+/// Why a record is no event.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum EventError {
+    /// In JSON.
+    #[error(transparent)]
+    Json(#[from] JsonError),
+    /// In protobuf.
+    #[error(transparent)]
+    Protobuf(#[from] DecodeError),
+}
 
 /// How messages are written. Both say the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,11 +46,11 @@ impl Encoding {
         }
     }
 
-    /// Decodes an event from a record. The error is a text.
-    pub(super) fn decode(self, record: &Bytes) -> Result<Event, String> {
+    /// Decodes an event from a record.
+    pub(super) fn decode(self, record: &Bytes) -> Result<Event, EventError> {
         match self {
-            Encoding::Protobuf => protos::decode(record).map_err(|error| error.to_string()),
-            Encoding::Json => Event::from_json(record, Dialect::V1).map_err(|error| error.to_string()),
+            Encoding::Protobuf => Ok(protos::decode(record)?),
+            Encoding::Json => Ok(Event::from_json(record, Dialect::V1)?),
         }
     }
 }

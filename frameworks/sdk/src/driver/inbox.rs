@@ -3,8 +3,10 @@
 use std::convert::Infallible;
 
 use tokio::sync::mpsc;
-use wire::client::Address;
+use wire::client::{Address, ClientError};
+use wire::http::StatusCode;
 
+use super::pipeline::Broken;
 use crate::v1::scheduler::{self, Call};
 
 /// A report of a task.
@@ -15,11 +17,47 @@ pub(super) enum News {
     /// A record came.
     Event(Box<scheduler::Event>),
     /// There is no stream (any more). Trying again may help.
-    Lost(String),
+    Lost(Lost),
     /// The master refused SUBSCRIBE, and will again.
     Rejected(String),
     /// The master refused a call.
     Refused(Box<Call>, String),
+}
+
+/// Why there is no stream.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Lost {
+    /// No leader was found, and the reason is not known yet.
+    #[error("no leading master is known yet")]
+    NoMaster,
+    /// No leader was found; why, in the detector's words.
+    #[error("{0}")]
+    Detection(String),
+    /// The connection of the stream.
+    #[error(transparent)]
+    Stream(#[from] ClientError),
+    /// The connection of the calls.
+    #[error(transparent)]
+    Calls(#[from] Broken),
+    /// Too many redirects.
+    #[error("{0} and others name each other as the leader")]
+    Redirects(Address),
+    /// The master answered SUBSCRIBE with a transient error.
+    #[error("{address} answered SUBSCRIBE with {status}: {text}")]
+    Answer {
+        /// The master.
+        address: Address,
+        /// Its status.
+        status: StatusCode,
+        /// The body.
+        text: String,
+    },
+    /// The stream has ended.
+    #[error("the master ended the stream")]
+    Ended,
+    /// The driver receives no more news.
+    #[error("the driver has ended")]
+    Unheard,
 }
 
 /// An open stream: where it comes from, and the id that other calls must name.

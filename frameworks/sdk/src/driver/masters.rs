@@ -10,11 +10,11 @@ use detector::Url;
 use detector::{Detector, Known, ListError, MasterList, NoLeader, Pace};
 use wire::client::Address;
 
+use super::inbox::Lost;
+
 /// What Mesos's own clients ask ZooKeeper for.
 #[cfg(feature = "zookeeper")]
 const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
-/// What is reported while no leader was found, and the reason is not known yet.
-pub(super) const NO_MASTER: &str = "no leading master is known yet";
 
 /// A text that names no masters.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -46,7 +46,7 @@ pub enum AddressError {
     /// ZooKeeper does not answer, or its answer is invalid.
     #[error("ZooKeeper at {servers} names no leading master")]
     ZooKeeper {
-        /// Which servers were asked.
+        /// The servers.
         servers: String,
         /// Why.
         source: Box<dyn std::error::Error + Send + Sync>,
@@ -55,8 +55,8 @@ pub enum AddressError {
     #[error(
         "no master leads: ZooKeeper at {servers} has none in {path}; is that the path that the masters have in --zk?"
     )]
-    Nobody {
-        /// Which servers were asked.
+    NoneInZooKeeper {
+        /// The servers.
         servers: String,
         /// For which group.
         path: String,
@@ -86,7 +86,7 @@ async fn ask(url: &Url, within: Duration) -> Result<Address, AddressError> {
     let servers = url.servers().to_owned();
     match tokio::time::timeout(within, detector::ask(url, SESSION_TIMEOUT)).await {
         Ok(Ok(Some(leader))) => Ok(leader.address),
-        Ok(Ok(None)) => Err(AddressError::Nobody { servers, path: url.path().to_owned() }),
+        Ok(Ok(None)) => Err(AddressError::NoneInZooKeeper { servers, path: url.path().to_owned() }),
         Ok(Err(why)) => Err(AddressError::ZooKeeper { servers, source: why.into() }),
         Err(late) => Err(AddressError::ZooKeeper { servers, source: late.into() }),
     }
@@ -186,9 +186,9 @@ impl Masters {
     }
 
     /// Why there is no master to try.
-    pub(super) fn trouble(&self) -> String {
+    pub(super) fn trouble(&self) -> Lost {
         let trouble = self.detector.as_ref().map(Detector::trouble).filter(|trouble| !trouble.is_empty());
-        trouble.unwrap_or_else(|| NO_MASTER.to_owned())
+        trouble.map_or(Lost::NoMaster, Lost::Detection)
     }
 
     /// This one accepted the subscription.
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn of_several_masters_the_detected_one_is_tried() {
         let mut masters: Masters = "a:1,b:2".parse().unwrap();
-        assert_eq!((order(&masters), masters.trouble().as_str()), (vec![], NO_MASTER));
+        assert!(order(&masters).is_empty() && matches!(masters.trouble(), Lost::NoMaster));
         masters.detected = Some("b:2".parse().unwrap());
         assert_eq!(order(&masters), ["b:2"]);
     }

@@ -34,11 +34,11 @@ use crate::state::{Change, State};
 use crate::v1::FrameworkInfo;
 use crate::v1::scheduler::{Call, call};
 use clock::Clock;
-use inbox::{Mailbox, News, Stream};
-use masters::{Masters, NO_MASTER};
+use inbox::{Lost, Mailbox, News, Stream};
+use masters::Masters;
 use reader::{PATH, STREAM_ID};
 use sender::Sender;
-use store::Store;
+use store::{Store, StoreError};
 
 /// Maximum number of events that wait until the scheduler has handled what came before; the master is not read from
 /// meanwhile.
@@ -187,7 +187,7 @@ impl<S: Scheduler> Driver<S> {
         match self.restore().await {
             Ok(None) => {}
             Ok(Some(ending)) => return ending,
-            Err(why) => return Ending::State(why),
+            Err(error) => return state_lost(&error),
         }
         let mut outputs = Vec::new();
         loop {
@@ -216,12 +216,12 @@ impl<S: Scheduler> Driver<S> {
         }
     }
 
-    /// Restores the entries of the store; the scheduler may end at once. The error is a text.
-    async fn restore(&mut self) -> Result<Option<Ending>, String> {
+    /// Restores the entries of the store; the scheduler may end at once.
+    async fn restore(&mut self) -> Result<Option<Ending>, StoreError> {
         let Some(store) = &mut self.store else { return Ok(None) };
         let entries = store.load().await?;
         let mut outputs = Vec::new();
-        self.session.restore(entries, self.clock.now(), &mut outputs).map_err(|error| error.to_string())?;
+        self.session.restore(entries, self.clock.now(), &mut outputs)?;
         Ok(self.carry_out_all(outputs).await)
     }
 
@@ -261,20 +261,20 @@ impl<S: Scheduler> Driver<S> {
                 other => rest.push(other),
             }
         }
-        if let Err(why) = self.write(changes).await {
+        if let Err(error) = self.write(changes).await {
             self.close();
-            return Some(Ending::State(why));
+            return Some(state_lost(&error));
         }
         for output in rest {
             if let Some(ending) = self.carry_out(output).await {
                 let written = self.write(late).await;
-                return Some(written.err().map_or(ending, Ending::State));
+                return Some(written.err().map_or(ending, |error| state_lost(&error)));
             }
         }
-        self.write(late).await.err().map(Ending::State)
+        self.write(late).await.err().map(|error| state_lost(&error))
     }
 
-    async fn write(&mut self, changes: Vec<Change>) -> Result<(), String> {
+    async fn write(&mut self, changes: Vec<Change>) -> Result<(), StoreError> {
         match &mut self.store {
             Some(store) if !changes.is_empty() => store.commit(changes).await,
             _ => Ok(()),
@@ -291,10 +291,11 @@ impl<S: Scheduler> Driver<S> {
                 None
             }
             News::Event(event) => Some(Input::Event(event)),
-            News::Lost(why) => {
-                match why == NO_MASTER {
-                    true => tracing::debug!("the masters are being asked which one leads"),
-                    false => tracing::warn!(%why, "no connection to the master"),
+            News::Lost(lost) => {
+                let why = base::error_chain(&lost);
+                match lost {
+                    Lost::NoMaster => tracing::debug!("the masters are being asked which one leads"),
+                    _ => tracing::warn!(%why, "no connection to the master"),
                 }
                 self.masters.lost();
                 self.last_failure.clone_from(&why);
@@ -346,6 +347,11 @@ impl<S: Scheduler> Driver<S> {
         self.stream_news.renew();
         self.call_news.renew();
     }
+}
+
+/// The state cannot be read or written, which ends the scheduler.
+fn state_lost(error: &StoreError) -> Ending {
+    Ending::State(base::error_chain(error))
 }
 
 fn is_teardown(output: Option<&Output>) -> bool {

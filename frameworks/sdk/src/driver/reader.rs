@@ -5,7 +5,7 @@ use tokio::task::AbortHandle;
 use wire::client::{Address, Client, Records, Reply, Subscription};
 use wire::http::StatusCode;
 
-use super::inbox::{Inbox, News, Stream};
+use super::inbox::{Inbox, Lost, News, Stream};
 use super::{Caller, Encoding};
 use crate::v1::scheduler::{Call, Event, event};
 
@@ -18,9 +18,9 @@ const AGENT: &str = "/slave(1)/health";
 /// How often a master may send us on to another one. More than once means that they are changing just now.
 const REDIRECTS_MAX: usize = 3;
 
-/// Subscribes at the first of `masters` that accepts `call`, and passes all events to `inbox`. The text says why there
-/// are none, if there are none.
-pub(super) fn start(masters: (Vec<Address>, String), caller: Caller, call: &Call, inbox: Inbox) -> AbortHandle {
+/// Subscribes at the first of `masters` that accepts `call`, and passes all events to `inbox`. The reason is for
+/// when there are none.
+pub(super) fn start(masters: (Vec<Address>, Lost), caller: Caller, call: &Call, inbox: Inbox) -> AbortHandle {
     let body = caller.encoding.encode(call);
     let task = async move {
         let lost = match open(masters, &caller, &body).await {
@@ -41,7 +41,7 @@ pub(super) fn error_event(message: String) -> Event {
 }
 
 /// Tries the masters in turn. The error is that of the last one.
-async fn open(masters: (Vec<Address>, String), caller: &Caller, body: &Bytes) -> Result<(Stream, Records), News> {
+async fn open(masters: (Vec<Address>, Lost), caller: &Caller, body: &Bytes) -> Result<(Stream, Records), News> {
     let mut news = News::Lost(masters.1);
     for master in masters.0 {
         news = match open_one(&master, caller, body).await {
@@ -59,7 +59,7 @@ async fn open_one(master: &Address, caller: &Caller, body: &Bytes) -> Result<(St
         let media = caller.encoding.media_type();
         let client = caller.client(address.clone()).with_timeout(caller.patience);
         let answer = client.subscribe(PATH, media, media, &[], body.clone()).await;
-        match answer.map_err(|error| News::Lost(base::error_chain(&error)))? {
+        match answer.map_err(|error| News::Lost(error.into()))? {
             Subscription::Stream(records) => {
                 let id = records.header(STREAM_ID).unwrap_or_default().to_owned();
                 return Ok((Stream { master: address, id }, records));
@@ -75,7 +75,7 @@ async fn open_one(master: &Address, caller: &Caller, body: &Bytes) -> Result<(St
             },
         }
     }
-    Err(News::Lost(format!("{master} and others name each other as the leader")))
+    Err(News::Lost(Lost::Redirects(master.clone())))
 }
 
 /// Whether an agent listens there.
@@ -86,12 +86,13 @@ async fn is_agent(address: &Address, caller: &Caller) -> bool {
 
 /// Classifies a response that is not a stream. Errors of proxies and overloaded servers are transient.
 fn refused(address: &Address, reply: &Reply) -> News {
-    let why = format!("{address} answered SUBSCRIBE with {}: {}", reply.status, reply.text());
-    let passes = reply.status.is_server_error() && reply.status != StatusCode::NOT_IMPLEMENTED;
-    match reply.status {
+    let status = reply.status;
+    let why = Lost::Answer { address: address.clone(), status, text: reply.text() };
+    let passes = status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED;
+    match status {
         StatusCode::NOT_FOUND | StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => News::Lost(why),
         _ if passes => News::Lost(why),
-        _ => News::Rejected(why),
+        _ => News::Rejected(why.to_string()),
     }
 }
 
@@ -102,13 +103,13 @@ async fn read(mut records: Records, encoding: Encoding, inbox: &Inbox) -> News {
             Ok(Some(record)) => match encoding.decode(&record) {
                 Ok(event) => {
                     if inbox.tell(News::Event(Box::new(event))).await.is_none() {
-                        return News::Lost(String::new());
+                        return News::Lost(Lost::Unheard);
                     }
                 }
                 Err(why) => tracing::warn!(%why, "a record of the event stream cannot be read"),
             },
-            Ok(None) => return News::Lost("the master ended the stream".to_owned()),
-            Err(error) => return News::Lost(base::error_chain(&error)),
+            Ok(None) => return News::Lost(Lost::Ended),
+            Err(error) => return News::Lost(error.into()),
         }
     }
 }

@@ -102,7 +102,7 @@ struct Line {
 
 async fn work(mut line: Line, calls: mpsc::UnboundedReceiver<Call>) {
     if let Err(error) = line.run(calls).await {
-        line.inbox.tell(News::Lost(base::error_chain(&error))).await;
+        line.inbox.tell(News::Lost(error.into())).await;
     }
 }
 

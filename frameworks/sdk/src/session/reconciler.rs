@@ -29,7 +29,7 @@ pub(super) enum Question {
 pub(super) struct Reconciler {
     every: Duration,
     backoff: Backoff,
-    /// Tasks that were asked about and not answered.
+    /// Tasks under reconciliation without an answer.
     pending: BTreeSet<String>,
     ask_at: Time,
     kills_at: Time,
@@ -48,7 +48,7 @@ impl Reconciler {
         }
     }
 
-    /// These tasks are being asked about, at the beginning of a subscription or of a round.
+    /// These tasks are being reconciled, at the beginning of a subscription or of a round.
     pub(super) fn begin(&mut self, tasks: impl Iterator<Item = String>, now: Time) {
         self.pending = tasks.collect();
         self.backoff.reset();
@@ -120,7 +120,7 @@ mod tests {
         names.iter().map(|&n| n.to_owned()).collect()
     }
 
-    /// The next instant at which something is asked, and what.
+    /// The instant of the next reconciliation, and its tasks.
     fn next(reconciler: &mut Reconciler, tasks: &[&str], from: Time) -> (Duration, Question) {
         loop {
             let now = reconciler.ask_at;
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn asks_ever_more_rarely_about_those_that_were_not_heard_of() {
+    fn reconciles_tasks_without_updates_ever_more_rarely() {
         let start = Time::from_secs(100);
         let mut reconciler = Reconciler::new(EVERY, 3);
         reconciler.begin(names(&["a", "b"]).into_iter(), start);

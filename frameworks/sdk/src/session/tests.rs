@@ -144,7 +144,7 @@ fn shown(change: &Change) -> String {
 }
 
 #[test]
-fn what_must_survive_is_saved_before_it_is_told() {
+fn what_must_survive_is_saved_before_it_is_sent() {
     let mut bench = Bench::new(&[
         |event, calls| {
             assert_eq!(*event, Event::Restored(BTreeMap::new()));
@@ -235,7 +235,7 @@ fn a_task_from_offer_to_end() {
 }
 
 #[test]
-fn an_update_is_told_once_and_acknowledged_each_time() {
+fn an_update_is_reported_once_and_acknowledged_each_time() {
     let mut bench = Bench::subscribed(&[]);
     assert_eq!(names(&bench.put(update(TaskState::TaskRunning, b"1"))), ["ACKNOWLEDGE"]);
     assert_eq!(names(&bench.put(update(TaskState::TaskRunning, b"1"))), ["ACKNOWLEDGE"]);
@@ -280,7 +280,7 @@ fn silence_is_a_lost_connection_and_tasks_are_reconciled_after_it() {
 }
 
 #[test]
-fn a_task_that_is_not_heard_of_is_asked_about_again() {
+fn a_task_without_updates_is_reconciled_again() {
     let mut bench = Bench::subscribed(&[launch]);
     bench.put(offers("O1"));
     bench.put(Input::Disconnected("cut".into()));

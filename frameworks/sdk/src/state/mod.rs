@@ -34,7 +34,7 @@ impl Change {
     }
 }
 
-/// A store did not do what was asked.
+/// A store failed.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {action} the framework's state in '{place}'")]
 pub struct StateError {

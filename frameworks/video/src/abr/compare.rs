@@ -76,18 +76,10 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of these values. There are dozens: the interval is that of a normal distribution.
-    pub fn of(values: impl Iterator<Item = f64> + Clone) -> Spread {
-        let count = values.clone().count() as f64;
-        if count == 0.0 {
-            return Spread::default();
-        }
-        let mean = values.clone().sum::<f64>() / count;
-        if count < 2.0 {
-            return Spread { mean, half: 0.0 };
-        }
-        let variance = values.map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0);
-        Spread { mean, half: 1.96 * (variance / count).sqrt() }
+    /// Of these values; 0 of none.
+    pub fn of(values: impl Iterator<Item = f64>) -> Spread {
+        let (mean, half) = base::mean_and_interval(&values.collect::<Vec<_>>());
+        Spread { mean, half }
     }
 }
 

@@ -99,7 +99,7 @@ pub(super) fn of_job(start: &JobStart, shares: &[Shares; 3]) -> Vec<f64> {
     all
 }
 
-/// What the user has asked for.
+/// What the user has requested.
 fn add_request(all: &mut Vec<f64>, class: u8, priority: u8, asked: &[f64; 3]) {
     let one_of = |value: u8, count: usize| {
         let value = usize::from(value).min(count - 1);

@@ -10,7 +10,7 @@ pub(crate) struct Nested {
     pub(crate) sandbox: String,
     /// Its variables: a session in it has them too.
     pub(crate) environment: Vec<(String, String)>,
-    /// Those of its variables whose values have to be asked for.
+    /// Those of its variables whose values are to be resolved.
     pub(crate) secrets: Vec<(String, pb::Secret)>,
     /// What it may do, as it was asked for: a session in it may do the same.
     pub(crate) rights: Option<pb::LinuxInfo>,

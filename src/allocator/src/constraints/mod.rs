@@ -28,8 +28,8 @@ pub enum Selector {
     Zone,
 }
 
-/// What must be true of it. The four about text are true of an attribute that is there and is no text; where nothing is
-/// there, the negative ones are true and the others false.
+/// The condition on an attribute. The four conditions on text are true of an attribute that is not text. Without the
+/// attribute, the negated conditions are true and the others false.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Predicate {
     /// It is there.

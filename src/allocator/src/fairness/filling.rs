@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_does_not_want_goes_to_the_others() {
+    fn what_one_framework_does_not_want_goes_to_the_others() {
         let all = [competitor(1.0, 0.1, &[1.0]), competitor(1.0, 1.0, &[1.0]), competitor(2.0, 1.0, &[1.0])];
         close(&fill(1.0, &all), &[0.1, 0.3, 0.6]);
         close(&fill(1.0, &all[..1]), &[0.1]);

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_to_somebody_is_not_cut() {
+    fn reserved_resources_are_not_cut() {
         let total = "cpus:8;cpus(a):6;mem:100";
         let slicer = slicer(total, "cpus:4").unwrap();
         assert_eq!(slicer.cut(&set(total), |left| !left.is_empty()), set("cpus:4;cpus(a):6;mem:50"));

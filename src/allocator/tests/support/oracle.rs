@@ -1,7 +1,7 @@
 //! A naive allocator, written from the rules alone: no indexes, no caches, everything computed anew.
 //!
-//! It is told what the real one is told. It does not choose the order in which agents are visited (a shuffle may be
-//! anything), but says what must be offered on a given agent.
+//! It receives the same calls as the real one. It does not choose the order in which agents are visited (a shuffle may
+//! be anything), but says what must be offered on a given agent.
 
 use std::collections::{BTreeMap, BTreeSet};
 

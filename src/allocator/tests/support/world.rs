@@ -1,8 +1,8 @@
-//! A cluster in which every step is told to the real allocator and to the naive one.
+//! A cluster in which the real allocator and the naive one receive every step.
 //!
 //! After each step, for every agent: what is free, offered and used makes up the total, and is what the naive books
 //! say; for every role the sums agree. After each run: every visited agent's offers are exactly those of the naive
-//! allocator, and after an interval run there is nothing left that anybody would be offered.
+//! allocator, and after an interval run there is nothing left that any framework would be offered.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

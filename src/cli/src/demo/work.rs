@@ -151,14 +151,14 @@ impl Frameworks {
         };
         let training = quality::service::Service::start(trainings).await.context("training does not start")?;
 
-        let batch = binpack::service::Service::start(binpack::service::Options {
+        let batch = binpack::service::start(binpack::service::Options {
             driver: driver(master, NAMES[0])?,
             listen: ([127, 0, 0, 1], 0).into(),
             knobs: binpack::Knobs::default(),
             measure_every: binpack::service::MEASURE_EVERY,
         });
         let batch = batch.await.context("the batch framework does not start")?;
-        batch.submit(binpack::job::read("batch.toml", BATCH, binpack::job::Syntax::Toml)?).await?;
+        batch.handle().submit(binpack::job::read("batch.toml", BATCH, binpack::job::Syntax::Toml)?).await?;
         Ok(Frameworks { batch, training, video })
     }
 
@@ -175,7 +175,7 @@ impl Frameworks {
             at: at.as_secs_f64(),
             shares: NAMES.iter().map(share).collect(),
             jain: fairness["jain_index"].as_f64().unwrap_or(1.0),
-            batch: self.batch.status().await.context("the batch framework has ended")?,
+            batch: self.batch.handle().status().await.context("the batch framework has ended")?,
             training: self.training.status().await.context("the training framework has ended")?,
             video: self.video.status().await.context("the video framework has ended")?,
         })

@@ -8,12 +8,12 @@ use anyhow::Result;
 use binpack::core::{Happening, State, Status, Taken};
 use binpack::job::{self, Job};
 use binpack::place::Policy;
-use binpack::service::{Error, Follower, Options, Service};
+use binpack::service::{self, Error, Follower, Handle, Options};
 use binpack::{Behaviour, Knobs, Pace, Risk};
-use sdk::{AskError, Ending};
+use sdk::AskError;
 
 use super::common::FrameworkArgs;
-use super::job_framework::{self, Framework, Wanted, own_methods, read, task_line};
+use super::job_framework::{self, Framework, Wanted, read, task_line};
 use crate::execute::capabilities;
 use crate::job::model::Summary;
 use crate::job::show::jobs_table;
@@ -150,7 +150,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let knobs = Knobs { seed: driver.settings.seed, ..args.knobs.knobs() };
     let wanted = Wanted { json: args.json, until_done: args.until_done, keeps: args.framework.state_dir.is_some() };
     daemon::process::runtime()?.block_on(async {
-        let service = Service::start(Options {
+        let service = service::start(Options {
             driver,
             listen: args.framework.listen,
             knobs,
@@ -163,13 +163,31 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     })
 }
 
-impl Framework for Service {
+impl Framework for Handle {
     type Job = Job;
     type Event = Happening;
     type Status = Status;
     type Error = Error;
 
-    own_methods!();
+    fn follow(&self) -> Follower {
+        Handle::follow(self)
+    }
+
+    async fn submit(&self, jobs: Vec<Job>) -> Result<(), Error> {
+        Handle::submit(self, jobs).await.map(drop)
+    }
+
+    async fn resume(&self, jobs: Vec<Job>) -> Result<(), Error> {
+        Handle::resume(self, jobs).await.map(drop)
+    }
+
+    async fn status(&self) -> Result<Status, Error> {
+        Handle::status(self).await
+    }
+
+    fn is_gone(error: &Error) -> bool {
+        matches!(error, Error::Ask(AskError::Gone))
+    }
 
     fn line(event: &Happening) -> Option<String> {
         Some(match event {

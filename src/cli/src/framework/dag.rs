@@ -9,14 +9,14 @@ use anyhow::{Context, Result, bail};
 use dag::core::{After, Happening, Outcome, Settings, Sprinting, State, Status, Targets};
 use dag::job::{self, Class, Job};
 use dag::learned::{BYTES_MAX, Model, Order};
-use dag::service::{Error, Follower, Options, Service};
+use dag::service::{self, Error, Follower, Handle, Options};
 use dag::task::{Spec, VARIABLE};
 use jobs::file::seconds;
 use jobs::place::Policy;
-use sdk::{AskError, Ending};
+use sdk::AskError;
 
 use super::common::FrameworkArgs;
-use super::job_framework::{self, Framework, Wanted, own_methods, read, task_line};
+use super::job_framework::{self, Framework, Wanted, read, task_line};
 use crate::dag::model::Summary;
 use crate::dag::show::jobs_table;
 use crate::execute::capabilities;
@@ -204,7 +204,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     driver.settings.framework.capabilities.extend(capabilities(&["GPU_RESOURCES"])?);
     let wanted = Wanted { json: args.json, until_done: args.until_done, keeps: args.framework.state_dir.is_some() };
     daemon::process::runtime()?.block_on(async {
-        let service = Service::start(Options { driver, listen: args.framework.listen, settings }).await?;
+        let service = service::start(Options { driver, listen: args.framework.listen, settings }).await?;
         let url = service.url();
         let greeting = format!("dag      {url}\ntry      tepui dag submit --service={url} FILE");
         job_framework::run(service, jobs, &greeting, wanted).await
@@ -222,13 +222,31 @@ pub(crate) fn read_model(file: &Path) -> Result<Model> {
     Model::read(&bytes).with_context(context)
 }
 
-impl Framework for Service {
+impl Framework for Handle {
     type Job = Job;
     type Event = Happening;
     type Status = Status;
     type Error = Error;
 
-    own_methods!();
+    fn follow(&self) -> Follower {
+        Handle::follow(self)
+    }
+
+    async fn submit(&self, jobs: Vec<Job>) -> Result<(), Error> {
+        Handle::submit(self, jobs).await.map(drop)
+    }
+
+    async fn resume(&self, jobs: Vec<Job>) -> Result<(), Error> {
+        Handle::resume(self, jobs).await.map(drop)
+    }
+
+    async fn status(&self) -> Result<Status, Error> {
+        Handle::status(self).await
+    }
+
+    fn is_gone(error: &Error) -> bool {
+        matches!(error, Error::Ask(AskError::Gone))
+    }
 
     fn line(event: &Happening) -> Option<String> {
         Some(match event {

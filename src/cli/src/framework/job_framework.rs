@@ -11,6 +11,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use jobs::file::{Faults, Syntax};
 use jobs::follow::Follower;
+use jobs::service::{Leave, Service};
 use sdk::Ending;
 use serde::Serialize;
 use tokio::time::MissedTickBehavior;
@@ -25,8 +26,8 @@ const REDRAW: Duration = Duration::from_millis(250);
 /// States of tasks that are reported as they come.
 const BAD: [&str; 6] = ["TASK_FAILED", "TASK_ERROR", "TASK_LOST", "TASK_DROPPED", "TASK_GONE", "TASK_UNREACHABLE"];
 
-/// A framework of jobs that runs in this process.
-pub(super) trait Framework {
+/// The handle of a framework of jobs that runs in this process.
+pub(super) trait Framework: Leave {
     /// What it runs.
     type Job;
     /// What happens in it.
@@ -44,11 +45,6 @@ pub(super) trait Framework {
     async fn resume(&self, jobs: Vec<Self::Job>) -> Result<(), Self::Error>;
     /// How it is now.
     async fn status(&self) -> Result<Self::Status, Self::Error>;
-    /// Returns when it ends on its own.
-    async fn wait(&mut self) -> Ending;
-    /// Ends it, with all its tasks if `teardown`.
-    async fn stop(self, teardown: bool) -> Ending;
-
     /// Whether it does not answer because it has ended.
     fn is_gone(error: &Self::Error) -> bool;
     /// An event in words; none for those that are not shown.
@@ -58,40 +54,6 @@ pub(super) trait Framework {
     /// Whether all jobs have finished; none while one has not ended.
     fn outcome(status: &Self::Status) -> Option<bool>;
 }
-
-/// The methods of a [`Framework`] that its `Service` has by the same names.
-macro_rules! own_methods {
-    () => {
-        fn follow(&self) -> Follower {
-            Service::follow(self)
-        }
-
-        async fn submit(&self, jobs: Vec<Job>) -> Result<(), Error> {
-            Service::submit(self, jobs).await.map(drop)
-        }
-
-        async fn resume(&self, jobs: Vec<Job>) -> Result<(), Error> {
-            Service::resume(self, jobs).await.map(drop)
-        }
-
-        async fn status(&self) -> Result<Status, Error> {
-            Service::status(self).await
-        }
-
-        async fn wait(&mut self) -> Ending {
-            Service::wait(self).await
-        }
-
-        async fn stop(self, teardown: bool) -> Ending {
-            Service::stop(self, teardown).await
-        }
-
-        fn is_gone(error: &Error) -> bool {
-            matches!(error, Error::Ask(AskError::Gone))
-        }
-    };
-}
-pub(super) use own_methods;
 
 /// What the command was asked for.
 #[derive(Clone, Copy, Debug)]
@@ -123,28 +85,32 @@ pub(super) fn read<J>(files: &[PathBuf], read: fn(&str, &str, Syntax) -> Result<
 /// # Errors
 /// The jobs were not taken, or the master refuses the framework.
 pub(super) async fn run<F: Framework>(
-    mut framework: F,
+    mut service: Service<F>,
     jobs: Vec<F::Job>,
     greeting: &str,
     wanted: Wanted,
 ) -> Result<ExitCode> {
-    let mut follower = framework.follow();
+    let mut follower = service.handle().follow();
     if !wanted.json {
         print(greeting)?;
     }
     if !jobs.is_empty() {
         // After a crash, it continues with its earlier jobs.
-        let taken = if wanted.keeps { framework.resume(jobs).await } else { framework.submit(jobs).await };
+        let taken = if wanted.keeps { service.handle().resume(jobs).await } else { service.handle().submit(jobs).await };
         if taken.as_ref().is_err_and(F::is_gone) {
-            return ended(&framework.wait().await, ExitCode::FAILURE);
+            return ended(&service.wait().await, ExitCode::FAILURE);
         }
         taken.context("the jobs were not taken")?;
     }
-    watch(framework, &mut follower, wanted).await
+    watch(service, &mut follower, wanted).await
 }
 
 /// Shows what happens until the end.
-async fn watch<F: Framework>(mut framework: F, follower: &mut Follower<F::Event>, wanted: Wanted) -> Result<ExitCode> {
+async fn watch<F: Framework>(
+    mut service: Service<F>,
+    follower: &mut Follower<F::Event>,
+    wanted: Wanted,
+) -> Result<ExitCode> {
     let interrupt = Interrupt::watch()?;
     let nudge = interrupt.nudge();
     let live = std::io::stdout().is_terminal() && !wanted.json;
@@ -154,10 +120,10 @@ async fn watch<F: Framework>(mut framework: F, follower: &mut Follower<F::Event>
     loop {
         tokio::select! {
             () = nudge.notified() => {
-                let ending = framework.stop(!wanted.keeps).await;
+                let ending = service.stop(!wanted.keeps).await;
                 return ended(&ending, ExitCode::from(130));
             }
-            ending = framework.wait() => return ended(&ending, ExitCode::FAILURE),
+            ending = service.wait() => return ended(&ending, ExitCode::FAILURE),
             event = follower.next() => {
                 if let Ok(Some(event)) = event {
                     screen.show::<F>(&event)?;
@@ -166,9 +132,9 @@ async fn watch<F: Framework>(mut framework: F, follower: &mut Follower<F::Event>
             }
             _ = redraw.tick(), if live || wanted.until_done => {}
         }
-        let status = match framework.status().await {
+        let status = match service.handle().status().await {
             // It has just ended; its ending has the reason.
-            Err(error) if F::is_gone(&error) => return ended(&framework.wait().await, ExitCode::FAILURE),
+            Err(error) if F::is_gone(&error) => return ended(&service.wait().await, ExitCode::FAILURE),
             status => status?,
         };
         // Events that the status already includes are printed first.
@@ -179,7 +145,7 @@ async fn watch<F: Framework>(mut framework: F, follower: &mut Follower<F::Event>
             screen.table.draw(&F::table(&status)?)?;
         }
         if let Some(well) = F::outcome(&status).filter(|_| wanted.until_done) {
-            let ending = framework.stop(!wanted.keeps).await;
+            let ending = service.stop(!wanted.keeps).await;
             return ended(&ending, if well { ExitCode::SUCCESS } else { ExitCode::FAILURE });
         }
     }

@@ -496,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_executor_is_told_is_the_agents() {
+    fn variables_of_an_executor_are_the_agents() {
         let all = [SOCKET, SANDBOX, QUOTA, DNS, DEVICES, LOGIN, STOP_TIMEOUT, NAME, executor::docker::SINCE];
         assert!(all.into_iter().chain([executor::docker::OUTPUT]).all(agent::is_agents_own));
         assert!(!agent::is_agents_own("TEPUI_INDEX"));

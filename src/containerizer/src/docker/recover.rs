@@ -44,7 +44,7 @@ impl Docker {
         let name = lock(&inner.left).remove(container.as_str())?;
         // Executors of ours write to the sandbox by themselves.
         let is_ours = lock(&inner.apart).contains(container.as_str());
-        let since = if is_ours { String::new() } else { last_heard(Path::new(sandbox)) };
+        let since = if is_ours { String::new() } else { last_reported(Path::new(sandbox)) };
         let all = [(SOCKET, inner.config.socket.clone()), (NAME, name), (SINCE, since), (MARK, sandbox.to_owned())];
         Some(all.map(|(name, value)| (name.into(), value.into())).into())
     }
@@ -137,7 +137,7 @@ fn needed(found: anyhow::Result<Vec<Listed>>, takes_up: bool) -> anyhow::Result<
 }
 
 /// When an executor's output was written to last, in seconds since the epoch.
-fn last_heard(sandbox: &Path) -> String {
+fn last_reported(sandbox: &Path) -> String {
     let written = |name: &str| std::fs::symlink_metadata(sandbox.join(name)).ok()?.modified().ok();
     let last = ["stdout", "stderr"].into_iter().filter_map(written).max().unwrap_or(SystemTime::UNIX_EPOCH);
     let since = last.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_daemon_is_asked_again() {
+    async fn requests_to_the_daemon_are_repeated() {
         const BAD: (&str, &str) = ("500 Internal Server Error", r#"{"message": "not now"}"#);
         let directory = tempfile::tempdir().unwrap();
         let socket = directory.path().join("socket");

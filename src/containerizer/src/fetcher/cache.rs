@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_that_nobody_uses_goes() {
+    fn the_oldest_unused_file_is_removed() {
         let place = tempfile::tempdir().unwrap();
         let cache = FetchCache::new(place.path().join("cache"), 100);
         let directory = cache.directory_of(None).unwrap().unwrap();

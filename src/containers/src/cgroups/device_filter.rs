@@ -16,7 +16,7 @@ const ATTACH: libc::c_int = 8;
 const PROGRAM_OF_DEVICES: u32 = 15;
 const AT_DEVICES: u32 = 6;
 /// `BPF_F_ALLOW_OVERRIDE`: a group's next program takes the place of its last one, in one step. What groups further out
-/// ask several programs for, as systemd's units do, is asked all the same.
+/// ask several programs for, as systemd's units do, is asked anyway.
 const REPLACEABLE: u32 = 1;
 
 /// What the kernel calls making, reading and writing a device.

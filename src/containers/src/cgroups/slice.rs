@@ -73,7 +73,7 @@ impl Slice {
     /// no place in the slice: version 2 knows one group for each process, and that one is not the unit's either.
     ///
     /// # Errors
-    /// If a group is not there and cannot be made.
+    /// A group does not exist and cannot be created.
     pub fn with(&self, entry: Option<Entry>) -> Result<Entry, CgroupError> {
         let mut files = match entry {
             Some(Entry::Born(directory)) => return Ok(Entry::Born(directory)),

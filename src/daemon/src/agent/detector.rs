@@ -34,7 +34,7 @@ pub(super) enum Masters {
 
 impl Masters {
     /// Whether each agent detects a new leader at a time of its own, by questions, and not all at the same time.
-    pub(super) fn are_asked_in_turn(&self) -> bool {
+    pub(super) fn are_tried_in_turn(&self) -> bool {
         matches!(self, Masters::List(_))
     }
 }

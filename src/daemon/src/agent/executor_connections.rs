@@ -209,7 +209,7 @@ fn watch(socket: UnixStream, interest: Interest) -> io::Result<AsyncFd<UnixStrea
     AsyncFd::with_interest(socket, interest)
 }
 
-/// Reads what is there; false at the end.
+/// Reads the available bytes; false at the end.
 fn read(ready: &mut AsyncFdReadyGuard<'_, UnixStream>, decoder: &mut Decoder) -> io::Result<bool> {
     let mut buffer = [0; READ_BYTES];
     let length = match ready.get_inner().read(&mut buffer) {

@@ -102,7 +102,7 @@ fn fetches(metrics: &mut Metrics, handler: &Handler) {
     }
 }
 
-/// Parts of Mesos that this agent does not have: monitoring asks for their names all the same.
+/// Metrics of parts of Mesos that this agent does not have, for monitoring that expects their names.
 fn absent(metrics: &mut Metrics) {
     for name in [
         "containerizer/mesos/container_destroy_errors",

@@ -141,7 +141,7 @@ impl Recovery {
         let gpus = Gpus::start(&setup.containerizer)?;
         let info = config::info(&flags.node, &setup.identity, work_dir, gpus.as_ref().map(Gpus::count))?;
         let mut config = config::config(flags, setup.pid.clone(), &work_dir.to_string_lossy())?;
-        if setup.masters.are_asked_in_turn() {
+        if setup.masters.are_tried_in_turn() {
             config.first_registration_wait = Duration::ZERO;
         }
         if let Some(tls) = &setup.common.tls {

@@ -24,7 +24,7 @@ impl RotatedFile {
     /// Opens the file, or creates it.
     ///
     /// # Errors
-    /// The system's.
+    /// The file cannot be opened or created.
     pub(super) fn open(path: &Path, max_size: u64, max_files: u64) -> io::Result<RotatedFile> {
         let (file, size) = open(path)?;
         Ok(RotatedFile { path: path.to_owned(), file, size, max_size, max_files })
@@ -33,7 +33,7 @@ impl RotatedFile {
     /// Opens the file again if the path does not lead to it any more.
     ///
     /// # Errors
-    /// The system's.
+    /// The file cannot be opened or created.
     pub(super) fn follow(&mut self) -> io::Result<()> {
         let own = self.file.metadata()?;
         let is_there = fs::metadata(&self.path).is_ok_and(|found| (found.dev(), found.ino()) == (own.dev(), own.ino()));
@@ -49,7 +49,7 @@ impl RotatedFile {
     /// Writes a line and its end. If that fails, no part of it remains.
     ///
     /// # Errors
-    /// The system's.
+    /// The file cannot be opened or created.
     pub(super) fn write(&mut self, line: &str) -> io::Result<()> {
         let bytes = [line.as_bytes(), b"\n"].concat();
         let length = bytes.len() as u64;

@@ -291,7 +291,7 @@ async fn elected(election: &mut Election, standby: &Standby, own: &MasterInfo) -
                 standby.set(Place::Elsewhere(pid, host, port));
             }
             Known::Refused(why) => anyhow::bail!(why),
-            Known::Nobody | Known::Nothing => standby.set(Place::Unknown),
+            Known::NoLeader | Known::Nothing => standby.set(Place::Unknown),
         }
         election.changed().await;
     }

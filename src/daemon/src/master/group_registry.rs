@@ -28,7 +28,7 @@ pub(super) struct Limits {
 
 /// Who takes a registry over, and where.
 pub(super) trait Claim: Send + 'static {
-    /// The place, for people.
+    /// The name of the place in messages.
     const PLACE: &'static str;
     /// The entries there.
     type Entries: Shared<Error = Self::Error> + 'static;

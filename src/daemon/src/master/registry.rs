@@ -235,7 +235,7 @@ fn open_group<C: Claim>(claim: C, limits: Limits, flags: &StateFlags) -> anyhow:
     Ok(Box::new(group))
 }
 
-/// Makes `known` have what is there now.
+/// Sets `known` to the present state.
 fn settle<T: Clone>(known: &mut BTreeMap<String, T>, key: &str, now: Option<&T>) {
     match now {
         Some(entry) => drop(known.insert(key.to_owned(), entry.clone())),

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_star_means_all_and_an_empty_file_nobody() {
+    fn a_star_means_all_and_an_empty_file_none() {
         assert_eq!(parse("*\n"), None);
         assert_eq!(parse(""), Some(BTreeSet::new()));
         let two = ["a.example", "b.example"].map(str::to_owned).into();

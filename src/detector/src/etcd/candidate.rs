@@ -191,7 +191,7 @@ impl Candidate {
     async fn enter(&mut self) -> Result<Option<KeyValue>, EtcdError> {
         const PATH: &str = "/v3/kv/txn";
         if self.sender.borrow().leader().is_some() {
-            tell(&self.sender, Known::Nobody);
+            tell(&self.sender, Known::NoLeader);
         }
         let granted = self.grant().await?;
         let transaction = Transaction::default()

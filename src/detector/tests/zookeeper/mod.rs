@@ -98,7 +98,7 @@ impl ZooKeeper {
         self.held.asked_as.lock().unwrap().contains(credential)
     }
 
-    /// Nobody can reach it from now on.
+    /// Refuses connections from now on.
     #[allow(dead_code, reason = "not every test needs it")]
     pub async fn stop(&mut self) {
         self.serving.abort();

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn only_news_of_good_health_is_told() {
+    fn only_changes_of_health_are_reported() {
         let now = crate::clock::now();
         let mut health = HealthState::new(2, Duration::ZERO);
         health.start(now);
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn only_changes_of_a_result_are_told() {
+    fn only_changes_of_a_result_are_reported() {
         let mut state = StatusState::new(CheckType::Command);
         assert_eq!(state.latest().command, Some(CommandCheckStatus { exit_code: None }));
         assert_eq!(state.on_result(Result::Command(None)), Verdict::Nothing);

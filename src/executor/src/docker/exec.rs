@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_docker_is_told() {
+    fn requests_to_docker() {
         let variables = vec![variable("A", Some("1")), variable("S", None), variable("A", Some("2"))];
         let shell =
             Command { value: Some("a | b".into()), environment: Some(Environment { variables }), ..Command::default() };

@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn what_docker_is_told() {
+    fn requests_to_docker() {
         let docker = DockerInfo {
             image: "app:1".into(),
             network: Some(2),

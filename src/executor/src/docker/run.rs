@@ -77,7 +77,7 @@ fn end_with_parent() -> io::Result<()> {
 /// Writes a line to the process that has started this one.
 fn tell(kind: &str, words: &str) {
     let line = format!("{kind} {}\n", words.replace(['\n', '\r'], " "));
-    // Nobody may be listening any more.
+    // The other end may be closed.
     let _ = rustix::io::write(io::stdin().as_fd(), line.as_bytes());
 }
 
@@ -143,7 +143,7 @@ impl Container {
         let copier = std::thread::spawn(move || {
             let Some((method, path)) = asked else { return };
             let copied = copy(&client, &request(method, &path, None), &|| {
-                // Nobody may be waiting any more.
+                // The receiver may be gone.
                 let _ = attached.send(());
             });
             if let Err(error) = copied {
@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_daemon_that_gives_no_output_is_told_of() {
+    fn a_daemon_that_gives_no_output_is_reported() {
         let socket = std::env::temp_dir().join(format!("tepui-docker-run-{}", std::process::id()));
         let _ = std::fs::remove_file(&socket);
         let daemon = UnixListener::bind(&socket).unwrap();

@@ -97,7 +97,7 @@ fn web(status: &Arc<AtomicU16>) -> u32 {
         for mut stream in listener.incoming().flatten() {
             let mut buffer = [0; 1024];
             let length = stream.read(&mut buffer).unwrap_or(0);
-            // Who looks whether anybody listens asks for nothing.
+            // A probe of the port sends no request.
             if length == 0 {
                 continue;
             }
@@ -114,7 +114,7 @@ fn web(status: &Arc<AtomicU16>) -> u32 {
 const CLOSED: u32 = 1;
 
 #[test]
-fn good_health_is_told_once() {
+fn good_health_is_reported_once() {
     let mut life = Life::new("health-good", |task| {
         let check = health(health_check::Type::Command);
         // However often it fails before it is well again, it goes on.

@@ -37,7 +37,7 @@ fn ready(name: &str, task: v1::TaskInfo, framework: v1::FrameworkInfo) -> (FakeA
 const STUBBORN: &str = "trap 'echo asked' TERM; echo ready; while :; do sleep 0.05; done";
 
 #[test]
-fn ends_are_told_in_mesos_words() {
+fn ends_are_reported_in_the_words_of_mesos() {
     for (name, script, state, words) in [
         ("good", "true", TaskFinished, "Command exited with status 0"),
         ("bad", "exit 3", TaskFailed, "Command exited with status 3"),
@@ -218,7 +218,7 @@ fn an_executor_that_is_killed_takes_its_task_along() {
 }
 
 #[test]
-fn an_agent_that_comes_back_hears_all_that_it_has_not_acknowledged() {
+fn an_agent_that_comes_back_receives_all_unacknowledged_updates() {
     let agent = FakeAgent::new();
     let mut executor = Executor::start("command", "back", &agent.address, &CHECKPOINT);
     let (_, mut stream) = agent.subscribed(killing());
@@ -262,7 +262,7 @@ fn an_agent_that_never_comes_back_is_given_up() {
 }
 
 #[test]
-fn an_agent_that_is_not_ready_is_asked_again() {
+fn subscription_is_repeated_while_the_agent_is_not_ready() {
     let agent = FakeAgent::new();
     let mut executor = Executor::start("command", "again", &agent.address, &CHECKPOINT);
     for _ in 0..2 {
@@ -276,7 +276,7 @@ fn an_agent_that_is_not_ready_is_asked_again() {
 }
 
 #[test]
-fn an_update_that_comes_too_early_is_told_again() {
+fn an_update_that_is_too_early_is_sent_again() {
     let agent = FakeAgent::new();
     let mut executor = Executor::start("command", "early", &agent.address, &CHECKPOINT);
     let (_, mut stream) = agent.subscribed(killing());

@@ -208,7 +208,7 @@ fn a_task_may_take_only_so_long() {
 }
 
 #[test]
-fn what_the_agent_knows_better_is_told() {
+fn what_the_agent_knows_better_is_reported() {
     let mut pod = Pod::new("pod-limit", &[]);
     let running = pod.runs(&[shell("t1", "1")]).pop().unwrap();
     let limitation =

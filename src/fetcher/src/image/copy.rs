@@ -80,7 +80,7 @@ fn is_opaque(directory: &Path) -> bool {
     sys::lgetxattr(directory, OPAQUE, &mut [0_u8; 1]).is_ok_and(|length| length == 1)
 }
 
-/// Deletes what is there by that name, if anything is.
+/// Deletes the entry of that name, if there is one.
 fn remove(path: &Path) -> io::Result<()> {
     match path.symlink_metadata() {
         Ok(found) if found.is_dir() => fs::remove_dir_all(path),

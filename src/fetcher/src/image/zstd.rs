@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_told() {
+    fn damage_is_reported() {
         let all = packed();
         assert!(unpacked(&all[..all.len() - 1]).is_err());
         assert!(unpacked(&[&all[..], b"tail"].concat()).is_err());

@@ -24,7 +24,7 @@ pub struct Summary {
     pub faults: u64,
     /// Seconds of virtual time.
     pub seconds: u64,
-    /// The seeds that broke a rule, and which rule; at most as many as were asked for.
+    /// The seeds that broke a rule, and which rule; at most [`Settings::most`].
     pub broken: Vec<(u64, String)>,
 }
 

@@ -66,12 +66,15 @@ impl OperatorChecks {
         }
     }
 
-    /// An operator is answered. One that is refused knows no more than before about what there is.
+    /// An operator receives the answer. After a refusal its knowledge of the state is as before.
     pub fn answered(&mut self, request: u64, done: bool) {
         self.0.values_mut().filter(|known| known.last == request).for_each(|known| known.done = done);
     }
 
-    /// Whether a master that leads keeps them; what it does not keep.
+    /// Checks that a leading master keeps the settings.
+    ///
+    /// # Errors
+    /// The first setting that differs.
     pub fn check(&self, snapshot: &Snapshot) -> Result<(), String> {
         for (what, known) in self.0.iter().filter(|(_, known)| known.done) {
             let quota = |role: &str| snapshot.quotas.get(&Role::parse(role).ok()?);

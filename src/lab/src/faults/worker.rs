@@ -156,7 +156,7 @@ impl Worker {
             _ => (job.running, job.lost) = (true, None),
         }
         if job.done && service && !finish {
-            // Somebody else has killed it.
+            // Another process has killed it.
             job.done = false;
         }
         let done = job.done;

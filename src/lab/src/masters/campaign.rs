@@ -26,7 +26,7 @@ pub struct Summary {
     pub longest_election: u64,
     /// The longest time of a change of the members without faults, in milliseconds.
     pub longest_change: u64,
-    /// The seeds that broke a rule, and which rule; at most as many as were asked for.
+    /// The seeds that broke a rule, and which rule; at most [`Settings::most`].
     pub broken: Vec<(u64, String)>,
 }
 

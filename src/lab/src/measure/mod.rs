@@ -14,5 +14,5 @@ pub use area::{Area, Areas};
 pub use fairness::Unfairness;
 pub use outcome::{FrameworkOutcome, Live, Outcome, OwnTrack, Series, Track, WindowOutcome};
 pub use recorder::{FrameworkState, Recorder, TaskRecord};
-pub use stats::{Summary, mean_and_interval};
+pub use stats::Summary;
 pub use window::WindowSums;

@@ -62,13 +62,13 @@ pub struct FrameworkOutcome {
     pub submitted: u64,
     /// Tasks that ended well.
     pub finished: u64,
-    /// Tries that did not.
+    /// Attempts that failed.
     pub failed: u64,
     /// Tasks that had not ended.
     pub left: u64,
-    /// From submission to the word that the task runs.
+    /// From submission to the update that the task runs.
     pub wait: Summary,
-    /// From launch to the word that the task runs.
+    /// From launch to the update that the task runs.
     pub start: Summary,
     /// From a job's submission to the end of its last task.
     pub job: Summary,

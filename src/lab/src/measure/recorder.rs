@@ -12,7 +12,7 @@ use crate::users::{Needs, is_tried_again, task_number};
 use crate::work::numbered;
 use crate::world::{BEGIN, Observer};
 
-/// "Not yet": later than every run lasts.
+/// The time of an event that has not happened: later than the end of every run.
 const NOT_YET: f64 = f64::INFINITY;
 
 /// A task's life, in seconds since the beginning; infinite for what has not happened.

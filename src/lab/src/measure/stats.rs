@@ -1,4 +1,4 @@
-//! Summary statistics: mean, percentiles, and confidence intervals over repetitions.
+//! Summary statistics: mean and percentiles.
 
 use serde::{Deserialize, Serialize};
 
@@ -37,27 +37,6 @@ impl Summary {
     }
 }
 
-/// Two-sided 97.5 % points of Student's t, for 1 to 30 degrees of freedom.
-const T: [f64; 30] = [
-    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
-    2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
-];
-
-/// The mean of repetitions, and half the width of its 95 % confidence interval (0 for a single one).
-pub fn mean_and_interval(values: &[f64]) -> (f64, f64) {
-    let n = values.len();
-    if n == 0 {
-        return (0.0, 0.0);
-    }
-    let mean = values.iter().sum::<f64>() / n as f64;
-    if n == 1 {
-        return (mean, 0.0);
-    }
-    let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1) as f64;
-    let t = T.get(n - 2).copied().unwrap_or(1.96);
-    (mean, t * (variance / n as f64).sqrt())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -68,12 +47,5 @@ mod tests {
         assert_eq!((summary.p50, summary.p90, summary.p99, summary.max), (50.0, 90.0, 99.0, 100.0));
         assert_eq!((summary.count, summary.mean), (100, 50.5));
         assert_eq!(Summary::of(Vec::new()), Summary::default());
-    }
-
-    #[test]
-    fn intervals() {
-        let (mean, half) = mean_and_interval(&[1.0, 2.0, 3.0]);
-        assert!((mean - 2.0).abs() < 1e-12 && (half - 4.303 / 3f64.sqrt()).abs() < 1e-9);
-        assert_eq!(mean_and_interval(&[7.0]), (7.0, 0.0));
     }
 }

@@ -212,7 +212,7 @@ impl Finder {
     }
 }
 
-/// What a master tells frameworks of their tasks in a batch, by task.
+/// What a master reports to frameworks about their tasks in a batch, by task.
 fn messages(outbox: &Outbox) -> BTreeMap<String, String> {
     let events = outbox.outputs.iter().chain(&outbox.at_once).filter_map(|output| match output {
         Output::SchedulerEvent { event, .. } => event.update.as_ref(),

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use base::mean_and_interval;
 use serde::Serialize;
 
 use super::metrics::{Metric, Spread, Unit, decimals_of, metrics, spreads};
-use crate::measure::{Outcome, mean_and_interval};
+use crate::measure::Outcome;
 
 /// A number in both.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use base::mean_and_interval;
 use serde::Serialize;
 
-use crate::measure::{FrameworkOutcome, Outcome, Summary, WindowOutcome, mean_and_interval};
+use crate::measure::{FrameworkOutcome, Outcome, Summary, WindowOutcome};
 
 /// What a number counts or measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

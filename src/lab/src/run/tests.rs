@@ -39,7 +39,7 @@ retries = 3
 "#;
 
 #[test]
-fn all_jobs_are_done_and_told() {
+fn all_jobs_are_done_and_reported() {
     for fidelity in ["full", "light"] {
         let text = format!("{TWO}\n[model]\nfidelity = '{fidelity}'\nfailures = 0.1\n");
         let outcome = outcome(&text);

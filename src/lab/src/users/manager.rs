@@ -11,17 +11,17 @@ use resources::Quantities;
 
 use super::Job;
 
-/// Whose task is released next.
+/// Selects the user whose task is released next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Release {
-    /// Everybody's, at once: as without a manager.
+    /// The tasks of all users at once: as without a manager.
     All,
-    /// Of the one with the least running.
+    /// A task of the user with the least running.
     Drf,
-    /// Of the one with most waiting.
+    /// A task of the user with the most waiting.
     Demand,
-    /// Of the one whose part of all that waits is furthest above its part of all that runs.
+    /// A task of the user whose part of all that waits is furthest above its part of all that runs.
     DemandDrf,
 }
 
@@ -78,7 +78,7 @@ impl Manager {
         released
     }
 
-    /// Whose task is the next, of those whose next one fits.
+    /// The user whose task is next, among those whose next task fits.
     fn next(&self, running: &[Quantities]) -> Option<usize> {
         let mut free = self.total.clone();
         running.iter().for_each(|used| free = free.saturating_sub(used));

@@ -430,7 +430,7 @@ impl<O: Observer> World<O> {
             Output::Send { to, message } => {
                 let message = std::sync::Arc::unwrap_or_clone(message);
                 let Some(message) = for_master(&to, message) else { return };
-                // Nobody listens where an earlier master was, unless it does not know.
+                // No process listens at the address of an earlier master, unless it does not know that it was deposed.
                 if to.address() == self.master.address() {
                     self.send_to_master(agent, message, self.now);
                 } else if self.is_at_deposed(&to) {

@@ -1,6 +1,6 @@
 //! Writes of an agent's checkpoints to its disk: refused writes are repeated, and the agent is notified.
 //!
-//! `store::Checkpoints` decides where something is written and `store::Health` what the agent is told, as in the
+//! `store::Checkpoints` decides where something is written and `store::Health` what the agent learns, as in the
 //! daemon. This module has the times.
 
 use std::borrow::Cow;

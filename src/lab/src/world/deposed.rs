@@ -57,7 +57,7 @@ impl<O: Observer> World<O> {
         self.deposed = Some(Box::new(other));
         self.queue.push(self.now + away, Event::StartMaster);
         self.queue.push(self.now + lasts, Event::FindsOut { life });
-        self.everybody_detects(lasts);
+        self.all_hosts_detect(lasts);
         for who in 0..self.schedulers.len() {
             let at = self.now + lasts.mul_f64(Self::unit(&mut self.network_rng));
             self.schedulers[who].detects = at;

@@ -1,4 +1,4 @@
-//! Hash over all messages to schedulers; it tells two runs apart.
+//! Hash over all messages to schedulers; equal hashes mean equal runs.
 //!
 //! Frequent events are hashed field by field, in memory; all others as they are encoded. It is not a cryptographic
 //! hash.

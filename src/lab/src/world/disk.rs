@@ -70,7 +70,7 @@ pub struct Refusal {
     pub error: DiskError,
     /// It ends before its time once the agent has deleted this many old sandboxes and directories of checkpoints.
     pub room: Option<u32>,
-    /// How much of a refused write is done all the same, modulo what there is to write.
+    /// How much of a refused write is done anyway, modulo the length of the write.
     pub partial: u32,
     /// Whether the descriptors in reserve are enough.
     pub reserve: bool,

@@ -48,11 +48,11 @@ impl<O: Observer> World<O> {
             self.master.moves_on();
         }
         self.queue.push(self.now + away, Event::StartMaster);
-        self.everybody_detects(DETECTION);
+        self.all_hosts_detect(DETECTION);
     }
 
     /// All agents detect the leading master within this time.
-    pub(super) fn everybody_detects(&mut self, within: Duration) {
+    pub(super) fn all_hosts_detect(&mut self, within: Duration) {
         self.master.moved = true;
         for agent in 0..self.agents.len() {
             let late = within.mul_f64(Self::unit(&mut self.network_rng));

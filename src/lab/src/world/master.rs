@@ -183,7 +183,7 @@ impl<O: Observer> World<O> {
         self.observer.noted(&Note::MasterStarts { life, place: self.master.place }, self.now);
         self.plan_master();
         if std::mem::take(&mut self.master.moved) {
-            self.everybody_detects(super::faults::DETECTION);
+            self.all_hosts_detect(super::faults::DETECTION);
             self.master.moved = false;
         }
     }

@@ -82,7 +82,7 @@ impl<O: Observer> World<O> {
             return;
         }
         let seed = host.seed.nth("life", host.life as usize).number();
-        // Nobody scrapes them here.
+        // No scraper reads them here.
         let metrics = Metrics::off();
         let mut settings = Settings { seed, metrics, ..Settings::new(host.spec.info.clone()) };
         if self.model.fidelity == Fidelity::Light {

@@ -187,7 +187,7 @@ impl DagScheduling {
         }
     }
 
-    /// Milliseconds of the reward's unit as a reward.
+    /// The reward for so many milliseconds of the measure that the settings choose.
     fn reward(&self, milliseconds: u64) -> f64 {
         let parts = if self.shared.settings.reward == Reward::Completion { self.shared.settings.jobs } else { 1 };
         -(milliseconds as f64) / 1000.0 / parts as f64

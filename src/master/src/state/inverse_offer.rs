@@ -1,6 +1,6 @@
 //! An outstanding inverse offer: a framework is asked to leave an agent.
 //!
-//! Whom it is made to is decided in `offers/inverse.rs`.
+//! `offers/inverse.rs` decides which frameworks receive it.
 
 use cores::TimerKey;
 use protos::mesos::Unavailability;
@@ -10,7 +10,7 @@ use super::{AgentKey, FrameworkKey};
 /// One framework is asked to give up what it has on one agent before the agent's machine goes.
 #[derive(Clone, Debug)]
 pub struct InverseOffer {
-    /// Whom.
+    /// The framework that receives it.
     pub framework: FrameworkKey,
     /// Where.
     pub agent: AgentKey,

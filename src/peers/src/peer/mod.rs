@@ -53,7 +53,7 @@ impl Settings {
 /// What a master is to its group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// The group has not formed: these masters have not been heard of.
+    /// The group has not formed: no message has come from these masters.
     Forming {
         /// Their addresses.
         missing: Vec<String>,

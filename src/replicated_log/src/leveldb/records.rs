@@ -9,7 +9,7 @@ use super::bytes::{Bytes, is_checksum};
 
 const BLOCK: usize = 32 << 10;
 const HEADER: usize = 7;
-/// The longest record. A record is held once, and the file with it.
+/// Maximum length of a record. Memory holds one record besides the file.
 const RECORD_MAX: usize = 512 << 20;
 
 const ZERO: u8 = 0;

@@ -1,6 +1,7 @@
 //! The master's registry, `mesos.internal.Registry`, kept in parts: one entry for each agent, role and so on.
 //!
-//! A change costs what it changes, not what there is. Where the entries lie is up to the implementations.
+//! The cost of a change depends on its size, not on that of the registry. Implementations choose where entries
+//! lie.
 
 mod confirmation;
 mod copy;

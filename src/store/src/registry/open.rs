@@ -287,7 +287,7 @@ pub(super) fn not_closed(head: &[u8]) -> Option<u8> {
     Some(flags & !TWO_PHASE_COMMIT | RECOVERY_REQUIRED)
 }
 
-/// Locks a file, and waits for a process that is ending: a master that was told to end keeps its registry for some
+/// Locks a file, and waits for a process that is ending: a master that received SIGTERM keeps its registry for some
 /// moments.
 #[expect(
     clippy::disallowed_methods,

@@ -180,7 +180,7 @@ impl Client {
         self
     }
 
-    /// Whom this client talks to.
+    /// The address of the server.
     pub fn address(&self) -> &Address {
         &self.address
     }

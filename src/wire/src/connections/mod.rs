@@ -54,7 +54,7 @@ pub struct ConnectionCounts {
 }
 
 impl Connections {
-    /// A table without connections, for at most `limit` at the same time. `advice` tells an operator how to allow more.
+    /// A table without connections, for at most `limit` at the same time. `advice` says how an operator allows more.
     pub fn new(limit: usize, advice: &'static str) -> Connections {
         Connections { limit, advice, table: Arc::default() }
     }

@@ -40,7 +40,7 @@ pub trait Handler: Send + Sync + 'static {
     }
 
     /// Answers one request. The next request of the connection is handled after this answer is sent. A request whose
-    /// client has gone away is handled all the same; only if that takes more than ten seconds the future is dropped.
+    /// client has gone away is handled anyway; only if that takes more than ten seconds the future is dropped.
     fn handle(&self, request: Request) -> impl Future<Output = Response> + Send;
 }
 

@@ -1,4 +1,4 @@
-//! The files of TLS: certificates, keys, authorities, and what tells that one of them has changed.
+//! The files of TLS: certificates, keys, authorities, and the stamps by which a change is detected.
 
 use std::fs;
 use std::io::ErrorKind;

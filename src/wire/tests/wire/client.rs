@@ -40,7 +40,7 @@ async fn a_kept_connection_that_was_closed_is_replaced() {
 }
 
 #[tokio::test]
-async fn redirects_are_told() {
+async fn redirects_are_reported() {
     let fixture = serve();
     let reply = client::get(&format!("http://{}/redirect", fixture.address)).await.unwrap();
     assert_eq!(reply.status.as_u16(), 307);

@@ -85,7 +85,7 @@ async fn a_link_sends_nothing_and_carries_everything() {
 }
 
 #[tokio::test]
-async fn a_link_to_nobody_exits() {
+async fn a_link_to_no_process_exits() {
     let (listener, address) = listen().await;
     drop(listener);
     let (network, mut exited) = network(Limits::default());
@@ -205,7 +205,7 @@ async fn sending_works_from_any_thread() {
 }
 
 #[tokio::test]
-async fn closing_a_network_tells_nobody() {
+async fn closing_a_network_reports_no_exits() {
     let (listener, address) = listen().await;
     let (network, mut exited) = network(Limits::default());
     network.link(&pid("slave(1)", address));

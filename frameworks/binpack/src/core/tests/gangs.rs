@@ -59,7 +59,7 @@ fn offers_are_given_back_when_the_time_is_over_and_others_go_first() {
 fn a_pace_that_is_used_up_takes_nothing_from_a_gang() {
     let pace = Some(Pace { tasks: 1, every: SECOND });
     let mut world = World::new(Knobs { pace, ..Knobs::default() }, &["cpus:1;mem:1000"; 5]);
-    (world.agents[3].text, world.agents[4].text) = ("cpus:0.5;mem:1000", "cpus:0.5;mem:1000");
+    (world.agents[3].total, world.agents[4].total) = ("cpus:0.5;mem:1000".into(), "cpus:0.5;mem:1000".into());
     world.submit(vec![gang("g", 3, 1.0), array("a", 9, 0.1)]);
     world.offer_of(&[0]);
     world.offer_of(&[1]);

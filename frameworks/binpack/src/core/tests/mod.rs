@@ -129,7 +129,7 @@ fn unique_counts_tasks_of_earlier_rounds() {
 }
 
 #[test]
-fn why_a_task_waits_is_told() {
+fn the_view_of_a_job_says_why_a_task_waits() {
     let mut world = World::new(Knobs::default(), &["cpus:2;mem:1000", "cpus:4;mem:500"]);
     world.submit(vec![job("huge", 64.0)]);
     assert_eq!(world.show("huge").why, ["no agent has offered anything yet"]);
@@ -292,7 +292,7 @@ fn a_restart_doubles_and_loses_nothing() {
 }
 
 #[test]
-fn a_task_that_nobody_wants_is_ended() {
+fn a_task_that_no_job_wants_is_ended() {
     let mut world = World::new(Knobs::default(), &["cpus:3;mem:1000"]);
     world.submit(vec![job("b", 1.0)]);
     world.offer();
@@ -437,7 +437,7 @@ fn the_same_jobs_at_the_next_start_are_left_as_they_are() {
 }
 
 #[test]
-fn a_clock_that_was_set_back_makes_nobody_wait_for_it() {
+fn a_clock_that_was_set_back_makes_no_task_wait_for_it() {
     let mut world = World::new(Knobs::default(), &["cpus:3;mem:1000"]);
     world.submit(vec![Job { retries: 1, ..job("b", 1.0) }]);
     world.offer();
@@ -475,7 +475,7 @@ fn a_value_that_is_gone_keeps_no_task_off_the_others() {
     for id in world.of_agent(1) {
         world.update(&id, TaskState::TaskLost);
     }
-    world.agents[1].text = "cpus:0;mem:0";
+    world.agents[1].total = "cpus:0;mem:0".into();
     world.restart();
     for _ in 0..5 {
         world.pass(10 * SECOND);

@@ -180,7 +180,7 @@ fn a_service_of_no_tasks_is_as_wanted() {
 }
 
 #[test]
-fn versions_of_one_instant_are_told_apart() {
+fn versions_of_one_instant_are_distinguished() {
     let mut world = World::new(Knobs::default(), &["cpus:8;mem:1000"]);
     world.submit(vec![service("s", 1, 1.0)]);
     for count in 2..5 {
@@ -261,7 +261,7 @@ fn the_same_again_changes_nothing_and_another_count_replaces_nothing() {
 }
 
 #[test]
-fn killed_tasks_are_replaced_or_not_as_asked() {
+fn killed_tasks_are_replaced_or_not_as_requested() {
     let mut world = World::new(Knobs::default(), &["cpus:8;mem:1000"]);
     world.submit(vec![service("s", 3, 1.0)]);
     world.soon();

@@ -9,7 +9,7 @@ use super::{App, KEPT};
 /// Protocols of a port. Port numbers of agents are the task's for both.
 const PROTOCOLS: &[&str] = &["tcp", "udp", "tcp,udp", "udp,tcp"];
 
-/// Whether something is asked for that cannot be done, where it stands, and why not.
+/// Whether an app uses something that is not supported, its path in the app, and why not.
 type Check = (bool, &'static str, &'static str);
 
 impl App {

@@ -19,7 +19,7 @@ fn missing(stage: &str, index: u32, attempt: u32) -> Report {
 }
 
 #[test]
-fn readers_are_told_where_outputs_are() {
+fn readers_receive_the_places_of_outputs() {
     let mut world = World::new(Settings::default(), 2, 2.0);
     world.submit(PIPELINE);
     world.soon();

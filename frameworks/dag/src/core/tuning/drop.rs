@@ -11,7 +11,7 @@ use crate::priority::{ClassModel, DropRatio, Model, Response, Target, search};
 const CLASSES: [Class; 3] = [Class::Low, Class::Normal, Class::High];
 /// A prediction is corrected by this many times at most.
 const CORRECTED: f64 = 4.0;
-/// Lengths of jobs that the model tells apart.
+/// Lengths of jobs that the model distinguishes.
 const LENGTHS: usize = 12;
 
 impl Tuning {

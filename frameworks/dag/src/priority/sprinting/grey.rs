@@ -26,7 +26,7 @@ const STEPS: u32 = 14;
 #[derive(Clone, Debug)]
 pub struct Grey {
     forest: Option<Forest>,
-    /// Seconds that a job takes in the mean: times are told to the forest in this unit.
+    /// Seconds that a job takes in the mean: times in the forest are in this unit.
     unit: f64,
 }
 

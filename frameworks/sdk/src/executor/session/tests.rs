@@ -107,7 +107,7 @@ fn status(outputs: &[Output]) -> TaskStatus {
 }
 
 #[test]
-fn what_is_not_confirmed_is_told_again_and_once_only() {
+fn what_is_not_confirmed_is_sent_again_once() {
     let mut bench = Bench::subscribed(Some(RECOVERY));
     let first = status(&bench.put(launch("a")));
     assert_eq!((first.source(), first.uuid().len()), (task_status::Source::Executor, 16));

@@ -5,7 +5,7 @@ use super::*;
 /// A session that was subscribed, is not any more, and is torn down by the scheduler just then.
 fn torn_down_without_a_master() -> Bench {
     let mut bench = Bench::subscribed(&[|_, calls| calls.teardown()]);
-    assert_eq!(names(&bench.put(Input::Disconnected("cut".into()))), [""; 0], "nobody can be told yet");
+    assert_eq!(names(&bench.put(Input::Disconnected("cut".into()))), [""; 0], "no master can be told yet");
     bench.heard();
     bench
 }
@@ -22,7 +22,7 @@ fn a_teardown_without_a_connection_waits_for_one() {
 }
 
 #[test]
-fn a_teardown_that_no_master_hears_of_is_told_so() {
+fn a_teardown_that_reaches_no_master_is_reported() {
     let mut bench = torn_down_without_a_master();
     let before = bench.now;
     let ending = loop {
@@ -30,7 +30,7 @@ fn a_teardown_that_no_master_hears_of_is_told_so() {
         if let Some(Output::End(ending)) = outputs.last() {
             break ending.clone();
         }
-        bench.put(Input::Disconnected("nobody listens".into()));
+        bench.put(Input::Disconnected("the port is closed".into()));
     };
     assert!(matches!(&ending, Ending::Unreachable(why) if why.contains("tasks go on")), "{ending:?}");
     assert_eq!(bench.now.since(before), Duration::from_secs(10));

@@ -37,7 +37,7 @@ fn keeping(store: BTreeMap<String, Vec<u8>>, answers: &[fn(&Event, &mut Calls)])
 }
 
 #[test]
-fn a_repeated_update_that_is_held_is_neither_told_nor_acknowledged() {
+fn a_repeated_update_that_is_held_is_neither_reported_nor_acknowledged() {
     let mut bench = Bench::subscribed(&[hold, acknowledge]);
     assert_eq!(names(&bench.put(update(TaskState::TaskRunning, b"1"))), [""; 0]);
     assert_eq!(names(&bench.put(update(TaskState::TaskRunning, b"1"))), [""; 0], "the agent repeats it");
@@ -47,7 +47,7 @@ fn a_repeated_update_that_is_held_is_neither_told_nor_acknowledged() {
 }
 
 #[test]
-fn what_was_held_is_heard_again_after_a_restart() {
+fn what_was_held_is_reported_again_after_a_restart() {
     for (state, task_is_known) in [(TaskState::TaskRunning, true), (TaskState::TaskFinished, true)] {
         let mut store = BTreeMap::new();
         let mut bench = keeping(BTreeMap::new(), &[launch, hold]);
@@ -61,7 +61,7 @@ fn what_was_held_is_heard_again_after_a_restart() {
 }
 
 #[test]
-fn what_was_acknowledged_late_is_not_heard_again() {
+fn what_was_acknowledged_late_is_not_reported_again() {
     for state in [TaskState::TaskRunning, TaskState::TaskFinished] {
         let mut store = BTreeMap::new();
         let mut bench = keeping(BTreeMap::new(), &[launch, hold, acknowledge]);
@@ -87,7 +87,7 @@ fn a_masters_answer_does_not_make_an_old_update_new() {
 }
 
 #[test]
-fn a_task_that_is_forgotten_is_neither_killed_nor_asked_about() {
+fn a_task_that_is_forgotten_is_neither_killed_nor_reconciled() {
     let mut store = BTreeMap::new();
     let mut bench =
         keeping(BTreeMap::new(), &[launch, |_, calls| calls.kill("t", None), |_, calls| calls.forget_task("t")]);

@@ -207,7 +207,7 @@ impl Member {
         let leader = self.peer.leader(now);
         if self.leader != leader {
             let known = match leader {
-                peers::Leader::Unknown => Known::Nobody,
+                peers::Leader::Unknown => Known::NoLeader,
                 peers::Leader::Own => self.known(true),
                 peers::Leader::Other(_) => self.known(false),
             };

@@ -207,7 +207,7 @@ fn a_registry_is_brought_into_a_new_group() {
 
 /// Daemons have a clock that never jumps, so this is a machine that slept while its clock went on.
 #[test]
-fn a_leader_whose_clock_jumps_does_not_answer_before_it_has_asked_again() {
+fn a_leader_whose_clock_jumps_does_not_answer_before_it_has_confirmed_its_lease() {
     let (mut world, leader) = group(10, 3, 0);
     let write = world.write("k0").unwrap();
     world.run(LEASE / 2);

@@ -104,7 +104,7 @@ impl Agents {
         timers.cancel(book.liveness.ping.replace(ping));
     }
 
-    /// Records that the list of a reregistered agent may be out of date. Its next ping tells it so.
+    /// Records that the list of a reregistered agent may be out of date. The next ping says so.
     pub(crate) fn doubt_list(&mut self, key: AgentKey) {
         if let Some(book) = self.books.get_mut(&key) {
             book.liveness.doubt = Doubt::Lists;

@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn what_docker_is_told() {
+    fn requests_to_docker() {
         let (gpus, directory) = gpus("docker", &[], &[]);
         let gpus = gpus.unwrap();
         let give = |id: &str, count: f64| gpus.give_docker(&container(id), &scalar("gpus", count));

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_is_not_passed_over() {
+    fn requested_capabilities_are_not_passed_over() {
         let asked = |linux_info: LinuxInfo| {
             let container = Some(ContainerInfo { linux_info: Some(linux_info), ..ContainerInfo::default() });
             asks(&ContainerSpec { container, ..ContainerSpec::default() })

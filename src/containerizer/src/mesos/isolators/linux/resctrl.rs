@@ -94,7 +94,7 @@ impl Resctrl {
         let own = Arc::new(own);
         if given > 0 {
             // Who holds no ways stays out of those that others hold.
-            let line = own.line_of_cache(own.everybodys());
+            let line = own.line_of_cache(own.shared_ways());
             fs::write(root.join("schemata"), line).context("the cache cannot be divided")?;
         }
         Ok(Resctrl(own))
@@ -166,7 +166,7 @@ impl Inner {
     }
 
     /// The lowest ways of the cache, which are not offered as a resource.
-    fn everybodys(&self) -> u32 {
+    fn shared_ways(&self) -> u32 {
         self.cache.as_ref().map_or(0, |cache| ones(cache.ways - cache.given, 0))
     }
 
@@ -180,7 +180,7 @@ impl Inner {
         ensure!(ways.fract() == 0.0, "'cache_ways' must be a whole number");
         let ways = ways as u32;
         ensure!(ways == 0 || self.cache.is_some(), "This processor cannot divide its cache");
-        let mask = if ways == 0 { self.everybodys() } else { self.free_ways(ways)? };
+        let mask = if ways == 0 { self.shared_ways() } else { self.free_ways(ways)? };
         let mut text = self.line_of_cache(mask);
         ensure!(percent == 0.0 || self.bandwidth.is_some(), "This processor cannot divide its memory bandwidth");
         if let Some(bandwidth) = self.bandwidth.as_ref().filter(|_| percent > 0.0) {
@@ -196,10 +196,10 @@ impl Inner {
     fn free_ways(&self, wanted: u32) -> anyhow::Result<u32> {
         let cache = self.cache.as_ref().context("This processor cannot divide its cache")?;
         ensure!(wanted >= cache.least, "A container can hold no fewer than {} 'cache_ways'", cache.least);
-        let mut used = self.everybodys();
+        let mut used = self.shared_ways();
         for name in self.groups() {
             let text = fs::read_to_string(self.group(&name).join("schemata")).unwrap_or_default();
-            used |= mask_of(&text).filter(|mask| *mask != self.everybodys()).unwrap_or(0);
+            used |= mask_of(&text).filter(|mask| *mask != self.shared_ways()).unwrap_or(0);
         }
         let mut gaps = Vec::new();
         let mut at = 0;

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn plugins_are_asked_as_the_specification_says() {
+    fn plugins_are_called_as_the_specification_says() {
         let result = run(
             "echo \"{\\\"all\\\": \\\"$CNI_COMMAND $CNI_CONTAINERID $CNI_NETNS $CNI_IFNAME\\\", \\\"in\\\": $(cat)}\"",
         );

@@ -1,4 +1,19 @@
-//! Quantiles of the normal distribution and of Student's t, for intervals. It knows no data.
+//! Confidence intervals of means by Student's t.
+
+/// The mean of values, and half the width of its 95 % confidence interval. Of one value the interval is 0, of none the
+/// mean, too. For paired samples, give the differences.
+pub fn mean_and_interval(values: &[f64]) -> (f64, f64) {
+    let n = values.len() as f64;
+    if values.is_empty() {
+        return (0.0, 0.0);
+    }
+    let mean = values.iter().sum::<f64>() / n;
+    if values.len() == 1 {
+        return (mean, 0.0);
+    }
+    let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    (mean, student(0.95, values.len() as u64 - 1) * (variance / n).sqrt())
+}
 
 /// The two-sided quantile of Student's t: a value with so many degrees of freedom lies within it, on both sides of 0,
 /// with this probability.
@@ -42,7 +57,7 @@ fn hill(outside: f64, n: f64) -> f64 {
 
 /// The quantile of the normal distribution: a value lies below it with this probability (Acklam's approximation, within
 /// 1.2e-9 of the probability).
-pub fn normal(probability: f64) -> f64 {
+fn normal(probability: f64) -> f64 {
     const A: [f64; 6] = [
         -39.696_830_286_653_76,
         220.946_098_424_520_5,
@@ -88,6 +103,13 @@ pub fn normal(probability: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn intervals() {
+        let (mean, half) = mean_and_interval(&[1.0, 2.0, 3.0]);
+        assert!((mean - 2.0).abs() < 1e-12 && (half - 4.303 / 3_f64.sqrt()).abs() < 1e-3, "{mean} {half}");
+        assert_eq!((mean_and_interval(&[7.0]), mean_and_interval(&[])), ((7.0, 0.0), (0.0, 0.0)));
+    }
 
     #[test]
     fn known_quantiles() {
