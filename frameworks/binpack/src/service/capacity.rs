@@ -42,8 +42,7 @@ impl Source {
         Source { cluster: options.cluster(), role, docker: Mutex::default() }
     }
 
-    /// Reads the capacity from the master, and containerizers from the agents if they are needed, and passes both to the
-    /// scheduler.
+    /// Passes the capacity of the master to the scheduler, with the containerizers of the agents if they are needed.
     async fn refresh(&self, wants: Wants, handle: &Handle) -> Result<(), AgentsError> {
         let agents = self.cluster.agents(PATIENCE).await?;
         if wants.docker {
