@@ -109,7 +109,7 @@ pub enum Output {
 pub enum Ending {
     /// The scheduler called [`Calls::stop`] or [`Calls::teardown`].
     Stopped,
-    /// The master refused the framework for good, in its words; or what was given as a master is none.
+    /// The master refused the framework for good, in its words; or an agent has the address given for the master.
     Error(String),
     /// No master accepted the subscription within the time limit, or none received the end of the framework. The text
     /// is the error of the last attempt.

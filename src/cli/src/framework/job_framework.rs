@@ -96,7 +96,8 @@ pub(super) async fn run<F: Framework>(
     }
     if !jobs.is_empty() {
         // After a crash, it continues with its earlier jobs.
-        let taken = if wanted.keeps { service.handle().resume(jobs).await } else { service.handle().submit(jobs).await };
+        let taken =
+            if wanted.keeps { service.handle().resume(jobs).await } else { service.handle().submit(jobs).await };
         if taken.as_ref().is_err_and(F::is_gone) {
             return ended(&service.wait().await, ExitCode::FAILURE);
         }
