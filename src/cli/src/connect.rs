@@ -1,6 +1,5 @@
 //! Reading from the leading master: where it is, following a standby's redirect, and errors that say what to do.
 
-use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
@@ -210,10 +209,7 @@ fn now() -> Instant {
 /// An error with what to do about it.
 fn explain(error: ClientError, address: &Address) -> anyhow::Error {
     let hint = match &error {
-        // Kinds of errors of handshakes and of their settings; those of the system, and of names, are others.
-        ClientError::Connect { source, .. }
-            if matches!(source.kind(), ErrorKind::InvalidData | ErrorKind::InvalidInput | ErrorKind::Other) =>
-        {
+        _ if error.is_of_tls() => {
             format!("no TLS with the master at {address}: see docs/security.md for its authority and certificates")
         }
         ClientError::Connect { .. } => format!(

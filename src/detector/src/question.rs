@@ -152,8 +152,7 @@ async fn pid_at(address: &Address) -> Option<Pid> {
 /// A failed exchange. A TLS server closes a plain connection or answers with what is no HTTP.
 fn failed(error: ClientError) -> Problem {
     match &error {
-        // The system's errors have a code; those of a handshake have an error inside.
-        ClientError::Connect { source, .. } if source.get_ref().is_some() => Problem::Tls(source.to_string()),
+        ClientError::Connect { source, .. } if error.is_of_tls() => Problem::Tls(source.to_string()),
         ClientError::Exchange { source, .. } if source.is_parse() => {
             Problem::Tls(format!("the answer is no HTTP: {source}"))
         }

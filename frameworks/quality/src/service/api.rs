@@ -72,7 +72,7 @@ fn unavailable(why: &Error) -> Response {
 fn outcome(result: Result<(), Error>) -> Response {
     match result {
         Ok(()) => json(StatusCode::OK, &json!({})),
-        Err(why @ Error::NotRunning(_)) => error(StatusCode::NOT_FOUND, why.to_string()),
+        Err(why @ (Error::NoJob(_) | Error::NotRunning(_))) => error(StatusCode::NOT_FOUND, why.to_string()),
         Err(Error::Refused(why)) => error(StatusCode::CONFLICT, why),
         Err(why) => unavailable(&why),
     }

@@ -21,6 +21,9 @@ pub enum Error {
     /// A job is not taken. Why, in words.
     #[error("{0}")]
     Refused(String),
+    /// No job has this name.
+    #[error("there is no job '{0}'")]
+    NoJob(String),
     /// No job of this name runs.
     #[error("there is no job '{0}' that runs")]
     NotRunning(String),

@@ -36,7 +36,7 @@ use tokio::task::AbortHandle;
 
 use crate::allocate::Policy;
 use crate::job::Job;
-use crate::scheduler::{Answer, Quality, Question, Settings, State, Status, Worker};
+use crate::scheduler::{Answer, JobRefused, Quality, Question, Settings, State, Status, Worker};
 use common::Common;
 use files::Record;
 use listener::{Event, JobDrivers, Listener};
@@ -341,6 +341,7 @@ impl Inner {
 
     pub(crate) async fn forget(&self, name: &str) -> Result<(), Error> {
         match self.ask(Question::Forget(name.to_owned())).await? {
+            Answer::Submitted(Err(JobRefused::Unknown(name))) => Err(Error::NoJob(name)),
             Answer::Submitted(Err(why)) => Err(Error::Refused(why.to_string())),
             _ => Ok(()),
         }

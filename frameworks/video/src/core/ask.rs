@@ -68,6 +68,8 @@ pub enum Answer {
     Done,
     /// Not done, and why.
     Refused(String),
+    /// Not done: no query has this name.
+    NoQuery(String),
     /// How things are.
     Status(Box<Status>),
     /// To a worker: start, or continue.

@@ -261,7 +261,7 @@ impl VideoScheduler {
                     calls.forget(&format!("{KEY}{name}"));
                     Answer::Done
                 }
-                None => Answer::Refused(format!("there is no query {name:?}")),
+                None => Answer::NoQuery(name),
             },
             Question::Profile { query, points } => self.profile(&query, points, now, calls),
             Question::Status => Answer::Status(Box::new(self.status(now))),
@@ -280,7 +280,7 @@ impl VideoScheduler {
 
     fn profile(&mut self, name: &str, points: Vec<Point>, now: Time, calls: &mut Calls) -> Answer {
         let Some(query) = self.queries.get_mut(name) else {
-            return Answer::Refused(format!("there is no query {name:?}"));
+            return Answer::NoQuery(name.to_owned());
         };
         if points.is_empty() {
             return Answer::Refused(format!("query {name:?}: its profile has no points"));

@@ -142,7 +142,7 @@ fn kind(name: &str) -> Option<Kind> {
 fn refusal(why: &Error) -> Response {
     let status = match why {
         Error::Ask(_) | Error::Ended(_) | Error::Io { .. } => StatusCode::SERVICE_UNAVAILABLE,
-        Error::Refused(why) if why.starts_with("there is no query") => StatusCode::NOT_FOUND,
+        Error::NoQuery(_) => StatusCode::NOT_FOUND,
         _ => StatusCode::BAD_REQUEST,
     };
     error(status, base::error_chain(why))

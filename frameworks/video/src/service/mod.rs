@@ -128,6 +128,9 @@ pub enum Error {
         /// Why.
         source: ProfileError,
     },
+    /// No query has this name.
+    #[error("there is no query {0:?}")]
+    NoQuery(String),
     /// The scheduler does not take it.
     #[error("{0}")]
     Refused(String),
@@ -353,7 +356,7 @@ impl Inner {
 
     pub(crate) async fn remove(&self, name: &str) -> Result<(), Error> {
         match self.requester.ask(Question::Remove(name.to_owned())).await? {
-            Answer::Refused(why) => Err(Error::Refused(why)),
+            Answer::NoQuery(name) => Err(Error::NoQuery(name)),
             _ => {
                 self.book.close(name);
                 self.views.close(name);
@@ -365,7 +368,7 @@ impl Inner {
     /// A picture of what a query's worker sees, drawn now; `None` if it does not come in time.
     pub(crate) async fn picture(&self, query: &str) -> Result<Option<Vec<u8>>, Error> {
         if !self.book.ask(query) {
-            return Err(Error::Refused(format!("there is no query {query:?}")));
+            return Err(Error::NoQuery(query.to_owned()));
         }
         let look = async {
             loop {

@@ -125,6 +125,7 @@ impl Inner {
         let profile = self.make_profile(&spec, query.position).await?;
         match self.requester.ask(Question::Profile { query: name.clone(), points: profile.frontier }).await? {
             Answer::Refused(why) => Err(Error::Refused(why)),
+            Answer::NoQuery(name) => Err(Error::NoQuery(name)),
             _ => Ok(()),
         }
     }

@@ -82,7 +82,7 @@ async fn open(address: &Address, receive_buffer: Option<u32>) -> io::Result<TcpS
         let _ = stream.set_nodelay(true);
         return Ok(stream);
     };
-    let mut failure = io::Error::other("the name has no address");
+    let mut failure = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
     for to in lookup_host(place).await? {
         let socket = if to.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
         // Before the connection: its window is agreed on then.

@@ -70,6 +70,16 @@ pub enum ClientError {
     CutOff(Address),
 }
 
+impl ClientError {
+    /// Whether the host was reached, and no TLS could be agreed on with it; or the own settings of TLS are wrong.
+    #[must_use]
+    pub fn is_of_tls(&self) -> bool {
+        use std::io::ErrorKind::{InvalidData, InvalidInput, Other};
+        // The system's errors, and those of looking up a name, are of other kinds.
+        matches!(self, ClientError::Connect { source, .. } if matches!(source.kind(), InvalidData | InvalidInput | Other))
+    }
+}
+
 /// An answer.
 #[derive(Clone, Debug)]
 pub struct Reply {

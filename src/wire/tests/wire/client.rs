@@ -129,3 +129,14 @@ async fn downloads() {
     let mut small = Client::new(&fixture.address.to_string()).unwrap().with_limit(1000);
     assert!(matches!(small.download("/big", &mut Vec::new()).await, Err(ClientError::TooLong(1000))));
 }
+
+#[test]
+fn names_and_ports_are_no_failures_of_tls() {
+    let of = |source| ClientError::Connect { address: "h:1".parse().unwrap(), source };
+    // No name server is asked for an empty name.
+    let name = std::net::ToSocketAddrs::to_socket_addrs(&("", 1)).unwrap_err();
+    assert!(!of(name).is_of_tls());
+    assert!(!of(std::io::ErrorKind::ConnectionRefused.into()).is_of_tls());
+    // As rustls reports an answer that is none of its protocol.
+    assert!(of(std::io::Error::new(std::io::ErrorKind::InvalidData, "received corrupt message")).is_of_tls());
+}
