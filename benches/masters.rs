@@ -202,7 +202,8 @@ fn subscribe_with_any(masters: &[SocketAddrV4], id: &protos::mesos::v1::Framewor
     subscribed.context("a master accepts the framework")
 }
 
-/// Launches a task on the next offer and waits until it runs.
+/// Launches a task on the next offer and waits until it runs. Offers of an agent that registers once more are no longer
+/// valid: then it launches it on the next one.
 fn run_task(scheduler: &mut Scheduler, round: usize) -> Result<()> {
     let mut launched = false;
     loop {
@@ -221,7 +222,8 @@ fn run_task(scheduler: &mut Scheduler, round: usize) -> Result<()> {
         let is_ours = update.status.task_id.value == format!("t{round}");
         match TaskState::try_from(update.status.state)? {
             TaskState::TaskRunning if is_ours => return scheduler.flush(),
-            TaskState::TaskLost | TaskState::TaskFailed if is_ours => bail!("{:?}", update.status.message),
+            TaskState::TaskLost if is_ours => launched = false,
+            TaskState::TaskFailed if is_ours => bail!("{:?}", update.status.message),
             _ => {}
         }
     }

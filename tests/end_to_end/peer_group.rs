@@ -3,10 +3,10 @@
 use crate::support::{Daemon, Directory, call, free_port, request, tepui, until, wait_for};
 
 pub struct Group {
+    /// The same index as the port's. Dropped before the directory, so that a failure shows their logs.
+    pub masters: Vec<Option<Daemon>>,
     pub directory: Directory,
     pub ports: Vec<u16>,
-    /// The same index as the port's.
-    pub masters: Vec<Option<Daemon>>,
 }
 
 impl Group {
