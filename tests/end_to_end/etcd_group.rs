@@ -144,12 +144,12 @@ impl Drop for Etcd {
 
 /// Masters of one group.
 pub struct Group {
-    pub directory: Directory,
     /// The value of `--etcd`.
     pub etcd: String,
     ports: Vec<u16>,
-    /// The same index as the port's.
+    /// The same index as the port's. Dropped before the directory, so that a failure shows their logs.
     pub masters: Vec<Option<Daemon>>,
+    pub directory: Directory,
 }
 
 impl Group {
