@@ -207,7 +207,7 @@ fn a_device_is_read_as_it_is_and_its_errors_name_it() {
     // The device's own format, size and rate.
     assert!(arguments.contains(" -f v4l2 -i /dev/video7 -map 0:v:0 "), "{arguments}");
     assert!(["-video_size", "-framerate", "-input_format"].iter().all(|word| !arguments.contains(word)), "{arguments}");
-    for (error, told) in [
+    for (error, rule) in [
         ("Cannot open video device /dev/video7: No such file or directory", "there is no such device on this machine"),
         ("Cannot open video device /dev/video7: Permission denied", "user needs to read and write it"),
         ("ioctl(VIDIOC_STREAMON): Device or resource busy", "another program uses it"),
@@ -215,6 +215,6 @@ fn a_device_is_read_as_it_is_and_its_errors_name_it() {
         directory.write("mode", error);
         let output = device(&["run", "/dev/video7", "--reconnect=0"]).run();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(!output.status.success() && said.contains("/dev/video7: ") && said.contains(told), "{said}");
+        assert!(!output.status.success() && said.contains("/dev/video7: ") && said.contains(rule), "{said}");
     }
 }

@@ -104,13 +104,13 @@ fn ages_of_sprints_are_found_from_jobs_that_have_ended() {
     assert!(shown.contains("nothing is chosen yet: 1 jobs"), "{shown}");
     let jobs: Vec<String> = (1..9).map(job).collect();
     world.ok(&["submit", "--wait", &world.file("jobs.toml", &jobs.join(""))]);
-    let told = |job: &str| {
+    let explained = |job: &str| {
         let shown: Value = world.job(job);
         shown["tuned"][0].as_str().unwrap_or_default().to_owned()
     };
-    let why = told("high8");
+    let why = explained("high8");
     assert!(why.contains("tasks that sprint are"), "by what was measured: {why}");
     drop(framework);
     let _framework = world.framework(&settings);
-    assert_eq!(told("high8"), why, "it is kept");
+    assert_eq!(explained("high8"), why, "it is kept");
 }

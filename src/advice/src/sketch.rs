@@ -136,11 +136,11 @@ mod tests {
             values.sort_unstable_by(f64::total_cmp);
             prop_assert_eq!(merged.count(), values.len() as u64);
             for (rank, exact) in (1..).zip(&values) {
-                let told = merged.at_rank(rank);
+                let found = merged.at_rank(rank);
                 // 1e-9: the ends of buckets are rounded.
                 let highest = (exact * (1.0 + ERROR) * (1.0 + 1e-9)).max(LEAST);
-                prop_assert!((*exact..=highest).contains(&told), "{} instead of {}", told, exact);
-                prop_assert_eq!(told, whole.at_rank(rank));
+                prop_assert!((*exact..=highest).contains(&found), "{} instead of {}", found, exact);
+                prop_assert_eq!(found, whole.at_rank(rank));
             }
             prop_assert_eq!(merged.at_rank(values.len() as u64), values[values.len() - 1]);
         }

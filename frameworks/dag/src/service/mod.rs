@@ -32,7 +32,7 @@ pub type Follower = jobs::follow::Follower<Happening>;
 
 /// Inputs that are examined at once: each is read through.
 const SCANS_MAX: usize = 2;
-/// After which time a scheduler is told again that had too much to do.
+/// Wait before a request to a busy scheduler is sent again.
 const BUSY: Duration = Duration::from_millis(100);
 /// Jobs of which leftovers are removed at once.
 const REMOVALS_MAX: usize = 2;

@@ -260,8 +260,8 @@ fn samples_are_counted_once_and_a_new_profile_starts_over() {
     assert_eq!((status.samples, status.events, status.promised), (2, 24, cheap.quality));
     assert!((status.quality.unwrap() - 2.0 / 3.0).abs() < 1e-9);
     let points = vec![Point { quality: 0.66, ..cheap }];
-    let nobody = rig.ask(Question::Profile { query: "other".into(), points: points.clone() });
-    assert!(matches!(nobody, Answer::NoQuery(name) if name == "other"));
+    let unknown = rig.ask(Question::Profile { query: "other".into(), points: points.clone() });
+    assert!(matches!(unknown, Answer::NoQuery(name) if name == "other"));
     let empty = rig.ask(Question::Profile { query: "gate".into(), points: Vec::new() });
     assert!(matches!(empty, Answer::Refused(why) if why == "query \"gate\": its profile has no points"));
     assert!(matches!(rig.ask(Question::Profile { query: "gate".into(), points }), Answer::Done));

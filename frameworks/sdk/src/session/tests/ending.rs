@@ -5,7 +5,7 @@ use super::*;
 /// A session that was subscribed, is not any more, and is torn down by the scheduler just then.
 fn torn_down_without_a_master() -> Bench {
     let mut bench = Bench::subscribed(&[|_, calls| calls.teardown()]);
-    assert_eq!(names(&bench.put(Input::Disconnected("cut".into()))), [""; 0], "no master can be told yet");
+    assert_eq!(names(&bench.put(Input::Disconnected("cut".into()))), [""; 0], "no master is connected yet");
     bench.heard();
     bench
 }

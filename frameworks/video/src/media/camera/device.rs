@@ -31,7 +31,7 @@ mod tests {
 
     #[test]
     fn errors_of_devices_name_the_device_and_the_rule() {
-        for (error, told) in [
+        for (error, rule) in [
             ("/dev/video9: No such file or directory", "/dev/video9: there is no such device on this machine"),
             ("ioctl(VIDIOC_DQBUF): No such device", "/dev/video9: there is no such device on this machine any more"),
             ("/dev/video9: Permission denied", "the worker's user needs to read and write it"),
@@ -44,7 +44,7 @@ mod tests {
             ("/dev/video9: Invalid argument", "/dev/video9: Invalid argument"),
         ] {
             let shown = device_error("/dev/video9", error);
-            assert!(shown.starts_with("/dev/video9: ") && shown.contains(told), "{error}: {shown}");
+            assert!(shown.starts_with("/dev/video9: ") && shown.contains(rule), "{error}: {shown}");
         }
     }
 }
