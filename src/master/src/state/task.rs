@@ -74,7 +74,25 @@ pub(crate) fn without_repetition(mut proto: mesos::Task) -> mesos::Task {
 
 /// A status as its task's row keeps it.
 pub(crate) fn kept_status(task: &mesos::Task, status: &mesos::TaskStatus) -> mesos::TaskStatus {
-    let mut kept = status.clone();
+    // Field by field, since the data may be large, and every update passes here.
+    let mut kept = mesos::TaskStatus {
+        task_id: status.task_id.clone(),
+        state: status.state,
+        message: status.message.clone(),
+        source: status.source,
+        reason: status.reason,
+        data: None,
+        slave_id: status.slave_id.clone(),
+        executor_id: status.executor_id.clone(),
+        timestamp: status.timestamp,
+        uuid: status.uuid.clone(),
+        healthy: status.healthy,
+        check_status: status.check_status,
+        labels: status.labels.clone(),
+        container_status: status.container_status.clone(),
+        unreachable_time: status.unreachable_time,
+        limitation: status.limitation.clone(),
+    };
     shorten(task, &mut kept);
     kept
 }
