@@ -1,5 +1,5 @@
-//! The kinds of attacks: what each client of an attack sends. A user is `nobody` without credentials, or `dev` who may
-//! do nothing.
+//! The kinds of attacks: what each client of an attack sends, without credentials or with those of `dev`, which permit
+//! nothing.
 
 use std::io::Write;
 
@@ -17,9 +17,9 @@ const STRANGER: &str = "Z3Vlc3Q6eQ==";
 pub fn all() -> Vec<(&'static str, Plan)> {
     vec![
         ("heads that do not end", slow_heads()),
-        ("half bodies of nobody", half_bodies("")),
+        ("half bodies without credentials", half_bodies("")),
         ("half bodies of dev", half_bodies(DEV)),
-        ("bombs of nobody", bombs("")),
+        ("bombs without credentials", bombs("")),
         ("bombs of dev", bombs(DEV)),
         ("subscribers that do not read", subscribers()),
         ("clients that do not read /state", deaf_readers()),

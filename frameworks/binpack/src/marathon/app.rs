@@ -364,7 +364,7 @@ impl App {
         self.uris.iter().map(|uri| json!(uri)).chain(fetch).collect()
     }
 
-    /// The definition of a service; the other way round.
+    /// The definition of a service as Marathon has it.
     pub(super) fn of(job: &Job) -> App {
         let (cmd, args) = match &job.run {
             Run::Command(command) => (Some(command.clone()), None),

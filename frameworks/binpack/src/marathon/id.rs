@@ -1,4 +1,4 @@
-//! Names of apps: `/prod/web` for Marathon is the job `prod_web` here, and the other way round.
+//! Names of apps: `/prod/web` for Marathon is the job `prod_web` here, and the reverse.
 
 /// The longest id; task ids are made of it.
 const LENGTH_MAX: usize = 120;

@@ -75,7 +75,7 @@ mod tests {
         assert_eq!(of("outputs = ['o']", Some("/nfs/a")), ["/nfs/a rw", "/opt/tepui"]);
         let files = |list: &str| format!("input = {{ files = {list} }}");
         assert_eq!(of(&files("['/d/*.txt', '/d/a/b?/c', '/e/f', '/d0/x']"), None), ["/d", "/d0", "/e", "/opt/tepui"]);
-        // What is shared is below the inputs, or the other way round, or is the same.
+        // The shared directory is below that of the inputs, above it, or the same.
         assert_eq!(of(&files("'/nfs/*'"), Some("/nfs/out")), ["/nfs", "/nfs/out rw", "/opt/tepui"]);
         assert_eq!(of(&files("'/nfs/in/*'"), Some("/nfs")), ["/nfs rw", "/opt/tepui"]);
         assert_eq!(of(&files("['/nfs/*', '/nfs/a/*']"), Some("/nfs")), ["/nfs rw", "/opt/tepui"]);
