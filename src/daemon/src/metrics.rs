@@ -88,6 +88,7 @@ impl Metrics {
         self.counter("connections/displaced", counts.displaced as f64);
         self.counter("connections/timed_out", counts.timed_out as f64);
         self.counter("connections/refused", counts.refused as f64);
+        self.counter("connections/delayed_refusals", counts.delayed as f64);
     }
 
     /// What was refused: messages in another process's name, log-ins that failed, and those that had to wait. Mesos has

@@ -10,8 +10,10 @@
 //! The connection to close comes from the source with the most waiting connections: an IPv4 address, or the first 64
 //! bits of an IPv6 address. Among those of a source it is the one that has waited for longest. So a source that opens
 //! connections without end closes its own ones, and not those of others. A source other than this machine has at
-//! most half of the connections: those that are kept cannot be closed to admit others.
+//! most half of the connections: those that are kept cannot be closed to admit others. Refused requests of a source have
+//! a rate: beyond it their answers wait.
 
+mod refusals;
 mod slot;
 mod table;
 #[cfg(test)]
@@ -19,6 +21,7 @@ mod tests;
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tokio::time::Instant;
 
@@ -51,6 +54,8 @@ pub struct ConnectionCounts {
     pub timed_out: u64,
     /// Connections that were refused because the limit was reached and none was idle, since the start.
     pub refused: u64,
+    /// Refused requests whose answers had to wait, since the start.
+    pub delayed: u64,
 }
 
 impl Connections {
@@ -113,6 +118,11 @@ impl Connections {
                  ({refused} refused since the start)"
             );
         }
+    }
+
+    /// Enters a request of a client that is refused, and returns how long its answer waits.
+    pub(crate) fn refuse_request(&self, peer: IpAddr) -> Duration {
+        lock(&self.table).refuse_request(table::source(peer), Instant::now())
     }
 
     /// Whether connections that must close are still open.

@@ -22,6 +22,8 @@ pub(crate) enum WaitsFor {
     Body,
     /// The next request.
     NextRequest,
+    /// Nothing: its request is refused, and the answer waits.
+    Refusal,
 }
 
 /// The entry of an open incoming connection. Dropping it removes the connection.

@@ -10,6 +10,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::ConnectionCounts;
+use super::refusals::Refusals;
 
 /// Least time between two warnings of the same kind.
 const WARNING_INTERVAL: Duration = Duration::from_secs(60);
@@ -41,6 +42,7 @@ pub(super) struct Table {
     pub(super) waiting: BTreeMap<IpAddr, BTreeMap<u64, Waiting>>,
     /// The sources of `waiting`.
     pub(super) ranking: BTreeSet<Rank>,
+    refusals: Refusals,
     displaced_warning: Option<Instant>,
     refused_warning: Option<Instant>,
 }
@@ -169,6 +171,13 @@ impl Table {
             );
         }
         true
+    }
+
+    /// Enters a refused request of a source, and returns how long its answer waits.
+    pub(super) fn refuse_request(&mut self, source: IpAddr, now: Instant) -> Duration {
+        let delay = self.refusals.enter(source, now);
+        self.counts.delayed += u64::from(!delay.is_zero());
+        delay
     }
 
     /// Counts a refused connection; whether a warning about it may be logged now.

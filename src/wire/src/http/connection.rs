@@ -20,7 +20,7 @@ use super::io::{ConnectionIo, Control, Phase};
 use super::server::{Handler, Shared};
 use super::service;
 use crate::Socket;
-use crate::connections::Slot;
+use crate::connections::{Slot, WaitsFor};
 use crate::libprocess::{ConnectionId, Incoming, MessageSink, Origin, Outcome};
 
 /// How long, and for how many bytes, a rejected client may continue to send.
@@ -122,7 +122,7 @@ async fn serve_http<H: Handler, S: MessageSink>(
                 _ => client_gone = true,
             },
             () = tokio::time::sleep(ABANDONED), if client_gone => {
-                if control.phase() == Phase::Handling {
+                if matches!(control.phase(), Phase::Handling | Phase::Refusing) {
                     return;
                 }
             }
@@ -153,6 +153,15 @@ async fn serve_http<H: Handler, S: MessageSink>(
     let Some(mut stream) = control.take_stream() else { return };
     if let Err(error) = result {
         tracing::debug!(%peer, %error, "connection ends");
+        if error.is_parse() {
+            let turn = shared.connections.refuse_request(peer.ip());
+            slot.wait(WaitsFor::Refusal, 0, None);
+            tokio::select! {
+                () = tokio::time::sleep(turn) => {}
+                () = control.cut.notified() => return,
+                _ = stopping.changed() => return,
+            }
+        }
         if error.is_parse_too_large() {
             let refused = refuse_head(&mut stream, limits.head);
             if tokio::time::timeout(limits.stalled, refused).await.is_err() {

@@ -34,6 +34,8 @@ pub(super) enum Phase {
     Answering,
     /// Its answer is a stream.
     Streaming,
+    /// It is refused, and its answer waits.
+    Refusing,
 }
 
 /// At most this much is read ahead while a request is handled: later requests of a client that does not wait.
@@ -106,6 +108,7 @@ impl Control {
             1 => Phase::Handling,
             2 => Phase::Answering,
             3 => Phase::Streaming,
+            4 => Phase::Refusing,
             _ => Phase::Idle,
         }
     }
@@ -120,7 +123,7 @@ impl Control {
         match self.phase() {
             Phase::Handling => !self.needs_body.load(Ordering::Relaxed),
             Phase::Answering => true,
-            Phase::Idle | Phase::Streaming => false,
+            Phase::Idle | Phase::Streaming | Phase::Refusing => false,
         }
     }
 
@@ -139,6 +142,7 @@ impl Control {
             Phase::Handling if self.needs_body.load(Ordering::Relaxed) => {
                 slot.wait(WaitsFor::Body, read, Some(limits.stalled));
             }
+            Phase::Refusing => slot.wait(WaitsFor::Refusal, read, None),
             Phase::Handling | Phase::Answering | Phase::Streaming => slot.work(),
         }
     }

@@ -72,7 +72,7 @@ pub(super) struct Shared<H, S> {
     pub(super) sink: Arc<S>,
     pub(super) limits: Limits,
     pub(super) bodies: Bodies,
-    connections: Connections,
+    pub(super) connections: Connections,
     pub(super) tls: Option<Tls>,
     /// Turns true when the server stops.
     pub(super) stopping: watch::Receiver<bool>,

@@ -38,7 +38,11 @@ pub(super) async fn answer<H: Handler, S: MessageSink>(
     control.enter(Phase::Handling);
     let (head, incoming) = request.into_parts();
     let accept_encoding = last_value(&head.headers, "accept-encoding").map(str::to_owned);
-    let response = respond(head, incoming, origin, shared, control).await?;
+    let response = respond(head, incoming, origin, shared, control).await;
+    if response.as_ref().map_or(true, is_refusal) {
+        wait_for_turn(origin, shared, control).await;
+    }
+    let response = response?;
     let response = gzip(response, accept_encoding.as_deref()).await;
     if response.close {
         control.linger.store(true, Ordering::Relaxed);
@@ -47,6 +51,31 @@ pub(super) async fn answer<H: Handler, S: MessageSink>(
         control.keep.store(true, Ordering::Relaxed);
     }
     Ok(into_hyper(response, control.clone()))
+}
+
+/// Whether an answer refuses a request for what its client is, may do or has sent. A 503 does so if it closes the
+/// connection: the bodies in progress are too large together.
+fn is_refusal(response: &Response) -> bool {
+    match response.status {
+        StatusCode::BAD_REQUEST
+        | StatusCode::UNAUTHORIZED
+        | StatusCode::FORBIDDEN
+        | StatusCode::PAYLOAD_TOO_LARGE
+        | StatusCode::TOO_MANY_REQUESTS => true,
+        StatusCode::SERVICE_UNAVAILABLE => response.close,
+        _ => false,
+    }
+}
+
+/// Waits until the client may have the answer to a request that is refused: the more are refused, the longer.
+async fn wait_for_turn<H, S>(origin: Origin, shared: &Shared<H, S>, control: &Control) {
+    let delay = shared.connections.refuse_request(origin.peer.ip());
+    if delay.is_zero() {
+        return;
+    }
+    control.enter(Phase::Refusing);
+    let mut stopping = shared.stopping.clone();
+    let _ = tokio::time::timeout(delay, stopping.changed()).await;
 }
 
 async fn respond<H: Handler, S: MessageSink>(

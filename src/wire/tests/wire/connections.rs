@@ -283,3 +283,55 @@ fn counts_of_no_connections() {
     let counts = Connections::new(7, "this is a test").counts();
     assert_eq!(counts, ConnectionCounts { limit: 7, ..ConnectionCounts::default() });
 }
+
+/// Its head is refused.
+const REFUSED: &str = "GET /secret HTTP/1.1\r\n\r\n";
+
+#[tokio::test]
+async fn answers_to_many_refused_requests_wait_and_others_do_not() {
+    const CLIENTS: usize = 40;
+    let fixture = serve(2 * CLIENTS);
+    let mut refused = Vec::new();
+    for _ in 0..CLIENTS {
+        let mut raw = connect(&fixture).await;
+        raw.write(REFUSED.repeat(10)).await;
+        refused.push(raw);
+    }
+    until("refusals wait", || fixture.connections.counts().delayed >= CLIENTS as u64).await;
+    let mut other = connect(&fixture).await;
+    assert_eq!(other.ask(ASK).await.status(), 202);
+    for raw in &mut refused {
+        for _ in 0..10 {
+            assert_eq!(raw.response().await.status(), 401);
+        }
+        assert_eq!(raw.ask(ASK).await.status(), 202, "the connection is used on");
+    }
+}
+
+#[tokio::test]
+async fn connections_whose_refusal_waits_are_closed_to_admit_others() {
+    const LIMIT: usize = 40;
+    let fixture = serve(LIMIT);
+    let mut refused = Vec::new();
+    for _ in 0..LIMIT {
+        let mut raw = connect(&fixture).await;
+        raw.write(REFUSED.repeat(100)).await;
+        refused.push(raw);
+    }
+    until("refusals wait", || fixture.connections.counts().delayed >= LIMIT as u64).await;
+    let mut other = Raw::connect(fixture.address).await;
+    assert_eq!(other.ask(ASK).await.status(), 202);
+    let counts = fixture.connections.counts();
+    assert_eq!((counts.displaced, counts.refused), (1, 0));
+}
+
+#[tokio::test]
+async fn a_server_that_stops_does_not_wait_for_refusals() {
+    let fixture = serve(100);
+    let mut raw = connect(&fixture).await;
+    raw.write(REFUSED.repeat(2000)).await;
+    until("a refusal waits", || fixture.connections.counts().delayed > 0).await;
+    soon("the server stops", fixture.running.stop()).await;
+    let counts = fixture.connections;
+    until("the connection is closed", || counts.counts().incoming == 0).await;
+}
