@@ -9,9 +9,9 @@
 //!
 //! The connection to close comes from the source with the most waiting connections: an IPv4 address, or the first 64
 //! bits of an IPv6 address. Among those of a source it is the one that has waited for longest. So a source that opens
-//! connections without end closes its own ones, and not those of others. A source other than this machine has at
-//! most half of the connections: those that are kept cannot be closed to admit others. Refused requests of a source have
-//! a rate: beyond it their answers wait.
+//! connections without end closes its own ones, and not those of others. A source other than this machine has at most
+//! half of the connections: those that are kept cannot be closed to admit others. Refused requests of a source have a
+//! rate: beyond it their answers wait.
 
 mod refusals;
 mod slot;
