@@ -11,14 +11,16 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::StatusCode;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::io::{ConnectionIo, Control, Phase};
+use super::refusal::Refusal;
 use super::server::{Handler, Shared};
-use super::service;
+use super::{Response, service};
 use crate::Socket;
 use crate::connections::{Slot, WaitsFor};
 use crate::libprocess::{ConnectionId, Incoming, MessageSink, Origin, Outcome};
@@ -153,21 +155,19 @@ async fn serve_http<H: Handler, S: MessageSink>(
     let Some(mut stream) = control.take_stream() else { return };
     if let Err(error) = result {
         tracing::debug!(%peer, %error, "connection ends");
-        if error.is_parse() {
-            let turn = shared.connections.refuse_request(peer.ip());
+        let unparsed = || {
+            let answer = error.is_parse_too_large().then(|| head_too_large(limits.head));
+            Refusal { delay: shared.connections.refuse_request(peer.ip()), answer }
+        };
+        let refusal = control.take_refusal().or_else(|| error.is_parse().then(unparsed));
+        if let Some(refusal) = refusal {
             slot.wait(WaitsFor::Refusal, 0, None);
             tokio::select! {
-                () = tokio::time::sleep(turn) => {}
-                () = control.cut.notified() => return,
-                _ = stopping.changed() => return,
+                answered = refusal.send(&mut stream, limits.stalled) => if answered { linger(&mut stream).await },
+                () = control.cut.notified() => {}
+                _ = stopping.changed(), if !stopped => {}
             }
-        }
-        if error.is_parse_too_large() {
-            let refused = refuse_head(&mut stream, limits.head);
-            if tokio::time::timeout(limits.stalled, refused).await.is_err() {
-                return;
-            }
-            control.linger.store(true, Ordering::Relaxed);
+            return;
         }
     }
     if control.linger.load(Ordering::Relaxed) {
@@ -175,16 +175,10 @@ async fn serve_http<H: Handler, S: MessageSink>(
     }
 }
 
-/// Answers a request whose head is past the limit; hyper's own answer to it does not say what the limit is.
-async fn refuse_head(stream: &mut Socket, limit: usize) {
+/// The answer to a request whose head is past the limit; hyper's own answer to it does not say what the limit is.
+fn head_too_large(limit: usize) -> Response {
     let text = format!("The request line and headers are longer than {limit} bytes");
-    let date = crate::libprocess::date_now();
-    let answer = format!(
-        "HTTP/1.1 431 Request Header Fields Too Large\r\nDate: {date}\r\nConnection: close\r\n\
-         Content-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\n\r\n{text}",
-        text.len()
-    );
-    let _ = stream.write_all(answer.as_bytes()).await;
+    Response::text(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, text)
 }
 
 /// Reads on for a moment, so that a client that is still sending can read its answer: closing a socket with unread

@@ -17,6 +17,7 @@ use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Notify;
 
+use super::refusal::Refusal;
 use crate::connections::{Slot, WaitsFor};
 use crate::libprocess::poll_read_shared;
 use crate::sync::lock;
@@ -55,6 +56,8 @@ pub(super) struct Control {
     pub(super) linger: AtomicBool,
     /// The connection is not closed for being idle.
     pub(super) keep: AtomicBool,
+    /// What ends the connection instead of an answer by hyper.
+    refusal: Mutex<Option<Refusal>>,
     /// A request's body is being read, which its handler needs as a whole.
     pub(super) needs_body: AtomicBool,
     /// A part of the next request has been read.
@@ -95,6 +98,7 @@ impl Control {
             body_done: AtomicBool::new(false),
             linger: AtomicBool::new(false),
             keep: AtomicBool::new(false),
+            refusal: Mutex::new(None),
             needs_body: AtomicBool::new(false),
             head_begun: AtomicBool::new(false),
             read: AtomicU64::new(0),
@@ -145,6 +149,16 @@ impl Control {
             Phase::Refusing => slot.wait(WaitsFor::Refusal, read, None),
             Phase::Handling | Phase::Answering | Phase::Streaming => slot.work(),
         }
+    }
+
+    /// Sets what ends the connection.
+    pub(super) fn put_refusal(&self, refusal: Refusal) {
+        *lock(&self.refusal) = Some(refusal);
+    }
+
+    /// What ends the connection, if its last request was refused.
+    pub(super) fn take_refusal(&self) -> Option<Refusal> {
+        lock(&self.refusal).take()
     }
 
     fn count_read(&self, length: usize) {

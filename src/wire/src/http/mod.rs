@@ -15,6 +15,7 @@ mod connection;
 mod gzip;
 mod io;
 mod query;
+mod refusal;
 mod request;
 mod response;
 mod server;

@@ -16,17 +16,27 @@ use hyper::body::Incoming;
 use super::collect::{CollectError, Collected, discard};
 use super::gzip::gzip;
 use super::io::{Control, Phase};
+use super::refusal::Refusal;
 use super::request::last_value;
 use super::response::ResponseBody;
 use super::server::{Handler, Shared};
 use super::stream::StreamCut;
 use super::{Body, BodyRule, BodyStream, Query, Request, Response};
-use crate::libprocess::{Delivery, Message, MessageSink, Origin, Refusal, Session};
+use crate::libprocess::{self, Delivery, Message, MessageSink, Origin, Session};
 
 /// The connection closes without any answer, as Mesos does on a request that it cannot decode.
 #[derive(Debug, thiserror::Error)]
 #[error("the request cannot be decoded: {0}")]
 pub(super) struct Undecodable(&'static str);
+
+/// Why hyper sends no answer: what follows is in [`Control::take_refusal`].
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Unanswered {
+    #[error(transparent)]
+    Undecodable(#[from] Undecodable),
+    #[error("the request is refused with {0}, and the answer waits")]
+    Refused(StatusCode),
+}
 
 /// Answers a request, or closes the connection silently.
 pub(super) async fn answer<H: Handler, S: MessageSink>(
@@ -34,15 +44,16 @@ pub(super) async fn answer<H: Handler, S: MessageSink>(
     origin: Origin,
     shared: &Arc<Shared<H, S>>,
     control: &Arc<Control>,
-) -> Result<hyper::Response<OutBody>, Undecodable> {
+) -> Result<hyper::Response<OutBody>, Unanswered> {
     control.enter(Phase::Handling);
     let (head, incoming) = request.into_parts();
     let accept_encoding = last_value(&head.headers, "accept-encoding").map(str::to_owned);
     let response = respond(head, incoming, origin, shared, control).await;
-    if response.as_ref().map_or(true, is_refusal) {
-        wait_for_turn(origin, shared, control).await;
-    }
-    let response = response?;
+    let response = if response.as_ref().map_or(true, is_refusal) {
+        refuse(response, origin, shared, control).await?
+    } else {
+        response?
+    };
     let response = gzip(response, accept_encoding.as_deref()).await;
     if response.close {
         control.linger.store(true, Ordering::Relaxed);
@@ -67,15 +78,33 @@ fn is_refusal(response: &Response) -> bool {
     }
 }
 
-/// Waits until the client may have the answer to a request that is refused: the more are refused, the longer.
-async fn wait_for_turn<H, S>(origin: Origin, shared: &Shared<H, S>, control: &Control) {
+/// Waits until the client may have the answer: the more requests of its address are refused, the longer. If the
+/// connection closes then, it waits without the buffers of hyper.
+async fn refuse<H, S>(
+    response: Result<Response, Undecodable>,
+    origin: Origin,
+    shared: &Shared<H, S>,
+    control: &Control,
+) -> Result<Response, Unanswered> {
     let delay = shared.connections.refuse_request(origin.peer.ip());
-    if delay.is_zero() {
-        return;
+    match response {
+        Ok(response) if delay.is_zero() => Ok(response),
+        Ok(response) if !response.close => {
+            control.enter(Phase::Refusing);
+            let mut stopping = shared.stopping.clone();
+            let _ = tokio::time::timeout(delay, stopping.changed()).await;
+            Ok(response)
+        }
+        Ok(response) => {
+            let status = response.status;
+            control.put_refusal(Refusal { delay, answer: Some(response) });
+            Err(Unanswered::Refused(status))
+        }
+        Err(error) => {
+            control.put_refusal(Refusal { delay, answer: None });
+            Err(error.into())
+        }
     }
-    control.enter(Phase::Refusing);
-    let mut stopping = shared.stopping.clone();
-    let _ = tokio::time::timeout(delay, stopping.changed()).await;
 }
 
 async fn respond<H: Handler, S: MessageSink>(
@@ -110,7 +139,7 @@ async fn respond<H: Handler, S: MessageSink>(
     };
     // The bytes of the body count until the request is answered.
     let _share = match rule {
-        Err(refusal) => return Ok(refuse(incoming, *refusal, control).await),
+        Err(refusal) => return Ok(refuse_body(incoming, *refusal, control).await),
         Ok(BodyRule::Stream) => {
             request.body = Body::Stream(BodyStream::new(incoming));
             None
@@ -161,7 +190,7 @@ async fn read<H: Handler, S: MessageSink>(
 
 /// The answer to a request that is refused before its body is read. A short body is read to its end, so that the
 /// connection can be used on.
-async fn refuse(incoming: Incoming, refusal: Response, control: &Control) -> Response {
+async fn refuse_body(incoming: Incoming, refusal: Response, control: &Control) -> Response {
     control.needs_body.store(true, Ordering::Relaxed);
     let is_read = discard(incoming).await;
     control.needs_body.store(false, Ordering::Relaxed);
@@ -198,11 +227,11 @@ fn deliver<S: MessageSink>(head: &Parts, body: Bytes, origin: Origin, sink: &S) 
     let session = last_value(&head.headers, Session::HEADER).and_then(|text| text.parse().ok());
     let origin = Origin { is_libprocess, session, ..origin };
     let message = Message::from_request(head.uri.path(), from, agent, body, origin);
-    match message.and_then(|message| crate::libprocess::deliver(message, sink)) {
+    match message.and_then(|message| libprocess::deliver(message, sink)) {
         Ok(Delivery::Accepted) => Response::accepted().keep_connection(),
         Ok(_) => Response::accepted(),
-        Err(Refusal::NoProcess) => Response::not_found(),
-        Err(refusal @ (Refusal::AddressMismatch { .. } | Refusal::Forged { .. })) => {
+        Err(libprocess::Refusal::NoProcess) => Response::not_found(),
+        Err(refusal @ (libprocess::Refusal::AddressMismatch { .. } | libprocess::Refusal::Forged { .. })) => {
             Response::bad_request(refusal.to_string())
         }
         Err(refusal) => Response::internal(refusal.to_string()),

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use tokio::io::AsyncWriteExt;
 use tokio::net::TcpSocket;
 use wire::libprocess::Network;
 use wire::{ConnectionCounts, Connections, Limits};
@@ -334,4 +335,30 @@ async fn a_server_that_stops_does_not_wait_for_refusals() {
     soon("the server stops", fixture.running.stop()).await;
     let counts = fixture.connections;
     until("the connection is closed", || counts.counts().incoming == 0).await;
+}
+
+#[tokio::test]
+async fn refusals_that_close_the_connection_wait_as_well() {
+    let fixture = serve(1000);
+    let body_too_long = "POST /small HTTP/1.1\r\nContent-Length: 5000\r\n\r\nbody";
+    let head_too_long = format!("GET / HTTP/1.1\r\nX-Long: {}\r\n\r\n", "x".repeat(200 << 10));
+    let requests = [(body_too_long, Some(413)), (&head_too_long, Some(431)), ("POST\r\n\r\n", None)];
+    let mut open = Vec::new();
+    // The first ones are refused at once.
+    while fixture.connections.counts().delayed < 30 {
+        for (request, status) in requests {
+            let mut raw = Raw::connect(fixture.address).await;
+            // A refused client may find its connection closed while it sends.
+            let _ = raw.stream.write_all(request.as_bytes()).await;
+            open.push((raw, status));
+        }
+    }
+    for (raw, status) in &mut open {
+        if let Some(status) = *status {
+            let answer = raw.response().await;
+            assert_eq!((answer.status(), answer.header("connection")), (status, Some("close")));
+            assert!(answer.text().ends_with("bytes"), "{answer:?}");
+        }
+        is_closed(raw).await;
+    }
 }
