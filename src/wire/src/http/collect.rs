@@ -17,6 +17,10 @@ use crate::budget::{Budget, Share, UNCOUNTED};
 /// A refused request is read to its end if its body has at most this length, so that its connection can be used on.
 const DISCARD: usize = 64 << 10;
 
+/// A body that is announced as longer than [`UNCOUNTED`] counts as this long, or as long as announced, before any of it
+/// is read: hyper reads up to so much of it before the first part can be counted.
+const FIRST: usize = 128 << 10;
+
 /// What the bodies of all requests of a server have in common.
 #[derive(Debug)]
 pub(super) struct Bodies {
@@ -61,6 +65,9 @@ impl Bodies {
         let announced = announced(&incoming);
         if announced > limit {
             return Err(CollectError::TooLong);
+        }
+        if announced > UNCOUNTED && !share.grow_to(announced.min(FIRST)) {
+            return Err(CollectError::TooMany);
         }
         let mut first = Bytes::new();
         let mut rest = Vec::new();
