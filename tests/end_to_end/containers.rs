@@ -130,6 +130,32 @@ fn roots_made_of_images() {
     }
 }
 
+/// A device of the host that every container may read, and which images do not have.
+const KMSG: &str = r#"{"allowed_devices": [{"device": {"path": "/dev/kmsg"}, "access": {"read": true}}]}"#;
+
+#[test]
+fn allowed_devices_are_in_the_dev_of_images() {
+    if !can_isolate() {
+        return println!("not run: it needs root, and cgroups v1");
+    }
+    let registry = Directory::new("images-devices");
+    image(registry.path());
+    let look = "[ -c /dev/kmsg ] || echo no device; read record < /dev/kmsg && echo read; \
+        true 2> /dev/null >> /dev/kmsg || echo not written";
+    for (isolator, expected) in [(",linux/devices", "read\nnot written\n"), ("", "no device\n")] {
+        let flags = [
+            format!("--isolation=cgroups/cpu,cgroups/devices,filesystem/linux,docker/runtime{isolator}"),
+            format!("--allowed_devices={KMSG}"),
+            "--image_providers=docker".to_owned(),
+            format!("--docker_registry={}", registry.path().display()),
+            format!("--docker_store_dir={}", registry.join("store")),
+        ];
+        let cluster = OneAgent::start("devices", &flags);
+        let (told, written) = cluster.run("look", json!({"value": look}), mesos_image("tiny:1"));
+        assert!(written.starts_with(expected), "{written} {told}");
+    }
+}
+
 /// The driver is the host's; without one, an image that requires it is refused.
 #[test]
 fn images_that_want_the_driver_of_gpus() {

@@ -120,10 +120,25 @@ pub struct Cgroups {
     pub revocable_low: bool,
     /// `--allowed_devices`
     pub devices: Vec<Device>,
+    /// Those of them that are below `/dev`, as files for `linux/devices`.
+    pub device_files: Vec<DeviceFile>,
     /// The handles of network classes; none are given without.
     pub net_cls: Option<NetCls>,
     /// What `perf` counts, if it does.
     pub perf: Option<Perf>,
+}
+
+/// A device as a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceFile {
+    /// Its path below `/dev`.
+    pub path: PathBuf,
+    /// Whether it is a block device; a character device otherwise.
+    pub is_block: bool,
+    /// Major and minor number, as the system combines them.
+    pub number: u64,
+    /// Who may read and write it.
+    pub mode: u32,
 }
 
 /// `--cgroups_net_cls_primary_handle` and `--cgroups_net_cls_secondary_handles`.

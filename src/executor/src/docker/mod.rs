@@ -1,4 +1,4 @@
-//! Tasks that are Docker containers (docs/mesos/executors.mdGT-85).
+//! Tasks that are Docker containers (docs/mesos/executors.md, AGT-85).
 //!
 //! The command executor runs a small process beside it, also of this program, that has the Docker daemon start the
 //! container, carries its output, and exits as the container has exited. `request.rs` describes a task's container,

@@ -54,7 +54,7 @@ use When::{Controls, Named};
 
 type Make = fn(&Setup<'_>) -> anyhow::Result<Arc<dyn Isolator>>;
 
-const ALL: [(When, Make); 17] = [
+const ALL: [(When, Make); 18] = [
     (Named(&["posix/rlimits"]), |_| Ok(Arc::new(Rlimits))),
     (Named(&["linux/capabilities"]), |setup| Ok(Arc::new(Capabilities::new(&setup.config.isolation)))),
     (Named(&["linux/nnp"]), |_| Ok(Arc::new(NoNewPrivileges))),
@@ -65,6 +65,7 @@ const ALL: [(When, Make); 17] = [
     (Named(&["namespaces/ipc"]), |setup| Ok(Arc::new(Ipc::new(&setup.config.isolation)))),
     (Named(&["network/cni"]), |setup| Ok(Arc::new(Cni::new(setup.config)))),
     (Named(&["namespaces/pid"]), |setup| Ok(Arc::new(Pid::new(&setup.config.isolation)))),
+    (Named(&["linux/devices"]), |setup| Ok(Arc::new(linux::devices::Devices::new(&setup.config.isolation.cgroups)))),
     (Named(&["linux/resctrl"]), |setup| Ok(Arc::new(Resctrl::start(&setup.parts.resources)?))),
     (Controls(Controller::Cpu), |setup| Ok(Arc::new(Cpu::new(&setup.config.isolation.cgroups)))),
     (Controls(Controller::Devices), |setup| Ok(Arc::new(Devices::new(&setup.config.isolation.cgroups)))),

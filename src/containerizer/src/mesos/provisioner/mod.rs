@@ -1,5 +1,5 @@
 //! The provisioner: it brings container images into the store before a container starts, and makes its root of them
-//! (docs/mesos/containerizer.mdGT-103).
+//! (docs/mesos/containerizer.md, AGT-103).
 //!
 //! The format of images and the store are in the crate `fetcher`; a container's first process mounts.
 
@@ -17,11 +17,14 @@ use agent::{ContainerName, ContainerSpec};
 use anyhow::Context;
 use containers::isolation::{Isolation, Mount, Place};
 use fetcher::image::{Backend, Defaults, Image, Pruned, Store, Wanted};
+use nix::errno::Errno;
+use nix::sys::stat::{Mode, SFlag, mknod};
+use nix::sys::statvfs::FsFlags;
 use protos::mesos;
 use store::Access;
 
 use crate::config;
-use crate::config::{ImageGc, Refused};
+use crate::config::{DeviceFile, ImageGc, Refused};
 use crate::credential_helpers::{self, Logins};
 use crate::fetcher::Fetcher;
 use backend::Way;
@@ -81,6 +84,8 @@ pub(crate) struct Root {
     lower: Vec<PathBuf>,
     /// Whether it is read-only.
     is_fixed: bool,
+    /// The directory that is its `/dev`.
+    devices: PathBuf,
     mounts: Vec<Mount>,
     defaults: Defaults,
     gpu_driver: bool,
@@ -350,7 +355,8 @@ impl Provisioner {
             mounts.push(bind(&Path::new("/").join(file), &at(file), true));
         }
         let defaults = if self.0.ignore_runtime { Defaults::default() } else { image.defaults };
-        Ok(Some(Root { path, written, lower, is_fixed, mounts, defaults, gpu_driver: image.gpu_driver }))
+        let (devices, gpu_driver) = (directory.join("dev"), image.gpu_driver);
+        Ok(Some(Root { path, written, lower, is_fixed, devices, mounts, defaults, gpu_driver }))
     }
 
     /// Whether a container, or one around it, has a root of its own.
@@ -472,6 +478,31 @@ impl Root {
             store::write_file(&file, b"", Access::All).with_context(|| format!("'{}'", path.display()))?;
         }
         Ok(Place { base: self.path.clone(), inside: inside.to_owned() })
+    }
+
+    /// Makes a device in the container's `/dev`, unless it has a file of that name.
+    ///
+    /// # Errors
+    /// What the system refuses, or a directory of roots on a file system without devices.
+    pub(crate) fn make_device(&self, file: &DeviceFile) -> anyhow::Result<()> {
+        let flags = nix::sys::statvfs::statvfs(&self.devices)?.flags();
+        anyhow::ensure!(
+            !flags.contains(FsFlags::ST_NODEV),
+            "No device can be made in '{}': its file system is mounted with nodev",
+            self.devices.display()
+        );
+        let path = self.devices.join(&file.path);
+        if let Some(directory) = path.parent() {
+            store::create_directories(directory, Access::All)?;
+        }
+        let kind = if file.is_block { SFlag::S_IFBLK } else { SFlag::S_IFCHR };
+        let what = || format!("cannot make the device '/dev/{}'", file.path.display());
+        match mknod(&path, kind, Mode::from_bits_truncate(file.mode), file.number) {
+            Err(Errno::EEXIST) => return Ok(()),
+            made => made.with_context(what)?,
+        }
+        // The mode above is subject to the umask.
+        fs::set_permissions(&path, fs::Permissions::from_mode(file.mode)).with_context(what)
     }
 
     /// The directory of the root.
@@ -601,7 +632,8 @@ mod tests {
         let defaults = Defaults { entrypoint: list(entrypoint), cmd: list(cmd), env: list(env), ..Defaults::default() };
         let (lower, mounts) = (Vec::new(), Vec::new());
         let (path, written) = (PathBuf::from("/r"), PathBuf::from("/r"));
-        Root { path, written, lower, is_fixed: false, mounts, defaults, gpu_driver: false }
+        let devices = path.join("../dev");
+        Root { path, written, lower, is_fixed: false, devices, mounts, defaults, gpu_driver: false }
     }
 
     #[test]

@@ -22,13 +22,12 @@ const PLAIN: [&str; 9] = [
 ];
 
 /// Isolators that Mesos has besides.
-const ELSEWHERE: [&str; 10] = [
+const ELSEWHERE: [&str; 9] = [
     "appc/runtime",
     "disk/xfs",
     "docker/volume",
     "filesystem/shared",
     "filesystem/windows",
-    "linux/devices",
     "network/port_mapping",
     "volume/csi",
     "windows/cpu",
@@ -91,15 +90,20 @@ pub(super) fn read(flags: &AgentFlags) -> Result<Isolation, FlagError> {
 
 fn read_settings(own: &mut Isolation, flags: &AgentFlags) -> Result<(), FlagError> {
     let (flags, network) = (&flags.isolation, &flags.container_network);
+    let (devices, device_files) = match &flags.allowed_devices {
+        Some(text) => isolators::devices(text).map_err(|why| refused("allowed_devices", why))?,
+        None => (Vec::new(), Vec::new()),
+    };
+    if own.has(&["linux/devices"]) && device_files.len() < devices.len() {
+        return Err(refused("allowed_devices", "the isolator 'linux/devices' makes devices below '/dev' only"));
+    }
     own.cgroups = Cgroups {
         root: flags.cgroups_root.clone(),
         enable_cfs: flags.cgroups_enable_cfs,
         limit_swap: flags.cgroups_limit_swap,
         revocable_low: flags.revocable_cpu_low_priority,
-        devices: match &flags.allowed_devices {
-            Some(text) => isolators::devices(text).map_err(|why| refused("allowed_devices", why))?,
-            None => Vec::new(),
-        },
+        devices,
+        device_files,
         net_cls: isolators::net_cls(network, own)?,
         perf: isolators::perf(flags, own)?,
     };
@@ -167,6 +171,9 @@ mod tests {
         assert!(read(&["--launcher=linux"]).unwrap().linux);
     }
 
+    /// A device by a path that is not below `/dev`.
+    const OUTSIDE: &str = r#"--allowed_devices={"allowed_devices":[{"device":{"path":"/dev/../dev/null"}}]}"#;
+
     #[test]
     fn what_does_not_fit() {
         for (words, said) in [
@@ -181,6 +188,7 @@ mod tests {
             (&["--launcher=docker"], "no launcher 'docker'"),
             (&["--effective_capabilities={\"capabilities\":[\"NONSENSE\"]}"], "NONSENSE"),
             (&["--allowed_devices=x"], "JSON"),
+            (&["--isolation=linux/devices", OUTSIDE], "below '/dev' only"),
             (&["--seccomp_config_dir=/x"], "linux/seccomp"),
             (&["--isolation=linux/seccomp", "--seccomp_profile_name=x"], "--seccomp_config_dir"),
         ] {

@@ -2,9 +2,9 @@
 //!
 //! A flag whose isolator is not in force is refused: it would have no effect.
 
-use std::path::PathBuf;
+use std::path::{Component, Path, PathBuf};
 
-use containerizer::config::{Cni, Isolation, NetCls, Perf, PortRange, Ports};
+use containerizer::config::{Cni, DeviceFile, Isolation, NetCls, Perf, PortRange, Ports};
 use containerizer::{capability_bits, is_perf_event};
 use containers::cgroups::Device;
 use protos::json::Value;
@@ -16,31 +16,43 @@ use super::refused;
 use crate::flags::agent::{ContainerNetworkFlags, IsolationFlags};
 use crate::flags::{FlagError, json};
 
-/// `--allowed_devices`: JSON of the message `DeviceWhitelist`.
-pub(super) fn devices(text: &str) -> Result<Vec<Device>, String> {
-    use std::os::unix::fs::{FileTypeExt, MetadataExt};
+/// `--allowed_devices`: JSON of the message `DeviceWhitelist`. Returns the devices, and those below `/dev` as files.
+pub(super) fn devices(text: &str) -> Result<(Vec<Device>, Vec<DeviceFile>), String> {
     let value = Value::parse(text.as_bytes()).map_err(|error| format!("is no JSON: {error}"))?;
     let list = value.get("allowed_devices").and_then(Value::as_array).ok_or("has no list 'allowed_devices'")?;
-    let one = |item: &Value| {
-        let path = item.get("device").and_then(|device| device.get("path")).and_then(Value::as_str);
-        let path = path.ok_or("has an entry without 'device.path'")?;
-        let found =
-            std::fs::metadata(path).map_err(|error| format!("names '{path}', which cannot be used: {error}"))?;
-        let kind = match (found.file_type().is_char_device(), found.file_type().is_block_device()) {
-            (true, _) => 'c',
-            (_, true) => 'b',
-            _ => return Err(format!("names '{path}', which is no device")),
-        };
-        let access = item.get("access");
-        let may = |name: &str, letter: &'static str| {
-            let set = access.and_then(|access| access.get(name)).and_then(Value::as_bool).unwrap_or(false);
-            if set { letter } else { "" }
-        };
-        let (major, minor) = (nix::sys::stat::major(found.rdev()), nix::sys::stat::minor(found.rdev()));
-        let rights = [may("read", "r"), may("write", "w"), may("mknod", "m")].concat();
-        Ok(Device(format!("{kind} {major}:{minor} {rights}")))
+    let (mut devices, mut files) = (Vec::new(), Vec::new());
+    for item in list {
+        let (device, file) = device(item)?;
+        devices.push(device);
+        files.extend(file);
+    }
+    Ok((devices, files))
+}
+
+fn device(item: &Value) -> Result<(Device, Option<DeviceFile>), String> {
+    use std::os::unix::fs::{FileTypeExt, MetadataExt};
+    let path = item.get("device").and_then(|device| device.get("path")).and_then(Value::as_str);
+    let path = path.ok_or("has an entry without 'device.path'")?;
+    let found = std::fs::metadata(path).map_err(|error| format!("names '{path}', which cannot be used: {error}"))?;
+    let is_block = found.file_type().is_block_device();
+    let kind = match is_block {
+        true => 'b',
+        false if found.file_type().is_char_device() => 'c',
+        false => return Err(format!("names '{path}', which is no device")),
     };
-    list.iter().map(one).collect()
+    let access = item.get("access");
+    let may = |name: &str| access.and_then(|access| access.get(name)).and_then(Value::as_bool).unwrap_or(false);
+    let (read, write, mknod) = (may("read"), may("write"), may("mknod"));
+    let number = found.rdev();
+    let (major, minor) = (nix::sys::stat::major(number), nix::sys::stat::minor(number));
+    let rights: String =
+        [(read, 'r'), (write, 'w'), (mknod, 'm')].iter().filter(|(set, _)| *set).map(|r| r.1).collect();
+    let mode = if read { 0o444 } else { 0 } | if write { 0o222 } else { 0 };
+    let inside = Path::new(path).strip_prefix("/dev").ok().filter(|inside| {
+        inside.iter().next().is_some() && inside.components().all(|part| matches!(part, Component::Normal(_)))
+    });
+    let file = inside.map(|inside| DeviceFile { path: inside.to_owned(), is_block, number, mode });
+    Ok((Device(format!("{kind} {major}:{minor} {rights}")), file))
 }
 
 /// `--effective_capabilities` and `--bounding_capabilities`: JSON of the message `CapabilityInfo`, as a set of bits.
@@ -265,7 +277,9 @@ mod tests {
     #[test]
     fn devices_by_path() {
         let text = r#"{"allowed_devices":[{"device":{"path":"/dev/null"},"access":{"read":true,"mknod":true}}]}"#;
-        assert_eq!(devices(text), Ok(vec![Device("c 1:3 rm".into())]));
+        let number = nix::sys::stat::makedev(1, 3);
+        let file = DeviceFile { path: "null".into(), is_block: false, number, mode: 0o444 };
+        assert_eq!(devices(text), Ok((vec![Device("c 1:3 rm".into())], vec![file])));
         for (text, said) in [
             ("{}", "no list"),
             (r#"{"allowed_devices":[{}]}"#, "without"),

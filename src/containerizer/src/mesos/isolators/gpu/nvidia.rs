@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use agent::{ContainerName, Limits};
@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use store::Access;
 
 use super::driver;
-use crate::config::{Cgroups, Config, Refused};
+use crate::config::{Cgroups, Config, DeviceFile, Refused};
 use crate::mesos::isolators::{Container, Isolator, Launch};
 
 /// The resource that is a part of a device.
@@ -196,6 +196,15 @@ impl Gpus {
         Ok(files)
     }
 
+    /// A container's devices as files in its `/dev`, if it has one of its own.
+    fn device_files(&self, held: &Held) -> anyhow::Result<Vec<DeviceFile>> {
+        let file = |(path, number): (PathBuf, u64)| {
+            let path = path.strip_prefix(&self.0.devices).map(Path::to_owned).unwrap_or(path);
+            DeviceFile { path, is_block: false, number, mode: 0o666 }
+        };
+        Ok(self.files(held)?.into_iter().map(file).collect())
+    }
+
     /// Assigns devices to one of Docker's containers. Returns the variables of its executor, if it has any.
     ///
     /// # Errors
@@ -249,7 +258,10 @@ impl Isolator for Nvidia {
         };
         launch.variables.extend(held.variables());
         match launch.view.root() {
-            Some(root) => driver::add(root, &mut launch.isolation),
+            Some(root) => {
+                self.gpus.device_files(&held)?.iter().try_for_each(|file| root.make_device(file))?;
+                driver::add(root, &mut launch.isolation)
+            }
             None => Ok(()),
         }
     }
