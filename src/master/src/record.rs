@@ -370,12 +370,12 @@ pub fn outcome(out: &Outbox) -> u64 {
             Output::Respond { request, answer } => {
                 hash.number(request.0);
                 hash.number(code(answer.as_ref()));
-                hash.bytes(answer.as_ref().err().map_or("", |error| &error.text).as_bytes());
+                hash.bytes(answer.as_ref().err().map(ToString::to_string).unwrap_or_default().as_bytes());
             }
             Output::Refuse { request, error, .. } => {
                 hash.number(request.0);
                 hash.number(code(Err(error)));
-                hash.bytes(error.text.as_bytes());
+                hash.bytes(error.to_string().as_bytes());
             }
             Output::OpenStream { stream, .. } | Output::CloseStream { stream } => hash.number(stream.0),
             Output::Link { pid } | Output::Unlink { pid } => hash.bytes(pid.to_string().as_bytes()),

@@ -6,6 +6,8 @@ use base::Time;
 use cores::Outbox;
 use protos::mesos::{TaskInfo, TaskState, executor, scheduler};
 
+use super::CallRefusal;
+
 /// An event in the queue. Each names the life, connection or serial number of its receiver; an event for an earlier one
 /// is dropped.
 #[derive(Debug)]
@@ -133,7 +135,7 @@ pub(crate) enum ToScheduler {
     /// An event of its stream.
     Event(Arc<scheduler::Event>),
     /// A call was refused.
-    Refused { call: Box<sdk::v1::scheduler::Call>, why: String },
+    Refused { call: Box<sdk::v1::scheduler::Call>, why: CallRefusal },
     /// The connection is gone.
     Closed,
 }

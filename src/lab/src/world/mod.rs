@@ -50,7 +50,7 @@ pub use faults::Process;
 use light::LightTask;
 use master::MasterHost;
 pub use model::{Fidelity, Model};
-pub use note::Note;
+pub use note::{CallRefusal, Note};
 use queue::Queue;
 use recording::Recording;
 use schedulers::SchedulerHost;

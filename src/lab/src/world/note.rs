@@ -2,9 +2,21 @@
 
 use std::collections::BTreeSet;
 
+use master::{CallError, InvalidCall};
 use protos::mesos::TaskState;
 use sdk::Ending;
 use sdk::v1::scheduler::Call;
+
+/// Why the master rejects a scheduler's call.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CallRefusal {
+    /// The call does not have the form of its type.
+    #[error(transparent)]
+    Malformed(#[from] InvalidCall),
+    /// The core rejects it.
+    #[error("{:?}: {}", .0.kind, .0)]
+    Rejected(CallError),
+}
 
 /// Something that only a reader of all minds knows.
 #[derive(Debug)]
@@ -49,7 +61,7 @@ pub enum Note<'a> {
     /// A session is over.
     SchedulerEnds { who: u32, ending: &'a Ending },
     /// A scheduler's call was rejected.
-    CallRefused { who: u32, call: &'a Call, why: &'a str },
+    CallRefused { who: u32, call: &'a Call, why: &'a CallRefusal },
     /// An executor's process ends with this wait status.
     ExecutorEnds { agent: u32, framework: &'a str, id: &'a str, status: i32 },
     /// An executor makes an update.
