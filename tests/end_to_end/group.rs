@@ -1,51 +1,66 @@
-//! Three masters with `--peers`, and what tests ask of them.
+//! Masters of one group, with `--peers` or `--etcd`, and what tests ask of them.
 
+use crate::etcd_server::Etcd;
 use crate::support::{Daemon, Directory, call, free_port, request, tepui, until, wait_for};
 
+/// Masters of one group.
 pub struct Group {
+    /// The value of `--etcd`; without it the group has `--peers`.
+    pub etcd: Option<String>,
+    pub ports: Vec<u16>,
     /// The same index as the port's. Dropped before the directory, so that a failure shows their logs.
     pub masters: Vec<Option<Daemon>>,
     pub directory: Directory,
-    pub ports: Vec<u16>,
 }
 
 impl Group {
-    /// Three masters that run.
-    pub fn new(name: &str) -> Group {
-        let mut group = Group::prepared(name);
-        (0..3).for_each(|index| group.start(index));
-        group
+    /// Three masters with `--peers` that do not run yet.
+    pub fn of_peers(name: &str) -> Group {
+        Group::of(Directory::new(name), None, 3)
     }
 
-    /// Three masters that do not run yet.
-    pub fn prepared(name: &str) -> Group {
-        let ports = (0..3).map(|_| free_port()).collect();
-        Group { directory: Directory::new(name), ports, masters: vec![None, None, None] }
+    /// Masters with `--etcd` that do not run yet.
+    pub fn of_etcd(directory: Directory, etcd: &Etcd, count: usize) -> Group {
+        Group::of(directory, Some(etcd.address()), count)
+    }
+
+    fn of(directory: Directory, etcd: Option<String>, count: usize) -> Group {
+        let ports = (0..count).map(|_| free_port()).collect();
+        Group { directory, etcd, ports, masters: (0..count).map(|_| None).collect() }
+    }
+
+    pub fn started(mut self) -> Group {
+        (0..self.masters.len()).for_each(|index| self.start(index, &[]));
+        self
     }
 
     pub fn address(&self, index: usize) -> String {
         format!("127.0.0.1:{}", self.ports[index])
     }
 
-    pub fn peers(&self) -> String {
+    pub fn list(&self) -> String {
         (0..self.ports.len()).map(|index| self.address(index)).collect::<Vec<_>>().join(",")
     }
 
-    pub fn start(&mut self, index: usize) {
-        let peers = self.peers();
-        self.start_with(index, &peers, &[]);
+    /// Starts a master of the group; `more` replaces flags of the group.
+    pub fn start(&mut self, index: usize, more: &[&str]) {
+        let own = match &self.etcd {
+            Some(etcd) => vec![format!("--etcd={etcd}"), "--etcd_lease_timeout=2secs".to_owned()],
+            None => vec![format!("--peers={}", self.list())],
+        };
+        let name = |flag: &str| flag.split('=').next().unwrap_or_default().to_owned();
+        let own = own.iter().map(String::as_str).filter(|own| more.iter().all(|flag| name(flag) != name(own)));
+        self.start_with(index, &own.chain(more.iter().copied()).collect::<Vec<_>>());
     }
 
-    pub fn start_with(&mut self, index: usize, peers: &str, more: &[&str]) {
-        let mut words = vec![
-            "master".to_owned(),
-            "--ip=127.0.0.1".to_owned(),
-            "--hostname=127.0.0.1".to_owned(),
+    /// Starts a master with these flags alone.
+    pub fn start_with(&mut self, index: usize, more: &[&str]) {
+        let own = [
             format!("--port={}", self.ports[index]),
             format!("--work_dir={}", self.directory.join(&format!("m{index}"))),
-            format!("--peers={peers}"),
         ];
-        words.extend(more.iter().map(|word| (*word).to_owned()));
+        let words = ["master", "--ip=127.0.0.1", "--hostname=127.0.0.1", "--allocation_interval=50ms"];
+        let words: Vec<String> = words.iter().chain(more).map(|word| (*word).to_owned()).chain(own).collect();
         let log = self.directory.path().join(format!("m{index}.log"));
         self.masters[index] = Some(Daemon::start(&log, &words, &[]));
     }
@@ -69,9 +84,10 @@ impl Group {
         redirect.contains(&format!("//{}", self.address(leader)))
     }
 
-    pub fn kill(&mut self, index: usize) {
+    /// Ends a master by a signal.
+    pub fn end(&mut self, index: usize, signal: &str) {
         let mut master = self.masters[index].take().expect("it runs");
-        master.signal("-KILL");
+        master.signal(signal);
         until("it has ended", || master.ended());
     }
 
@@ -85,9 +101,25 @@ impl Group {
         call(&self.address(leader), "GET", "/weights")?[0]["weight"].as_f64()
     }
 
+    /// Whether a command succeeds, and what it says.
     pub fn command(&self, words: &[&str]) -> (bool, String) {
-        let output = tepui().args(words).arg(format!("--master={}", self.peers())).output().unwrap();
+        let output = tepui().args(words).env("TEPUI_MASTER", self.list()).output().unwrap();
         let said = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap()).concat();
         (output.status.success(), said)
+    }
+
+    pub fn agent(&self) -> Daemon {
+        let words = ["agent", "--ip=127.0.0.1", "--launcher=posix", "--resources=cpus:2;mem:256;disk:256"];
+        let own = [
+            format!("--port={}", free_port()),
+            format!("--master={}", self.list()),
+            format!("--work_dir={}", self.directory.join("w")),
+            format!("--runtime_dir={}", self.directory.join("r")),
+            "--registration_backoff_factor=10ms".to_owned(),
+        ];
+        let words: Vec<String> = words.into_iter().map(str::to_owned).chain(own).collect();
+        let mut agent = Daemon::start(&self.directory.path().join("a.log"), &words, &[]);
+        agent.address().expect("the agent runs");
+        agent
     }
 }
