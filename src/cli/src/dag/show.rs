@@ -6,7 +6,6 @@ use anyhow::Result;
 
 use super::ServiceArgs;
 use super::model::{Estimate, Sizing, Stage, Summary, Task, View, tasks, view};
-use crate::job_list::{self, ListArgs, Source};
 use crate::read::table::{age, number, table};
 use crate::read::{now, print};
 use crate::service;
@@ -30,12 +29,6 @@ pub struct ShowArgs {
     /// All tasks, however many
     #[arg(long, short)]
     all: bool,
-}
-
-pub(super) async fn list(args: &ListArgs<ServiceArgs>) -> Result<ExitCode> {
-    let find = async || args.service.find().await;
-    let source = Source { find, is_json: args.service.json, submit: "tepui dag submit", table: jobs_table };
-    job_list::list(args, source).await
 }
 
 /// Jobs as a table.

@@ -10,11 +10,12 @@ use anyhow::{Context, Result, bail};
 use binpack::job::{self, Syntax};
 use serde_json::{Map, Value, json};
 
+use super::ServiceArgs;
 use super::files::{File, read_all, submit};
 use super::model::View;
-use super::service::{self, Service, ServiceArgs};
 use super::show::waiting;
 use crate::read::print;
+use crate::service::{self, Service};
 use crate::waiting::Waiting;
 
 /// Time between two looks at a job whose end is waited for.
