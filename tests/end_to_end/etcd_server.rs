@@ -2,7 +2,7 @@
 
 use std::process::{Child, Command, Stdio};
 
-use crate::support::{Daemon, Directory, call, free_port, request, tepui, until, wait_for};
+use crate::support::{Directory, free_port, until};
 
 /// A server of etcd; killed with its owner.
 pub struct Etcd {

@@ -166,7 +166,7 @@ fn a_member_of_another_group_is_named_and_changes_nothing() {
     // Its disk is started at the address of one of these.
     let place = (leader + 1) % 3;
     group.end(place, "-KILL");
-    (0..3).for_each(|index| others.kill(index));
+    (0..3).for_each(|index| others.end(index, "-KILL"));
     let (from, to) = (others.directory.join(&format!("m{theirs}")), group.directory.join(&format!("m{place}")));
     std::fs::remove_dir_all(&to).unwrap();
     std::fs::rename(from, to).unwrap();

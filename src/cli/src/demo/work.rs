@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use jobs::service::Handle as _;
 use quality::allocate;
 use sdk::driver::Options;
 use sdk::v1::FrameworkInfo;

@@ -7,13 +7,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use dag::core::{After, Happening, Outcome, Settings, Sprinting, State, Status, Targets};
-use dag::job::{self, Class, Job};
+use dag::job::{self, Class};
 use dag::learned::{BYTES_MAX, Model, Order};
-use dag::service::{self, Error, Follower, Handle, Options};
+use dag::service::{self, Handle, Options};
 use dag::task::{Spec, VARIABLE};
 use jobs::file::seconds;
 use jobs::place::Policy;
-use sdk::AskError;
 
 use super::common::FrameworkArgs;
 use super::job_framework::{self, Framework, Wanted, read, task_line};
@@ -223,31 +222,6 @@ pub(crate) fn read_model(file: &Path) -> Result<Model> {
 }
 
 impl Framework for Handle {
-    type Job = Job;
-    type Event = Happening;
-    type Status = Status;
-    type Error = Error;
-
-    fn follow(&self) -> Follower {
-        Handle::follow(self)
-    }
-
-    async fn submit(&self, jobs: Vec<Job>) -> Result<(), Error> {
-        Handle::submit(self, jobs).await.map(drop)
-    }
-
-    async fn resume(&self, jobs: Vec<Job>) -> Result<(), Error> {
-        Handle::resume(self, jobs).await.map(drop)
-    }
-
-    async fn status(&self) -> Result<Status, Error> {
-        Handle::status(self).await
-    }
-
-    fn is_gone(error: &Error) -> bool {
-        matches!(error, Error::Ask(AskError::Gone))
-    }
-
     fn line(event: &Happening) -> Option<String> {
         Some(match event {
             Happening::Submitted { name } => format!("{name}: submitted"),
