@@ -96,7 +96,7 @@ impl Connection {
         self.answer()
     }
 
-    /// GET of a path whose body is read and forgotten, at the least cost to this side; how long it was.
+    /// Gets a path and discards the body, at the least cost to this side. Returns the length of the body.
     ///
     /// # Errors
     /// The socket's.

@@ -28,7 +28,7 @@ pub struct Knobs {
     pub hold_jitter: Duration,
     /// Whether held offers are given back as soon as nothing waits, before their holding time is over.
     pub decline_fast: bool,
-    /// For how long resources that waiting tasks had no use for are refused.
+    /// Time for which offers that waiting tasks could not use are refused.
     #[serde(with = "seconds")]
     pub refuse: Duration,
     /// For how long resources are refused that come while nothing waits.

@@ -69,7 +69,7 @@ pub enum ToWorker {
     Setup {
         /// The job, as JSON.
         job: String,
-        /// What its data looks like.
+        /// The shape of its data.
         shape: Shape,
     },
     /// Shards to compute.

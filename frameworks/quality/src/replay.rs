@@ -91,7 +91,7 @@ pub fn read_losses(text: &str) -> Result<Vec<Vec<f64>>, RecordingError> {
 pub struct Pool {
     /// Cores.
     pub cores: u32,
-    /// For how long a decision holds, in seconds.
+    /// Interval of decisions, in seconds.
     pub epoch: f64,
     /// Whether cores that change hands work for their new job at once. Else an iteration ends with the cores with which
     /// it began, which is near the truth while iterations are shorter than epochs.

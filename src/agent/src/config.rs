@@ -179,7 +179,7 @@ impl Config {
     }
 }
 
-/// Who an agent is (`--credential`).
+/// The credential of an agent (`--credential`).
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credential {
     /// Its name.

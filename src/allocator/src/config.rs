@@ -168,7 +168,7 @@ pub enum Held {
     Used,
 }
 
-/// Who holds resources, and where.
+/// A framework that holds resources, in which role and on which agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Holder<'a> {
     /// The framework.

@@ -45,7 +45,7 @@ pub struct InverseOffering {
 /// What a framework has answered to the last inverse offer that it answered.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InverseAnswerView {
-    /// Who.
+    /// The framework.
     pub framework: FrameworkId,
     /// What.
     pub answer: InverseAnswer,

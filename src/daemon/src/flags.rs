@@ -212,7 +212,7 @@ impl Flags {
         Ok(())
     }
 
-    /// Whose flags these are.
+    /// The daemon that has these flags.
     pub fn part(&self) -> Part {
         self.part
     }

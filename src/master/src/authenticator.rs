@@ -89,16 +89,16 @@ pub enum AuthOutput {
     Settled {
         /// Which one.
         attempt: u64,
-        /// Whose.
+        /// The client.
         client: Pid,
-        /// Who the client is, or why that is not known.
+        /// The client's principal, or why it is not known.
         proved: Result<Arc<str>, String>,
     },
     /// A message for a conversation from another sender, which is ignored.
     Ignored {
         /// Which one.
         attempt: u64,
-        /// Who it was.
+        /// The sender.
         from: Pid,
     },
 }

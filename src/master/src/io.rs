@@ -37,7 +37,7 @@ pub enum Input {
         pid: Pid,
         /// The number of the conversation.
         attempt: u64,
-        /// Who the process is; none: it has not proved that.
+        /// The principal of the process; none: it has not proved one.
         principal: Option<Arc<str>>,
     },
     /// A linked process's connection is broken; the link is gone.

@@ -43,7 +43,7 @@ pub enum RecordError {
 pub struct Head {
     /// Its flags, as they were given.
     pub flags: Vec<(String, String)>,
-    /// Who it is.
+    /// Its `MasterInfo`.
     pub info: MasterInfo,
     /// What it found in its registry.
     pub registry: Registry,

@@ -23,7 +23,7 @@ pub struct Snapshot {
     pub time: Time,
     /// When this master began to lead.
     pub started: Time,
-    /// Who this master is.
+    /// The `MasterInfo` of this master.
     pub info: Arc<mesos::MasterInfo>,
     /// The registered agents.
     pub agents: Table<Agent>,

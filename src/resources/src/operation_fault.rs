@@ -77,7 +77,7 @@ pub enum OperationFault {
          resource in the request with principal '{given}'"
     )]
     ReservePrincipal {
-        /// Who asks.
+        /// The principal of the request.
         principal: String,
         /// The principal in the reservation.
         given: String,
@@ -159,7 +159,7 @@ pub enum OperationFault {
          operation with principal '{given}' set in 'disk.persistence'"
     )]
     CreatePrincipal {
-        /// Who asks.
+        /// The principal of the request.
         principal: String,
         /// The principal in the volume.
         given: String,

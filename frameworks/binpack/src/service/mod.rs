@@ -116,7 +116,7 @@ fn hide_token(job: &mut Arc<Job>) {
 }
 
 impl Handle {
-    /// Asks anything.
+    /// Sends a request to the scheduler.
     ///
     /// # Errors
     /// The scheduler refuses, has too much to do, or has ended.

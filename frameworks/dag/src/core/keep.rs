@@ -154,7 +154,7 @@ pub(super) struct Kept {
     pub(super) removals: BTreeMap<u64, Removal>,
 }
 
-/// Reads what was kept.
+/// Reads the kept state.
 ///
 /// # Errors
 /// The first entry that cannot be read.

@@ -180,7 +180,7 @@ async fn check_inputs(jobs: &[Job]) -> Result<(), Error> {
 }
 
 impl Handle {
-    /// Asks anything.
+    /// Sends a request to the scheduler.
     ///
     /// # Errors
     /// The scheduler refuses, has too much to do, or has ended.

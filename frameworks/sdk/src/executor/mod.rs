@@ -45,7 +45,7 @@ pub enum Event {
     Subscribed {
         /// Which executor this is, as its framework described it; its `data` are the framework's to use.
         executor: Box<ExecutorInfo>,
-        /// Whose it is.
+        /// Its framework.
         framework: Box<FrameworkInfo>,
         /// Where it runs.
         agent: Box<AgentInfo>,

@@ -39,7 +39,7 @@ pub enum ProfileError {
     },
 }
 
-/// What a video is known again by.
+/// What identifies a video.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VideoMark {
@@ -172,7 +172,7 @@ impl Profile {
     /// Reads a profile.
     ///
     /// # Errors
-    /// The file cannot be read, is of another version, or makes no sense.
+    /// The file cannot be read, is of another version, or is invalid.
     pub fn read(path: &Path) -> Result<Profile, ProfileError> {
         let bad = |what: String| ProfileError::File { path: path.to_owned(), what };
         let size = fs::metadata(path).map_err(|e| bad(e.to_string()))?.len();

@@ -61,19 +61,19 @@ pub enum ConstraintsError {
     /// A role with a list of groups that is empty.
     #[error("'OfferConstraints::role_constraints' has an empty 'RoleConstraints::groups' for role {role}")]
     NoGroups {
-        /// Whose entry.
+        /// The role of the entry.
         role: String,
     },
     /// A group without constraints.
     #[error("'OfferConstraints::RoleConstraints::groups' for role {role} contains an empty RoleConstraints::Group")]
     EmptyGroup {
-        /// Whose entry.
+        /// The role of the entry.
         role: String,
     },
     /// A regular expression that cannot be used.
     #[error("A role {role} has an invalid 'AttributeConstraint': {why}")]
     Pattern {
-        /// Whose entry.
+        /// The role of the entry.
         role: String,
         /// What is wrong with it.
         why: PatternError,

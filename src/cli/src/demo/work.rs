@@ -163,7 +163,7 @@ impl Frameworks {
         Ok(Frameworks { batch, training, video })
     }
 
-    /// How things are now.
+    /// The present status.
     pub(super) async fn look(&self, master: &MasterArgs, at: Duration) -> Result<Frame> {
         let fairness = master.call("GET_FAIRNESS", &Value::Null).await.unwrap_or_default();
         let roles = fairness["roles"].as_array().cloned().unwrap_or_default();

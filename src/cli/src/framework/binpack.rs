@@ -55,13 +55,13 @@ struct KnobArgs {
     /// Whether held offers are given back as soon as nothing waits
     #[arg(long, value_name = "BOOL")]
     decline_fast: Option<bool>,
-    /// For how long what waiting tasks had no use for is refused
+    /// Time for which offers that waiting tasks could not use are refused
     #[arg(long, value_name = "TIME", value_parser = time)]
     refuse: Option<Duration>,
-    /// For how long what comes while nothing waits is refused
+    /// Time for which offers are refused that arrive while no task waits
     #[arg(long, value_name = "TIME", value_parser = time)]
     refuse_idle: Option<Duration>,
-    /// For how long what tasks leave over of the offers that they use is refused
+    /// Time for which the rest of an offer that tasks were launched on is refused
     #[arg(long, value_name = "TIME", value_parser = time)]
     refuse_rest: Option<Duration>,
     /// Whether to suppress offers while no task waits

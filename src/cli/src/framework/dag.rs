@@ -62,7 +62,7 @@ struct SettingArgs {
     /// The API's address for tasks, such as http://host:port, if it is not the one that it listens at
     #[arg(long, value_name = "URL")]
     api: Option<String>,
-    /// For how long what waiting tasks have no use for is refused
+    /// Time for which offers that waiting tasks cannot use are refused
     #[arg(long, default_value = "1s", value_name = "TIME", value_parser = time)]
     refuse: Duration,
     /// The share of tasks that jobs of low priority leave out while others wait, of stages that allow it; or auto: the
@@ -72,10 +72,10 @@ struct SettingArgs {
     /// What the mean response of jobs of a class should be, such as low=10m; once for each class
     #[arg(long, value_name = "CLASS=TIME", value_parser = target)]
     target: Vec<(Class, Duration)>,
-    /// Leave tasks out also while no other job is there
+    /// Leave tasks out even if no other job waits
     #[arg(long)]
     drop_always: bool,
-    /// By what part tasks of jobs of high priority may use more cores than they request, such as 0.5
+    /// Cores that tasks of jobs of high priority may use above their requests, as a part of these, such as 0.5
     #[arg(long, default_value_t = 0.0, value_name = "PART", value_parser = part)]
     sprint: f64,
     /// How old a job of high priority is when its tasks begin to sprint; or auto: the latest age with which its target

@@ -11,7 +11,7 @@ use super::model::{Place, Task, View};
 use crate::sandbox::File;
 use crate::service::{self, Service};
 
-/// Time between two looks at a file that is followed.
+/// Interval of reads of a file that is followed.
 const LOOK: Duration = Duration::from_millis(300);
 /// Maximum number of tasks whose logs are printed, unless they are named.
 const TASKS_MAX: usize = 100;

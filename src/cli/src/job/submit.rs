@@ -18,7 +18,7 @@ use crate::read::print;
 use crate::service::{self, Service};
 use crate::waiting::Waiting;
 
-/// Time between two looks at a job whose end is waited for.
+/// Interval of requests for the state of a job whose end is waited for.
 const LOOK: Duration = Duration::from_millis(200);
 /// Number of looks after which the master is asked why a job does not run: it must know the framework's wish for
 /// offers.

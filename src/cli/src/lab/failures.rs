@@ -24,7 +24,7 @@ pub struct Args {
     /// Number of jobs of a made trace
     #[arg(long, default_value_t = 8_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000), conflicts_with = "trace")]
     jobs: u32,
-    /// Decides what is drawn
+    /// Seed of the made trace and of the classifier
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Print JSON

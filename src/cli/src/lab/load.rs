@@ -26,7 +26,7 @@ pub struct Args {
     /// Number of tasks that are submitted in a second, over all frameworks: 0.01 to 2000
     #[arg(long, value_name = "NUMBER", default_value = "10", value_parser = plan::rate)]
     rate: f64,
-    /// For how long tasks are submitted; then what is there is waited for
+    /// For how long tasks are submitted; then the command waits for their ends
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = base::parse_span)]
     duration: std::time::Duration,
     /// How many frameworks submit them
@@ -57,7 +57,7 @@ pub struct Args {
     /// What each of these agents has
     #[arg(long, value_name = "RESOURCES", default_value = "cpus:16;mem:16384", conflicts_with = "master")]
     resources: String,
-    /// Where the report goes
+    /// The file of the report
     #[arg(long, value_name = "DIR", default_value = "lab-results/load")]
     out: PathBuf,
     /// Print the latencies as JSON instead of tables

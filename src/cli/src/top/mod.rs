@@ -25,7 +25,7 @@ const KEYS: Duration = Duration::from_millis(100);
 pub struct Args {
     #[command(flatten)]
     master: MasterArgs,
-    /// Time between two looks
+    /// Interval of updates
     #[arg(long, short, default_value = "2secs", value_name = "TIME", value_parser = base::parse_duration)]
     interval: Duration,
 }

@@ -49,7 +49,7 @@ pub(super) struct Handler {
     pub(super) heartbeat_interval: Duration,
     pub(super) realms: Realms,
     pub(super) senders: Senders,
-    /// Who may do what.
+    /// The access control lists.
     authorizer: Authorizer,
     pub(super) started: Time,
     routes: Table<Route>,

@@ -22,7 +22,7 @@ pub(crate) enum Decision {
     Allowed,
     /// A message was passed to the core. Messages have no answer: a refusal is another line.
     Received,
-    /// Its sender may not make it, or is not who it claims to be.
+    /// Its sender may not make it, or has not proved its identity.
     Denied,
     /// It breaks a rule.
     Invalid,

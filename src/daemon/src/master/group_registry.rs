@@ -26,7 +26,7 @@ pub(super) struct Limits {
     pub store: Duration,
 }
 
-/// Who takes a registry over, and where.
+/// A store that takes a registry over.
 pub(super) trait Claim: Send + 'static {
     /// The name of the place in messages.
     const PLACE: &'static str;

@@ -70,7 +70,7 @@ pub(super) struct Handler {
     routes: Table<Route>,
     /// What `--firewall_rules` closes.
     closed: Vec<Route>,
-    /// Who leads, if it is not this master.
+    /// The leading master, if it is not this one.
     pub(super) standby: Option<Arc<Standby>>,
     /// This master's member of a group of peers.
     pub(super) peers: Arc<OnceLock<Peers>>,

@@ -34,7 +34,7 @@ pub enum ClientError {
     Refused {
         /// The status of its answer.
         status: u16,
-        /// Its words.
+        /// Its text.
         message: String,
     },
 }

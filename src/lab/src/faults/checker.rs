@@ -79,7 +79,7 @@ pub(super) struct Checker {
     pub operator_checks: OperatorChecks,
     /// Task groups, with their schedulers.
     groups: Vec<(usize, Vec<String>)>,
-    /// Who has had which framework id.
+    /// The scheduler that has had each framework id.
     ids: FxHashMap<String, usize>,
     /// The host of each agent id.
     hosts: FxHashMap<String, String>,

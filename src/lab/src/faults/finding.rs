@@ -3,7 +3,7 @@
 
 use super::checker::Broken;
 
-/// A seed that breaks a rule, made small.
+/// A seed that breaks a rule, with its plan reduced.
 #[derive(Debug)]
 pub struct Finding<P> {
     /// The rule that it breaks, and how the small plan breaks it.

@@ -26,9 +26,9 @@ pub(crate) enum Event {
     Agent { agent: u32, life: u32, epoch: Option<u32>, input: agent::Input },
     /// An agent handles the inputs that have arrived.
     AgentBatch { agent: u32, life: u32 },
-    /// What an agent wrote first is durable.
+    /// The first write of an agent is durable.
     AgentWritten { agent: u32, life: u32 },
-    /// An agent looks after its disk, which has refused something.
+    /// An agent tries again what its disk has refused.
     AgentTends { agent: u32, life: u32 },
     /// An agent's volumes, which the disk has refused to change, are tried again.
     AgentVolumes { agent: u32, life: u32 },

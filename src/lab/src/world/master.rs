@@ -39,7 +39,7 @@ pub(super) struct MasterHost {
     pub requests: FxHashMap<u64, Waiting>,
     /// Calls of operators that have not been answered.
     operators: FxHashSet<u64>,
-    /// Whose stream it is.
+    /// The scheduler of each stream.
     pub streams: FxHashMap<u64, u32>,
     pub clock: Clock,
     /// Which of the hosts that can lead it runs on, and what its messages say that they are from: of one another.

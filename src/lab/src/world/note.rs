@@ -18,7 +18,7 @@ pub enum CallRefusal {
     Rejected(CallError),
 }
 
-/// Something that only a reader of all minds knows.
+/// An event that no single process of the cluster can report.
 #[derive(Debug)]
 #[expect(missing_docs, reason = "agents, schedulers and places are numbers, the rest is named as everywhere")]
 pub enum Note<'a> {
@@ -26,13 +26,13 @@ pub enum Note<'a> {
     MasterStarts { life: u32, place: u8 },
     /// Another master is elected, which this one does not know.
     MasterDeposed { life: u32 },
-    /// The master's process ends without a word.
+    /// The master's process crashes.
     MasterStops,
     /// The master has found that it must end.
     MasterExits { reason: &'a str },
     /// An agent's process starts.
     AgentStarts { agent: u32 },
-    /// An agent's process ends without a word.
+    /// An agent's process crashes.
     AgentStops { agent: u32 },
     /// An agent has found that it must end.
     AgentExits { agent: u32, why: &'a str },
@@ -56,7 +56,7 @@ pub enum Note<'a> {
     TaskDropped { agent: u32, framework: &'a str, task: &'a str },
     /// A scheduler's process starts.
     SchedulerStarts { who: u32 },
-    /// A scheduler's process ends without a word.
+    /// A scheduler's process crashes.
     SchedulerStops { who: u32 },
     /// A session is over.
     SchedulerEnds { who: u32, ending: &'a Ending },

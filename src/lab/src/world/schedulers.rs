@@ -103,7 +103,7 @@ impl<O: Observer> World<O> {
         self.session_input(who, sdk::Input::Wake);
     }
 
-    /// A scheduler's process ends without a word. The master notices after `noticed`, and after what still arrives.
+    /// A scheduler's process crashes. The master notices after `noticed`, and after what still arrives.
     pub(super) fn stop_scheduler(&mut self, who: u32, noticed: Duration, arrives: bool) {
         let host = &mut self.schedulers[who as usize];
         if host.session.take().is_none() {

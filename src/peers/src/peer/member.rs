@@ -219,7 +219,7 @@ impl Membership {
         self.ask(now);
     }
 
-    /// Shows the others how far the log is, and asks them for a lease.
+    /// Sends the others the position of the log, and asks them for a lease.
     fn ask(&mut self, now: Time) {
         let led = self.led.as_ref().filter(|led| self.leading_round() == Some(led.round) && !self.resigned);
         let Some(inherited) = led.map(|led| led.inherited) else { return };

@@ -33,7 +33,7 @@ pub(super) struct LiveArgs {
     /// With --watch: over a link of so many Mbit/s, or of a file with lines of seconds and Mbit/s
     #[arg(long, value_name = "MBITS|FILE", requires = "watch")]
     link: Option<String>,
-    /// Who chooses pictures, for comparisons: linear, predictive, rate, buffer, or a rung from 0
+    /// Policy that chooses pictures, for comparisons: linear, predictive, rate, buffer, or a rung from 0
     #[arg(long, value_name = "POLICY")]
     choose: Option<String>,
     /// Print JSON

@@ -180,7 +180,7 @@ fn queries_share_cores_by_quality_and_lag() {
     }
     let [storm, fair] = [&storm, &fair].map(|whole| &whole.frameworks[0]);
     assert!(own(storm, "quality") > own(fair, "quality") && own(storm, "seen") > own(fair, "seen"));
-    assert!(own(storm, "lag") > own(fair, "lag") && own(storm, "late") < 0.05, "who can wait lags within its goal");
+    assert!(own(storm, "lag") > own(fair, "lag") && own(storm, "late") < 0.05, "a query that can wait lags within its goal");
 }
 
 #[test]

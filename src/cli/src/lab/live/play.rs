@@ -24,7 +24,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// How long the first subscription may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How long the frameworks have to leave the master.
-const FAREWELL: Duration = Duration::from_secs(10);
+const END_LIMIT: Duration = Duration::from_secs(10);
 
 /// How a run stands.
 pub struct Glance<'a> {
@@ -235,8 +235,8 @@ async fn leave(members: &[Member]) -> Vec<String> {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    // Who has not left by then is named.
-    let _ = tokio::time::timeout(FAREWELL, all_left).await;
+    // Frameworks that have not left by then are named.
+    let _ = tokio::time::timeout(END_LIMIT, all_left).await;
     members.iter().for_each(|member| member.driver.abort());
     members.iter().filter(|member| member.runs()).map(|member| member.name.clone()).collect()
 }

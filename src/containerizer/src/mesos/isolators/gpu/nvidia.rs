@@ -190,7 +190,7 @@ impl Gpus {
             let path = self.0.devices.join(&name);
             match fs::metadata(&path) {
                 Ok(found) if found.file_type().is_char_device() => files.push((path, found.rdev())),
-                _ => ensure!(!is_needed, "'{}' is no device", path.display()),
+                _ => ensure!(!is_needed, "'{}' is not a device", path.display()),
             }
         }
         Ok(files)
@@ -358,7 +358,7 @@ mod tests {
         let gpus = gpus.unwrap();
         let give = |id: &str, count: f64| gpus.give_docker(&container(id), &scalar("gpus", count));
         assert_eq!(give("none", 0.0).unwrap(), None);
-        assert!(give("a", 1.0).unwrap_err().to_string().ends_with("nvidia0' is no device"));
+        assert!(give("a", 1.0).unwrap_err().to_string().ends_with("nvidia0' is not a device"));
         let path = directory.join("dev/nvidia0");
         fs::remove_file(&path).unwrap();
         std::os::unix::fs::symlink("/dev/null", &path).unwrap();

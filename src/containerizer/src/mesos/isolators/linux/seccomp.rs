@@ -117,7 +117,7 @@ impl Seccomp {
     /// it can have at most.
     ///
     /// # Errors
-    /// A profile that is not there, or cannot be one.
+    /// A profile that is missing or invalid.
     fn filters(&self, linux: Option<&LinuxInfo>, capabilities: u64) -> anyhow::Result<Filters> {
         let wish = linux.and_then(|linux| linux.seccomp.as_ref());
         let named = wish.and_then(|wish| wish.profile_name.as_deref());
