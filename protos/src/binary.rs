@@ -68,7 +68,7 @@ fn slowly<M: Described>(info: &'static MessageInfo, bytes: &[u8]) -> Result<M, D
 enum Found {
     /// prost reads them as C++ would, but for text that is no UTF-8.
     Good,
-    /// Something is wrong or unusual: look closely.
+    /// The message is invalid or unusual: the slow path decides.
     Odd,
     TooLarge,
 }

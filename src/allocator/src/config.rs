@@ -186,7 +186,7 @@ pub struct Offering {
     pub framework: base::FrameworkId,
     /// In which of its roles.
     pub role: Role,
-    /// Where.
+    /// The agent.
     pub agent: base::AgentId,
     /// What, without allocation info: the caller writes the role into it.
     pub resources: Arc<Resources>,

@@ -38,7 +38,7 @@ pub struct InverseOffering {
     pub framework: FrameworkId,
     /// What it is to leave. Inverse offers of maintenance name no resources: it is all that the framework has there.
     pub agent: AgentId,
-    /// When.
+    /// The interval of the maintenance.
     pub unavailability: Unavailability,
 }
 
@@ -47,9 +47,9 @@ pub struct InverseOffering {
 pub struct InverseAnswerView {
     /// The framework.
     pub framework: FrameworkId,
-    /// What.
+    /// The answer.
     pub answer: InverseAnswer,
-    /// When.
+    /// The time.
     pub at: Time,
 }
 

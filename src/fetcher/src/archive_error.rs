@@ -40,7 +40,7 @@ pub enum ArchiveError {
     Entry {
         /// The entry.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: Box<ArchiveError>,
     },
     /// The path has `..`.

@@ -49,7 +49,7 @@ const STALL: Duration = Duration::from_secs(60);
 pub struct FetchError {
     /// The item.
     pub uri: String,
-    /// Why.
+    /// The cause.
     pub source: ItemError,
 }
 

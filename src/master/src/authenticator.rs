@@ -82,12 +82,12 @@ pub enum AuthOutput {
         attempt: u64,
         /// The receiver.
         to: Pid,
-        /// What.
+        /// The message.
         message: AuthMessage,
     },
     /// A conversation is over.
     Settled {
-        /// Which one.
+        /// The number of the conversation.
         attempt: u64,
         /// The client.
         client: Pid,
@@ -96,7 +96,7 @@ pub enum AuthOutput {
     },
     /// A message for a conversation from another sender, which is ignored.
     Ignored {
-        /// Which one.
+        /// The number of the conversation.
         attempt: u64,
         /// The sender.
         from: Pid,

@@ -49,7 +49,7 @@ pub struct Head {
     pub registry: Registry,
     /// What started all that is random in it.
     pub seed: u64,
-    /// When.
+    /// The start of the recording.
     pub start: Time,
 }
 

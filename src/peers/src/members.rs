@@ -71,7 +71,7 @@ pub enum ChangeError {
     /// Another master leads.
     #[error("this master does not lead the group")]
     NotLeading,
-    /// The one before is not finished.
+    /// An earlier change is not finished.
     #[error("another change of the members is under way")]
     UnderWay,
 }

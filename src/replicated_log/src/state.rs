@@ -25,7 +25,7 @@ pub enum StateError {
     Difference {
         /// The variable.
         name: String,
-        /// Why.
+        /// The cause.
         source: DiffError,
     },
     /// More variables than a master writes.

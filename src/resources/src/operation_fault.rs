@@ -173,7 +173,7 @@ pub enum OperationFault {
     /// A resource that breaks a rule.
     #[error("Invalid resource in the '{field}' field: {fault}")]
     Field {
-        /// Where.
+        /// The field of the operation.
         field: &'static str,
         /// The rule.
         fault: Fault,
@@ -205,7 +205,7 @@ pub enum OperationFault {
     /// Not a volume.
     #[error("Invalid persistent volume in the '{field}' field: {fault}")]
     ResizeVolume {
-        /// Where.
+        /// The field of the operation.
         field: &'static str,
         /// What is wrong with it.
         fault: VolumeFault,

@@ -64,7 +64,7 @@ pub enum Error {
 /// A running framework.
 pub type Service = jobs::service::Service<Handle>;
 
-/// A way to ask a running framework; can be cloned and given away.
+/// Sends requests to a running framework. Can be cloned.
 #[derive(Clone, Debug)]
 pub struct Handle {
     requester: Requester<Request, Answer>,

@@ -24,7 +24,7 @@ pub struct Removal {
     pub shared: String,
     /// The name of the job's directory in it.
     pub directory: String,
-    /// The stages that have left something.
+    /// The stages that have left files.
     pub stages: Vec<Leftover>,
 }
 

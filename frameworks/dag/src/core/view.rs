@@ -73,7 +73,7 @@ pub enum Happening {
     Ended {
         /// The job's name.
         name: String,
-        /// How.
+        /// The outcome.
         outcome: Outcome,
         /// Why, if it has failed.
         why: String,
@@ -87,14 +87,14 @@ pub enum Happening {
     NotRemoved {
         /// The job's name.
         name: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
     /// The order of stages decides in another way than before.
     Order {
         /// What decides now.
         order: String,
-        /// Why.
+        /// The reason.
         note: String,
     },
     /// A task has a new state.

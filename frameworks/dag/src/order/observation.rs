@@ -26,7 +26,7 @@ impl Amounts {
         [self.cpus, self.mem, self.gpus]
     }
 
-    /// Whether there is nothing of anything.
+    /// Whether all amounts are zero.
     pub fn is_zero(self) -> bool {
         self == Amounts::default()
     }

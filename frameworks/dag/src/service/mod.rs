@@ -79,7 +79,7 @@ pub enum Error {
 /// A running framework.
 pub type Service = jobs::service::Service<Handle>;
 
-/// A way to ask a running framework; can be cloned and given away.
+/// Sends requests to a running framework. Can be cloned.
 #[derive(Clone, Debug)]
 pub struct Handle {
     requester: Requester<Request, Answer>,
@@ -128,7 +128,7 @@ async fn fulfil(mut wishes: mpsc::UnboundedReceiver<Wish>, handle: Handle) {
     }
 }
 
-/// Looks at input files beside everything else.
+/// Reads input files in a task of its own.
 fn scan(serial: u64, stage: usize, input: FilesInput, handle: Handle, permits: Arc<Semaphore>) {
     tokio::spawn(async move {
         let Ok(_permit) = permits.acquire().await else { return };
@@ -143,7 +143,7 @@ fn scan(serial: u64, stage: usize, input: FilesInput, handle: Handle, permits: A
     });
 }
 
-/// Removes what a job left beside everything else.
+/// Removes what a job left, in a task of its own.
 fn remove(serial: u64, removal: Removal, handle: Handle, permits: Arc<Semaphore>) {
     tokio::spawn(async move {
         let Ok(_permit) = permits.acquire().await else { return };
@@ -157,7 +157,7 @@ fn remove(serial: u64, removal: Removal, handle: Handle, permits: Arc<Semaphore>
     });
 }
 
-/// Tells a scheduler, however much it has to do, unless it has ended.
+/// Sends a request until the scheduler takes it or has ended.
 async fn tell(handle: &Handle, request: Request) {
     while let Err(Error::Ask(AskError::Busy)) = handle.ask(request.clone()).await {
         tokio::time::sleep(BUSY).await;

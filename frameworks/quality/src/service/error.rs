@@ -32,7 +32,7 @@ pub enum Error {
     Data {
         /// Which job.
         job: String,
-        /// Why.
+        /// The cause.
         source: SourceError,
     },
     /// A data file does not fit its model.

@@ -48,7 +48,7 @@ pub enum AddressError {
     ZooKeeper {
         /// The servers.
         servers: String,
-        /// Why.
+        /// The cause.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// ZooKeeper knows no leader.

@@ -143,7 +143,7 @@ pub struct Report {
     pub config: Option<Config>,
     /// Frames looked at so far by this worker.
     pub frames: u64,
-    /// Things found since the last report.
+    /// Findings since the last report.
     pub found: u64,
     /// The last sample of quality.
     #[serde(default, skip_serializing_if = "Option::is_none")]

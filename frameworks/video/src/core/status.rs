@@ -81,7 +81,7 @@ pub struct QueryStatus {
     pub correction: f64,
     /// Seconds of the stream behind it.
     pub position: f64,
-    /// Things found so far.
+    /// Findings so far.
     pub found: u64,
     /// How often its worker was started.
     pub starts: u32,

@@ -91,7 +91,7 @@ pub enum LocalError {
     Results {
         /// Which file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
 }

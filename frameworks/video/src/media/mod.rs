@@ -49,7 +49,7 @@ pub enum MediaError {
     Malformed {
         /// Which file.
         path: PathBuf,
-        /// Which rule.
+        /// The rule that is broken.
         what: String,
     },
     /// The file ends before its frames do.

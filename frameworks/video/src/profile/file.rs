@@ -72,7 +72,7 @@ pub struct Profile {
     pub golden: Config,
     /// The configurations worth having, from cheap to dear.
     pub frontier: Vec<Point>,
-    /// What the golden configuration found on the clip: quality is measured on this many things.
+    /// What the golden configuration found on the clip: quality is measured on this many objects.
     #[serde(default)]
     pub events: usize,
     /// Seconds of the clip.

@@ -149,7 +149,7 @@ impl SceneOptions {
     }
 }
 
-/// Something that moves through a scene, once in each repetition.
+/// An object that moves through a scene, once in each repetition.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Object {
     /// Its number, from 1.

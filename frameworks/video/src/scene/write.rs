@@ -22,7 +22,7 @@ pub enum GenerateError {
     Video {
         /// Which file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: WriteError,
     },
     /// The truth.
@@ -30,7 +30,7 @@ pub enum GenerateError {
     Truth {
         /// Which file.
         path: PathBuf,
-        /// Why.
+        /// What is wrong.
         what: String,
     },
 }

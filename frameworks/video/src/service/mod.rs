@@ -1,4 +1,4 @@
-//! The framework as a running thing: the scheduler on its driver, a port for workers, an HTTP API, results and
+//! The running framework: the scheduler on its driver, a port for workers, an HTTP API, results and
 //! profiles.
 //!
 //! It decides nothing about queries; see [`crate::core`].
@@ -125,7 +125,7 @@ pub enum Error {
     Profile {
         /// Which query.
         query: String,
-        /// Why.
+        /// The cause.
         source: ProfileError,
     },
     /// No query has this name.
@@ -238,7 +238,7 @@ impl Service {
         self.shared.submit(queries).await
     }
 
-    /// The last things that a query found, the oldest first.
+    /// The last findings of a query, the oldest first.
     pub fn findings(&self, query: &str) -> Vec<Finding> {
         self.shared.book.recent(query)
     }

@@ -49,7 +49,7 @@ pub(super) enum Sharing {
 }
 
 impl Sharing {
-    /// In words.
+    /// The words of reports.
     pub(super) fn words(self) -> &'static str {
         match self {
             Sharing::Quality => "by the quality that cores bring",

@@ -84,7 +84,7 @@ pub enum DockerError {
     Pull {
         /// The image.
         image: String,
-        /// Why.
+        /// The cause.
         source: PullError,
     },
 }

@@ -49,7 +49,7 @@ pub struct Player {
     pub info: FrameworkInfo,
     /// How it behaves.
     pub scheduler: Watched,
-    /// How it is spoken to.
+    /// Commands for it.
     pub control: Rc<Control>,
 }
 

@@ -40,7 +40,7 @@ pub(crate) enum Event {
     Light { agent: u32, epoch: u32, message: master::Outgoing },
     /// A task of such an agent gets into a state.
     LightTask { agent: u32, task: u32, serial: u64, state: TaskState },
-    /// An agent whose process was to end in the midst of a write has got there.
+    /// An agent's process crashes within a write.
     AgentDies { agent: u32, life: u32, doom: Doom },
     /// The same of the master.
     MasterDies { life: u32, doom: Doom },

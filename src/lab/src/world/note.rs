@@ -36,9 +36,9 @@ pub enum Note<'a> {
     AgentStops { agent: u32 },
     /// An agent has found that it must end.
     AgentExits { agent: u32, why: &'a str },
-    /// What an agent finds on its disk does not let it start.
+    /// An agent cannot start with the files on its disk.
     AgentCannotStart { agent: u32, why: &'a str },
-    /// The disk refuses an agent what it needs to start.
+    /// The disk refuses the reads or writes that an agent needs to start.
     AgentStartRefused { agent: u32, why: &'a str },
     /// The disk refuses what an agent writes, in place and aside; it is tried again.
     WriteRefused { agent: u32 },
@@ -46,11 +46,11 @@ pub enum Note<'a> {
     CheckpointsFail { agent: u32, why: &'a str },
     /// An agent is notified that its disk accepts writes again.
     CheckpointsWork { agent: u32 },
-    /// An agent that knows that its disk refuses checkpoints is given a task.
+    /// A task arrives at an agent that knows that its disk refuses checkpoints.
     TaskForFailingDisk { agent: u32, framework: &'a str, task: &'a str },
     /// The disk refuses what the master writes into its registry: the master ends.
     RegistryRefused { why: &'a str },
-    /// An agent is given a task by a master that it has left for another one.
+    /// A task arrives at an agent from a master that it has left for another one.
     TaskStray { agent: u32, framework: &'a str, task: &'a str },
     /// An agent drops a task with all of its updates because its framework was shut down.
     TaskDropped { agent: u32, framework: &'a str, task: &'a str },

@@ -168,7 +168,7 @@ impl Peer {
                 return;
             }
         }
-        // The others may not know of this master yet, and hear nothing of a member but answers.
+        // The others may not know this master yet; a member sends them answers only.
         self.say_hello();
         let (configuration, cluster) = Configuration::first(founders);
         self.cluster = Some(cluster);

@@ -32,9 +32,9 @@ pub enum ClientError {
     /// No process listens there.
     #[error("cannot connect to {address}")]
     Connect {
-        /// Where.
+        /// The address of the server.
         address: Address,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
     /// A header or a path holds what cannot stand there.
@@ -45,7 +45,7 @@ pub enum ClientError {
     Exchange {
         /// The peer.
         address: Address,
-        /// Why.
+        /// The cause.
         source: hyper::Error,
     },
     /// The time ran out.

@@ -59,7 +59,7 @@ struct Bandwidth {
 }
 
 impl Resctrl {
-    /// Looks at the host. `resources` are those of the agent.
+    /// Reads the properties of the host. `resources` are those of the agent.
     ///
     /// # Errors
     /// The host cannot do it, or has fewer ways than are resources.

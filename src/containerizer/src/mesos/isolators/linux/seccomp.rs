@@ -103,7 +103,7 @@ impl Seccomp {
     /// Takes the settings. A default profile that cannot be used stops the agent, not each task.
     ///
     /// # Errors
-    /// That one.
+    /// The default profile cannot be used.
     pub(crate) fn new(config: &Isolation) -> Result<Seccomp, Refused> {
         let (profiles, default) = (config.seccomp_profiles.clone(), config.seccomp_default.clone());
         if let (Some(directory), Some(name)) = (&profiles, &default) {
