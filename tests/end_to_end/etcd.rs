@@ -194,7 +194,7 @@ fn what_is_wrong_with_etcd_is_named() {
     // Another server.
     let other = format!("--etcd=http://{}", group.address(0));
     group.start_with(1, &[&other]);
-    until("another server is named", || group.log(1).contains("it is no etcd from version 3.4 on"));
+    until("another server is named", || group.log(1).contains("it is not an etcd from version 3.4 on"));
     // etcd without authentication.
     let secret = group.directory.write("credential", "root:s3cret\n");
     group.start(2, &[&format!("--etcd_credential={secret}")]);

@@ -45,7 +45,7 @@ fn a_leader_goes_on_while_more_than_half_of_etcd_does() {
     group.set_weight(leading, "4");
     assert!(group.leads(leading) && group.weight(leading) == Some(4.0));
 
-    // One of three is no majority: nothing is written, and the leader stands until its lease is over.
+    // One of three is not a majority: nothing is written, and the leader stands until its lease is over.
     let third = order.into_iter().find(|index| *index != second).unwrap();
     members[third].stop();
     until("it says so", || group.log(leading).contains("cannot be renewed"));

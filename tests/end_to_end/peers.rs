@@ -103,7 +103,7 @@ fn masters_are_added_and_removed_with_commands() {
     until("it asks to join", || {
         group.command(&["masters", "status"]).1.contains(&format!("tepui masters add {fourth}"))
     });
-    assert!(group.log(3).contains("is no member of the group"), "{}", group.log(3));
+    assert!(group.log(3).contains("is not a member of the group"), "{}", group.log(3));
     assert!(group.command(&["masters", "add", &fourth]).0);
     until("it follows", || group.follows(3, leader));
 
@@ -134,7 +134,7 @@ fn a_master_with_an_empty_disk_is_no_member() {
     group.end(other, "-KILL");
     std::fs::remove_dir_all(group.directory.join(&format!("m{other}"))).unwrap();
     group.start(other, &[]);
-    until("it says so", || group.log(other).contains("this master is no member of the group"));
+    until("it says so", || group.log(other).contains("this master is not a member of the group"));
     until("the leader says so", || group.log(leader).contains("if it has lost its disk"));
     assert!(group.leads(leader));
 }

@@ -173,7 +173,7 @@ impl fmt::Display for Behaviour {
 
 /// No behaviour has this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no behaviour; take tepui, marathon, aurora or spark")]
+#[error("'{0}' is not a behaviour; take tepui, marathon, aurora or spark")]
 pub struct UnknownBehaviour(String);
 
 impl FromStr for Behaviour {

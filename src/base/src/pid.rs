@@ -60,7 +60,7 @@ impl fmt::Display for Pid {
     }
 }
 
-/// Why a text is no pid.
+/// Why a text is not a pid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is not of the form <id>@<IPv4>:<port>")]
 pub struct PidError(String);

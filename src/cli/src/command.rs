@@ -138,7 +138,7 @@ struct Flags {
 }
 
 impl Flags {
-    /// Checks that no word is the name of a command: Mesos ignores arguments that are no flags, and a daemon would
+    /// Checks that no word is the name of a command: Mesos ignores arguments that are not flags, and a daemon would
     /// start.
     ///
     /// # Errors
@@ -149,10 +149,10 @@ impl Flags {
         let of_daemon = all.find_subcommand(&about);
         for word in self.flags.iter().take_while(|word| *word != "--").filter_map(|word| word.to_str()) {
             if of_daemon.is_some_and(|command| command.find_subcommand(word).is_some()) {
-                bail!("'{word}' is no flag of a new {daemon}: for one of the cluster, run `tepui {about} {word}`");
+                bail!("'{word}' is not a flag of a new {daemon}: for one of the cluster, run `tepui {about} {word}`");
             }
             if all.find_subcommand(word).is_some() {
-                bail!("'{word}' is no flag of a new {daemon}: the command is `tepui {word}`");
+                bail!("'{word}' is not a flag of a new {daemon}: the command is `tepui {word}`");
             }
         }
         Ok(())

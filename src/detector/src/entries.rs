@@ -295,7 +295,7 @@ pub fn name_of(key: &str) -> String {
     name
 }
 
-/// The entry of a node; none if it is no entry's.
+/// The entry of a node; none if it is not an entry's.
 pub fn key_of(name: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(name.len());
     let mut rest = name.as_bytes();

@@ -234,7 +234,7 @@ mod tests {
         let mut bytes = vec![0, 0, 0, 0, 2, b'a', b'b', 1, 0, 0, 0, 8, 0, 0, 0, 24, 0, 0, 0, 80, 0, 0, 0, 0];
         assert_eq!(next(&mut bytes), Some(Ok(Frame::Typed(b"ab".to_vec()))));
         assert_eq!(next(&mut bytes), Some(Ok(Frame::Size(24, 80))));
-        // Four bytes of a head are no frame yet.
+        // Four bytes of a head are not a frame yet.
         assert_eq!((next(&mut bytes), bytes.len()), (None, 4));
         for nonsense in [&[2, 0, 0, 0, 0][..], &[0, 1, 0, 0, 0], &[1, 0, 0, 0, 1, 0]] {
             assert_eq!(next(&mut nonsense.to_vec()), Some(Err(InvalidFrame)), "{nonsense:?}");

@@ -239,7 +239,7 @@ impl<'a> Fetch<'a> {
         if executable {
             get::make_executable(target)?;
         } else if uri.extract() {
-            stdio::err!("'{}' is no archive and stays as it is", target.display());
+            stdio::err!("'{}' is not an archive and stays as it is", target.display());
         }
         Ok(())
     }

@@ -152,8 +152,8 @@ pub enum ClientInvalid {
     /// A name is longer than the limit.
     #[error("a name is too long")]
     TooLong,
-    /// The text is no pid.
-    #[error("'{0}' is no process")]
+    /// The text is not a pid.
+    #[error("'{0}' is not a process")]
     NoProcess(String),
     /// The process is at another IP address than the peer.
     #[error("{0} is at another IP address")]

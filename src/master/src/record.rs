@@ -73,7 +73,7 @@ impl Head {
     /// Reads a frame.
     ///
     /// # Errors
-    /// It is no head.
+    /// It is not a head.
     pub fn read(frame: &[u8]) -> Result<Head, RecordError> {
         let mut from = Reader::new(frame);
         let count = from.number()?;
@@ -247,7 +247,7 @@ impl Player {
     /// Reads the next frame.
     ///
     /// # Errors
-    /// It is no batch.
+    /// It is not a batch.
     pub fn batch(
         &mut self,
         frame: &[u8],

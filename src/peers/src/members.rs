@@ -95,7 +95,7 @@ impl Configuration {
         (Configuration { number: 1, members, next }, Cluster(cluster))
     }
 
-    /// What the group tells a master that is no member: without the disks by which members know each other.
+    /// What the group tells a master that is not a member: without the disks by which members know each other.
     pub(crate) fn stranger(&self) -> Body {
         let members = self.members.iter().map(|member| member.address.clone()).collect();
         Body::Stranger { configuration: self.number, members }

@@ -93,7 +93,7 @@ pub(super) struct Task {
     /// The value that it has reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) value: Option<f64>,
-    /// The message of its last end, if that was no success.
+    /// The message of its last end, if that was not a success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) message: Option<Box<str>>,
 }

@@ -38,7 +38,7 @@ fn widen((least, most): &mut (f32, f32), value: f32, first: bool) {
 
 fn outside((least, most): (f32, f32), value: f32) -> Option<f32> {
     let margin = (most - least) * MARGIN + 1e-6;
-    // What is no number is out of every range.
+    // What is not a number is out of every range.
     if value >= least - margin && value <= most + margin {
         return None;
     }

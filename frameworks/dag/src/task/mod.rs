@@ -38,7 +38,7 @@ pub const MANIFEST: &str = ".tepui-outputs";
 pub enum Fault {
     /// An input file has vanished or is shorter than it was.
     Input,
-    /// An output is missing though the program ended well.
+    /// An output is missing, although the program succeeded.
     Output,
     /// An output of another stage is not available; it is made again.
     Source,

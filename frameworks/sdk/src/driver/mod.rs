@@ -77,7 +77,7 @@ impl Options {
     /// `zk://[user:password@]host:port,.../path`.
     ///
     /// # Errors
-    /// The text names no master, or is no valid list.
+    /// The text names no master, or is not a valid list.
     pub fn new(masters: &str, framework: FrameworkInfo) -> Result<Options, MastersError> {
         let settings = Settings { seed: clock::seed(), ..Settings::new(framework) };
         Ok(Options {

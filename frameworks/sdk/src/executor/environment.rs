@@ -54,8 +54,8 @@ pub enum EnvironmentError {
     /// A variable is missing.
     #[error("{0} is not set: an executor is started by an agent")]
     Missing(&'static str),
-    /// A variable is no duration.
-    #[error("{name}='{value}' is no duration such as 15mins")]
+    /// A variable is not a duration.
+    #[error("{name}='{value}' is not a duration such as 15mins")]
     Duration {
         /// The variable.
         name: &'static str,

@@ -97,7 +97,7 @@ impl VideoMark {
     /// The mark of a file.
     ///
     /// # Errors
-    /// It is no video.
+    /// It is not a video.
     pub fn of(path: &Path) -> Result<VideoMark, MediaError> {
         let info = Video::open(path)?.info();
         let bytes = fs::metadata(path).map_err(|source| MediaError::Io { path: path.to_owned(), source })?.len();

@@ -68,7 +68,7 @@ pub fn generate(options: &SceneOptions, path: &Path) -> Result<(Truth, PathBuf),
 /// Reads the truth of a scene.
 ///
 /// # Errors
-/// The file cannot be read, or is no truth of this version.
+/// The file cannot be read, or is not a truth of this version.
 pub fn read_truth(path: &Path) -> Result<Truth, GenerateError> {
     let bad = |what: String| GenerateError::Truth { path: path.to_owned(), what };
     let size = fs::metadata(path).map_err(|e| bad(e.to_string()))?.len();

@@ -121,7 +121,7 @@ mod tests {
     }
 
     proptest! {
-        /// Samples that agree with the profile are no drift, and only the last ones count.
+        /// Samples that agree with the profile are not drift, and only the last ones count.
         #[test]
         fn a_profile_that_fits_has_not_drifted(
             samples in prop::collection::vec((1u64..30, 0u64..10), 1..40),

@@ -204,7 +204,7 @@ impl Test {
         match (found, &self.constraint.predicate) {
             (found, Predicate::Exists) => found.is_some(),
             (found, Predicate::NotExists) => found.is_none(),
-            // What is there and is no text is left alone.
+            // What is there and is not text is left alone.
             (Some(None), _) => true,
             (Some(Some(text)), Predicate::TextEquals(value)) => text == value,
             (Some(Some(text)), Predicate::TextNotEquals(value)) => text != value,

@@ -2,7 +2,7 @@
 //! come before it.
 //!
 //! The explanation follows from the allocator's state by the rules of its run, in the same order, for one client and
-//! all agents. It changes nothing. With a need, such as that of a task, an offer that is smaller is no answer.
+//! all agents. It changes nothing. With a need, such as that of a task, an offer that is smaller is not an answer.
 //! `text.rs` formats it.
 
 mod judge;

@@ -126,7 +126,7 @@ fn target(text: &str) -> Result<(Class, Duration), String> {
         "low" => Class::Low,
         "normal" => Class::Normal,
         "high" => Class::High,
-        other => return Err(format!("'{other}' is no class: must be low, normal or high")),
+        other => return Err(format!("'{other}' is not a class: must be low, normal or high")),
     };
     match time(wanted)? {
         Duration::ZERO => Err("a target must be above 0".to_owned()),

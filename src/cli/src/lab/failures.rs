@@ -128,7 +128,7 @@ fn text(outcome: &Outcome, source: &str) -> String {
     }
     format!(
         "{source}\n{} launches learned before {} of the trace, then:\n\n{}\n\n{}\n\n\"Source\" is the paper's accuracy on Google's trace of \
-         2011; on a made trace it is no comparison.\n\"By habit\" is the most frequent end so far of the job or its kind, without a network.",
+         2011; on a made trace it cannot be compared.\n\"By habit\" is the most frequent end so far of the job or its kind, without a network.",
         outcome.learned,
         age(outcome.from),
         all.trim_fmt(),

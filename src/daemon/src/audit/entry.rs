@@ -164,7 +164,7 @@ fn head(time: SystemTime, daemon: &str) -> Map<String, Value> {
 }
 
 /// The present time: auditors compare it with the clocks of other programs.
-#[allow(clippy::disallowed_methods, reason = "the time of a line is no decision of a core")]
+#[allow(clippy::disallowed_methods, reason = "the time of a line is not a decision of a core")]
 pub(super) fn now() -> SystemTime {
     SystemTime::now()
 }

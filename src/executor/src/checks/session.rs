@@ -92,7 +92,7 @@ pub(crate) fn main() -> ExitCode {
             ExitCode::FAILURE
         }
         Err(Failure::Away(error)) => {
-            // An executor whose agent is away ends its probes: that is no evidence about the task.
+            // An executor whose agent is away ends its probes: that is not evidence about the task.
             std::thread::park_timeout(QUICK);
             stdio::err!("The agent cannot be asked to run a check's command: {}", base::error_chain(&error));
             ExitCode::FAILURE

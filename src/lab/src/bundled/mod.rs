@@ -138,7 +138,7 @@ impl Catalog {
         let unknown = || {
             let known: Vec<&str> = self.0.iter().map(|one| one.name()).collect();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            Broken::new("bundled", format!("'{name}' is no bundled framework; there are: {known}"))
+            Broken::new("bundled", format!("'{name}' is not a bundled framework; there are: {known}"))
         };
         self.0.iter().copied().find(|one| one.name() == name).ok_or_else(unknown)
     }

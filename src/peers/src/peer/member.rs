@@ -298,7 +298,7 @@ impl Membership {
         }
         match &message {
             Message::SequencePaxos(PaxosMessage { msg: PaxosMsg::Prepare(prepare), .. }) => {
-                // The leader of before is no new one.
+                // The leader of before is not a new one.
                 let is_known = prepare.n == self.paxos.get_promise() && self.leases.granted_to(now).is_none();
                 if prepare.n.pid != sender {
                     return;

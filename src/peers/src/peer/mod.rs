@@ -109,7 +109,7 @@ pub enum Note {
     Foreign(String),
     /// It has the address of a member, but is not one.
     #[error(
-        "the master at {0} is no member of the group; if it has lost its disk, remove it and add it again with 'tepui masters'"
+        "the master at {0} is not a member of the group; if it has lost its disk, remove it and add it again with 'tepui masters'"
     )]
     Stranger(String),
 }
@@ -418,7 +418,7 @@ impl Peer {
         self.send_as(self.cluster, to, body);
     }
 
-    /// Sends a message. A master that is no member does not learn which group it is.
+    /// Sends a message. A master that is not a member does not learn which group it is.
     fn send_as(&mut self, cluster: Option<Cluster>, to: String, body: Body) {
         let numbers = match cluster {
             Some(_) => self.links.next(&to),

@@ -14,7 +14,7 @@ pub(super) fn device_error(device: &str, error: &str) -> String {
         ("Inappropriate ioctl", "it is not a device of Video4Linux"),
         (
             "Not a video capture device",
-            "it is no camera: a camera with several devices has its pictures on one of them",
+            "it is not a camera: a camera with several devices has its pictures on one of them",
         ),
         ("Unknown input format", "ffmpeg was built without Video4Linux"),
     ];
@@ -38,7 +38,7 @@ mod tests {
             ("/dev/video9: Operation not permitted", "/dev/video9: the worker's container must be given the device"),
             ("ioctl(VIDIOC_STREAMON): Device or resource busy", "/dev/video9: another program uses it"),
             ("/dev/video9: Inappropriate ioctl for device", "/dev/video9: it is not a device of Video4Linux"),
-            ("Not a video capture device.", "/dev/video9: it is no camera"),
+            ("Not a video capture device.", "/dev/video9: it is not a camera"),
             ("Unknown input format: 'v4l2'", "/dev/video9: ffmpeg was built without Video4Linux"),
             ("Cannot find a proper format for codec", "/dev/video9: Cannot find a proper format for codec"),
             ("/dev/video9: Invalid argument", "/dev/video9: Invalid argument"),

@@ -80,7 +80,7 @@ fn trace(text: &str) -> Result<Arc<Trace>> {
     }
     let path = Path::new(text);
     let lines = std::fs::read_to_string(path).with_context(|| format!("--link: cannot read {}", path.display()))?;
-    Ok(Arc::new(Trace::read(&lines).with_context(|| format!("--link: {} is no trace", path.display()))?))
+    Ok(Arc::new(Trace::read(&lines).with_context(|| format!("--link: {} is not a trace", path.display()))?))
 }
 
 #[cfg(test)]

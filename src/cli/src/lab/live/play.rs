@@ -51,7 +51,7 @@ pub struct Books {
     pub wait: Vec<f64>,
     /// From launch to that.
     pub start: Vec<f64>,
-    /// From submission to the word that it has ended well.
+    /// From submission to the update that it has finished.
     pub whole: Vec<f64>,
     /// When each came to run, since the beginning.
     pub ran: Vec<f64>,
@@ -84,7 +84,7 @@ impl Played {
     pub fn warn(&self) {
         if !self.left.is_empty() {
             let names = self.left.join(", ");
-            stdio::err!("tepui: the master did not hear that these leave, and will forget them in a while: {names}");
+            stdio::err!("tepui: the master was not told that these frameworks leave, and removes them later: {names}");
         }
         let refused = self.outcome.live.as_ref().map(|live| &live.refused);
         if let Some((number, why)) = refused.filter(|(number, _)| *number > 0) {

@@ -55,7 +55,7 @@ impl From<Like> for Preset {
 /// Reads how many tasks are submitted in a second.
 pub(super) fn rate(text: &str) -> Result<f64, String> {
     let read = text.parse().ok().filter(|rate| (0.01..=2000.0).contains(rate));
-    read.ok_or_else(|| format!("'{text}' is no rate: a number of tasks in a second, from 0.01 to 2000"))
+    read.ok_or_else(|| format!("'{text}' is not a rate: a number of tasks in a second, from 0.01 to 2000"))
 }
 
 /// A load.

@@ -391,7 +391,7 @@ mod tests {
         assert!(missing.unwrap_err().1.contains("nvidia7"));
         assert!(gpus("flags", &[1], &[1]).0.unwrap_err().1.contains("cannot be shared"));
         let (plain, _) = gpus("flags", &[1], &[]);
-        // A file is no device.
+        // A file is not a device.
         assert!(plain.unwrap().devices(&Held { whole: vec![1], share: None }).is_err());
         fs::remove_dir_all(directory).unwrap();
     }
