@@ -56,9 +56,9 @@ enum Command {
     /// List the frameworks of a cluster; end one
     Frameworks(read::frameworks::Args),
     /// List the offers that frameworks hold now
-    Offers(read::offers::Args),
+    Offers(read::ListArgs),
     /// List the roles of a cluster with their weights and resources
-    Roles(read::roles::Args),
+    Roles(read::ListArgs),
     /// Show, set and remove the quota of roles
     Quota(operate::quota::Args),
     /// Show and set the weights of roles
@@ -84,7 +84,7 @@ enum Command {
     /// Show and set the policies of holding and refusal
     Policies(operate::policies::Args),
     /// Show how shares compare with fair shares
-    Fairness(read::fairness::Args),
+    Fairness(read::ListArgs),
     /// Say why a framework has no offers, or few
     Explain(read::explain::Args),
     /// Measure what tasks use, and say what they should ask for

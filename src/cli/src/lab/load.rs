@@ -43,8 +43,8 @@ pub struct Args {
     arrivals: plan::Arrivals,
     /// The framework that the frameworks behave like (docs/lab-guide.md); if not given: one that answers at once, and
     /// asks for offers whenever a task is submitted
-    #[arg(long, value_name = "NAME")]
-    like: Option<plan::Like>,
+    #[arg(long, value_name = "NAME", value_parser = plan::preset())]
+    like: Option<Preset>,
     /// The role of the frameworks
     #[arg(long, default_value = "*")]
     role: String,
@@ -76,7 +76,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         time: args.time.clone(),
         needs: args.needs.clone(),
         arrivals: args.arrivals,
-        like: args.like.map(Preset::from),
+        like: args.like,
         role: args.role.clone(),
         seed: args.seed,
         agents: args.agents,
