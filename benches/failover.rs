@@ -1,8 +1,8 @@
 //! The cost of a failover for the new master. A master with 10,000 fake agents and 100,000 running tasks is killed and
 //! started again; its framework subscribes with its id, then all agents register again at once.
 //!
-//! Run with `cargo bench --bench failover`; `--quick` takes a tenth of it all, `--agents=N` and `--tasks=N` something
-//! else.
+//! Run with `cargo bench --bench failover`; `--quick` takes a tenth of it all; `--agents=N` and `--tasks=N` set other
+//! numbers.
 
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 

@@ -1,8 +1,8 @@
 //! What do reads of a big cluster cost, and do they hold others up? /state with 10,000 fake agents and 100,000 running
 //! tasks, alone; and /health while four clients loop on /state.
 //!
-//! Run with `cargo bench --bench reads`; `--quick` takes a tenth of it all, `--agents=N` and `--tasks=N` something
-//! else.
+//! Run with `cargo bench --bench reads`; `--quick` takes a tenth of it all; `--agents=N` and `--tasks=N` set other
+//! numbers.
 
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 

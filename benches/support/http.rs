@@ -96,7 +96,7 @@ impl Connection {
         self.answer()
     }
 
-    /// GET of a path whose body is read and forgotten, at the least cost to this side; how long it was.
+    /// Gets a path and discards the body, at the least cost to this side. Returns the length of the body.
     ///
     /// # Errors
     /// The socket's.
@@ -124,7 +124,7 @@ impl Connection {
     /// Reads an answer to its end.
     ///
     /// # Errors
-    /// The socket's, or it is no answer.
+    /// The socket's, or it is not an answer.
     pub fn answer(&mut self) -> io::Result<Answer> {
         let (status, head) = self.head()?;
         let mut body = Vec::new();
@@ -144,7 +144,7 @@ impl Connection {
     /// Reads an answer's status and headers.
     ///
     /// # Errors
-    /// The socket's, or it is no answer.
+    /// The socket's, or it is not an answer.
     pub fn head(&mut self) -> io::Result<(u16, String)> {
         let end = loop {
             if let Some(end) = find(self.waiting(), b"\r\n\r\n") {
@@ -161,7 +161,7 @@ impl Connection {
     /// Reads a chunk and appends it; false at the last one.
     ///
     /// # Errors
-    /// The socket's, or it is no chunk.
+    /// The socket's, or it is not a chunk.
     pub fn chunk(&mut self, body: &mut Vec<u8>) -> io::Result<bool> {
         loop {
             match whole_chunk(self.waiting()) {

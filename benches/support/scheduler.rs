@@ -318,7 +318,7 @@ impl Scheduler {
     }
 }
 
-/// Reads the answers to the calls, and keeps the first that is no success.
+/// Reads the answers to the calls, and keeps the first that is not a success.
 fn watch_answers(stream: TcpStream, refused: Arc<OnceLock<String>>) -> Result<()> {
     let mut connection = Connection::over(stream)?;
     std::thread::spawn(move || {

@@ -15,7 +15,7 @@ pub enum DecodeError {
     /// Required fields are missing; the paths, separated by comma and space, in the order of protobuf's own list.
     #[error("Missing required fields: {0}")]
     Missing(String),
-    /// The bytes are no protobuf: cut off, nested too deep, or with an impossible tag or length.
+    /// The bytes are not protobuf: cut off, nested too deep, or with an impossible tag or length.
     #[error("not a {0}: malformed protobuf")]
     Malformed(&'static str),
     /// The message would take far more memory than its bytes.
@@ -24,7 +24,7 @@ pub enum DecodeError {
 }
 
 /// Reads one message. Required fields must be there; an enum number without a name counts as unset, a field of an
-/// unexpected wire type as unknown, and text that is no UTF-8 has its bad bytes replaced by U+FFFD.
+/// unexpected wire type as unknown, and text that is not UTF-8 has its bad bytes replaced by U+FFFD.
 ///
 /// # Errors
 /// See [`DecodeError`].
@@ -44,7 +44,7 @@ pub fn decode<M: Described>(bytes: &[u8]) -> Result<M, DecodeError> {
 }
 
 /// The paths of the required fields that `bytes`, read as an `M`, lack: `name, task_id.value, resources[0].type`.
-/// Empty if nothing is missing, and if the bytes are no message at all.
+/// Empty if nothing is missing, and if the bytes are not a message at all.
 #[must_use]
 pub fn missing_fields<M: Described>(bytes: &[u8]) -> Vec<String> {
     match normalise::message(&MESSAGES[usize::from(M::INDEX)], bytes) {
@@ -66,9 +66,9 @@ fn slowly<M: Described>(info: &'static MessageInfo, bytes: &[u8]) -> Result<M, D
 /// The result of a check of the bytes.
 #[derive(PartialEq, Eq)]
 enum Found {
-    /// prost reads them as C++ would, but for text that is no UTF-8.
+    /// prost reads them as C++ would, but for text that is not UTF-8.
     Good,
-    /// Something is wrong or unusual: look closely.
+    /// The message is invalid or unusual: the slow path decides.
     Odd,
     TooLarge,
 }
@@ -164,7 +164,7 @@ pub(crate) enum Item<'b> {
     Other,
 }
 
-/// Takes the next field off `bytes`; `None` if they are no protobuf.
+/// Takes the next field off `bytes`; `None` if they are not protobuf.
 #[inline]
 pub(crate) fn next<'b>(bytes: &mut &'b [u8]) -> Option<(u32, Item<'b>)> {
     let tag = u32::try_from(varint(bytes)?).ok()?;

@@ -20,7 +20,7 @@ pub(crate) struct Normal {
     pub(crate) missing: Vec<String>,
 }
 
-/// Puts `bytes` into plain form; `None` if they are no protobuf.
+/// Puts `bytes` into plain form; `None` if they are not protobuf.
 pub(crate) fn message(info: &'static MessageInfo, bytes: &[u8]) -> Option<Normal> {
     let mut normal = Normal::default();
     walk(info, bytes, "", 0, &mut normal)?;

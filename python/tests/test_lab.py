@@ -211,7 +211,7 @@ def test_what_is_refused_names_the_item_and_the_rule(monkeypatch: pytest.MonkeyP
     with pytest.raises(tepui.lab.LabError, match="the environment is closed"):
         env.step([1.0])
     monkeypatch.setenv("TEPUI", "/nowhere/tepui")
-    with pytest.raises(tepui.lab.LabError, match="TEPUI names '/nowhere/tepui', which is no program"):
+    with pytest.raises(tepui.lab.LabError, match="TEPUI names '/nowhere/tepui', which is not a program"):
         tepui.lab.LoadBalance()
     monkeypatch.delenv("TEPUI")
     monkeypatch.setenv("PATH", "")

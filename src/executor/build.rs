@@ -161,7 +161,7 @@ impl Descriptors {
             None => found.iter().all(|field| is_part(field)),
         };
         if !is_part {
-            return Err(format!("{part} is no part of {}", field.type_name()).into());
+            return Err(format!("{part} is not part of {}", field.type_name()).into());
         }
         let (kind, rust) = match (map, field.r#type()) {
             (Some(_), _) => {

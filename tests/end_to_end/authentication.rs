@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use crate::process::{Process, Stream, ToItsEnd};
 use crate::support::{Daemon, Directory, call, exchange, free_port, request, tepui, until, wait_for};
 
-/// A master's words, with more flags.
+/// The command line of a master, with more flags.
 fn master_words(directory: &Directory, port: u16, more: &[String]) -> Vec<String> {
     let words = ["master", "--ip=127.0.0.1", "--registry=in_memory", "--allocation_interval=50ms"];
     let own = [format!("--port={port}"), format!("--work_dir={}", directory.join("m"))];

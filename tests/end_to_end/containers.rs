@@ -119,7 +119,7 @@ fn roots_made_of_images() {
         let (told, _) = cluster.run("none", json!({"value": "true"}), mesos_image("other"));
         assert!(told.contains("TASK_FAILED") && told.contains("There is no image 'other:latest'"), "{told}");
         let (told, _) = cluster.run("out", json!({"value": "true"}), mesos_image("../tiny:1"));
-        assert!(told.contains("is no name of an image"), "{told}");
+        assert!(told.contains("is not a name of an image"), "{told}");
         a_session_has_the_roots_terminals(&cluster);
         checks_of_pods_see_the_root(&cluster);
         a_root_outlives_the_agent(&mut cluster);
@@ -342,5 +342,5 @@ fn system_calls_are_refused() {
     assert_eq!(of("named", json!({"profile_name": "links.json"})).1, "mkdir\n");
     assert_eq!(of("free", json!({"unconfined": true})).1, "mkdir\nlink\n");
     let (told, _) = of("none", json!({"profile_name": "../x.json"}));
-    assert!(told.contains("TASK_FAILED") && told.contains("is no name of a file"), "{told}");
+    assert!(told.contains("TASK_FAILED") && told.contains("is not a name of a file"), "{told}");
 }

@@ -375,7 +375,7 @@ fn faults_of_files_are_reported() {
     let text = submit("never", &never).replace("retries = 3\n", "");
     fs::write(&text, fs::read_to_string(&text).unwrap().replace("retries = 3\n", "")).unwrap();
     let said = world.refused(&["submit", "--wait", &text]);
-    assert!(said.contains("the output 'o' is missing though the program ended well"), "{said}");
+    assert!(said.contains("the output 'o' is missing, although the program succeeded"), "{said}");
     // A file that vanishes between the look at it and its task; one that grows is used as far as it was there.
     let (small, gate) = (world.file("data/small", "one\ntwo\n"), world.path("gate"));
     let waits = format!(

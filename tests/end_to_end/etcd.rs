@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::etcd_group::{Etcd, Group};
+use crate::etcd_server::Etcd;
+use crate::group::Group;
 use crate::support::{Directory, call, free_port, request, tepui, until};
 
 /// The shortest lease that etcd grants.
@@ -66,7 +67,7 @@ fn admitted(address: &str) -> usize {
 fn an_agent_a_task_and_the_registry_outlive_a_killed_leader() {
     let directory = Directory::new("etcd-kill");
     let Some(etcd) = Etcd::start(&directory) else { return };
-    let mut group = Group::start_all(directory, &etcd, 3);
+    let mut group = Group::of_etcd(directory, &etcd, 3).started();
     let first = group.leader();
     (0..3).filter(|index| *index != first).for_each(|index| {
         until("another master names the leader", || group.follows(index, first));
@@ -110,7 +111,7 @@ fn an_agent_a_task_and_the_registry_outlive_a_killed_leader() {
 fn a_leader_that_was_stopped_for_longer_than_its_lease_does_not_act_any_more() {
     let directory = Directory::new("etcd-stopped");
     let Some(mut etcd) = Etcd::start(&directory) else { return };
-    let mut group = Group::start_all(directory, &etcd, 2);
+    let mut group = Group::of_etcd(directory, &etcd, 2).started();
     let first = group.leader();
     let mut stopped = group.masters[first].take().unwrap();
     stopped.signal("-STOP");
@@ -135,7 +136,7 @@ fn a_leader_that_ends_lets_another_one_lead_at_once() {
     let directory = Directory::new("etcd-terminate");
     let Some(etcd) = Etcd::start(&directory) else { return };
     // With this lease a master that waits for its end does not lead before the test gives up.
-    let mut group = Group::prepared(directory, &etcd, 2);
+    let mut group = Group::of_etcd(directory, &etcd, 2);
     (0..2).for_each(|index| group.start(index, &["--etcd_lease_timeout=1hrs"]));
     let first = group.leader();
     group.set_weight(first, "2");
@@ -148,7 +149,7 @@ fn a_leader_that_ends_lets_another_one_lead_at_once() {
 fn a_leader_outlives_an_outage_that_its_lease_outlives() {
     let directory = Directory::new("etcd-outage");
     let Some(mut etcd) = Etcd::start(&directory) else { return };
-    let mut group = Group::prepared(directory, &etcd, 2);
+    let mut group = Group::of_etcd(directory, &etcd, 2);
     (0..2).for_each(|index| group.start(index, &["--etcd_lease_timeout=1mins"]));
     let leader = group.leader();
     group.set_weight(leader, "2");
@@ -165,7 +166,7 @@ fn a_leader_outlives_an_outage_that_its_lease_outlives() {
 fn a_leader_without_etcd_ends_and_the_group_comes_back_with_it() {
     let directory = Directory::new("etcd-away");
     let Some(mut etcd) = Etcd::start(&directory) else { return };
-    let mut group = Group::start_all(directory, &etcd, 2);
+    let mut group = Group::of_etcd(directory, &etcd, 2).started();
     let leader = group.leader();
     group.set_weight(leader, "2");
     etcd.stop();
@@ -182,7 +183,7 @@ fn a_leader_without_etcd_ends_and_the_group_comes_back_with_it() {
 fn what_is_wrong_with_etcd_is_named() {
     let directory = Directory::new("etcd-wrong");
     let Some(etcd) = Etcd::start(&directory) else { return };
-    let mut group = Group::prepared(directory, &etcd, 4);
+    let mut group = Group::of_etcd(directory, &etcd, 4);
     let nothing = format!("--etcd=http://127.0.0.1:{}", free_port());
     group.start_with(0, &[&nothing]);
     until("a missing etcd is named", || {
@@ -193,7 +194,7 @@ fn what_is_wrong_with_etcd_is_named() {
     // Another server.
     let other = format!("--etcd=http://{}", group.address(0));
     group.start_with(1, &[&other]);
-    until("another server is named", || group.log(1).contains("it is no etcd from version 3.4 on"));
+    until("another server is named", || group.log(1).contains("it is not an etcd from version 3.4 on"));
     // etcd without authentication.
     let secret = group.directory.write("credential", "root:s3cret\n");
     group.start(2, &[&format!("--etcd_credential={secret}")]);
@@ -213,7 +214,7 @@ fn a_value_that_no_master_has_written_keeps_masters_from_leading() {
     let directory = Directory::new("etcd-foreign");
     let Some(etcd) = Etcd::start(&directory) else { return };
     assert!(etcd.control(&["put", "/tepui/leader", "hello"]).0);
-    let group = Group::start_all(directory, &etcd, 1);
+    let group = Group::of_etcd(directory, &etcd, 1).started();
     until("it is named", || group.log(0).contains("the key '/tepui/leader' in etcd holds no MasterInfo with a lease"));
     assert!(!group.leads(0));
     assert!(etcd.control(&["del", "/tepui/leader"]).0);
@@ -224,7 +225,7 @@ fn a_value_that_no_master_has_written_keeps_masters_from_leading() {
 fn a_leader_whose_key_is_deleted_writes_nothing_any_more() {
     let directory = Directory::new("etcd-deleted");
     let Some(etcd) = Etcd::start(&directory) else { return };
-    let mut group = Group::prepared(directory, &etcd, 1);
+    let mut group = Group::of_etcd(directory, &etcd, 1);
     group.start(0, &["--etcd_lease_timeout=1hrs"]);
     group.leader();
     group.set_weight(0, "2");
@@ -244,8 +245,8 @@ fn a_write_whose_answer_is_lost_is_made_once() {
     let directory = Directory::new("etcd-lost");
     let Some(etcd) = Etcd::start(&directory) else { return };
     let cuts = Arc::new(AtomicBool::new(false));
-    let mut group = Group::prepared(directory, &etcd, 1);
-    group.etcd = proxy(etcd.port, cuts.clone());
+    let mut group = Group::of_etcd(directory, &etcd, 1);
+    group.etcd = Some(proxy(etcd.port, cuts.clone()));
     group.start(0, &["--etcd_lease_timeout=1mins"]);
     group.leader();
     // How often the owner's key was changed.
@@ -268,7 +269,7 @@ fn a_write_whose_answer_is_lost_is_made_once() {
 fn more_changes_than_a_transaction_takes() {
     let directory = Directory::new("etcd-many");
     let Some(etcd) = Etcd::start(&directory) else { return };
-    let mut group = Group::start_all(directory, &etcd, 1);
+    let mut group = Group::of_etcd(directory, &etcd, 1).started();
     group.leader();
     // More than etcd takes at once, and more than are read at once.
     let weights: Vec<_> =
@@ -298,7 +299,7 @@ fn users_and_passwords() {
     ] {
         assert!(etcd.control(words).0, "{words:?}");
     }
-    let mut group = Group::prepared(directory, &etcd, 3);
+    let mut group = Group::of_etcd(directory, &etcd, 3);
     let wrong = group.directory.write("wrong", "tepui:wrong");
     group.start(0, &[]);
     group.start(1, &[&format!("--etcd_credential={wrong}")]);
@@ -321,7 +322,7 @@ fn certificates() {
     let made = tepui().args(["tls", "init", &place, "--host=127.0.0.1", "--host=client"]).output().unwrap();
     assert!(made.status.success(), "{made:?}");
     let Some(etcd) = Etcd::start_with(&directory, Some(place.clone())) else { return };
-    let mut group = Group::prepared(directory, &etcd, 3);
+    let mut group = Group::of_etcd(directory, &etcd, 3);
     let authority = format!("--etcd_ca_file={place}/ca.pem");
     let own = [format!("--etcd_cert_file={place}/client.pem"), format!("--etcd_key_file={place}/client-key.pem")];
     group.start(0, &[&authority, &own[0], &own[1]]);
@@ -338,7 +339,7 @@ fn certificates() {
 fn a_registry_moves_to_etcd_and_back_as_a_file() {
     let directory = Directory::new("etcd-move");
     let Some(etcd) = Etcd::start(&directory) else { return };
-    let mut group = Group::prepared(directory, &etcd, 2);
+    let mut group = Group::of_etcd(directory, &etcd, 2);
     // A master alone; its file is taken over.
     group.start_with(0, &[]);
     group.leader();

@@ -2,7 +2,8 @@
 //!
 //! Needs etcd; where it is missing the tests say so.
 
-use crate::etcd_group::{Etcd, Group};
+use crate::etcd_server::Etcd;
+use crate::group::Group;
 use crate::support::{Directory, request, until};
 
 /// All members, in this order.
@@ -24,11 +25,11 @@ fn leader(members: &[Etcd], running: &[usize]) -> usize {
 fn a_leader_goes_on_while_more_than_half_of_etcd_does() {
     let directory = Directory::new("etcd-members");
     let Some(mut members) = Etcd::start_members(&directory, 3) else { return };
-    let mut group = Group::prepared(directory, &members[0], 2);
+    let mut group = Group::of_etcd(directory, &members[0], 2);
     // etcd's leader comes first, so that the masters have to ask another member.
     let first = leader(&members, &[0, 1, 2]);
     let order = [first, (first + 1) % 3, (first + 2) % 3];
-    group.etcd = list(order.map(|index| &members[index]));
+    group.etcd = Some(list(order.map(|index| &members[index])));
     (0..2).for_each(|index| group.start(index, &["--etcd_lease_timeout=1mins"]));
     let leading = group.leader();
     group.set_weight(leading, "2");
@@ -44,7 +45,7 @@ fn a_leader_goes_on_while_more_than_half_of_etcd_does() {
     group.set_weight(leading, "4");
     assert!(group.leads(leading) && group.weight(leading) == Some(4.0));
 
-    // One of three is no majority: nothing is written, and the leader stands until its lease is over.
+    // One of three is not a majority: nothing is written, and the leader stands until its lease is over.
     let third = order.into_iter().find(|index| *index != second).unwrap();
     members[third].stop();
     until("it says so", || group.log(leading).contains("cannot be renewed"));
@@ -59,9 +60,9 @@ fn a_leader_goes_on_while_more_than_half_of_etcd_does() {
 fn another_master_leads_although_the_leader_of_etcd_has_died_with_the_first() {
     let directory = Directory::new("etcd-both");
     let Some(mut members) = Etcd::start_members(&directory, 3) else { return };
-    let mut group = Group::prepared(directory, &members[0], 2);
+    let mut group = Group::of_etcd(directory, &members[0], 2);
     let first = leader(&members, &[0, 1, 2]);
-    group.etcd = list([&members[first], &members[(first + 1) % 3], &members[(first + 2) % 3]]);
+    group.etcd = Some(list([&members[first], &members[(first + 1) % 3], &members[(first + 2) % 3]]));
     (0..2).for_each(|index| group.start(index, &[]));
     let leading = group.leader();
     group.set_weight(leading, "2");
@@ -84,8 +85,8 @@ fn a_list_without_a_member_that_serves_is_reported_and_waited_for() {
     let directory = Directory::new("etcd-late");
     let Some(mut members) = Etcd::start_members(&directory, 3) else { return };
     members.iter_mut().for_each(Etcd::stop);
-    let mut group = Group::prepared(directory, &members[0], 1);
-    group.etcd = list(&members);
+    let mut group = Group::of_etcd(directory, &members[0], 1);
+    group.etcd = Some(list(&members));
     group.start(0, &[]);
     until("it is reported", || group.log(0).contains("does not say which master leads: etcd does not answer"));
     let answer = request(&group.address(0), "GET", "/redirect", "").unwrap_or_default();

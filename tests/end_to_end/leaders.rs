@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::peer_group::Group;
+use crate::group::Group;
 use crate::process::{Process, ToItsEnd};
 use crate::support::{Daemon, Directory, call, free_port, look_for_within, tepui, until, wait_for};
 
@@ -140,9 +140,9 @@ fn pymesos(python: &str, master: &str) {
 #[expect(clippy::disallowed_methods, reason = "leaders are killed at times, whatever the frameworks do")]
 fn leaders_are_killed_while_frameworks_run_tasks() {
     let (seconds, tasks) = (number("LEADERS_SECONDS", 12), number("LEADERS_TASKS", 1000));
-    let mut group = Group::new("leaders");
+    let mut group = Group::of_peers("leaders").started();
     let directory = Directory::new("leaders-work");
-    let (masters, first) = (group.peers(), group.address(0));
+    let (masters, first) = (group.list(), group.address(0));
     leader(&group);
     let _agents = ["a1", "a2", "a3"].map(|name| agent(&directory, name, &masters));
     let array = Array::start(&directory, &masters, tasks);
@@ -168,8 +168,8 @@ fn leaders_are_killed_while_frameworks_run_tasks() {
             let next = Instant::now() + BETWEEN;
             until("it is time for the next kill", || Instant::now() >= next);
             let leader = leader(&group);
-            group.kill(leader);
-            group.start(leader);
+            group.end(leader, "-KILL");
+            group.start(leader, &[]);
             kills += 1;
         }
         array.check();

@@ -1,5 +1,6 @@
 //! Three masters behind a ZooKeeper of Debian's, and clients with a list of addresses: a dead one, one of something
-//! that is no master, and those of the masters. The leader is killed; an agent, a task, commands and frameworks follow.
+//! that is not a master, and those of the masters. The leader is killed; an agent, a task, commands and frameworks
+//! follow.
 //!
 //! Needs Java and ZooKeeper; where they are missing the test says so.
 
@@ -58,7 +59,7 @@ impl Drop for Server {
     }
 }
 
-/// A server that is no master. It ends with the test's process.
+/// A server that is not a master. It ends with the test's process.
 fn foreign() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -214,5 +215,8 @@ fn all_clients_follow_the_leader_among_the_masters_of_a_list() {
     group.masters.truncate(1);
     drop(zookeeper);
     let error = wait_for("no master leads", || run(&masters, &["agents"]).err());
-    assert!(error.contains("--master") && error.contains("it is no master: it answers /redirect with 404"), "{error}");
+    assert!(
+        error.contains("--master") && error.contains("it is not a master: it answers /redirect with 404"),
+        "{error}"
+    );
 }

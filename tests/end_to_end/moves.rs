@@ -3,8 +3,8 @@
 //!
 //! Needs Java and ZooKeeper; where they are missing the test says so.
 
+use crate::group::Group;
 use crate::master_list::{Server, agent, is_registered};
-use crate::peer_group::Group;
 use crate::process::{Process, Stream};
 use crate::support::{Daemon, call, tepui, until};
 
@@ -47,13 +47,13 @@ fn seen(master: &str) -> Option<(Vec<String>, Vec<String>)> {
 
 #[test]
 fn a_cluster_moves_from_zookeeper_to_peers_and_back_with_its_tasks() {
-    let mut group = Group::prepared("moves");
+    let mut group = Group::of_peers("moves");
     let Some(zookeeper) = Server::start(&group.directory) else {
         return println!("not run: it needs Java and ZooKeeper");
     };
     let before = zookeeper_master(&group, "before", &zookeeper.url());
     group.set_weight(0, "2");
-    let (masters, first_master) = (group.peers(), group.address(0));
+    let (masters, first_master) = (group.list(), group.address(0));
     let (_agent, agent_address) = agent(&group.directory, &masters);
     until("the agent is registered", || is_registered(&agent_address));
     let words = ["execute", "--name=stays", "--resources=cpus:1;mem:32", "--command=exec sleep 1000", "--master"];
@@ -66,7 +66,7 @@ fn a_cluster_moves_from_zookeeper_to_peers_and_back_with_its_tasks() {
     run(&["masters", "backup", &file, "--master", &zookeeper.url()]);
     end(before);
     run(&["masters", "restore", &file, &format!("--work_dir={}", group.directory.join("m1"))]);
-    (0..3).for_each(|index| group.start(index));
+    (0..3).for_each(|index| group.start(index, &[]));
     let leader = group.leader();
     assert_eq!(group.weight(leader), Some(2.0));
     until("the agent and its task are known to the peers", || seen(&group.address(leader)).as_ref() == Some(&all));

@@ -9,6 +9,7 @@ use binpack::Knobs;
 use binpack::core::{Happening, JobView, Outcome};
 use binpack::job::{self, Syntax};
 use binpack::service::{self, MEASURE_EVERY, Options, Service};
+use jobs::service::Handle as _;
 use tepui_sdk::v1::{FrameworkInfo, framework_info};
 
 use crate::containers::tar;

@@ -18,7 +18,7 @@ fn build(directory: &Directory, version: &str) -> String {
     String::from_utf8(built.stdout).unwrap().trim().to_owned()
 }
 
-/// A machine without anything: dpkg works below this directory.
+/// An empty root directory, in which dpkg installs.
 struct Machine(String);
 
 impl Machine {

@@ -2,24 +2,24 @@
 
 use std::process::Command;
 
-use crate::peer_group::Group;
+use crate::group::Group;
 use crate::small_disk::SmallDisk;
 use crate::support::{Daemon, call, free_port, request, tepui, until, wait_for};
 
 #[test]
 fn the_registry_outlives_each_leader() {
-    let mut group = Group::new("peers-kill");
+    let mut group = Group::of_peers("peers-kill").started();
     let first = group.leader();
     group.set_weight(first, "2");
-    group.kill(first);
+    group.end(first, "-KILL");
     let second = group.leader();
     assert_eq!(group.weight(second), Some(2.0));
     group.set_weight(second, "3");
-    group.start(first);
+    group.start(first, &[]);
     until("the first master follows", || group.follows(first, second));
     // All at once, without a moment to write anything.
-    (0..3).for_each(|index| group.kill(index));
-    (0..3).for_each(|index| group.start(index));
+    (0..3).for_each(|index| group.end(index, "-KILL"));
+    (0..3).for_each(|index| group.start(index, &[]));
     let third = group.leader();
     assert_eq!(group.weight(third), Some(3.0));
 }
@@ -27,13 +27,13 @@ fn the_registry_outlives_each_leader() {
 /// With such a wait before the second try, the first one must reach a master that takes it.
 #[test]
 fn an_agent_registers_with_each_next_leader_at_the_first_try() {
-    let mut group = Group::new("peers-agent");
+    let mut group = Group::of_peers("peers-agent").started();
     let words =
         ["agent", "--ip=127.0.0.1", "--hostname=127.0.0.1", "--launcher=posix", "--resources=cpus:1;mem:64;disk:64"];
     let own = [
         "--registration_backoff_factor=1days".to_owned(),
         format!("--port={}", free_port()),
-        format!("--master={}", group.peers()),
+        format!("--master={}", group.list()),
         format!("--work_dir={}", group.directory.join("a")),
         format!("--runtime_dir={}", group.directory.join("a-run")),
     ];
@@ -46,14 +46,14 @@ fn an_agent_registers_with_each_next_leader_at_the_first_try() {
             let state = call(&group.address(leader), "GET", "/state").unwrap_or_default();
             state["activated_slaves"] == 1.0
         });
-        group.kill(leader);
-        group.start(leader);
+        group.end(leader, "-KILL");
+        group.start(leader, &[]);
     }
 }
 
 #[test]
 fn a_leader_that_was_stopped_does_not_answer_any_more() {
-    let mut group = Group::new("peers-stopped");
+    let mut group = Group::of_peers("peers-stopped").started();
     let first = group.leader();
     let stopped = group.masters[first].take().unwrap();
     stopped.signal("-STOP");
@@ -71,7 +71,7 @@ fn a_leader_that_was_stopped_does_not_answer_any_more() {
 
 #[test]
 fn a_leader_that_ends_hands_over() {
-    let mut group = Group::new("peers-terminate");
+    let mut group = Group::of_peers("peers-terminate").started();
     let first = group.leader();
     group.set_weight(first, "2");
     let mut master = group.masters[first].take().unwrap();
@@ -84,7 +84,7 @@ fn a_leader_that_ends_hands_over() {
 
 #[test]
 fn masters_are_added_and_removed_with_commands() {
-    let mut group = Group::new("peers-members");
+    let mut group = Group::of_peers("peers-members").started();
     let leader = group.leader();
     group.set_weight(leader, "2");
     let (succeeded, said) = group.command(&["masters", "status"]);
@@ -93,17 +93,17 @@ fn masters_are_added_and_removed_with_commands() {
     let (succeeded, said) = group.command(&["masters", "remove", &group.address((leader + 1) % 3)]);
     assert!(!succeeded && said.contains("a group has at least 3 members"), "{said}");
 
-    let peers = group.peers();
+    let peers = group.list();
     group.ports.push(free_port());
     group.masters.push(None);
     let fourth = group.address(3);
     let (succeeded, said) = group.command(&["masters", "add", &fourth]);
     assert!(!succeeded && said.contains(&format!("no master at {fourth} asks to join")), "{said}");
-    group.start_with(3, &peers, &[&format!("--peer_address={fourth}")]);
+    group.start(3, &[&format!("--peers={peers}"), &format!("--peer_address={fourth}")]);
     until("it asks to join", || {
         group.command(&["masters", "status"]).1.contains(&format!("tepui masters add {fourth}"))
     });
-    assert!(group.log(3).contains("is no member of the group"), "{}", group.log(3));
+    assert!(group.log(3).contains("is not a member of the group"), "{}", group.log(3));
     assert!(group.command(&["masters", "add", &fourth]).0);
     until("it follows", || group.follows(3, leader));
 
@@ -128,29 +128,28 @@ fn masters_are_added_and_removed_with_commands() {
 
 #[test]
 fn a_master_with_an_empty_disk_is_no_member() {
-    let mut group = Group::new("peers-empty");
+    let mut group = Group::of_peers("peers-empty").started();
     let leader = group.leader();
     let other = (leader + 1) % 3;
-    group.kill(other);
+    group.end(other, "-KILL");
     std::fs::remove_dir_all(group.directory.join(&format!("m{other}"))).unwrap();
-    group.start(other);
-    until("it says so", || group.log(other).contains("this master is no member of the group"));
+    group.start(other, &[]);
+    until("it says so", || group.log(other).contains("this master is not a member of the group"));
     until("the leader says so", || group.log(leader).contains("if it has lost its disk"));
     assert!(group.leads(leader));
 }
 
 #[test]
 fn what_keeps_a_group_from_forming_is_named() {
-    let mut group = Group::prepared("peers-unequal");
+    let mut group = Group::of_peers("peers-unequal");
     let other = format!("{},{},127.0.0.1:1", group.address(0), group.address(1));
-    let all = group.peers();
-    group.start_with(0, &all, &[]);
-    group.start_with(1, &other, &[]);
+    group.start(0, &[]);
+    group.start(1, &[&format!("--peers={other}")]);
     until("unequal peers are named", || group.log(0).contains("has --peers=127.0.0.1:1,127.0.0.1:"));
     assert!(group.log(0).contains("waiting for"), "{}", group.log(0));
-    group.kill(1);
+    group.end(1, "-KILL");
     let secret = group.directory.write("secret", "0123456789abcdef");
-    group.start_with(1, &all, &[&format!("--peer_secret={secret}")]);
+    group.start(1, &[&format!("--peer_secret={secret}")]);
     until("a missing secret is named", || {
         group.log(0).contains("its sender does not have the secret of --peer_secret")
     });
@@ -158,20 +157,20 @@ fn what_keeps_a_group_from_forming_is_named() {
 
 #[test]
 fn a_member_of_another_group_is_named_and_changes_nothing() {
-    let mut group = Group::new("peers-foreign");
+    let mut group = Group::of_peers("peers-foreign").started();
     let leader = group.leader();
     group.set_weight(leader, "2");
-    let mut others = Group::new("peers-foreign-other");
+    let mut others = Group::of_peers("peers-foreign-other").started();
     let theirs = others.leader();
     others.set_weight(theirs, "7");
     // Its disk is started at the address of one of these.
     let place = (leader + 1) % 3;
-    group.kill(place);
-    (0..3).for_each(|index| others.kill(index));
+    group.end(place, "-KILL");
+    (0..3).for_each(|index| others.end(index, "-KILL"));
     let (from, to) = (others.directory.join(&format!("m{theirs}")), group.directory.join(&format!("m{place}")));
     std::fs::remove_dir_all(&to).unwrap();
     std::fs::rename(from, to).unwrap();
-    group.start(place);
+    group.start(place, &[]);
     until("it is named", || {
         let said = format!("the master at {} belongs to another group: its messages are ignored", group.address(place));
         group.log(leader).contains(&said)
@@ -183,11 +182,10 @@ fn a_member_of_another_group_is_named_and_changes_nothing() {
 
 #[test]
 fn a_group_with_a_secret_forms() {
-    let mut group = Group::prepared("peers-secret");
+    let mut group = Group::of_peers("peers-secret");
     let secret = group.directory.write("secret", "0123456789abcdef");
-    let all = group.peers();
     for index in 0..3 {
-        group.start_with(index, &all, &[&format!("--peer_secret={secret}")]);
+        group.start(index, &[&format!("--peer_secret={secret}")]);
     }
     let leader = group.leader();
     group.set_weight(leader, "2");
@@ -197,19 +195,18 @@ fn a_group_with_a_secret_forms() {
 
 #[test]
 fn a_damaged_journal_is_refused_and_the_group_goes_on() {
-    let mut group = Group::prepared("peers-damaged");
+    let mut group = Group::of_peers("peers-damaged");
     // With one of three gone, a pause of another one for a lease ends the leader, and nothing starts it again here.
     let patient = ["--peer_timeout=20secs"];
-    let peers = group.peers();
-    (0..3).for_each(|index| group.start_with(index, &peers, &patient));
+    (0..3).for_each(|index| group.start(index, &patient));
     let leader = group.leader();
     let other = (leader + 1) % 3;
-    group.kill(other);
+    group.end(other, "-KILL");
     let path = group.directory.join(&format!("m{other}/peers/journal"));
     let mut bytes = std::fs::read(&path).unwrap();
     bytes[30] ^= 1;
     std::fs::write(&path, bytes).unwrap();
-    group.start_with(other, &peers, &patient);
+    group.start(other, &patient);
     let mut master = group.masters[other].take().unwrap();
     until("it ends", || master.ended());
     assert!(group.log(other).contains("journal' is damaged at byte 8: the checksum of a record is wrong"));
@@ -219,7 +216,7 @@ fn a_damaged_journal_is_refused_and_the_group_goes_on() {
 
 #[test]
 fn the_registry_of_a_single_master_is_taken_over() {
-    let mut group = Group::prepared("peers-adopt");
+    let mut group = Group::of_peers("peers-adopt");
     let words = ["master", "--ip=127.0.0.1"]
         .map(str::to_owned)
         .into_iter()
@@ -231,7 +228,7 @@ fn the_registry_of_a_single_master_is_taken_over() {
     group.set_weight(0, "7");
     alone.signal("-TERM");
     until("it ends", || alone.ended());
-    (0..3).for_each(|index| group.start(index));
+    (0..3).for_each(|index| group.start(index, &[]));
     let leader = group.leader();
     assert_eq!(group.weight(leader), Some(7.0));
     until("the file is put away", || group.log(0).contains("is in the group of masters from now on"));
@@ -240,7 +237,7 @@ fn the_registry_of_a_single_master_is_taken_over() {
 
 #[test]
 fn a_registry_moves_to_peers_and_back_as_a_file() {
-    let mut group = Group::prepared("peers-move");
+    let mut group = Group::of_peers("peers-move");
     let alone = |group: &Group, name: &str| {
         let words = vec![
             "master".to_owned(),
@@ -267,15 +264,15 @@ fn a_registry_moves_to_peers_and_back_as_a_file() {
     assert!(command(&["masters", "restore", &first, &work_dir]).0);
     let (succeeded, said) = command(&["masters", "restore", &first, &work_dir]);
     assert!(!succeeded && said.contains("already: name another --work_dir"), "{said}");
-    (0..3).for_each(|index| group.start(index));
+    (0..3).for_each(|index| group.start(index, &[]));
     let leader = group.leader();
     assert_eq!(group.weight(leader), Some(2.0));
     group.set_weight(leader, "3");
-    let peers = group.peers();
+    let peers = group.list();
     assert!(command(&["masters", "backup", &second, "--master", &peers]).0);
     let (succeeded, said) = command(&["masters", "backup", &second, "--master", &peers]);
     assert!(!succeeded && said.contains("File exists"), "{said}");
-    (0..3).for_each(|index| group.kill(index));
+    (0..3).for_each(|index| group.end(index, "-KILL"));
     let (succeeded, said) = command(&["masters", "restore", &second, &work_dir]);
     assert!(!succeeded && said.contains("belongs to a member of a group"), "{said}");
 
@@ -287,10 +284,10 @@ fn a_registry_moves_to_peers_and_back_as_a_file() {
 
 #[test]
 fn a_full_disk_ends_one_master_and_not_the_group() {
-    let mut group = Group::prepared("peers-full");
+    let mut group = Group::of_peers("peers-full");
     let place = group.directory.path().join("m0");
     let Some(disk) = SmallDisk::tmpfs_at("peers-full-disk", place) else { return };
-    (0..3).for_each(|index| group.start(index));
+    (0..3).for_each(|index| group.start(index, &[]));
     let mut leader = group.leader();
     let filling = disk.fill();
     // Each write goes to all disks; if the master with the full one leads, another one takes its place.
@@ -307,6 +304,6 @@ fn a_full_disk_ends_one_master_and_not_the_group() {
     group.set_weight(leader, "3");
     assert_eq!(group.weight(leader), Some(3.0));
     filling.remove();
-    group.start(0);
+    group.start(0, &[]);
     until("it follows again", || group.follows(0, leader));
 }

@@ -148,7 +148,7 @@ fn a_program_that_breaks_the_protocol_fails_with_the_line_and_the_rule() {
     let (success, status, errors) = framework(&cluster, &["--jobs", &file]).finish();
     assert!(!success && errors.contains("failed: chatty"), "{errors}");
     let reason = job(&status, "chatty")["reason"].as_str().unwrap();
-    assert!(reason.starts_with("line 1 of its standard output is none of the protocol, 'epoch 1'"), "{reason}");
+    assert!(reason.starts_with("line 1 of its standard output is not of the protocol, 'epoch 1'"), "{reason}");
     let directory = Directory::new("quality-program");
     let nothing = directory.write("jobs.toml", &text.replace("[\"echo\", \"epoch 1\"]", "[]"));
     let (success, _, errors) = quality(&["--master=127.0.0.1:1", "--objective=2"]);

@@ -56,5 +56,5 @@ fn secrets_files_and_output() {
     end(task);
     let bad = json!({"variables": [{"name": "CONTAINER_LOGGER_MAX_STDOUT_SIZE", "value": "1"}]});
     let (told, _) = cluster.run("bad", json!({"value": "true", "environment": bad}), nothing);
-    assert!(told.contains("TASK_FAILED") && told.contains("'max_stdout_size' is no size"), "{told}");
+    assert!(told.contains("TASK_FAILED") && told.contains("'max_stdout_size' is not a size"), "{told}");
 }

@@ -304,7 +304,7 @@ fn videos_that_cannot_be_read_fail_their_query_with_what_was_found_before() {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success() && said.contains("cut short") && said.contains("frames decoded before"), "{said}");
     assert!(String::from_utf8_lossy(&output.stdout).contains("vehicle"), "what was found before is told");
-    // What is no video at all is named; a query on it is not taken.
+    // What is not a video at all is named; a query on it is not taken.
     std::fs::write(world.path("text.mp4"), "no pictures here").unwrap();
     let refused = |output: Output| {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use crate::browser::Browser;
-use crate::peer_group::Group;
+use crate::group::Group;
 use crate::support::{Daemon, Directory, free_port, request};
 use crate::web::{agent_words, start_task};
 
@@ -15,7 +15,7 @@ fn operator_call(address: &str, call: &serde_json::Value) -> String {
 
 #[test]
 fn a_standby_names_the_leader_and_shows_the_cluster_once_it_leads() {
-    let group = Group::new("web-standby");
+    let group = Group::of_peers("web-standby").started();
     let leader = group.leader();
     let standby = (leader + 1) % 3;
     crate::support::until("the standby knows the leader", || group.follows(standby, leader));

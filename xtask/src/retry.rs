@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::steps::lock;
 
-/// More than this is no accident.
+/// More than this is not an accident.
 const MOST: usize = 5;
 /// The tests with real processes, as cargo names their source.
 const REAL: &str = "tests/end_to_end/main.rs";

@@ -1,7 +1,7 @@
 //! `cargo xtask conformance --profile unified`: the agents' cases on a host that has cgroups v2 alone.
 //!
 //! The host is an emulated machine (`tests/unified/machine.sh`), because most machines on which this is run have
-//! version 1, and a controller can only be in one. It takes a quarter of an hour, and is no part of the tests that
+//! version 1, and a controller can only be in one. It takes a quarter of an hour, and is not part of the tests that
 //! every change has to pass.
 
 use std::path::Path;

@@ -28,7 +28,7 @@ pub struct Knobs {
     pub hold_jitter: Duration,
     /// Whether held offers are given back as soon as nothing waits, before their holding time is over.
     pub decline_fast: bool,
-    /// For how long resources that waiting tasks had no use for are refused.
+    /// Time for which offers that waiting tasks could not use are refused.
     #[serde(with = "seconds")]
     pub refuse: Duration,
     /// For how long resources are refused that come while nothing waits.
@@ -173,7 +173,7 @@ impl fmt::Display for Behaviour {
 
 /// No behaviour has this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no behaviour; take tepui, marathon, aurora or spark")]
+#[error("'{0}' is not a behaviour; take tepui, marathon, aurora or spark")]
 pub struct UnknownBehaviour(String);
 
 impl FromStr for Behaviour {

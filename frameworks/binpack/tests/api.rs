@@ -7,6 +7,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use binpack::Knobs;
 use binpack::service::{self, MEASURE_EVERY, Options, Service};
+use jobs::service::Handle as _;
 use sdk::state::{Change, Memory, State, StateError};
 use sdk::v1::FrameworkInfo;
 use sdk::{AskError, Ending};

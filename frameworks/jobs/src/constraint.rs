@@ -49,7 +49,7 @@ pub enum Operator {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConstraintError {
     /// No such operator.
-    #[error("'{0}' is no operator; take equal, like, unlike, unique, cluster, group_by or max_per")]
+    #[error("'{0}' is not an operator; take equal, like, unlike, unique, cluster, group_by or max_per")]
     Operator(String),
     /// The operator needs a value.
     #[error("'{0}' needs a value, as in [\"rack\", \"{0}\", \"r1\"]")]
@@ -57,11 +57,11 @@ pub enum ConstraintError {
     /// The operator takes no value.
     #[error("'{0}' takes no value")]
     Superfluous(&'static str),
-    /// The value is no number from 1 on.
+    /// The value is not a number from 1 on.
     #[error("'{0}' needs a whole number from 1 on")]
     Number(&'static str),
-    /// The value is no regular expression.
-    #[error("'{0}' is no regular expression: {1}")]
+    /// The value is not a regular expression.
+    #[error("'{0}' is not a regular expression: {1}")]
     Regex(String, String),
     /// No attribute is named.
     #[error("the attribute's name is empty")]
@@ -324,11 +324,11 @@ mod tests {
     fn wrong_words() {
         let error =
             |words: &[&str]| Constraint::new(words[0], words[1], words.get(2).copied()).unwrap_err().to_string();
-        assert!(error(&["rack", "near"]).starts_with("'near' is no operator"));
+        assert!(error(&["rack", "near"]).starts_with("'near' is not an operator"));
         assert!(error(&["rack", "equal"]).starts_with("'equal' needs a value"));
         assert_eq!(error(&["rack", "unique", "x"]), "'unique' takes no value");
         assert_eq!(error(&["rack", "max_per", "0"]), "'max_per' needs a whole number from 1 on");
-        assert_eq!(error(&["rack", "like", "("]), "'(' is no regular expression: unclosed group");
+        assert_eq!(error(&["rack", "like", "("]), "'(' is not a regular expression: unclosed group");
         assert_eq!(error(&["", "unique"]), "the attribute's name is empty");
     }
 

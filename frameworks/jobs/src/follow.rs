@@ -10,7 +10,7 @@ use tokio::sync::broadcast::{
 /// Maximum number of events that wait for the slowest follower.
 const WAITING_MAX: usize = 4_096;
 
-/// Something was missed: this many events.
+/// This many events were missed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0} events were missed")]
 pub struct Lagged(pub u64);

@@ -8,10 +8,50 @@ use sdk::driver::{self, api::Serving};
 use sdk::{Ending, Scheduler};
 use tokio::task::JoinHandle;
 
+use crate::follow::Follower;
+
 /// A handle that can end its framework.
 pub trait Leave {
     /// Ends the framework: with `teardown` all its tasks, too. Does nothing if it has ended.
     fn leave(&self, teardown: bool) -> impl Future<Output = ()> + Send;
+}
+
+/// The handle of a framework of jobs: asks its scheduler, and follows what happens.
+pub trait Handle: Leave {
+    /// What it runs.
+    type Job;
+    /// What became of a job that was submitted.
+    type Submitted;
+    /// The scheduler and its jobs in short.
+    type Status;
+    /// What happens.
+    type Event: Clone;
+    /// Why a request is not fulfilled.
+    type Error: std::error::Error + Send + Sync + 'static;
+
+    /// What happens from now on.
+    fn follow(&self) -> Follower<Self::Event>;
+
+    /// The scheduler and its jobs in short.
+    ///
+    /// # Errors
+    /// The scheduler has ended.
+    fn status(&self) -> impl Future<Output = Result<Self::Status, Self::Error>> + Send;
+
+    /// Runs jobs, all or none.
+    ///
+    /// # Errors
+    /// The scheduler refuses them, or has ended.
+    fn submit(&self, jobs: Vec<Self::Job>) -> impl Future<Output = Result<Vec<Self::Submitted>, Self::Error>> + Send;
+
+    /// Runs jobs, all or none; those that are there already, exactly so, stay as they are, also if they have ended.
+    ///
+    /// # Errors
+    /// The scheduler refuses them, or has ended.
+    fn resume(&self, jobs: Vec<Self::Job>) -> impl Future<Output = Result<Vec<Self::Submitted>, Self::Error>> + Send;
+
+    /// Whether the scheduler does not answer because it has ended.
+    fn is_gone(error: &Self::Error) -> bool;
 }
 
 /// A running framework. Dropping it ends it at once; its tasks keep running for the failover timeout.

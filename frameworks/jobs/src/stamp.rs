@@ -13,7 +13,7 @@ pub fn serialize<S: Serializer>(time: &Time, serializer: S) -> Result<S::Ok, S::
 /// From nanoseconds.
 ///
 /// # Errors
-/// It is no whole number.
+/// It is not a whole number.
 pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Time, D::Error> {
     u64::deserialize(deserializer).map(|nanos| Time::from_epoch(Duration::from_nanos(nanos)))
 }
@@ -33,7 +33,7 @@ pub mod optional {
     /// From nanoseconds, or null.
     ///
     /// # Errors
-    /// It is no whole number.
+    /// It is not a whole number.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Time>, D::Error> {
         let nanos = Option::<u64>::deserialize(deserializer)?;
         Ok(nanos.map(|nanos| Time::from_epoch(Duration::from_nanos(nanos))))

@@ -69,7 +69,7 @@ pub enum ToWorker {
     Setup {
         /// The job, as JSON.
         job: String,
-        /// What its data looks like.
+        /// The shape of its data.
         shape: Shape,
     },
     /// Shards to compute.
@@ -109,7 +109,7 @@ pub enum ToWorker {
     },
 }
 
-/// Why bytes are no frames.
+/// Why bytes are not frames.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
     /// A frame exceeds the limit.

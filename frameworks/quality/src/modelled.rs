@@ -20,7 +20,7 @@ use crate::scheduler::{
 /// Ended jobs that the scheduler remembers; older ones are forgotten.
 const REMEMBERED: usize = 1000;
 
-/// Something that has happened to a training.
+/// An event of a training.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Happening {
     /// Its first worker has connected.

@@ -73,7 +73,7 @@ pub fn read_losses(text: &str) -> Result<Vec<Vec<f64>>, RecordingError> {
         let wrong = |rule: &str| RecordingError { line: n + 1, rule: rule.to_owned() };
         let cell = line.split(',').nth(2).ok_or_else(|| wrong("must be job,algorithm,losses"))?;
         let losses: Result<Vec<f64>, _> = cell.split_whitespace().map(str::parse).collect();
-        let losses = losses.map_err(|_| wrong("a loss is no number"))?;
+        let losses = losses.map_err(|_| wrong("a loss is not a number"))?;
         let lowest = losses.iter().copied().fold(f64::INFINITY, f64::min);
         if losses.iter().any(|loss| !loss.is_finite()) || losses.first().is_none_or(|first| *first <= lowest) {
             return Err(wrong("needs two losses at least, finite, and the first of them not the lowest"));
@@ -91,7 +91,7 @@ pub fn read_losses(text: &str) -> Result<Vec<Vec<f64>>, RecordingError> {
 pub struct Pool {
     /// Cores.
     pub cores: u32,
-    /// For how long a decision holds, in seconds.
+    /// Interval of decisions, in seconds.
     pub epoch: f64,
     /// Whether cores that change hands work for their new job at once. Else an iteration ends with the cores with which
     /// it began, which is near the truth while iterations are shorter than epochs.

@@ -77,7 +77,7 @@ pub enum LineError {
     NotText(u64),
     /// It is not JSON of the protocol.
     #[error(
-        "line {line} of its standard output is none of the protocol, '{text}': {why}; other output belongs on standard error"
+        "line {line} of its standard output is not of the protocol, '{text}': {why}; other output belongs on standard error"
     )]
     Invalid {
         /// Its number, from 1.
@@ -130,7 +130,7 @@ struct WrittenScore {
 /// Reads a line; `number` is its number, from 1, for messages.
 ///
 /// # Errors
-/// It is none of the protocol.
+/// It is not a line of the protocol.
 pub fn parse(number: u64, text: &str) -> Result<Line, LineError> {
     if text.len() > LINE_MAX {
         return Err(LineError::TooLong(number));
@@ -233,7 +233,7 @@ mod tests {
         let said = |text: &str| parse(4, text).unwrap_err().to_string();
         let epoch = said("epoch 1 of 10");
         assert!(
-            epoch.starts_with("line 4 of its standard output is none of the protocol, 'epoch 1 of 10': "),
+            epoch.starts_with("line 4 of its standard output is not of the protocol, 'epoch 1 of 10': "),
             "{epoch}"
         );
         assert!(epoch.ends_with("; other output belongs on standard error"), "{epoch}");

@@ -9,7 +9,7 @@ use crate::v1::{
     AgentId, ExecutorId, FrameworkId, InverseOffer, MasterInfo, Offer, OfferId, OperationStatus, TaskStatus,
 };
 
-/// One thing that happened. Heartbeats are not among them: the session keeps them to itself.
+/// An event of the session. Heartbeats are not among them: the session handles them itself.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Event {

@@ -52,7 +52,7 @@ pub use session::{Ending, Input, Output, Session, Settings};
 
 use base::Time;
 
-/// What a framework is: something that answers events with calls.
+/// A scheduler: answers events with calls.
 ///
 /// `on_event` is called for one event at a time, never at once from two threads. Calls that it makes are sent after it
 /// returns, in their order; a status update is acknowledged after them, unless the scheduler keeps that back with

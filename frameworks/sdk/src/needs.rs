@@ -87,9 +87,9 @@ enum Rule {
     AtMost(f64),
 }
 
-/// A text that is no rule about an attribute.
+/// A text that is not a rule about an attribute.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no constraint; write it like rack=r1|r2, rack!=r3, cores>=8, ssd or !ssd")]
+#[error("'{0}' is not a constraint; write it like rack=r1|r2, rack!=r3, cores>=8, ssd or !ssd")]
 pub struct ConstraintError(String);
 
 impl FromStr for Constraint {

@@ -32,7 +32,7 @@ impl Default for RestartPolicy {
     }
 }
 
-/// The restarts of many things, each by a name.
+/// Restarts of tasks, each by a name.
 #[derive(Clone, Debug, Default)]
 pub struct Restarts {
     policy: RestartPolicy,
@@ -60,17 +60,17 @@ impl Restarts {
         until
     }
 
-    /// Whether something may be started now; what never ended may.
+    /// Whether the task may be started now; one that never ended may.
     pub fn may_start(&self, name: &str, now: Time) -> bool {
         self.waiting.get(name).is_none_or(|w| w.until <= now)
     }
 
-    /// How often something ended in a row without having been healthy.
+    /// How often the task has ended in a row without having been healthy.
     pub fn failures(&self, name: &str) -> u32 {
         self.waiting.get(name).map_or(0, |w| w.failures)
     }
 
-    /// The next instant at which something that waits may be started: for [`Calls::wake_at`](crate::Calls::wake_at).
+    /// The next instant at which a waiting task may be started: for [`Calls::wake_at`](crate::Calls::wake_at).
     pub fn next(&self, now: Time) -> Option<Time> {
         self.waiting.values().map(|w| w.until).filter(|until| *until > now).min()
     }

@@ -30,7 +30,7 @@ mod watch;
 /// What a session needs to know at its start.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Who the framework is. With an id, the session takes over that framework.
+    /// The framework. With an id, the session takes over that framework.
     pub framework: FrameworkInfo,
     /// Roles that are suppressed at first.
     pub suppressed_roles: Vec<String>,
@@ -38,7 +38,7 @@ pub struct Settings {
     pub first_wait: Duration,
     /// The longest such wait. 15 s by default.
     pub longest_wait: Duration,
-    /// After how many heartbeat intervals without a word the connection counts as lost. 5 by default.
+    /// Number of heartbeat intervals without an event after which the connection counts as lost. 5 by default.
     pub missed_heartbeats: u32,
     /// Interval of reconciliations, in turn explicit and implicit. 15 min by default.
     pub reconcile_every: Duration,

@@ -145,7 +145,7 @@ impl Drop for Street {
     }
 }
 
-/// Who shares cores out, and whether configurations stay as they are.
+/// The policy that shares cores out, and whether configurations stay as they are.
 #[derive(Clone, Copy)]
 struct Rule {
     name: &'static str,

@@ -1,5 +1,5 @@
-//! How well things are found and followed: F1 of boxes at an overlap of one half, switches of identity, F1 of crossings
-//! of an upright line in the middle, and classes.
+//! How well objects are found and followed: F1 of boxes at an overlap of one half, switches of identity, F1 of
+//! crossings of an upright line in the middle, and classes.
 //!
 //! Without arguments on the made square; `-- --truth DIR` on a video (`*.avi`, `*.mp4`, `*.mkv`) with its truth
 //! (`gt.txt`, in the format of the MOT challenge) in that directory.

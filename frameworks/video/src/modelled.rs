@@ -14,7 +14,7 @@ use crate::core::{Answer, Options, Orders, Question, Report, Submission, VideoSc
 use crate::profile::Point;
 use crate::worker::REPORT_EVERY;
 
-/// Something that has happened to a query.
+/// An event of a query.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Happening {
     /// Its first worker has started.

@@ -161,7 +161,7 @@ impl Scope {
         inside
     }
 
-    /// Whether the scope makes sense.
+    /// Whether the scope is valid.
     ///
     /// # Errors
     /// The rule that it breaks.

@@ -47,7 +47,7 @@ pub struct QuerySpec {
     pub truth: Option<PathBuf>,
     /// A profile; without one, it is looked for, or made.
     pub profile: Option<PathBuf>,
-    /// What it should keep to.
+    /// Its goals.
     pub goals: Goals,
 }
 

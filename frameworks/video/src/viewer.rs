@@ -63,8 +63,8 @@ pub enum ViewError {
     /// The framework's answer.
     #[error("the framework answered: {0}")]
     Refused(String),
-    /// What came is no live view.
-    #[error("what came is no live view: {0}")]
+    /// What came is not a live view.
+    #[error("what came is not a live view: {0}")]
     Malformed(&'static str),
 }
 

@@ -16,7 +16,7 @@ pub enum JsonError {
 }
 
 impl JsonError {
-    /// Whether the text was no JSON at all.
+    /// Whether the text was not JSON at all.
     #[must_use]
     pub fn is_syntax(&self) -> bool {
         matches!(self, Self::Syntax(_))

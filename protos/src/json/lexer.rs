@@ -7,7 +7,7 @@ use std::borrow::Cow;
 /// Objects and arrays nested deeper than this are a syntax error.
 pub(crate) const MAX_DEPTH: usize = 200;
 
-/// Why a piece of text is no JSON.
+/// Why a piece of text is not JSON.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum LexError {
     /// `rest` is where the unread text begins, `last` the place of the last character looked at.
@@ -41,7 +41,7 @@ impl<'a> Lexer<'a> {
         self.text.as_bytes().get(self.pos).copied()
     }
 
-    /// The next byte that is no whitespace, not consumed.
+    /// The next byte that is not whitespace, not consumed.
     #[inline]
     pub(crate) fn peek(&mut self) -> Option<u8> {
         let bytes = self.text.as_bytes();

@@ -2,7 +2,7 @@
 //!
 //! It is not protobuf's own JSON mapping: field names stay as in the `.proto` files, 64-bit numbers are numbers, unset
 //! fields with a default are written. [`ToJson`] and [`FromJson`] are generated for every message at build time.
-//! [`Writer`] writes documents that are no message, [`Value`] reads any JSON as picojson does.
+//! [`Writer`] writes documents that are not messages, [`Value`] reads any JSON as picojson does.
 //! What a document means, and its HTTP status when it is wrong, is for the callers to say.
 
 mod base64;

@@ -1,7 +1,7 @@
 //! The reader of messages: one pass over the text, straight into the struct.
 //!
-//! It takes what well-behaved writers send. Whatever is unusual (an error, a key given twice, two members of a oneof,
-//! an escape in a key) ends the pass with [`Fail`]. The text is then read as a [`super::Value`], written again with
+//! It reads what writers of JSON usually send. Anything else (an error, a key given twice, two members of a oneof, an
+//! escape in a key) ends the pass with [`Fail`]. The text is then read as a [`super::Value`], written again with
 //! sorted keys, each once, and passed through the same reader a second time with `ordered` set: now the first error in
 //! the text's order is the first in sorted order, which is the one that Mesos reports.
 

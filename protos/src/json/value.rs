@@ -1,7 +1,7 @@
 //! Any JSON as a value, by picojson's rules.
 //!
-//! For documents that are no message, and for telling what is wrong with one that is. It keeps keys sorted, as Mesos's
-//! own values do, and of a repeated key the last value.
+//! For documents that are not messages, and for telling what is wrong with one that is. It keeps keys sorted, as
+//! Mesos's own values do, and of a repeated key the last value.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// Reads one value; whitespace around it is allowed. Bytes that are no UTF-8 are replaced by U+FFFD.
+    /// Reads one value; whitespace around it is allowed. Bytes that are not UTF-8 are replaced by U+FFFD.
     ///
     /// # Errors
     /// [`JsonError::Syntax`] with picojson's text: `syntax error at line <n> near: <rest of that line>`,

@@ -1,4 +1,4 @@
-//! A streaming writer for documents that are no message: `/state`, metrics, flags.
+//! A streaming writer for documents that are not messages: `/state`, metrics, flags.
 //!
 //! The order of the keys is the caller's business. Brackets that are not closed in the right order are the caller's
 //! mistake, and are not noticed here.

@@ -2,8 +2,8 @@
 //!
 //! An agent is avoided when at least [`FAILURES_MIN`] of its tasks failed lately, half of those that ended, and
 //! [`TIMES`] as many as the failures of the same jobs on other agents make likely. So a job that fails everywhere
-//! blames no agent. Avoidance ends by itself, first after [`FIRST`], and twice as late each time; the agent's next
-//! tasks are a test, and one failure is enough then.
+//! counts against no agent. Avoidance ends by itself, first after [`FIRST`], and twice as late each time; the next
+//! tasks of the agent are a test, and one failure is enough then.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_fails_everywhere_blames_no_agent() {
+    fn a_job_that_fails_everywhere_counts_against_no_agent() {
         let mut agents = Agents::default();
         for n in 0..50 {
             assert!(!agents.ended(["a", "b", "c"][n as usize % 3], 1, true, 0, at(n)));

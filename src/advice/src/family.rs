@@ -60,7 +60,7 @@ mod tests {
             ("shop.2f1c9a10-3b7e-11ee-9aa1-0242ac110002", "shop"),
             ("shop-2f1c9a10-3b7e-11ee-9aa1-0242ac110002.1", "shop"),
             ("build_9f86d081", "build"),
-            // Words and versions are no instances.
+            // Words and versions are not instances.
             ("model-7b", "model-7b"),
             ("web2", "web2"),
             ("deadbeef", "deadbeef"),

@@ -91,7 +91,7 @@ pub struct History {
 }
 
 impl History {
-    /// Takes a reading of a task's container. Readings that are no numbers, or older than the last, are left out.
+    /// Takes a reading of a task's container. Readings that are not numbers, or older than the last, are left out.
     pub fn add(&mut self, task: &str, reading: Reading) {
         if !reading.is_sane() {
             return;

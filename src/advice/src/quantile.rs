@@ -172,7 +172,7 @@ impl Dependence {
         let mean = self.sum / self.count.max(1.0);
         let squares = self.squares - self.count * mean * mean;
         let products = self.products - mean * (self.firsts + self.seconds) + self.pairs * mean * mean;
-        // What the rounding of floating point adds to equal values is no correlation.
+        // What the rounding of floating point adds to equal values is not a correlation.
         let differs = squares > 1e-9 * self.count * mean * mean;
         let correlation = if differs { (products / squares).clamp(0.0, 0.99) } else { 0.0 };
         (self.count * (1.0 - correlation) / (1.0 + correlation)).max(series as f64)

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 #[serde(try_from = "f64", into = "f64")]
 pub struct Risk(f64);
 
-/// A number is no risk.
+/// A number is not a risk.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid risk '{0}': expected a number from 0.001 to 0.5, such as 0.05")]
 pub struct InvalidRisk(String);

@@ -40,7 +40,7 @@ impl Agent {
         }
         let conversions = resources::conversions(&message.operation_info).map_err(|why| why.to_string());
         let changed = conversions.and_then(|conversions| {
-            let conversions: Vec<_> = conversions.into_iter().map(of_nobody).collect();
+            let conversions: Vec<_> = conversions.into_iter().map(unallocated).collect();
             let total = self.total.apply_conversions(&conversions).map_err(|why| why.to_string())?;
             match doubled_volume(&self.config.work_dir, &total) {
                 None => Ok(total),
@@ -251,7 +251,7 @@ impl Agent {
 }
 
 /// A conversion of the agent's own resources: they have no allocation, unlike those of an offer.
-fn of_nobody(conversion: Conversion) -> Conversion {
+fn unallocated(conversion: Conversion) -> Conversion {
     Conversion {
         consumed: conversion.consumed.unallocated(),
         converted: conversion.converted.unallocated(),

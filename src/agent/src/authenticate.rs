@@ -27,7 +27,7 @@ enum Phase {
     Asked,
     /// A mechanism has been chosen.
     Begun,
-    /// Something went wrong; the next attempt begins when this one's time is over.
+    /// The attempt has failed; the next one begins when its time is over.
     Broken,
     /// The master has authenticated this agent.
     Done,

@@ -87,7 +87,7 @@ pub struct Config {
     pub gc_delay: Duration,
     /// `--gc_disk_headroom`, a fraction between 0 and 1.
     pub gc_disk_headroom: f64,
-    /// `--gc_non_executor_container_sandboxes`: whether sandboxes of containers that are no executors' are garbage,
+    /// `--gc_non_executor_container_sandboxes`: whether sandboxes of containers that are not executors' are garbage,
     /// too.
     pub gc_sandboxes_inside: bool,
     /// `--switch_user`: whether tasks run as their own user.
@@ -179,7 +179,7 @@ impl Config {
     }
 }
 
-/// Who an agent is (`--credential`).
+/// The credential of an agent (`--credential`).
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credential {
     /// Its name.

@@ -62,7 +62,7 @@ impl Agent {
         }
     }
 
-    /// The container of this sandbox, which is no executor's, has ended.
+    /// The container of this sandbox, which is not an executor's, has ended.
     pub(crate) fn discard_sandbox(&mut self, sandbox: &str, now: Time) {
         let inside = sandbox.strip_prefix(&self.config.work_dir).and_then(|path| path.strip_prefix('/'));
         if let Some(path) = inside.filter(|_| self.config.gc_sandboxes_inside) {

@@ -74,42 +74,42 @@ pub enum Input {
     /// A container that is about to start, or runs, is on networks of its own; they are those that its tasks' statuses
     /// name.
     ContainerNetworks {
-        /// Which one.
+        /// The container.
         container: ContainerName,
         /// The networks, with its addresses there.
         networks: Vec<pb::NetworkInfo>,
     },
     /// A container that is about to start, or runs, has its packets marked with a class of its own.
     ContainerClass {
-        /// Which one.
+        /// The container.
         container: ContainerName,
         /// The class.
         class: u32,
     },
     /// A container runs: after `Launch`, or after `Reattach` when its process is still there.
     ContainerStarted {
-        /// Which one.
+        /// The container.
         container: ContainerName,
         /// Its first process.
         pid: u32,
     },
     /// A container could not be started; nothing of it is left running.
     ContainerStartFailed {
-        /// Which one.
+        /// The container.
         container: ContainerName,
         /// Why not.
         why: String,
     },
     /// A container has ended, with all its processes.
     ContainerExited {
-        /// Which one.
+        /// The container.
         container: ContainerName,
         /// The first process's status as wait(2) gives it; none if it cannot be known.
         status: Option<i32>,
     },
     /// A container has used more than it may, and is being ended by the shell.
     ContainerLimited {
-        /// Which one.
+        /// The container.
         container: ContainerName,
         /// Which limit.
         reason: pb::task_status::Reason,
@@ -125,7 +125,7 @@ pub enum Input {
     },
     /// `LinkVolumes` has failed for a running container.
     ContainerUpdateFailed {
-        /// Which one.
+        /// The container.
         container: ContainerName,
         /// Why not.
         why: String,

@@ -127,7 +127,7 @@ impl Agent {
         info
     }
 
-    /// Who runs a command: the user it names, or its framework's.
+    /// The user that runs a command: the one that it names, or its framework's.
     pub(crate) fn user_of(&self, framework: &pb::FrameworkInfo, command: Option<&pb::CommandInfo>) -> Option<String> {
         let named = command.and_then(|command| command.user.clone()).filter(|user| !user.is_empty());
         let user = named.unwrap_or_else(|| framework.user.clone());

@@ -133,7 +133,7 @@ pub enum Output {
     NoteEnd {
         /// Which container.
         container: ContainerName,
-        /// How.
+        /// The exit status and the reason.
         termination: Box<pb::slave::ContainerTermination>,
     },
     /// No request will name this ended container or those inside it: forget what is recorded of them.

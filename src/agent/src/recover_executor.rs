@@ -107,7 +107,7 @@ impl Agent {
         Some((executor, lives.is_some()))
     }
 
-    /// Watches the executor's process, and calls its driver back if it is a v0 one.
+    /// Watches the executor's process, and sends a request to reconnect if it is a v0 one.
     fn meet_again(&self, executor: &mut Executor, run: &RecoveredRun, pid: u32, out: &mut Outbox) {
         out.outputs.push(Output::Reattach {
             container: executor.container.clone(),

@@ -12,7 +12,7 @@ use crate::state::{Executor, Prepare, Queued, VolumeLink};
 pub(crate) fn volume_path(work_dir: &str, volume: &Resource) -> Option<String> {
     let disk = volume.disk()?;
     let id = disk.persistence_id().filter(|_| volume.provider().is_none())?;
-    // Ids become a path: what would lead elsewhere is no volume.
+    // Ids become a path: what would lead elsewhere is not a volume.
     base::TaskId::new(id).ok()?;
     let role = volume.reservation_role()?.as_str().replace('/', " ");
     match (disk.source(), disk.root()) {

@@ -80,7 +80,7 @@ impl Allocator {
         held.into_iter().map(|(client, _)| client).collect()
     }
 
-    /// An agent has other resources or can do other things than before. What is held stays, even if it is more than
+    /// An agent has other resources or capabilities than before. What is held stays, even if it is more than
     /// there is. A new hostname, domain or other attributes make all refusals void.
     pub fn update_agent(&mut self, id: &AgentId, options: AgentOptions, total: &Resources) {
         let Some(ix) = self.agent(id) else { return };

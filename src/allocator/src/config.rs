@@ -168,7 +168,7 @@ pub enum Held {
     Used,
 }
 
-/// Who holds resources, and where.
+/// A framework that holds resources, in which role and on which agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Holder<'a> {
     /// The framework.
@@ -186,7 +186,7 @@ pub struct Offering {
     pub framework: base::FrameworkId,
     /// In which of its roles.
     pub role: Role,
-    /// Where.
+    /// The agent.
     pub agent: base::AgentId,
     /// What, without allocation info: the caller writes the role into it.
     pub resources: Arc<Resources>,

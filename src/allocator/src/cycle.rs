@@ -224,7 +224,7 @@ impl Allocator {
         }
         let mut some = unasked.some.clone();
         some.extend(self.clients.opened_since(unasked.since));
-        // Whose turn it is in the next interval run comes before those after it.
+        // Clients that are due in the next interval run come before those after them.
         some.extend(self.agents[ix as usize].refusals.resting(&self.clients));
         some.sort_unstable();
         some.dedup();
@@ -251,7 +251,8 @@ impl Allocator {
         }
     }
 
-    /// Who takes what when the rest goes by share. Nothing is booked yet: within one visit the order does not change.
+    /// What each client takes when the rest goes by share. Nothing is booked yet: within one visit the order does not
+    /// change.
     fn ask(&self, ix: u32, candidates: &Candidates, shared: Option<&Resources>, takers: Option<&Bits>) -> Answers {
         let open = if matches!(candidates, Candidates::All) { self.open_at_once(ix) } else { None };
         if open.as_ref().is_some_and(|(_, count)| *count == 0) {

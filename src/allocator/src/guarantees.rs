@@ -94,7 +94,7 @@ impl Allocator {
         shared
     }
 
-    /// Who takes what of an agent for the sake of a guarantee.
+    /// What each client takes of an agent for the sake of a guarantee.
     fn ask_guaranteed(&self, ix: u32) -> Answers {
         let mut ledger = Ledger::new(&self.roles, &self.available, Stage::Guarantees);
         let mut offers = Vec::new();

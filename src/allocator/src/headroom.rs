@@ -212,7 +212,7 @@ impl Allocator {
         let mut roles = std::mem::take(&mut accounts.roomier);
         let needier = std::mem::take(&mut accounts.needier);
         if !self.held_back.is_empty() {
-            // Who was never kept from anything by what is set aside has nothing to gain from a guarantee.
+            // A role that was never kept from anything by what is set aside has nothing to gain from a guarantee.
             roles.extend(needier);
             let bounds = bounds(&self.available, &accounts.required);
             let more = |(name, then): (Name, Amount)| bounds.get(&name).is_none_or(|now| now > then);

@@ -38,18 +38,18 @@ pub struct InverseOffering {
     pub framework: FrameworkId,
     /// What it is to leave. Inverse offers of maintenance name no resources: it is all that the framework has there.
     pub agent: AgentId,
-    /// When.
+    /// The interval of the maintenance.
     pub unavailability: Unavailability,
 }
 
 /// What a framework has answered to the last inverse offer that it answered.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InverseAnswerView {
-    /// Who.
+    /// The framework.
     pub framework: FrameworkId,
-    /// What.
+    /// The answer.
     pub answer: InverseAnswer,
-    /// When.
+    /// The time.
     pub at: Time,
 }
 

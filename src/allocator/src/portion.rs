@@ -211,7 +211,7 @@ impl<'a> Portions<'a> {
         to
     }
 
-    /// Nothing of it is reserved, shared or revocable: all of it counts for quota, except what is no scalar.
+    /// Nothing of it is reserved, shared or revocable: all of it counts for quota, except what is not a scalar.
     pub(crate) fn is_plain(&self) -> bool {
         !self.special && self.reserved.is_empty()
     }

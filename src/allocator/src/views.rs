@@ -65,7 +65,7 @@ pub struct ClientView {
 /// A refusal in force.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RefusalView {
-    /// Whose.
+    /// The framework that refused.
     pub framework: FrameworkId,
     /// In which role.
     pub role: Role,
@@ -84,9 +84,9 @@ pub struct AgentView {
     pub total: Resources,
     /// Unallocated resources; shared resources are always free.
     pub free: Resources,
-    /// Who was offered what.
+    /// What each framework was offered, by role.
     pub offered: Vec<(FrameworkId, Role, Resources)>,
-    /// Who uses what.
+    /// What each framework uses, by role.
     pub used: Vec<(FrameworkId, Role, Resources)>,
 }
 

@@ -25,7 +25,7 @@ pub(crate) struct Round {
     /// The agents on which something has changed, sorted; none: that is so for all that are left. The others are
     /// visited for the sake of clients that were opened.
     pub(crate) changed: Option<Vec<u32>>,
-    /// What is not left any more, while there are others and the order is drawn one by one.
+    /// Agents that were visited, while the order of the others is drawn one by one.
     visited: Bits,
 }
 

@@ -84,7 +84,7 @@ enum Op {
     Suppress(usize, Vec<usize>),
     Revive(usize, Vec<usize>),
     Weight(usize, u8),
-    /// Whose; guaranteed and limited to this many cpus and units of mem, if at all.
+    /// The role; guaranteed and limited to this many cpus and units of mem, if at all.
     Quota(usize, [Option<u8>; 4]),
     AddAgent {
         who: usize,

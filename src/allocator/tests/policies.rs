@@ -127,7 +127,7 @@ fn who_has_no_offer_may_have_one_larger_than_the_cap() {
 
 #[test]
 fn agents_are_offered_in_the_order_that_is_wished_for() {
-    // Who may hold but one offer sees the first agent of the order.
+    // A framework that may hold one offer only is offered the first agent of the order.
     let first = |agent_order| {
         let mut world = World::new(Policies { agent_order, max_offered_share: Some(0.01), ..Policies::default() });
         let names = ["s1", "s2", "s3", "s4"];

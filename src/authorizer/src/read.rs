@@ -15,7 +15,7 @@ use crate::{Acls, Rule};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AclError {
     /// No JSON, or no object.
-    #[error("it is no JSON object of lists of rules: {0}")]
+    #[error("it is not a JSON object of lists of rules: {0}")]
     Json(String),
     /// A key's value is of another kind than it must be.
     #[error("'{key}' must be {form}")]
@@ -51,10 +51,10 @@ impl Acls {
     /// Reads the lists' JSON.
     ///
     /// # Errors
-    /// It is no JSON, a key that is not known, or the first rule that cannot be one.
+    /// It is not JSON, a key that is not known, or the first rule that cannot be one.
     pub fn parse(text: &str) -> Result<Acls, AclError> {
         let value = Value::parse(text.as_bytes()).map_err(|error| AclError::Json(error.to_string()))?;
-        let keys = value.as_object().ok_or_else(|| AclError::Json("it is no object".to_owned()))?;
+        let keys = value.as_object().ok_or_else(|| AclError::Json("it is not an object".to_owned()))?;
         known_only(keys, || KNOWN.iter().map(|known| known.key).chain(["permissive"]), "")?;
         let form = |key: &str, form| AclError::Form { key: key.to_owned(), form };
         let permissive = match given(keys, "permissive") {
@@ -100,7 +100,7 @@ fn known_only<I: Iterator<Item = &'static str>>(
 
 fn rule(known: &Known, number: usize, value: &Value) -> Result<Rule, AclError> {
     let broken = |why: String| AclError::Rule { key: known.key, number, why };
-    let fields = value.as_object().ok_or_else(|| broken("it is no object".to_owned()))?;
+    let fields = value.as_object().ok_or_else(|| broken("it is not an object".to_owned()))?;
     let place = format!(" in rule {number} of '{}'", known.key);
     known_only(fields, || ["principals", known.object].into_iter(), &place)?;
     for name in ["principals", known.object] {
@@ -115,8 +115,8 @@ fn rule(known: &Known, number: usize, value: &Value) -> Result<Rule, AclError> {
 
 fn entity(fields: &Fields, name: &str) -> Result<Entity, String> {
     let value = given(fields, name).ok_or_else(|| format!("'{name}' is missing"))?;
-    let fields = value.as_object().ok_or_else(|| format!("'{name}' is no object"))?;
-    let texts = || format!("'{name}.values' is no list of texts");
+    let fields = value.as_object().ok_or_else(|| format!("'{name}' is not an object"))?;
+    let texts = || format!("'{name}.values' is not a list of texts");
     let mut values: Vec<Box<str>> = Vec::new();
     if let Some(list) = given(fields, "values") {
         for value in list.as_array().ok_or_else(texts)? {
@@ -151,7 +151,7 @@ fn objects(known: &Known, names: Entity) -> Result<Objects, String> {
         Kind::Names | Kind::Paths => (Vec::new(), values),
     };
     if let Some(path) = values.iter().find(|path| known.kind == Kind::Paths && !PATHS.contains(&&***path)) {
-        return Err(format!("'{path}' is no endpoint that asks; these do: {}", PATHS.join(", ")));
+        return Err(format!("'{path}' is not an endpoint that asks; these do: {}", PATHS.join(", ")));
     }
     let above = below.iter().filter_map(|value| value.strip_suffix('%')).map(Box::from).collect();
     Ok(Objects { names: sorted(Entity::Some(values.into_boxed_slice())), above })

@@ -197,16 +197,16 @@ fn what_cannot_be_is_refused_by_name() {
         (r#"{"run_tasks": {}}"#, "'run_tasks' must be a list"),
         (r#"{"run_tasks": [{"users": {}}]}"#, "rule 1 of 'run_tasks': 'principals' is missing"),
         (r#"{"run_tasks": [{"principals": {}}]}"#, "rule 1 of 'run_tasks': 'users' is missing"),
-        (r#"{"run_tasks": [{"principals": {}, "users": []}]}"#, "'users' is no object"),
+        (r#"{"run_tasks": [{"principals": {}, "users": []}]}"#, "'users' is not an object"),
         (r#"{"run_tasks": [{"principals": {}, "users": {"type": "any"}}]}"#, "'users.type' must be SOME, ANY or NONE"),
-        (r#"{"run_tasks": [{"principals": {}, "users": {"values": [1]}}]}"#, "'users.values' is no list of texts"),
+        (r#"{"run_tasks": [{"principals": {}, "users": {"values": [1]}}]}"#, "'users.values' is not a list of texts"),
         (
             r#"{"view_flags": [{"principals": {}, "flags": {"type": "ANY"}}, {"principals": {}, "flags": {"values": ["a"]}}]}"#,
             "rule 2 of 'view_flags': 'flags' can only have the type ANY or NONE",
         ),
         (
             r#"{"get_endpoints": [{"principals": {}, "paths": {"values": ["/state"]}}]}"#,
-            "rule 1 of 'get_endpoints': '/state' is no endpoint that asks",
+            "rule 1 of 'get_endpoints': '/state' is not an endpoint that asks",
         ),
     ] {
         let error = refused(text);

@@ -16,7 +16,7 @@ const UNITS: [(&str, u64); 8] = [
     ("weeks", 604_800_000_000_000),
 ];
 
-/// Why a text is no duration.
+/// Why a text is not a duration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DurationTextError {
     /// No unit follows the number, or nothing is there at all.
@@ -25,7 +25,7 @@ pub enum DurationTextError {
     /// The number is invalid.
     #[error("Failed to convert '{0}' to number")]
     Number(String),
-    /// What follows the number is no unit.
+    /// What follows the number is not a unit.
     #[error(
         "Unknown duration unit '{0}'; supported units are 'ns', 'us', 'ms', 'secs', 'mins', 'hrs', 'days', and 'weeks'"
     )]

@@ -1,4 +1,4 @@
-//! The ids of the field, each a type of its own.
+//! Ids of agents, frameworks, tasks and so on, each a type of its own.
 //!
 //! A value of these types is safe in a path: the checks of docs/mesos/disk.md are made on the way in.
 //! It does not make up ids; the cores do.

@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// Who a libprocess message is from or for, as in docs/mesos/libprocess.md.
+/// The sender or the receiver of a libprocess message, as in docs/mesos/libprocess.md.
 ///
 /// The default is the empty pid, `@0.0.0.0:0`, which stands for "none" on the wire.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -60,7 +60,7 @@ impl fmt::Display for Pid {
     }
 }
 
-/// Why a text is no pid.
+/// Why a text is not a pid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is not of the form <id>@<IPv4>:<port>")]
 pub struct PidError(String);

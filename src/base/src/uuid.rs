@@ -6,7 +6,7 @@
 use thiserror::Error;
 use uuid::{Builder, Uuid};
 
-/// Bytes are no UUID: there are not 16 of them, or no version of RFC 4122 made them.
+/// Bytes are not a UUID: there are not 16 of them, or no version of RFC 4122 made them.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[error("Not a valid UUID")]
 pub struct InvalidUuid;

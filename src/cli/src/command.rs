@@ -56,9 +56,9 @@ enum Command {
     /// List the frameworks of a cluster; end one
     Frameworks(read::frameworks::Args),
     /// List the offers that frameworks hold now
-    Offers(read::offers::Args),
+    Offers(read::ListArgs),
     /// List the roles of a cluster with their weights and resources
-    Roles(read::roles::Args),
+    Roles(read::ListArgs),
     /// Show, set and remove the quota of roles
     Quota(operate::quota::Args),
     /// Show and set the weights of roles
@@ -84,7 +84,7 @@ enum Command {
     /// Show and set the policies of holding and refusal
     Policies(operate::policies::Args),
     /// Show how shares compare with fair shares
-    Fairness(read::fairness::Args),
+    Fairness(read::ListArgs),
     /// Say why a framework has no offers, or few
     Explain(read::explain::Args),
     /// Measure what tasks use, and say what they should ask for
@@ -138,7 +138,7 @@ struct Flags {
 }
 
 impl Flags {
-    /// Checks that no word is the name of a command: Mesos ignores arguments that are no flags, and a daemon would
+    /// Checks that no word is the name of a command: Mesos ignores arguments that are not flags, and a daemon would
     /// start.
     ///
     /// # Errors
@@ -149,10 +149,10 @@ impl Flags {
         let of_daemon = all.find_subcommand(&about);
         for word in self.flags.iter().take_while(|word| *word != "--").filter_map(|word| word.to_str()) {
             if of_daemon.is_some_and(|command| command.find_subcommand(word).is_some()) {
-                bail!("'{word}' is no flag of a new {daemon}: for one of the cluster, run `tepui {about} {word}`");
+                bail!("'{word}' is not a flag of a new {daemon}: for one of the cluster, run `tepui {about} {word}`");
             }
             if all.find_subcommand(word).is_some() {
-                bail!("'{word}' is no flag of a new {daemon}: the command is `tepui {word}`");
+                bail!("'{word}' is not a flag of a new {daemon}: the command is `tepui {word}`");
             }
         }
         Ok(())

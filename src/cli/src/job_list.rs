@@ -7,13 +7,13 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::read::{print, watch};
-use crate::service::Service;
+use crate::service::{Kind, ServiceArgs};
 
-/// Flags of a list of jobs; `S` are those by which the framework is found.
+/// Flags of a list of jobs of the framework `K`.
 #[derive(Debug, clap::Args)]
-pub struct ListArgs<S: clap::Args> {
+pub struct ListArgs<K: Kind> {
     #[command(flatten)]
-    pub(crate) service: S,
+    service: ServiceArgs<K>,
     /// Only those that have not ended
     #[arg(long)]
     active: bool,
@@ -22,44 +22,31 @@ pub struct ListArgs<S: clap::Args> {
     watch: bool,
 }
 
-/// What a list needs of the framework whose jobs it shows; `J` is what it shows of a job.
-pub(crate) struct Source<F, J> {
-    /// Finds the framework's API.
-    pub(crate) find: F,
-    /// Whether JSON is printed.
-    pub(crate) is_json: bool,
-    /// The command that submits a job.
-    pub(crate) submit: &'static str,
-    /// Jobs as a table.
-    pub(crate) table: fn(&[J]) -> String,
-}
-
-/// Prints a list, again and again if that is wanted.
-///
-/// # Errors
-/// The framework is not found, or its answer cannot be read.
-pub(crate) async fn list<S, F, J>(args: &ListArgs<S>, source: Source<F, J>) -> Result<ExitCode>
-where
-    S: clap::Args,
-    F: AsyncFn() -> Result<Service>,
-    J: DeserializeOwned,
-{
-    // The framework is looked up each time: it may have moved.
-    let listed = async || -> Result<String> {
-        let mut document = (source.find)().await?.get("/v1/jobs").await?;
-        let mut jobs: Vec<Value> = serde_json::from_value(document["jobs"].take()).context("the framework's answer")?;
-        jobs.retain(|job| !args.active || job["ended"].is_null());
-        if source.is_json {
-            return Ok(serde_json::to_string_pretty(&jobs)?);
+impl<K: Kind> ListArgs<K> {
+    /// Prints the list, again and again if that is wanted. `submit` is the command that submits a job; `table` has what
+    /// is shown of each.
+    ///
+    /// # Errors
+    /// The framework is not found, or its answer cannot be read.
+    pub(crate) async fn list<J: DeserializeOwned>(&self, submit: &str, table: fn(&[J]) -> String) -> Result<ExitCode> {
+        // The framework is looked up each time: it may have moved.
+        let listed = async || -> Result<String> {
+            let mut document = self.service.find().await?.get("/v1/jobs").await?;
+            let mut jobs: Vec<Value> =
+                serde_json::from_value(document["jobs"].take()).context("the framework's answer")?;
+            jobs.retain(|job| !self.active || job["ended"].is_null());
+            if self.service.json {
+                return Ok(serde_json::to_string_pretty(&jobs)?);
+            }
+            if jobs.is_empty() {
+                return Ok(format!("no jobs; submit one with `{submit} FILE`"));
+            }
+            let jobs: Vec<J> = serde_json::from_value(jobs.into()).context("the framework's answer")?;
+            Ok(table(&jobs))
+        };
+        match self.watch {
+            false => print(&listed().await?),
+            true => watch(listed).await,
         }
-        if jobs.is_empty() {
-            return Ok(format!("no jobs; submit one with `{} FILE`", source.submit));
-        }
-        let jobs: Vec<J> = serde_json::from_value(jobs.into()).context("the framework's answer")?;
-        Ok((source.table)(&jobs))
-    };
-    match args.watch {
-        false => print(&listed().await?),
-        true => watch(listed).await,
     }
 }

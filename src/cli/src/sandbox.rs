@@ -99,7 +99,7 @@ impl File {
         Ok(())
     }
 
-    /// Reads the rest, up to about `limit` bytes. Bytes that are no UTF-8 become U+FFFD.
+    /// Reads the rest, up to about `limit` bytes. Bytes that are not UTF-8 become U+FFFD.
     ///
     /// # Errors
     /// As [`next`](File::next).

@@ -2,6 +2,9 @@
 //!
 //! The framework registers its address with the master as its `webui_url`.
 
+use std::marker::PhantomData;
+use std::process::ExitCode;
+
 use anyhow::{Context, Result, bail};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
@@ -10,6 +13,7 @@ use wire::client::{Address, Client};
 use wire::http::Method;
 
 use crate::connect::MasterArgs;
+use crate::read::print;
 
 const JSON: &str = "application/json";
 /// How much of an unexpected answer is shown, in characters.
@@ -135,7 +139,70 @@ impl Service {
     }
 }
 
-/// Tells what was done, unless a program reads.
-pub(crate) fn say(json: bool, text: &str) -> Result<std::process::ExitCode> {
-    if json { crate::read::print(r#"{"done":true}"#) } else { crate::read::print(text) }
+/// A framework of jobs that commands talk to.
+pub trait Kind: Clone + std::fmt::Debug + Send + Sync + 'static {
+    /// The name that it has unless another one is given.
+    const NAME: &'static str;
+    /// The environment variable with the address of its API.
+    const VARIABLE: &'static str;
+    /// The command that runs it.
+    const COMMAND: &'static str;
+}
+
+/// Flags of every command that talks to a framework of jobs.
+#[derive(Clone, Debug, clap::Args)]
+pub struct ServiceArgs<K: Kind> {
+    #[command(flatten)]
+    pub(crate) master: MasterArgs,
+    /// The framework's API, as host:port; if not given, the master is asked
+    #[arg(long, short, env = K::VARIABLE, value_name = "ADDRESS")]
+    service: Option<String>,
+    /// The framework's name, where there are several
+    #[arg(long, short, default_value = K::NAME, value_name = "NAME")]
+    framework: String,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[arg(skip)]
+    kind: PhantomData<K>,
+}
+
+impl<K: Kind> ServiceArgs<K> {
+    /// Finds the framework's API.
+    ///
+    /// # Errors
+    /// An invalid address, a master that does not answer, or a missing framework.
+    pub(crate) async fn find(&self) -> Result<Service> {
+        Service::find(&self.master, self.service.as_deref(), &self.framework, K::COMMAND).await
+    }
+
+    /// Tells what was done, unless a program reads.
+    pub(crate) fn say(&self, text: &str) -> Result<ExitCode> {
+        print(if self.json { r#"{"done":true}"# } else { text })
+    }
+}
+
+/// Flags of commands that end jobs.
+#[derive(Debug, clap::Args)]
+pub struct EndArgs<K: Kind> {
+    #[command(flatten)]
+    service: ServiceArgs<K>,
+    /// The jobs' names
+    #[arg(required = true, value_name = "JOB")]
+    jobs: Vec<String>,
+}
+
+impl<K: Kind> EndArgs<K> {
+    /// Ends the jobs, one after the other; `verb` says what happens to each.
+    ///
+    /// # Errors
+    /// The framework is not found, or does not have a job.
+    pub(crate) async fn end(&self, verb: &str) -> Result<ExitCode> {
+        let service = self.service.find().await?;
+        for job in &self.jobs {
+            service.delete(&path(job, "")).await?;
+            self.service.say(&format!("{job} is being {verb}"))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
 }

@@ -152,15 +152,15 @@ fn authority(file: &Path, key_file: &Path) -> Result<(Issuer<'static, KeyPair>, 
         return Ok((Issuer::new(params, key), true));
     }
     let read = |path: &Path| fs::read_to_string(path).with_context(|| format!("cannot read '{}'", path.display()));
-    let key = KeyPair::from_pem(&read(key_file)?).with_context(|| format!("'{}' is no key", key_file.display()))?;
+    let key = KeyPair::from_pem(&read(key_file)?).with_context(|| format!("'{}' is not a key", key_file.display()))?;
     let certificate = CertificateDer::from_pem_slice(read(file)?.as_bytes())
-        .with_context(|| format!("'{}' is no certificate", file.display()))?;
+        .with_context(|| format!("'{}' is not a certificate", file.display()))?;
     // Certificates are signed for a subject of this name and for this key.
     let has = |part: &[u8]| certificate.windows(part.len()).any(|window| window == part);
     let is_ours = has(AUTHORITY.as_bytes()) && has(&key.subject_public_key_info());
     ensure!(
         is_ours,
-        "'{}' is no authority of this command, or '{}' is not its key",
+        "'{}' is not an authority of this command, or '{}' is not its key",
         file.display(),
         key_file.display()
     );

@@ -31,9 +31,10 @@ impl Waiting {
 
     fn of(explanations: &[Value], need: &str) -> Waiting {
         let mut reasons: Vec<String> = Vec::new();
-        for text in explanations.iter().filter_map(|one| one["text"].as_str()) {
-            // The first line says that the framework wants offers, which is known.
-            reasons.extend(text.lines().filter(|line| !line.contains(" wants offers in role ")).map(str::to_owned));
+        for one in explanations {
+            // The first line says whether the framework wants offers; that it does is known.
+            let known = usize::from(one["wants_offers"] == true);
+            reasons.extend(one["text"].as_str().unwrap_or_default().lines().skip(known).map(str::to_owned));
         }
         let agents = explanations.iter().map(|one| one["agents"].as_array().map_or(0, Vec::len)).max();
         let possible = explanations.iter().filter_map(|one| one["possible_agents"].as_u64()).max();
@@ -54,7 +55,7 @@ mod tests {
     fn impossible_without_agents_or_with_agents_that_are_too_small() {
         let one = |agents: Value, possible: u64| {
             let text = "Framework f wants offers in role r.\n2 agents: too small (a, b)\n";
-            json!({ "text": text, "agents": agents, "possible_agents": possible })
+            json!({ "text": text, "wants_offers": true, "agents": agents, "possible_agents": possible })
         };
         let waiting = Waiting::of(&[one(json!([{}, {}]), 0)], "cpus:9");
         assert_eq!(waiting.reasons, ["2 agents: too small (a, b)"]);

@@ -138,7 +138,7 @@ const PARAMETERS: [[&str; 2]; 2] =
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RotationError {
     /// The size of a file.
-    #[error("'{parameter}' is no size of at least 4KB: '{value}'")]
+    #[error("'{parameter}' is not a size of at least 4KB: '{value}'")]
     Size {
         /// The parameter.
         parameter: &'static str,

@@ -114,7 +114,7 @@ fn said(helper: &Helper, path: &OsStr) -> anyhow::Result<Login> {
     let (status, answer) = ask.run()?.context("it takes too long")?;
     // Its output may contain a secret.
     ensure!(status.success(), "{status}");
-    serde_json::from_slice(&answer).ok().context("what it says is no login")
+    serde_json::from_slice(&answer).ok().context("what it says is not a login")
 }
 
 /// The program of that name in a `PATH`.

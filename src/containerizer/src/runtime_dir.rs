@@ -93,7 +93,7 @@ impl Records {
         parts.fold(root, |directory, id| directory.join("containers").join(id))
     }
 
-    /// Notes that a container runs. Without the note one that is no executor's cannot be found again.
+    /// Notes that a container runs. Without the note one that is not an executor's cannot be found again.
     pub(crate) fn note(&self, container: &ContainerName, pid: i32, described: &Described) {
         self.note_owner(container);
         let directory = self.directory(container);

@@ -33,7 +33,7 @@ impl SecretResolver {
         for (variable, wanted) in &spec.secrets {
             let bytes = self.look_up(wanted).with_context(|| format!("The secret of the variable '{variable}'"))?;
             let text = String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'));
-            let text = text.with_context(|| format!("The secret of the variable '{variable}' is no text"))?;
+            let text = text.with_context(|| format!("The secret of the variable '{variable}' is not text"))?;
             match spec.environment.iter_mut().find(|(name, _)| name == variable) {
                 Some((_, old)) => *old = text,
                 None => spec.environment.push((variable.clone(), text)),
@@ -56,7 +56,7 @@ impl SecretResolver {
         let reference = wanted.reference.as_ref().context("A secret of the type REFERENCE has no reference")?;
         let (name, key) = (&reference.name, reference.key.as_deref());
         let value = match self {
-            SecretResolver::None => bail!("this agent knows secrets as values only: it has no --secret_resolver"),
+            SecretResolver::None => bail!("this agent accepts secrets as values only: it has no --secret_resolver"),
             SecretResolver::Directory(directory) => in_directory(directory, name, key),
             SecretResolver::Program(program) => said(program, name, key),
         };
@@ -74,10 +74,10 @@ fn in_directory(directory: &Path, name: &str, key: Option<&str>) -> anyhow::Resu
         !path.as_os_str().is_empty() && path.components().all(|part| matches!(part, Component::Normal(_)))
     };
     let name = name.trim_start_matches('/');
-    ensure!(inside(name), "its name is no path");
+    ensure!(inside(name), "its name is not a path");
     let path = directory.join(name);
     let Some(key) = key else { return read(&path) };
-    ensure!(inside(key) && !key.contains('/'), "its key is no name");
+    ensure!(inside(key) && !key.contains('/'), "its key is not a name");
     if path.is_dir() {
         return read(&path.join(key));
     }
@@ -213,10 +213,10 @@ mod tests {
         assert_eq!(had(&resolver, "db/password", None), Ok("two".to_owned()));
         assert_eq!(had(&resolver, "keys", Some("user")), Ok("three".to_owned()));
         for (name, key, said) in [
-            ("../outside", None, "its name is no path"),
-            ("", None, "its name is no path"),
-            ("db", Some("../plain"), "its key is no name"),
-            ("db", Some(".."), "its key is no name"),
+            ("../outside", None, "its name is not a path"),
+            ("", None, "its name is not a path"),
+            ("db", Some("../plain"), "its key is not a name"),
+            ("db", Some(".."), "its key is not a name"),
             ("db", None, "not a file"),
             ("none", None, "the secret 'none' cannot be had"),
             ("plain", Some("user"), "JSON"),

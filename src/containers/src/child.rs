@@ -91,7 +91,7 @@ impl Child {
 /// Waits for the end of the child `pid`, forever if need be: for callers that keep only the pid.
 ///
 /// # Errors
-/// If `pid` is no child, or has been waited for already.
+/// If `pid` is not a child, or has been waited for already.
 pub fn wait(pid: i32) -> Result<WaitStatus, WaitError> {
     let no_child = || WaitError { pid, source: io::Error::from_raw_os_error(libc::ECHILD) };
     let id = Pid::from_raw(pid).filter(|_| pid > 0).ok_or_else(no_child)?;

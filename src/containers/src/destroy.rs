@@ -23,7 +23,7 @@ pub enum DestroyError {
     TimedOut {
         /// The container's first process.
         root: i32,
-        /// Who is left.
+        /// The ids of the processes that are left.
         remaining: Vec<i32>,
         /// How long was waited.
         waited: Duration,

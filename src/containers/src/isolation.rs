@@ -81,14 +81,14 @@ pub enum Mount {
     Bind {
         /// What is seen.
         source: Place,
-        /// Where.
+        /// The mount point.
         target: Place,
         /// Whether it cannot be written to there.
         read_only: bool,
     },
     /// An empty file system in memory.
     Memory {
-        /// Where.
+        /// The mount point.
         target: PathBuf,
         /// As for mount(8), for example `size=64m,mode=1777`.
         options: String,
@@ -105,14 +105,14 @@ pub enum Mount {
     },
     /// Layers on top of each other, the lowest one first, with a directory for changes.
     Overlay {
-        /// Where.
+        /// The mount point.
         target: PathBuf,
         /// As for mount(8): `lowerdir=...,upperdir=...,workdir=...`.
         options: String,
     },
     /// The same on kernels that have aufs.
     Aufs {
-        /// Where.
+        /// The mount point.
         target: PathBuf,
         /// As for mount(8): `br:...=rw:...=ro`.
         options: String,
@@ -144,7 +144,7 @@ pub struct FilterStep {
 pub struct Isolation {
     /// The namespaces of this process (a pidfd) are entered first, and those of `enter_which` only.
     pub enter: Option<Arc<OwnedFd>>,
-    /// Which.
+    /// The namespaces to enter.
     pub enter_which: Namespaces,
     /// New ones.
     pub namespaces: Namespaces,

@@ -34,7 +34,7 @@ pub fn make_network(path: &Path) -> io::Result<()> {
 /// What the system refuses.
 pub fn remove_network(path: &Path) -> io::Result<()> {
     match unmount(path, UnmountFlags::DETACH) {
-        // It is no mount: something went wrong when it was made.
+        // It is not a mount: something went wrong when it was made.
         Ok(()) | Err(rustix::io::Errno::INVAL) => std::fs::remove_file(path),
         Err(rustix::io::Errno::NOENT) => Ok(()),
         Err(errno) => Err(errno.into()),

@@ -72,7 +72,7 @@ impl Terminal {
 /// Tells the processes at a terminal how large it is now.
 ///
 /// # Errors
-/// If it is no terminal.
+/// If it is not a terminal.
 pub fn resize_terminal(terminal: impl AsFd, rows: u32, columns: u32) -> io::Result<()> {
     let size = |count: u32| u16::try_from(count).unwrap_or(u16::MAX);
     let size = Winsize { ws_row: size(rows), ws_col: size(columns), ws_xpixel: 0, ws_ypixel: 0 };

@@ -28,7 +28,7 @@ pub enum UserError {
     /// The user database could not be asked.
     #[error("Failed to look up user '{name}'")]
     Lookup {
-        /// Who was looked for.
+        /// The user's name.
         name: String,
         /// The system's error.
         source: std::io::Error,

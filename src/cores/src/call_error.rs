@@ -3,11 +3,13 @@
 /// Why a request is rejected. `Display` is the text for the client, in Mesos's words where Mesos has a text; empty if
 /// the kind says everything.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{text}")]
+#[error("{}{text}", .attempt.map(|attempt| format!("{attempt}: ")).unwrap_or_default())]
 pub struct CallError {
     /// The kind of the error.
     pub kind: ErrorKind,
-    /// The text for the client.
+    /// What failed, such as `Failed to remove quota`, where Mesos's words differ by endpoint; precedes the text.
+    pub attempt: Option<&'static str>,
+    /// The reason, for the client.
     pub text: String,
     /// The rule of the access control lists that forbids it, for the audit log; clients do not see it.
     pub rule: Option<String>,
@@ -35,12 +37,12 @@ pub enum ErrorKind {
 impl CallError {
     /// An error of `kind`, with the text for the client.
     pub fn new(kind: ErrorKind, text: impl Into<String>) -> CallError {
-        CallError { kind, text: text.into(), rule: None }
+        CallError { kind, attempt: None, text: text.into(), rule: None }
     }
 
     /// The access control lists forbid the request by `rule`.
     pub fn forbidden(rule: impl Into<String>) -> CallError {
-        CallError { kind: ErrorKind::Forbidden, text: String::new(), rule: Some(rule.into()) }
+        CallError { rule: Some(rule.into()), ..CallError::new(ErrorKind::Forbidden, "") }
     }
 
     /// The request is invalid.

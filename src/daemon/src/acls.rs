@@ -33,7 +33,7 @@ pub(crate) fn forbidden() -> Response {
     Response::error(StatusCode::FORBIDDEN)
 }
 
-/// Who asks, and what that one may do.
+/// The principal of a request, and what it may do.
 #[derive(Clone, Debug)]
 pub(crate) struct Asker {
     pub(crate) authorizer: Authorizer,

@@ -171,7 +171,7 @@ pub struct Build {
     pub date: &'static str,
     /// Seconds since the epoch.
     pub time: f64,
-    /// Who built it.
+    /// The user that built it.
     pub user: &'static str,
     /// The release of tepui.
     pub tag: &'static str,

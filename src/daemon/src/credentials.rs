@@ -65,9 +65,9 @@ fn refused(name: &'static str, why: impl Into<String>) -> FlagError {
 /// What is wrong with a file of JSON, without what stands in it: that may be a secret.
 fn unread(name: &'static str, error: &JsonError, form: &str) -> FlagError {
     match error {
-        JsonError::Syntax(_) => refused(name, format!("the file is no JSON; its form is {form}")),
+        JsonError::Syntax(_) => refused(name, format!("the file is not JSON; its form is {form}")),
         JsonError::Convert(_) | JsonError::TooLarge(_) => {
-            refused(name, format!("the file's JSON is no credentials; its form is {form}"))
+            refused(name, format!("the file's JSON has no credentials; its form is {form}"))
         }
     }
 }

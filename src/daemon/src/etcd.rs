@@ -45,7 +45,7 @@ pub(crate) fn service(flags: &StateFlags) -> Result<Option<(Service, Duration)>,
     let lease = flags.etcd_lease_timeout;
     if !(shortest..=longest).contains(&lease) || lease.subsec_nanos() != 0 {
         let why = format!(
-            "'{}' is no number of seconds from {} to {}",
+            "'{}' is not a number of seconds from {} to {}",
             base::format_duration(lease),
             shortest.as_secs(),
             longest.as_secs()
@@ -138,8 +138,8 @@ mod tests {
             (("zk", "zk://h:1/m"), "flag '--etcd': excludes --zk"),
             (("peers", "a:1,b:1,c:1"), "flag '--etcd': excludes --peers"),
             (("etcd", "a:1"), "flag '--etcd': it begins neither with http://"),
-            (("etcd_lease_timeout", "1secs"), "flag '--etcd_lease_timeout': '1secs' is no number of seconds from 2"),
-            (("etcd_lease_timeout", "2500ms"), "is no number of seconds"),
+            (("etcd_lease_timeout", "1secs"), "flag '--etcd_lease_timeout': '1secs' is not a number of seconds from 2"),
+            (("etcd_lease_timeout", "2500ms"), "is not a number of seconds"),
             (("etcd_ca_file", "/ca"), "flag '--etcd_ca_file': is for https://"),
         ] {
             let error = read(&[url, more]).unwrap_err();

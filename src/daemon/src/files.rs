@@ -182,7 +182,7 @@ impl Files {
     /// At most `length` bytes from `offset` on; without an offset only the size.
     ///
     /// # Errors
-    /// See [`Files::browse`]; 400 for what is no file.
+    /// See [`Files::browse`]; 400 for what is not a file.
     pub fn read(&self, path: &str, offset: Option<u64>, length: Option<u64>) -> Result<Part, FilesError> {
         let (mut file, size) = self.find(path)?.open("read")?;
         let Some(offset) = offset else {
@@ -200,7 +200,7 @@ impl Files {
     /// A whole file, with the name to save it under.
     ///
     /// # Errors
-    /// See [`Files::browse`]; 400 for what is no file or one of more than 1 GiB.
+    /// See [`Files::browse`]; 400 for what is not a file or one of more than 1 GiB.
     pub fn download(&self, path: &str) -> Result<(String, Vec<u8>), FilesError> {
         let (file, size) = self.find(path)?.open("download")?;
         if size > DOWNLOAD_LIMIT {

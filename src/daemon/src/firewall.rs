@@ -29,12 +29,17 @@ impl Firewall {
     }
 
     /// The routes that are closed: those that the rules' paths lead to. A path that leads nowhere closes itself alone.
-    pub(crate) fn closed<T: Copy>(&self, table: &Table<T>) -> Vec<T> {
+    /// `metrics` are one document in several formats: if a rule closes the first, all are closed.
+    pub(crate) fn closed<T: Copy + PartialEq>(&self, table: &Table<T>, metrics: &[T]) -> Vec<T> {
         let lead = |path: &String| table.find(path).filter(|found| found.rest.is_empty()).map(|found| *found.route);
         for path in self.disabled.iter().filter(|path| lead(path).is_none()) {
             tracing::warn!("'--firewall_rules': no endpoint has the path '{path}'");
         }
-        self.disabled.iter().filter_map(lead).collect()
+        let mut closed: Vec<T> = self.disabled.iter().filter_map(lead).collect();
+        if metrics.first().is_some_and(|first| closed.contains(first)) {
+            closed.extend_from_slice(metrics);
+        }
+        closed
     }
 
     /// Checks that an endpoint is enabled under this path.
@@ -97,7 +102,7 @@ mod tests {
             .add("files", "/read", "read");
         let open = |rule: &str, path: &str| {
             let firewall = firewall(&format!(r#"{{"disabled_endpoints":{{"paths":["{rule}"]}}}}"#)).unwrap();
-            firewall.check(&firewall.closed(&table), path, table.find(path).as_ref()).map_err(|refusal| {
+            firewall.check(&firewall.closed(&table, &[]), path, table.find(path).as_ref()).map_err(|refusal| {
                 (refusal.status().as_u16(), String::from_utf8(refusal.body().unwrap().to_vec()).unwrap())
             })
         };

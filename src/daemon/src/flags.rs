@@ -123,7 +123,7 @@ pub enum FlagError {
         /// The system's reason.
         source: std::io::Error,
     },
-    /// The `--config` file is no TOML table of plain values.
+    /// The `--config` file is not TOML table of plain values.
     #[error("the configuration file '{path}' is not usable: {why}")]
     Config {
         /// The file.
@@ -212,7 +212,7 @@ impl Flags {
         Ok(())
     }
 
-    /// Whose flags these are.
+    /// The daemon that has these flags.
     pub fn part(&self) -> Part {
         self.part
     }
@@ -258,7 +258,7 @@ impl Flags {
                     let why = "is not supported by this version of tepui".to_owned();
                     return Err(FlagError::Refused { name: flag.name, why });
                 }
-                Effect::None(why) => tracing::warn!("'--{}' makes no difference: {why}", flag.name),
+                Effect::None(why) => tracing::warn!("'--{}' has no effect: {why}", flag.name),
             }
         }
         Ok(())
@@ -290,7 +290,7 @@ fn from_command_line(
         }
         let argument = if argument == "-h" { "--help" } else { argument };
         let Some(rest) = argument.strip_prefix("--") else {
-            warnings.push(format!("the argument '{argument}' is no flag and is ignored"));
+            warnings.push(format!("the argument '{argument}' is not a flag and is ignored"));
             continue;
         };
         let (name, value) = match rest.split_once('=') {
@@ -372,7 +372,7 @@ fn from_file(part: Part, path: &Path) -> Result<BTreeMap<&'static str, String>, 
 
 /// The value itself, or what the file that it names holds (FLG-03).
 fn content(flag: &'static Flag, text: String) -> Result<String, FlagError> {
-    // What is no JSON object or list is the name of a file, as Mesos takes an absolute path.
+    // What is not a JSON object or list is the name of a file, as Mesos takes an absolute path.
     let is_name = flag.kind == Kind::Json && !text.is_empty() && !text.trim_start().starts_with(['{', '[']);
     let bare = Some(text.as_str()).filter(|_| is_name);
     match text.strip_prefix("file://").or(bare) {

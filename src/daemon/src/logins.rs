@@ -14,7 +14,8 @@ use rustc_hash::FxHashMap;
 use tokio::time::Instant;
 use wire::libprocess::ConnectionId;
 
-/// This many failures have no wait: scripts that try every endpoint of a cluster with a wrong password are no attack.
+/// This many failures have no wait: scripts that try every endpoint of a cluster with a wrong password are not an
+/// attack.
 const FREE: u32 = 100;
 /// The first wait.
 const FIRST: Duration = Duration::from_secs(1);

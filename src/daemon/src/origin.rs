@@ -12,7 +12,7 @@ const CALLBACK_MAX: usize = 128;
 ///
 /// # Errors
 /// The answer: 403 to a request of another origin that is neither GET nor HEAD, and to a callback that is not allowed;
-/// 400 to one that is no name.
+/// 400 to one that is not a name.
 pub(crate) fn check(request: &Request, jsonp: bool) -> Result<(), Box<Response>> {
     if !jsonp && request.query.get("jsonp").is_some() {
         let text = "This daemon does not answer 'jsonp' (--jsonp=false)";

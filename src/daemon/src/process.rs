@@ -13,7 +13,7 @@ use crate::agent::{self, Stop};
 use crate::flags::{Flags, LoggingFlags, Part, help};
 use crate::{log_limit, logging, master};
 
-/// When a daemon has done what it does only once: registered, or recovered and elected itself.
+/// Time after which a daemon has started: an agent has registered, a master has recovered and leads.
 const STARTED: Duration = Duration::from_secs(1);
 /// How long the end of a daemon waits for writes that have begun. Those that take longer are left as a crash leaves
 /// them.

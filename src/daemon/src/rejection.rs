@@ -16,11 +16,12 @@ pub(crate) fn rejection(error: CallError) -> Response {
         ErrorKind::Unimplemented => StatusCode::NOT_IMPLEMENTED,
         ErrorKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
     };
+    let text = error.to_string();
     if let Some(rule) = error.rule {
         audit::note_rule(|| rule);
     }
-    match error.text.is_empty() {
+    match text.is_empty() {
         true => Response::error(status),
-        false => Response::text(status, error.text),
+        false => Response::text(status, text),
     }
 }

@@ -1,4 +1,4 @@
-//! Which connection speaks for the process at an address: a message names its sender, and any process can name any.
+//! Which connection belongs to the process at an address: a message names its sender, and any process can name any.
 //!
 //! - A message that carries the address's session token is accepted over any connection.
 //! - Without a token, as from Mesos's processes, an address is bound to the connection over which it has registered.
@@ -47,7 +47,7 @@ struct Table {
     greeted: VecDeque<SocketAddrV4>,
 }
 
-/// What speaks for an address.
+/// The connection or the token that an address belongs to.
 struct Owner {
     /// While it is open.
     connection: Option<ConnectionId>,
@@ -134,7 +134,7 @@ impl Senders {
         true
     }
 
-    /// A process has proved by a secret who it is, over this connection: that settles what speaks for its address.
+    /// A process has proved its identity over this connection by a secret: its address belongs to this connection.
     pub(crate) fn prove(&self, client: &Pid, origin: &Origin, is_open: bool) {
         let table = &mut *lock(&self.table);
         let former = table.owners.get(&client.address()).and_then(|owner| owner.former.or(owner.session));
@@ -145,7 +145,7 @@ impl Senders {
         }
     }
 
-    /// Whether another connection, which is open, speaks for the process.
+    /// Whether the process has another connection that is open.
     pub(crate) fn are_others_bound(&self, client: &Pid, origin: &Origin) -> bool {
         let table = lock(&self.table);
         let owner = table.owners.get(&client.address()).filter(|owner| owner.connection.is_some());

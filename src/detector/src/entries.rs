@@ -27,6 +27,22 @@ const UNCHANGED: i32 = 0;
 /// The wait before a write is tried again.
 const PAUSE: Duration = Duration::from_millis(200);
 
+/// Entries that only the leading master can change.
+pub trait SharedEntries {
+    /// Why they cannot be read or written.
+    type Error;
+
+    /// What they are.
+    fn all(&self) -> &BTreeMap<String, Vec<u8>>;
+
+    /// Changes entries; `None` removes one. Changes that do not fit into one write are made in several, in order.
+    ///
+    /// # Errors
+    /// This master does not lead any more, the store refuses, or there is no answer within `limit`: then it is unknown
+    /// what is changed.
+    fn write(&mut self, changes: &[Change], limit: Duration) -> impl Future<Output = Result<(), Self::Error>>;
+}
+
 /// Why entries cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum EntriesError {
@@ -62,6 +78,19 @@ pub struct Entries {
     version: i32,
     directories: BTreeSet<String>,
     known: BTreeMap<String, Vec<u8>>,
+}
+
+impl SharedEntries for Entries {
+    type Error = EntriesError;
+
+    fn all(&self) -> &BTreeMap<String, Vec<u8>> {
+        &self.known
+    }
+
+    async fn write(&mut self, changes: &[Change], limit: Duration) -> Result<(), EntriesError> {
+        let written = tokio::time::timeout(limit, self.write_all(changes)).await;
+        written.map_err(|_| EntriesError::Late(limit))?
+    }
 }
 
 impl Entries {
@@ -145,20 +174,6 @@ impl Entries {
             self.directories.insert(directory);
         }
         Ok(())
-    }
-
-    /// What they are.
-    pub fn all(&self) -> &BTreeMap<String, Vec<u8>> {
-        &self.known
-    }
-
-    /// Changes entries; `None` removes one. Changes that do not fit into one write are made in several, in order.
-    ///
-    /// # Errors
-    /// An error of ZooKeeper, or no answer within `limit`: then it is unknown what is changed.
-    pub async fn write(&mut self, changes: &[Change], limit: Duration) -> Result<(), EntriesError> {
-        let written = tokio::time::timeout(limit, self.write_all(changes)).await;
-        written.map_err(|_| EntriesError::Late(limit))?
     }
 
     async fn write_all(&mut self, mut changes: &[Change]) -> Result<(), EntriesError> {
@@ -295,7 +310,7 @@ pub fn name_of(key: &str) -> String {
     name
 }
 
-/// The entry of a node; none if it is no entry's.
+/// The entry of a node; none if it is not an entry's.
 pub fn key_of(name: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(name.len());
     let mut rest = name.as_bytes();

@@ -29,7 +29,7 @@ mod url;
 mod watcher;
 
 #[cfg(feature = "zookeeper")]
-pub use entries::{Change, Entries, EntriesError, key_of as entry_of_node, name_of as node_of_entry};
+pub use entries::{Change, Entries, EntriesError, SharedEntries, key_of as entry_of_node, name_of as node_of_entry};
 pub use follower::{HOLD, Pace, Signs};
 pub use known::{Detector, Known, Leader};
 #[cfg(feature = "zookeeper")]

@@ -26,7 +26,7 @@ pub enum DetectError {
     Ousted,
 }
 
-/// The member with the smallest number; names without a number are no members.
+/// The member with the smallest number; names without a number are not members.
 pub(crate) fn first(members: &[String]) -> Option<&String> {
     let number = |name: &&String| name.rsplit('_').next().and_then(|digits| digits.parse::<i32>().ok());
     members.iter().filter(|name| number(name).is_some()).min_by_key(|name| number(name))

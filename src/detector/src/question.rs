@@ -62,7 +62,7 @@ pub enum Problem {
     #[error("it names {0}")]
     Names(Address),
     /// No master answers there.
-    #[error("it is no master: it answers {PATH} with {0}")]
+    #[error("it is not a master: it answers {PATH} with {0}")]
     NoMaster(String),
     /// The leader's host name has no IPv4 address here.
     #[error("it leads under the host name '{0}', which has no IPv4 address here")]
@@ -87,7 +87,7 @@ pub(crate) fn client(address: Address) -> Client {
 /// Asks a master, which answers with what it knows.
 ///
 /// # Errors
-/// It does not answer, knows no leader, or is no master.
+/// It does not answer, knows no leader, or is not a master.
 pub(crate) async fn ask(client: &mut Client) -> Result<Answer, Problem> {
     let reply = client.get(PATH).await.map_err(failed)?;
     read(client.address(), &reply).await
@@ -96,7 +96,7 @@ pub(crate) async fn ask(client: &mut Client) -> Result<Answer, Problem> {
 /// Asks a master, which answers when it knows a leader other than the previous one, or when a moment has passed.
 ///
 /// # Errors
-/// It does not answer, knows no leader, or is no master.
+/// It does not answer, knows no leader, or is not a master.
 pub(crate) async fn wait(client: &mut Client, previous: Option<&Pid>) -> Result<Answer, Problem> {
     let (wait, previous) = (WAIT.as_millis().to_string(), previous.map(Pid::to_string));
     let mut headers = vec![(WAIT_HEADER, wait.as_str())];
@@ -149,12 +149,12 @@ async fn pid_at(address: &Address) -> Option<Pid> {
     Some(Pid::new("master", SocketAddrV4::new(ip, address.port())))
 }
 
-/// A failed exchange. A TLS server closes a plain connection or answers with what is no HTTP.
+/// A failed exchange. A TLS server closes a plain connection or answers with what is not HTTP.
 fn failed(error: ClientError) -> Problem {
     match &error {
         ClientError::Connect { source, .. } if error.is_of_tls() => Problem::Tls(source.to_string()),
         ClientError::Exchange { source, .. } if source.is_parse() => {
-            Problem::Tls(format!("the answer is no HTTP: {source}"))
+            Problem::Tls(format!("the answer is not HTTP: {source}"))
         }
         _ => Problem::Silent(error),
     }

@@ -66,7 +66,7 @@ impl FromStr for Url {
         if let Some(wrong) = servers.split(',').find(|server| !is_server(server)) {
             // What follows the first '/' may be the rest of a password.
             return match credential.is_none() && path.contains('@') {
-                true => refused("what stands before the first '/' is no list of servers, and a password has no '/'"),
+                true => refused("what stands before the first '/' is not a list of servers, and a password has no '/'"),
                 false => Err(UrlError(format!("the server '{wrong}' is not of the form host:port"))),
             };
         }

@@ -240,7 +240,7 @@ impl Group<'_> {
             // It left just now: the watch will report it.
             Err(DetectError::ZooKeeper(Error::NoNode)) => {}
             Err(DetectError::ZooKeeper(error)) => return Err(error.into()),
-            // Who has written such a node may go again.
+            // The process that has written such a node may end and its node go.
             Err(error) => {
                 tell(self.sender, Known::Nothing);
                 tracing::warn!("{error}, so the leader is unknown until the node is gone");

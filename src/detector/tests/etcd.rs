@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use detector::SharedEntries as _;
 use detector::etcd::{EtcdEntries, EtcdEntriesError, Resignation, Service};
 use detector::{Change, Detector};
 

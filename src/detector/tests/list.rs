@@ -33,7 +33,7 @@ enum Role {
     Holds,
     /// As one that names the master there and its PID, and holds its answer if the caller knows of it.
     Names(String),
-    /// As something that is no master.
+    /// As something that is not a master.
     IsNone,
 }
 
@@ -201,7 +201,7 @@ async fn failures_name_each_address() {
     assert!(told.starts_with("no master leads: "), "{told}");
     for part in [
         format!("{dead}: cannot connect to {dead}: Connection refused"),
-        format!("{}: it is no master: it answers /redirect with 404 Not Found", foreign.address()),
+        format!("{}: it is not a master: it answers /redirect with 404 Not Found", foreign.address()),
         format!("{}: it knows no leader", waiting.address()),
     ] {
         assert!(told.contains(&part), "{told}");

@@ -41,7 +41,7 @@ pub enum Part<'a> {
     End,
 }
 
-/// The bytes are no answer.
+/// The bytes are not an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HttpError {
     /// The status line or a header is malformed.
@@ -86,7 +86,7 @@ impl AnswerReader {
     /// Takes the next bytes and hands on what they complete.
     ///
     /// # Errors
-    /// The bytes are no answer; what follows cannot be read.
+    /// The bytes are not an answer; what follows cannot be read.
     pub fn feed(&mut self, bytes: &[u8], sink: &mut dyn FnMut(Part<'_>)) -> Result<(), HttpError> {
         if self.pending.is_empty() {
             let used = self.steps(bytes, sink)?;

@@ -1,6 +1,6 @@
-//! From a task to the process that it is: program, environment, streams.
+//! Describes the process of a task: program, environment, streams.
 //!
-//! Nothing is started here.
+//! It starts no process.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStringExt;

@@ -33,7 +33,7 @@ impl Records {
     /// Takes the next bytes and hands on the records that they complete.
     ///
     /// # Errors
-    /// The bytes are no RecordIO; what follows cannot be read.
+    /// The bytes are not RecordIO; what follows cannot be read.
     pub fn feed(&mut self, bytes: &[u8], sink: &mut dyn FnMut(&[u8])) -> Result<(), RecordError> {
         self.pending.extend_from_slice(bytes);
         let mut used = 0;

@@ -174,7 +174,7 @@ impl Client {
         true
     }
 
-    /// Takes what it sends; false if it is gone, or sends nonsense.
+    /// Takes what it sends; false if it is gone, or sends an invalid frame.
     fn hear(&mut self, typed: &mut Vec<u8>) -> bool {
         let mut buffer = [0; PIECE];
         match read_some(&self.fd, &mut buffer) {
@@ -187,7 +187,7 @@ impl Client {
                 Ok(Frame::Typed(bytes)) => typed.extend_from_slice(&bytes),
                 // If it has no size, nothing is lost.
                 Ok(Frame::Size(rows, columns)) => drop(resize_terminal(terminal(), rows, columns)),
-                Err(Nonsense) => return false,
+                Err(InvalidFrame) => return false,
             }
         }
         true
@@ -201,13 +201,13 @@ enum Frame {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-struct Nonsense;
+struct InvalidFrame;
 
 /// Takes the first whole frame.
-fn next(bytes: &mut Vec<u8>) -> Option<Result<Frame, Nonsense>> {
+fn next(bytes: &mut Vec<u8>) -> Option<Result<Frame, InvalidFrame>> {
     let (kind, length) = (*bytes.first()?, number(bytes.get(1..HEAD)?)? as usize);
     if length > FRAME_MAX {
-        return Some(Err(Nonsense));
+        return Some(Err(InvalidFrame));
     }
     let body = bytes.get(HEAD..HEAD + length)?.to_vec();
     bytes.drain(..HEAD + length);
@@ -215,9 +215,9 @@ fn next(bytes: &mut Vec<u8>) -> Option<Result<Frame, Nonsense>> {
         0 => Ok(Frame::Typed(body)),
         1 => match (body.get(..4).and_then(number), body.get(4..8).and_then(number)) {
             (Some(rows), Some(columns)) => Ok(Frame::Size(rows, columns)),
-            _ => Err(Nonsense),
+            _ => Err(InvalidFrame),
         },
-        _ => Err(Nonsense),
+        _ => Err(InvalidFrame),
     })
 }
 
@@ -234,10 +234,10 @@ mod tests {
         let mut bytes = vec![0, 0, 0, 0, 2, b'a', b'b', 1, 0, 0, 0, 8, 0, 0, 0, 24, 0, 0, 0, 80, 0, 0, 0, 0];
         assert_eq!(next(&mut bytes), Some(Ok(Frame::Typed(b"ab".to_vec()))));
         assert_eq!(next(&mut bytes), Some(Ok(Frame::Size(24, 80))));
-        // Four bytes of a head are no frame yet.
+        // Four bytes of a head are not a frame yet.
         assert_eq!((next(&mut bytes), bytes.len()), (None, 4));
         for nonsense in [&[2, 0, 0, 0, 0][..], &[0, 1, 0, 0, 0], &[1, 0, 0, 0, 1, 0]] {
-            assert_eq!(next(&mut nonsense.to_vec()), Some(Err(Nonsense)), "{nonsense:?}");
+            assert_eq!(next(&mut nonsense.to_vec()), Some(Err(InvalidFrame)), "{nonsense:?}");
         }
     }
 }

@@ -26,8 +26,8 @@ pub enum ArchiveError {
     /// The zip archive is not unpacked.
     #[error("cannot unpack it: {0}")]
     Zip(zip::result::ZipError),
-    /// The bytes are no tar archive.
-    #[error("it is no archive")]
+    /// The bytes are not a tar archive.
+    #[error("it is not an archive")]
     Malformed(#[source] io::Error),
     /// Limit of entries.
     #[error("it has more than {0} entries")]
@@ -40,7 +40,7 @@ pub enum ArchiveError {
     Entry {
         /// The entry.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: Box<ArchiveError>,
     },
     /// The path has `..`.

@@ -25,7 +25,7 @@ pub enum ConfineError {
     Open {
         /// The directory.
         path: String,
-        /// Why.
+        /// The cause.
         source: landlock::PathFdError,
     },
     /// The kernel refuses the rule of a directory.
@@ -33,7 +33,7 @@ pub enum ConfineError {
     Refused {
         /// The directory.
         path: String,
-        /// Why.
+        /// The cause.
         source: RulesetError,
     },
     /// The kernel refuses the restriction.

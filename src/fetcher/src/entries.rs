@@ -33,7 +33,7 @@ impl<R: Read> Read for Heads<R> {
 /// sets how they are unpacked.
 ///
 /// # Errors
-/// The bytes are no archive, or the first error of `take`.
+/// The bytes are not an archive, or the first error of `take`.
 pub(crate) fn each<R: Read>(
     reader: R,
     late: bool,

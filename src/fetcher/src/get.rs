@@ -38,7 +38,7 @@ pub enum GetError {
     #[error("the server has redirected {REDIRECTS_MAX} times")]
     Redirects,
     /// A redirect to another scheme.
-    #[error("the server has redirected to '{0}', which is no URL of http or https")]
+    #[error("the server has redirected to '{0}', which is not a URL of http or https")]
     Redirect(String),
     /// The server's status.
     #[error("the server has answered {0}")]

@@ -49,7 +49,7 @@ const STALL: Duration = Duration::from_secs(60);
 pub struct FetchError {
     /// The item.
     pub uri: String,
-    /// Why.
+    /// The cause.
     pub source: ItemError,
 }
 
@@ -239,7 +239,7 @@ impl<'a> Fetch<'a> {
         if executable {
             get::make_executable(target)?;
         } else if uri.extract() {
-            stdio::err!("'{}' is no archive and stays as it is", target.display());
+            stdio::err!("'{}' is not an archive and stays as it is", target.display());
         }
         Ok(())
     }

@@ -174,7 +174,7 @@ mod tests {
     fn files_that_cannot_be_used_are_named() {
         let variable = |name: &str| Some(if name == HOSTS { "h" } else { "/nowhere/file" }.to_owned());
         assert!(Trust::read(variable).unwrap_err().to_string().contains("'/nowhere/file'"));
-        // A key that cannot be read is no error.
+        // A key that cannot be read is not an error.
         let variable = |name: &str| (name != AUTHORITY).then(|| variable(name)).flatten();
         assert!(Trust::read(variable).unwrap().identity.is_none());
     }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use fuzzed::TARGETS;
 
-/// Fewer files are no corpus.
+/// Fewer files are not a corpus.
 const FILES_MIN: usize = 8;
 /// Larger files slow a fuzzer down, and belong in no repository.
 const BYTES_MAX: usize = 64 << 10;

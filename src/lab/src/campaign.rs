@@ -31,7 +31,7 @@ pub enum CampaignError {
         source: std::io::Error,
     },
     /// A result is not what such a file holds.
-    #[error("{} is no result of a run; remove it", .path.display())]
+    #[error("{} is not a result of a run; remove it", .path.display())]
     Result {
         /// Which file.
         path: PathBuf,
@@ -402,7 +402,7 @@ mod tests {
             let campaign = Campaign::new(text, &file, &out, None, Catalog::default()).unwrap();
             let progress = Limited { stop_after: 99, finished: AtomicUsize::new(0) };
             let results = campaign.run(1, &progress).unwrap();
-            assert_eq!(read_results(&out).unwrap().0.len(), 1, "what stands above the scenario is no part of it");
+            assert_eq!(read_results(&out).unwrap().0.len(), 1, "what stands above the scenario is not part of it");
             results[0].1[0].frameworks[0].submitted
         };
         assert_eq!((submitted(2), submitted(2), submitted(3)), (2, 2, 3));

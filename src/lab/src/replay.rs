@@ -32,7 +32,7 @@ pub enum ReplayError {
     #[error("the recording cannot be read")]
     Read(#[from] io::Error),
     /// The file is not a recording.
-    #[error("this is no recording of `tepui master --record`")]
+    #[error("this is not a recording of `tepui master --record`")]
     Foreign,
     /// A frame is damaged.
     #[error("frame {frame} of the recording is damaged")]

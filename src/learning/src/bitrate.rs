@@ -101,7 +101,7 @@ impl Shared {
     /// Makes the movie and reads the traces.
     ///
     /// # Errors
-    /// The first setting that breaks its rule, or a file that is no trace.
+    /// The first setting that breaks its rule, or a file that is not a trace.
     pub fn new(settings: &Settings, files: &dyn Files) -> Result<Shared, LearningError> {
         let refused = |why: video::bitrate::BitrateError| LearningError::setting("settings", why.to_string());
         rules([("traces", settings.traces.len() <= MOST_TRACES, "must be 10,000 files or less")])?;

@@ -1,4 +1,4 @@
-//! What an environment does. It is no environment itself.
+//! What an environment does. It is not an environment itself.
 
 use crate::LearningError;
 use crate::space::{Row, Spaces};

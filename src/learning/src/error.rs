@@ -33,7 +33,7 @@ pub enum LearningError {
     File {
         /// Its name.
         name: String,
-        /// Why.
+        /// The cause.
         #[source]
         why: Box<dyn std::error::Error + Send + Sync>,
     },

@@ -1,4 +1,4 @@
-//! What observations and actions look like: arrays with names, kinds, shapes and bounds. No values are made up here.
+//! Spaces of observations and actions: arrays with names, kinds, shapes and bounds. It has no values.
 
 use serde::Serialize;
 

@@ -134,7 +134,7 @@ impl Allocation {
         self.allocator.set_unavailability(id, window);
     }
 
-    /// Who is to be asked to leave which agent.
+    /// Which frameworks are to be asked to leave which agent.
     pub(crate) fn inverse_offers(&mut self) -> Vec<InverseOffering> {
         self.allocator.inverse_offers(self.now)
     }

@@ -82,23 +82,23 @@ pub enum AuthOutput {
         attempt: u64,
         /// The receiver.
         to: Pid,
-        /// What.
+        /// The message.
         message: AuthMessage,
     },
     /// A conversation is over.
     Settled {
-        /// Which one.
+        /// The number of the conversation.
         attempt: u64,
-        /// Whose.
+        /// The client.
         client: Pid,
-        /// Who the client is, or why that is not known.
+        /// The client's principal, or why it is not known.
         proved: Result<Arc<str>, String>,
     },
     /// A message for a conversation from another sender, which is ignored.
     Ignored {
-        /// Which one.
+        /// The number of the conversation.
         attempt: u64,
-        /// Who it was.
+        /// The sender.
         from: Pid,
     },
 }
@@ -152,8 +152,8 @@ pub enum ClientInvalid {
     /// A name is longer than the limit.
     #[error("a name is too long")]
     TooLong,
-    /// The text is no pid.
-    #[error("'{0}' is no process")]
+    /// The text is not a pid.
+    #[error("'{0}' is not a process")]
     NoProcess(String),
     /// The process is at another IP address than the peer.
     #[error("{0} is at another IP address")]

@@ -15,10 +15,10 @@ use crate::Master;
 use crate::state::{AgentKey, FrameworkKey, OfferKey, TaskKey};
 pub use broken::Breakage;
 
-/// Holds a master against the list above.
+/// Checks that the rules above hold for a master.
 ///
 /// # Errors
-/// What does not hold, and where.
+/// The rule that is broken, and where.
 pub fn check_invariants(master: &Master) -> Result<(), String> {
     for (key, agent) in master.agents.iter() {
         let mut used = Resources::new();

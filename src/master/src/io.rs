@@ -37,7 +37,7 @@ pub enum Input {
         pid: Pid,
         /// The number of the conversation.
         attempt: u64,
-        /// Who the process is; none: it has not proved that.
+        /// The principal of the process; none: it has not proved one.
         principal: Option<Arc<str>>,
     },
     /// A linked process's connection is broken; the link is gone.
@@ -170,7 +170,7 @@ pub enum Output {
         to: Pid,
         /// From which of the master's processes.
         from: Sender,
-        /// What.
+        /// The message.
         message: Outgoing,
     },
     /// Keep a connection to this process's address and say [`Input::Exited`] when it breaks or cannot be made.
@@ -229,14 +229,14 @@ pub enum Output {
     Refuse {
         /// The request.
         request: RequestId,
-        /// Why.
+        /// The error.
         error: CallError,
         /// The call, as it came.
         call: Box<scheduler::Call>,
     },
     /// End the process: going on would do harm.
     Exit {
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }

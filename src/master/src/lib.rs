@@ -46,7 +46,7 @@ mod validate;
 pub mod views;
 
 pub use authenticator::{AuthInput, AuthMessage, AuthOutput, Authenticator, ClientInvalid, client_of};
-pub use calls::{validate_call, validate_principal};
+pub use calls::{InvalidCall, validate_call, validate_principal};
 pub use config::Config;
 pub use cores::{CallError, ErrorKind, RequestId, StreamId};
 pub use counters::{Counter, Counters};

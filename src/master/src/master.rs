@@ -169,7 +169,7 @@ impl Master {
         self.allocation.allocator().policies()
     }
 
-    /// Who has what share beside what would be fair, and what became of the offers.
+    /// Shares beside fair shares, and what became of the offers.
     pub fn fairness(&self) -> allocator::fairness::Report {
         self.allocation.allocator().fairness()
     }

@@ -21,7 +21,7 @@ const NEWCOMERS_MAX: usize = 1 << 16;
 /// What a peer has proved.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Proof {
-    /// Who it is.
+    /// Its principal.
     pub principal: Arc<str>,
     /// The conversation in which it proved that.
     pub attempt: u64,
@@ -58,7 +58,7 @@ pub(crate) struct Peers {
     /// Number of bytes that wait in all conversations.
     waiting: usize,
     proved: FxHashMap<Pid, Proof>,
-    /// Whose proofs came last, by conversation. Some of them are admitted by now, and all that are not are among them.
+    /// Peers with the latest proofs, by conversation. Some are admitted by now; all that are not are among them.
     newcomers: BTreeMap<u64, Pid>,
 }
 
@@ -112,7 +112,7 @@ impl Peers {
         let Some(conversation) = self.ongoing.get_mut(pid) else { return Ok(()) };
         let (len, others) = (message.encoded_len(), self.waiting - conversation.len());
         if len > MESSAGE_MAX {
-            return Err(format!("{len} bytes are too many before it is known who sends them"));
+            return Err(format!("{len} bytes are too many before the sender is authenticated"));
         }
         if others + len > WAITING_MAX {
             return Err("too many bytes of peers wait that have proved nothing yet".to_owned());

@@ -43,13 +43,13 @@ pub enum RecordError {
 pub struct Head {
     /// Its flags, as they were given.
     pub flags: Vec<(String, String)>,
-    /// Who it is.
+    /// Its `MasterInfo`.
     pub info: MasterInfo,
     /// What it found in its registry.
     pub registry: Registry,
     /// What started all that is random in it.
     pub seed: u64,
-    /// When.
+    /// The start of the recording.
     pub start: Time,
 }
 
@@ -73,7 +73,7 @@ impl Head {
     /// Reads a frame.
     ///
     /// # Errors
-    /// It is no head.
+    /// It is not a head.
     pub fn read(frame: &[u8]) -> Result<Head, RecordError> {
         let mut from = Reader::new(frame);
         let count = from.number()?;
@@ -247,7 +247,7 @@ impl Player {
     /// Reads the next frame.
     ///
     /// # Errors
-    /// It is no batch.
+    /// It is not a batch.
     pub fn batch(
         &mut self,
         frame: &[u8],
@@ -370,12 +370,12 @@ pub fn outcome(out: &Outbox) -> u64 {
             Output::Respond { request, answer } => {
                 hash.number(request.0);
                 hash.number(code(answer.as_ref()));
-                hash.bytes(answer.as_ref().err().map_or("", |error| &error.text).as_bytes());
+                hash.bytes(answer.as_ref().err().map(ToString::to_string).unwrap_or_default().as_bytes());
             }
             Output::Refuse { request, error, .. } => {
                 hash.number(request.0);
                 hash.number(code(Err(error)));
-                hash.bytes(error.text.as_bytes());
+                hash.bytes(error.to_string().as_bytes());
             }
             Output::OpenStream { stream, .. } | Output::CloseStream { stream } => hash.number(stream.0),
             Output::Link { pid } | Output::Unlink { pid } => hash.bytes(pid.to_string().as_bytes()),

@@ -13,7 +13,7 @@ use crate::io::Outbox;
 use crate::master::Master;
 use crate::state::FrameworkKey;
 
-/// Who may not, or which rule is broken.
+/// The missing permission, or the rule that is broken.
 pub(crate) enum Fault {
     /// The sender may not ask for it.
     Denied(String),

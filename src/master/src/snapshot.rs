@@ -1,6 +1,6 @@
 //! All that a reader may see, as of one instant: shared with the core, copied where the core changes it.
 //!
-//! It is no answer yet; see `views.rs` for single entities, and the daemon for documents.
+//! It is not an answer yet; see `views.rs` for single entities, and the daemon for documents.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub struct Snapshot {
     pub time: Time,
     /// When this master began to lead.
     pub started: Time,
-    /// Who this master is.
+    /// The `MasterInfo` of this master.
     pub info: Arc<mesos::MasterInfo>,
     /// The registered agents.
     pub agents: Table<Agent>,

@@ -118,7 +118,7 @@ impl<T> Table<T> {
         key
     }
 
-    /// Takes the next number for something that is no row.
+    /// Takes the next number for something that is not a row.
     pub fn take_key(&mut self) -> u64 {
         self.next += 1;
         self.next - 1

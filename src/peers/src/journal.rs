@@ -32,8 +32,8 @@ pub enum JournalError {
     /// Another process uses it.
     #[error("'{}' is in use by another process", .0.display())]
     Locked(PathBuf),
-    /// It is no journal, or one of a later version.
-    #[error("'{}' is no journal of a group of this version of tepui", .0.display())]
+    /// It is not a journal, or one of a later version.
+    #[error("'{}' is not a journal of a group of this version of tepui", .0.display())]
     Format(PathBuf),
     /// A record has been changed.
     #[error("'{}' is damaged at byte {offset}: {rule}. Remove this master from the group, delete the directory, and add it again", path.display())]
@@ -262,6 +262,6 @@ mod tests {
         let error = read(Path::new("/w/journal"), &bytes).unwrap_err().to_string();
         assert!(error.starts_with("'/w/journal' is damaged at byte 8: the checksum of a record is wrong"), "{error}");
         let error = read(Path::new("/w/journal"), b"tepui-p\x02").unwrap_err().to_string();
-        assert_eq!(error, "'/w/journal' is no journal of a group of this version of tepui");
+        assert_eq!(error, "'/w/journal' is not a journal of a group of this version of tepui");
     }
 }

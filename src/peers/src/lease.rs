@@ -212,7 +212,7 @@ mod tests {
         let mut leases = Leases::new(2, LENGTH, at(1000));
         assert!(!leases.permits(3, at(999)) && leases.is_waiting(at(999)));
         assert!(leases.permits(3, at(1000)) && !leases.is_waiting(at(1000)));
-        assert!(leases.grant(1, at(500)), "the leader of before is no new one");
+        assert!(leases.grant(1, at(500)), "the leader of before is not a new one");
         assert!(leases.permits(1, at(500)));
     }
 

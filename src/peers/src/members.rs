@@ -71,7 +71,7 @@ pub enum ChangeError {
     /// Another master leads.
     #[error("this master does not lead the group")]
     NotLeading,
-    /// The one before is not finished.
+    /// An earlier change is not finished.
     #[error("another change of the members is under way")]
     UnderWay,
 }
@@ -95,7 +95,7 @@ impl Configuration {
         (Configuration { number: 1, members, next }, Cluster(cluster))
     }
 
-    /// What the group tells a master that is no member: without the disks by which members know each other.
+    /// What the group tells a master that is not a member: without the disks by which members know each other.
     pub(crate) fn stranger(&self) -> Body {
         let members = self.members.iter().map(|member| member.address.clone()).collect();
         Body::Stranger { configuration: self.number, members }

@@ -61,11 +61,11 @@ pub(crate) struct Envelope {
 /// What a message says.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Body {
-    /// A master that is no member yet, or may be behind, shows itself.
+    /// A master that is not a member yet, or may be behind, shows itself.
     Hello(Hello),
     /// The answer to a member: the group, and the state of the registry.
     Welcome(Box<Welcome>),
-    /// The answer to a master that is no member: the number of the configuration and the addresses of its members.
+    /// The answer to a master that is not a member: the number of the configuration and the addresses of its members.
     Stranger { configuration: u32, members: Vec<String> },
     /// Part of the protocol of the log.
     Log {
@@ -93,7 +93,7 @@ pub(crate) struct Hello {
     pub configuration: Option<u32>,
     /// The sender brings a registry into the group that it forms.
     pub brings_registry: bool,
-    /// A hash over the disks of all of `peers`, once the sender, which is no member, knows them.
+    /// A hash over the disks of all of `peers`, once the sender, which is not a member, knows them.
     pub knows: Option<u64>,
 }
 

@@ -39,8 +39,8 @@ enum Record {
 /// A file cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
-    /// It is no journal, or one of a later version.
-    #[error("it is no journal of a group of this version of tepui")]
+    /// It is not a journal, or one of a later version.
+    #[error("it is not a journal of a group of this version of tepui")]
     Format,
     /// A record has been changed.
     #[error("it is damaged at byte {offset}: {rule}")]
@@ -77,7 +77,7 @@ impl Stored {
     /// The content of a file, and how many of its bytes are whole records.
     ///
     /// # Errors
-    /// It is no journal, or damaged.
+    /// It is not a journal, or damaged.
     pub fn read(bytes: &[u8]) -> Result<(Stored, usize), RecordError> {
         let damaged = |offset, rule| RecordError::Damaged { offset, rule };
         if bytes.get(..MAGIC.len()) != Some(MAGIC) {

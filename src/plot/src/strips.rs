@@ -9,7 +9,7 @@ use crate::{colour, escape};
 pub struct Strip {
     /// Its row.
     pub row: usize,
-    /// Whose it is: its colour.
+    /// The owner, which decides the colour.
     pub owner: usize,
     /// From when.
     pub from: f64,

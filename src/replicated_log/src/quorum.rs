@@ -70,7 +70,7 @@ fn check_quorum(replicas: &[Replica], quorum: usize) -> Result<(), LogError> {
     Err(LogError::NoQuorum { voting, given: replicas.len(), quorum, others: others.collect() })
 }
 
-/// What any replica has learned, with its directory. A tombstone is no value: its position was truncated, so the log
+/// What any replica has learned, with its directory. A tombstone is not a value: its position was truncated, so the log
 /// begins behind it.
 fn learned(replicas: &[Replica]) -> Result<BTreeMap<u64, (Value, &Path)>, LogError> {
     let mut values: BTreeMap<u64, (Value, &Path)> = BTreeMap::new();

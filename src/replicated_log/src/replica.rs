@@ -63,8 +63,8 @@ impl Replica {
                 },
                 why: why.to_owned(),
             };
-            match number_of(&key).ok_or_else(|| fault("it is no position"))? {
-                METADATA => status = Some(status_of(&value).ok_or_else(|| fault("it is no metadata"))?),
+            match number_of(&key).ok_or_else(|| fault("it is not a position"))? {
+                METADATA => status = Some(status_of(&value).ok_or_else(|| fault("it is not metadata"))?),
                 number => {
                     let position = number - 1;
                     slots.insert(position, slot(position, &value).map_err(fault)?);
@@ -101,10 +101,10 @@ fn status_of(value: &[u8]) -> Option<Status> {
 
 /// What the record of a position says.
 fn slot(position: u64, value: &[u8]) -> Result<Slot, &'static str> {
-    let record = Record::decode(value).map_err(|_| "it is no record")?;
+    let record = Record::decode(value).map_err(|_| "it is not a record")?;
     let action = match (record.r#type.and_then(|number| RecordType::try_from(number).ok()), record.action) {
         (Some(RecordType::Action), Some(action)) => action,
-        _ => return Err("it is no action"),
+        _ => return Err("it is not an action"),
     };
     if action.position != Some(position) {
         return Err("it is the action of another position");

@@ -14,8 +14,8 @@ const VARIABLES_MAX: usize = 1000;
 /// Why a position of the log cannot be applied.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
-    /// It is no change of a state store.
-    #[error("it is no operation of a state store: {0}")]
+    /// It is not a change of a state store.
+    #[error("it is not an operation of a state store: {0}")]
     Invalid(&'static str),
     /// A difference of a variable that is not there.
     #[error("it changes '{0}', which no earlier position has written")]
@@ -25,7 +25,7 @@ pub enum StateError {
     Difference {
         /// The variable.
         name: String,
-        /// Why.
+        /// The cause.
         source: DiffError,
     },
     /// More variables than a master writes.
@@ -146,9 +146,12 @@ mod tests {
             refused(&[snapshot("a", b""), diff("a", b"SVN\x02")]),
             "11: the difference of 'a' cannot be applied"
         );
-        assert_eq!(refused(&[Operation::default()]), "10: it is no operation of a state store: its kind is unknown");
+        assert_eq!(
+            refused(&[Operation::default()]),
+            "10: it is not an operation of a state store: its kind is unknown"
+        );
         let empty = Operation { r#type: Some(OperationType::Snapshot as i32), ..Operation::default() };
-        assert_eq!(refused(&[empty]), "10: it is no operation of a state store: it has no entry");
+        assert_eq!(refused(&[empty]), "10: it is not an operation of a state store: it has no entry");
         let many: Vec<Operation> = (0..=VARIABLES_MAX).map(|number| snapshot(&number.to_string(), b"")).collect();
         assert!(refused(&many).ends_with("there are more than 1000 variables"));
     }

@@ -78,7 +78,7 @@ impl Disk {
         self.0.persistence.as_ref().map(|p| p.id.as_str())
     }
 
-    /// Who created the persistent volume.
+    /// The principal that created the persistent volume.
     #[must_use]
     pub fn persistence_principal(&self) -> Option<&str> {
         self.0.persistence.as_ref()?.principal.as_deref()

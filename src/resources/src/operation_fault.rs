@@ -77,7 +77,7 @@ pub enum OperationFault {
          resource in the request with principal '{given}'"
     )]
     ReservePrincipal {
-        /// Who asks.
+        /// The principal of the request.
         principal: String,
         /// The principal in the reservation.
         given: String,
@@ -159,7 +159,7 @@ pub enum OperationFault {
          operation with principal '{given}' set in 'disk.persistence'"
     )]
     CreatePrincipal {
-        /// Who asks.
+        /// The principal of the request.
         principal: String,
         /// The principal in the volume.
         given: String,
@@ -173,7 +173,7 @@ pub enum OperationFault {
     /// A resource that breaks a rule.
     #[error("Invalid resource in the '{field}' field: {fault}")]
     Field {
-        /// Where.
+        /// The field of the operation.
         field: &'static str,
         /// The rule.
         fault: Fault,
@@ -205,7 +205,7 @@ pub enum OperationFault {
     /// Not a volume.
     #[error("Invalid persistent volume in the '{field}' field: {fault}")]
     ResizeVolume {
-        /// Where.
+        /// The field of the operation.
         field: &'static str,
         /// What is wrong with it.
         fault: VolumeFault,

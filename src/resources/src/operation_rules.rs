@@ -1,4 +1,4 @@
-//! Which offer operations are allowed, as far as the resources, the agent and the one who asks decide it.
+//! Which offer operations are allowed, as far as the resources, the agent and the requester decide it.
 //!
 //! Authorization, and whether the resources are there, are the master's part. The effect is in `operation.rs`.
 
@@ -29,7 +29,7 @@ impl AgentAbilities {
     pub const ALL: Self = Self { hierarchical_role: true, reservation_refinement: true, resize_volume: true };
 }
 
-/// Who asks for an operation.
+/// The requester of an operation.
 #[derive(Clone, Copy, Debug)]
 pub struct Requester<'a> {
     /// The framework's or the operator's principal.

@@ -21,7 +21,7 @@ pub enum QuantitiesError {
         /// Its value as given.
         value: String,
     },
-    /// A number that is no amount.
+    /// A number that is not an amount.
     #[error("Invalid amount of '{name}': {fault}")]
     Amount {
         /// The resource's name.
@@ -38,7 +38,7 @@ fn amount(name: &str, value: f64) -> Result<Amount, QuantitiesError> {
     }
 }
 
-/// Reads `cpus:0.01;mem:32`. An empty text is no amounts; a name given twice is added up.
+/// Reads `cpus:0.01;mem:32`. An empty text has no amounts; a name given twice is added up.
 ///
 /// # Errors
 /// Names the first entry that is wrong.
@@ -61,7 +61,7 @@ pub fn parse_quantities(text: &str) -> Result<Quantities, QuantitiesError> {
     Ok(sums)
 }
 
-/// Reads the alternatives of `--min_allocatable_resources`: `cpus:0.01|mem:32`. An empty text is no alternative.
+/// Reads the alternatives of `--min_allocatable_resources`: `cpus:0.01|mem:32`. An empty text is not an alternative.
 ///
 /// # Errors
 /// Names the first entry that is wrong.

@@ -25,7 +25,7 @@ pub struct Reservation {
     pub kind: ReservationKind,
     /// The role; never `*` in a valid resource.
     pub role: Role,
-    /// Who reserved.
+    /// The principal that reserved.
     pub principal: Option<Arc<str>>,
     /// Free labels; reservations that differ in them never merge.
     pub labels: Option<Labels>,

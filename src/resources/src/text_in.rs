@@ -16,7 +16,7 @@ use crate::{
 /// Why a resource flag is refused. The words are Mesos's where it has some.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ResourceTextError {
-    /// The JSON form is no list of resources.
+    /// The JSON form is not a list of resources.
     #[error("Some JSON resources were not formatted properly: {0}")]
     Json(JsonError),
     /// Not one `:`.

@@ -15,7 +15,7 @@ pub(crate) enum Written {
     Text(String),
 }
 
-/// Why a text is no value. The words are Mesos's.
+/// Why a text is not a value. The words are Mesos's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ValueTextError {
     /// Nothing but blanks.
@@ -27,7 +27,7 @@ pub enum ValueTextError {
     /// An odd number of ends.
     #[error("Expecting one or more \"ranges\"")]
     OddRanges,
-    /// An end that is no whole number, or too large for 64 bits.
+    /// An end that is not a whole number, or too large for 64 bits.
     #[error("Expecting non-negative integers in '{0}'")]
     NotANumber(String),
     /// A bracket within a word.

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
-/// Who has access, besides root.
+/// The users that have access, besides root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// The owner: files have mode 0600, directories 0700.
@@ -106,7 +106,7 @@ pub fn create_private(path: &Path) -> io::Result<()> {
 }
 
 /// Takes the access of others away from everything that this process's user owns at `path` and below: what an older
-/// version left. Symbolic links are not followed, and what is gone meanwhile is no error.
+/// version left. Symbolic links are not followed, and what is gone meanwhile is not an error.
 ///
 /// # Errors
 /// What the system refuses, and for what path.

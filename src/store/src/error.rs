@@ -29,7 +29,7 @@ pub enum StoreError {
     /// The registry is not in a file, and where it is it cannot be read or written.
     #[error("cannot use the registry in {place}")]
     Elsewhere {
-        /// Where.
+        /// The store, such as etcd.
         place: &'static str,
         /// The error of that place.
         source: Box<dyn std::error::Error + Send + Sync>,

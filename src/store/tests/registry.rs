@@ -102,7 +102,8 @@ fn a_second_process_or_a_foreign_file_is_refused() {
     let first = place.open().unwrap();
     assert!(matches!(place.open(), Err(StoreError::Registry { .. })));
     drop(first);
-    fs::write(place.0.join("registry"), b"this is no registry, and long enough to have a header of some kind").unwrap();
+    fs::write(place.0.join("registry"), b"this is not a registry, and long enough to have a header of some kind")
+        .unwrap();
     assert!(matches!(place.open(), Err(StoreError::Lost(_))));
 }
 

@@ -198,7 +198,7 @@ impl Trainer {
         Ok(log)
     }
 
-    /// Takes the network into the average, of which those of the imitation are no part.
+    /// Takes the network into the average, of which those of the imitation are not part.
     fn settle(&mut self) {
         if self.iteration < self.settings.imitation {
             self.average = self.network.clone();

@@ -119,7 +119,7 @@ pub(crate) fn pages() -> impl Iterator<Item = &'static str> {
     std::iter::once(START.1).chain(listed)
 }
 
-/// Whether pages may link to this file, which is no page: pictures, examples and scenarios.
+/// Whether pages may link to this file, which is not a page: pictures, examples and scenarios.
 pub(crate) fn is_shown(path: &Path) -> bool {
     let suffixes = ["svg", "png", "jpg", "toml", "rs", "py", "yml", "yaml", "json"];
     path.ends_with("LICENSE")

@@ -73,7 +73,7 @@ fn build(repository: &Path, directory: &Path) -> Result<()> {
     let pages = directory.join("pages");
     if directory.exists() {
         // It is removed whole below: what was not made here must not be lost.
-        ensure!(pages.is_dir(), "'{}' exists and is no site", directory.display());
+        ensure!(pages.is_dir(), "'{}' exists and is not a site", directory.display());
         std::fs::remove_dir_all(directory).with_context(|| format!("cannot replace '{}'", directory.display()))?;
     }
     copy_pages(repository, &pages)?;

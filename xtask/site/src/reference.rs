@@ -51,7 +51,7 @@ fn commands() -> Command {
     commands
 }
 
-/// The commands that are no daemon.
+/// The commands that are not daemons.
 fn others(commands: &Command) -> impl Iterator<Item = &Command> {
     let is_other = |name: &str| !["master", "agent", "help"].contains(&name);
     commands.get_subcommands().filter(move |command| !command.is_hide_set() && is_other(command.get_name()))
@@ -136,7 +136,7 @@ fn defaults(arg: &Arg) -> String {
     note("one of", values) + &note("default", defaults)
 }
 
-/// Text that Markdown reads as it is: a word in angle brackets is no HTML.
+/// Text that Markdown reads as it is: a word in angle brackets is not HTML.
 fn escaped(text: &str) -> String {
     text.replace('<', "&lt;").replace('*', "\\*").replace('_', "\\_")
 }

@@ -53,8 +53,8 @@ impl Core {
         }
     }
 
-    /// Counts the end of a task. Returns whether its agent is to blame for it.
-    pub(super) fn blames_agent(&mut self, serial: u64, number: u32, status: &TaskStatus, now: Time) -> bool {
+    /// Counts the end of a task. Returns whether it is a failure that counts against its agent.
+    pub(super) fn counts_against_agent(&mut self, serial: u64, number: u32, status: &TaskStatus, now: Time) -> bool {
         if !self.knobs.avoid_failing_agents {
             return false;
         }

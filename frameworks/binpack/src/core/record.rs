@@ -468,7 +468,7 @@ fn count_of<'a>(counts: &'a mut Counts, phase: &Phase) -> &'a mut u32 {
     }
 }
 
-/// Whose task an id is: the job's serial and the task's number.
+/// Reads the id of a task: the job's serial and the task's number.
 pub(super) fn owner(task_id: &str) -> Option<(u64, u32)> {
     let mut parts = task_id.rsplitn(4, '.');
     let _attempt = parts.next()?;

@@ -13,7 +13,7 @@ use super::view::{Happening, JobSummary, JobView, Status};
 use super::{Core, JOBS_MAX, TASKS_MAX};
 use crate::job::{COUNT_MAX, Job, Kind};
 
-/// A question or a wish.
+/// A request to the scheduler.
 #[derive(Clone, Debug)]
 pub enum Request {
     /// Run these jobs, all of them or none. A service that is there already becomes a new version of itself, or just

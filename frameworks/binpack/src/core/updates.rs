@@ -79,7 +79,7 @@ impl Core {
 
     fn ended(&mut self, serial: u64, number: u32, status: &TaskStatus, now: Time) {
         self.learn_from_end(serial, number, status);
-        let is_blamed = self.blames_agent(serial, number, status, now);
+        let is_agents = self.counts_against_agent(serial, number, status, now);
         self.release(serial, number);
         let Some(record) = self.records.get_mut(&serial) else { return };
         let end = End::of(status.state());
@@ -99,13 +99,13 @@ impl Core {
                 record.remove(number, now);
             }
             (Kind::Service, _) => {
-                let replaced = stopping == Some(Stop::Replace) || is_blamed;
+                let replaced = stopping == Some(Stop::Replace) || is_agents;
                 record.service_task_ended(number, end, replaced, now);
                 self.enqueue(serial, number, now);
             }
             (Kind::Gang, _) => self.rank_ended(serial, number, end, now),
             (Kind::Batch | Kind::Array, _) => {
-                let replaced = stopping == Some(Stop::Replace) || is_blamed;
+                let replaced = stopping == Some(Stop::Replace) || is_agents;
                 record.batch_task_ended(number, end, replaced, now);
                 self.enqueue(serial, number, now);
             }

@@ -75,7 +75,7 @@ pub enum Happening {
     Ended {
         /// The job's name.
         name: String,
-        /// How.
+        /// The outcome.
         outcome: Outcome,
     },
     /// A task has a new state.

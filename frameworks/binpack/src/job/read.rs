@@ -84,7 +84,7 @@ fn kind(fields: &mut Fields<'_, '_>) -> Kind {
     };
     let kinds = [Kind::Batch, Kind::Array, Kind::Service, Kind::Gang];
     kinds.into_iter().find(|k| k.name() == text).unwrap_or_else(|| {
-        fields.faults.add(at, format!("'{text}' is no kind of job; take batch, array, service or gang"));
+        fields.faults.add(at, format!("'{text}' is not a kind of job; take batch, array, service or gang"));
         Kind::Batch
     })
 }

@@ -87,7 +87,7 @@ fn every_fault_is_named_with_its_place() {
     let found = faults(text);
     assert_eq!(found.len(), 7, "{found:#?}");
     assert_eq!(found[0], "jobs.toml:1:1: a job needs a command, a program (a list, without a shell) or an image");
-    assert!(found[1].starts_with("jobs.toml:2:8: 'a b' is no name of a job"), "{}", found[1]);
+    assert!(found[1].starts_with("jobs.toml:2:8: 'a b' is not a name of a job"), "{}", found[1]);
     assert_eq!(found[2], "jobs.toml:3:1: there is no field 'comand'; did you mean 'command'?");
     assert_eq!(found[3], "jobs.toml:4:8: cpus must be above 0, 0.001 at least, and this is -1");
     assert_eq!(found[4], "jobs.toml:5:7: mem must be a number, and this is NaN");
@@ -113,19 +113,19 @@ fn rules() {
             "a job of the kind batch is one task; for more, write kind = \"array\", or no kind",
         ),
         ("kind = 'array'\ncount = 0", "count must be 1 to 100000, and this is 0"),
-        ("kind = 'bach'", "'bach' is no kind of job; take batch, array, service or gang"),
+        ("kind = 'bach'", "'bach' is not a kind of job; take batch, array, service or gang"),
         ("kind = 1", "kind must be a text, and this is a number"),
         ("kind = 'service'\nretries = 1", "retries is not for a service: it is started again for as long as it exists"),
         ("gather = 3", "gather is for kind = \"gang\" only, and this is kind = \"batch\""),
         ("kind = 'gang'\ngather = 0", "gather must be above 0: for how long a gang may hold offers"),
         ("kind = 'gang'\nends = 'last'", "ends must be \"all\" or \"first\", and this is \"last\""),
-        ("policy = 'best'", "'best' is no policy; take"),
+        ("policy = 'best'", "'best' is not a policy; take"),
         ("program = ['a']", "a job has either a command or a program, not both"),
         ("env = { 'a=b' = 'c' }", "env: a variable's name has no '=' and no NUL character"),
         ("env = { a = [] }", "env: 'a' must be a text, and this is a list"),
         ("constraints = ['rack']", "a constraint is a list such as"),
         ("constraints = [['rack']]", "a constraint has two or three texts"),
-        ("constraints = [['rack', 'like', '(']]", "constraint: '(' is no regular expression"),
+        ("constraints = [['rack', 'like', '(']]", "constraint: '(' is not a regular expression"),
         ("health = { interval = 1 }", "health needs exactly one of command, http = \"/path\" and tcp = true"),
         ("health = { http = '/' }", "health asks at port 0 of the task, counted from 0, and ports is 0"),
         ("health = { command = 'x', interval = 0 }", "health: interval must be above 0"),

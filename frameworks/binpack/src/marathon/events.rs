@@ -28,7 +28,7 @@ impl Bus {
         self.0.receiver_count() > 0
     }
 
-    /// Tells of something; `body` is an object, and gets type and time.
+    /// Sends an event; `body` is an object, and gets type and time.
     pub(super) fn tell(&self, kind: &str, mut body: Value) {
         if !self.is_followed() {
             return;

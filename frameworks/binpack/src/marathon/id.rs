@@ -3,8 +3,8 @@
 /// The longest id; task ids are made of it.
 const LENGTH_MAX: usize = 120;
 
-/// The job's name for an app's id, with or without the first slash; none if it is no id: parts of lower-case letters,
-/// digits, hyphens and dots between slashes.
+/// The job's name for an app's id, with or without the first slash; none if it is not an id: parts of lower-case
+/// letters, digits, hyphens and dots between slashes.
 pub(super) fn job(app: &str) -> Option<String> {
     let parts: Vec<&str> = app.trim_matches('/').split('/').collect();
     let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '.';

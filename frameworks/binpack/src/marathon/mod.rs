@@ -16,6 +16,7 @@ mod view;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use jobs::service::Handle as _;
 use sdk::driver::api::{Call, Response};
 use serde_json::{Value, json};
 use tokio::task::AbortHandle;

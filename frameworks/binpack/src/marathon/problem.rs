@@ -1,4 +1,4 @@
-//! What is answered when something is wrong, in Marathon's form: `{"message": ..., "details": [...]}`.
+//! Answers to requests that fail, in Marathon's form: `{"message": ..., "details": [...]}`.
 
 use sdk::driver::api::{self, Response, StatusCode};
 use serde_json::json;

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jobs::service::Handle as _;
 use sdk::driver::api::{self, Call, Response, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};

@@ -17,7 +17,7 @@ pub(super) struct Shown {
 }
 
 impl Shown {
-    /// None for what is no app: other jobs, and services whose name Marathon would not take.
+    /// None for what is not an app: other jobs, and services whose name Marathon would not take.
     pub(super) fn of(view: JobView) -> Option<Shown> {
         let job = view.versions.last()?.job.clone();
         let gone = view.summary.ended.is_some() || view.stopping;

@@ -3,6 +3,7 @@
 //! It checks what needs no state and asks the scheduler for the rest.
 
 use jobs::http;
+use jobs::service::Handle as _;
 use sdk::driver::api::{self, Api, Call, Response, StatusCode};
 use serde::Deserialize;
 use serde_json::json;

@@ -64,7 +64,7 @@ pub enum Error {
 /// A running framework.
 pub type Service = jobs::service::Service<Handle>;
 
-/// A way to ask a running framework; can be cloned and given away.
+/// Sends requests to a running framework. Can be cloned.
 #[derive(Clone, Debug)]
 pub struct Handle {
     requester: Requester<Request, Answer>,
@@ -116,7 +116,7 @@ fn hide_token(job: &mut Arc<Job>) {
 }
 
 impl Handle {
-    /// Asks anything.
+    /// Sends a request to the scheduler.
     ///
     /// # Errors
     /// The scheduler refuses, has too much to do, or has ended.
@@ -141,17 +141,6 @@ impl Handle {
         Ok(self.requester.ask(request).await??)
     }
 
-    /// The scheduler and its jobs in short.
-    ///
-    /// # Errors
-    /// The scheduler has ended.
-    pub async fn status(&self) -> Result<Status, Error> {
-        match self.ask(Request::Status).await? {
-            Reply::Status(status) => Ok(*status),
-            _ => Err(Error::Confused),
-        }
-    }
-
     /// One job with its tasks.
     ///
     /// # Errors
@@ -163,36 +152,46 @@ impl Handle {
         }
     }
 
-    /// Runs jobs, all or none.
-    ///
-    /// # Errors
-    /// The scheduler refuses them, or has ended.
-    pub async fn submit(&self, jobs: Vec<Job>) -> Result<Vec<Submitted>, Error> {
+    /// Counters and gauges, as Prometheus reads them.
+    pub fn metrics(&self) -> String {
+        self.metrics.text()
+    }
+}
+
+impl jobs::service::Handle for Handle {
+    type Job = Job;
+    type Submitted = Submitted;
+    type Status = Status;
+    type Event = Happening;
+    type Error = Error;
+
+    fn follow(&self) -> Follower {
+        self.followers.follow()
+    }
+
+    async fn status(&self) -> Result<Status, Error> {
+        match self.ask(Request::Status).await? {
+            Reply::Status(status) => Ok(*status),
+            _ => Err(Error::Confused),
+        }
+    }
+
+    async fn submit(&self, jobs: Vec<Job>) -> Result<Vec<Submitted>, Error> {
         match self.ask(Request::Submit(jobs)).await? {
             Reply::Submitted(submitted) => Ok(submitted),
             _ => Err(Error::Confused),
         }
     }
 
-    /// Runs jobs, all or none; those that are there already, exactly so, stay as they are, also if they have ended.
-    ///
-    /// # Errors
-    /// The scheduler refuses them, or has ended.
-    pub async fn resume(&self, jobs: Vec<Job>) -> Result<Vec<Submitted>, Error> {
+    async fn resume(&self, jobs: Vec<Job>) -> Result<Vec<Submitted>, Error> {
         match self.ask(Request::Resume(jobs)).await? {
             Reply::Submitted(submitted) => Ok(submitted),
             _ => Err(Error::Confused),
         }
     }
 
-    /// What happens from now on.
-    pub fn follow(&self) -> Follower {
-        self.followers.follow()
-    }
-
-    /// Counters and gauges, as Prometheus reads them.
-    pub fn metrics(&self) -> String {
-        self.metrics.text()
+    fn is_gone(error: &Error) -> bool {
+        matches!(error, Error::Ask(AskError::Gone))
     }
 }
 

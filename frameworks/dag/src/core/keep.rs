@@ -45,7 +45,7 @@ pub(super) struct Changed {
     pub(super) sizings: BTreeSet<(u64, usize)>,
     pub(super) tasks: BTreeSet<(u64, usize, u32)>,
     pub(super) learned: bool,
-    /// Jobs of which something is to be removed, or is no more.
+    /// Jobs whose removals have begun or ended.
     pub(super) removals: BTreeSet<u64>,
     /// Jobs that are forgotten, with the tasks that each stage had.
     pub(super) gone: Vec<Record>,
@@ -154,7 +154,7 @@ pub(super) struct Kept {
     pub(super) removals: BTreeMap<u64, Removal>,
 }
 
-/// Reads what was kept.
+/// Reads the kept state.
 ///
 /// # Errors
 /// The first entry that cannot be read.

@@ -214,7 +214,7 @@ impl Core {
     /// Answers a request, and does what follows from it.
     ///
     /// # Errors
-    /// The request asks for something that there is not, or that may not be. Nothing is changed then.
+    /// The request is invalid, or names what does not exist. Nothing has changed then.
     pub fn request(&mut self, request: Request, now: Time, calls: &mut Calls) -> Result<Reply, Unwanted> {
         let reply = self.answer(request, now, calls)?;
         if matches!(reply, Reply::Done | Reply::Submitted(_)) {
@@ -378,7 +378,7 @@ impl Core {
         self.changed.gone.push(record);
     }
 
-    /// When something is to be done although nothing happens.
+    /// The next instant at which the scheduler must act without an event.
     fn next_wake(&self, work: bool) -> Option<Time> {
         let mut next = self.delayed.first().map(|(at, _)| *at);
         let mut sooner = |at: Option<Time>| next = next.into_iter().chain(at).min();

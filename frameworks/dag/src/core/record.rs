@@ -93,7 +93,7 @@ pub(super) struct Task {
     /// The value that it has reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) value: Option<f64>,
-    /// The message of its last end, if that was no success.
+    /// The message of its last end, if that was not a success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) message: Option<Box<str>>,
 }
@@ -454,7 +454,7 @@ impl Record {
     }
 }
 
-/// Whose task an id is: the job's serial, the stage's name, the task's number and the attempt.
+/// Reads the id of a task: the job's serial, the stage's name, the task's number and the attempt.
 pub(super) fn owner(task_id: &str) -> Option<(u64, &str, u32, u32)> {
     let mut parts = task_id.rsplitn(5, '.');
     let attempt = parts.next()?.parse().ok()?;

@@ -24,7 +24,7 @@ pub struct Removal {
     pub shared: String,
     /// The name of the job's directory in it.
     pub directory: String,
-    /// The stages that have left something.
+    /// The stages that have left files.
     pub stages: Vec<Leftover>,
 }
 
@@ -57,11 +57,19 @@ impl Removals {
     }
 }
 
+/// Whether published outputs of a stage stay when its job has ended.
+fn keeps_outputs(record: &Record, place: usize) -> bool {
+    match record.job.keep {
+        Keep::All => true,
+        Keep::Outputs => record.readers(place).next().is_none(),
+        Keep::None => false,
+    }
+}
+
 impl Removal {
     /// What is to be removed of a job whose outputs are in `shared`; none if all of it stays.
     fn of(record: &Record, shared: &str) -> Option<Removal> {
-        let keep = record.job.keep;
-        if keep == Keep::All {
+        if record.job.keep == Keep::All {
             return None;
         }
         let leftover = |(place, stage): (usize, &crate::job::Stage)| {
@@ -70,7 +78,7 @@ impl Removal {
             (stage.needs_runner() && tasks > 0).then(|| Leftover {
                 stage: stage.name.clone(),
                 tasks,
-                keeps_outputs: keep == Keep::Outputs && record.readers(place).next().is_none(),
+                keeps_outputs: keeps_outputs(record, place),
             })
         };
         let stages: Vec<Leftover> = record.job.stages.iter().enumerate().filter_map(leftover).collect();
@@ -83,6 +91,13 @@ impl Core {
     /// The directory for a job's outputs, if all agents share one.
     pub(super) fn shared<'a>(&'a self, record: &'a Record) -> Option<&'a String> {
         record.job.shared.as_ref().or(self.settings.shared.as_ref())
+    }
+
+    /// Whether the outputs of a stage were removed: its job has ended and does not keep them, and no removal is left to
+    /// be done.
+    pub(super) fn is_removed(&self, record: &Record, place: usize) -> bool {
+        let is_due = record.is_over() && record.directory.is_some() && !keeps_outputs(record, place);
+        is_due && self.removals.get(record.serial).is_none()
     }
 
     /// A job's tasks are to be launched: its directory has a name from now on. The framework's id is a part of it,

@@ -13,7 +13,7 @@ use crate::job::Job;
 use crate::split::Pieces;
 use crate::task::{Report, SandboxSource};
 
-/// A question or a wish.
+/// A request to the scheduler.
 #[derive(Clone, Debug)]
 pub enum Request {
     /// Run these jobs, all of them or none. A name is free again when its job has ended.
@@ -51,7 +51,7 @@ pub enum Request {
     Report {
         /// The task's id.
         task: String,
-        /// What.
+        /// The report.
         report: Report,
     },
     /// Where the outputs are that a task reads.

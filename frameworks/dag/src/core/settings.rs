@@ -21,7 +21,7 @@ pub struct Settings {
     pub runner: String,
     /// Where runners reach the framework's API, as `http://host:port`.
     pub api: String,
-    /// For how long what waiting tasks have no use for is refused.
+    /// Time for which offers that waiting tasks cannot use are refused.
     pub refuse: Duration,
     /// For how long resources are refused that come while nothing waits.
     pub refuse_idle: Duration,

@@ -83,7 +83,7 @@ impl Core {
         }
         let took = now.since(launched);
         let mut end = End::of(status.state());
-        // A task that found its sources gone, or no framework, is not to blame.
+        // A task that found its sources gone, or no framework, has not failed.
         let fault = Fault::of_message(status.message.as_deref().unwrap_or_default());
         let fault = fault.filter(|_| end == End::Failed && record.job.stages[stage].needs_runner());
         match fault {

@@ -73,7 +73,7 @@ pub enum Happening {
     Ended {
         /// The job's name.
         name: String,
-        /// How.
+        /// The outcome.
         outcome: Outcome,
         /// Why, if it has failed.
         why: String,
@@ -87,14 +87,14 @@ pub enum Happening {
     NotRemoved {
         /// The job's name.
         name: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
     /// The order of stages decides in another way than before.
     Order {
         /// What decides now.
         order: String,
-        /// Why.
+        /// The reason.
         note: String,
     },
     /// A task has a new state.
@@ -236,6 +236,8 @@ pub struct StageView {
     pub ended: Option<f64>,
     /// Where its outputs are, if all agents share a directory.
     pub directory: Option<String>,
+    /// Whether they were removed from there because the job has ended and does not keep them.
+    pub removed: bool,
     /// The sizes of its tasks, where they are found on the way.
     pub sizing: Option<SizingView>,
     /// What its values are estimated to be.
@@ -352,6 +354,7 @@ impl Core {
         let (stage, run) = (record.stage(place), &record.stages[place]);
         let mut tasks = run.counts;
         tasks.waiting = tasks.waiting.saturating_add(run.fresh());
+        let directory = self.directory(record, place).filter(|_| !stage.outputs.is_empty());
         StageView {
             name: stage.name.clone(),
             state: stage_state(record, place),
@@ -363,7 +366,8 @@ impl Core {
             longest: self.longest_run(record.serial, place, now).as_secs_f64(),
             opened: run.head.opened.map(Time::as_secs_f64),
             ended: run.head.ended.map(Time::as_secs_f64),
-            directory: self.directory(record, place).filter(|_| !stage.outputs.is_empty()),
+            removed: directory.is_some() && self.is_removed(record, place),
+            directory,
             sizing: sizing_view(record, place),
             estimate: self.estimate_view(record, place),
         }

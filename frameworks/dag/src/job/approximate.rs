@@ -7,9 +7,9 @@ use super::stage::file_name;
 
 /// The field's name.
 const FIELD: &str = "approximate";
-/// The largest share that is dropped of a stage that says nothing else.
+/// The largest share that is dropped of a stage that does not set it.
 const DROP: f64 = 0.2;
-/// The error that a job accepts that says nothing else.
+/// The error that a job accepts if it does not set one.
 const ERROR: f64 = 0.1;
 /// The default confidence of a bound.
 const CONFIDENCE: f64 = 0.95;

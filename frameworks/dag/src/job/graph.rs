@@ -59,7 +59,7 @@ mod tests {
     fn the_circle_is_named_and_nothing_else() {
         assert_eq!(order(&[vec![], vec![0], vec![0, 1]]), Ok(vec![0, 1, 2]));
         assert_eq!(order(&[vec![0]]), Err(vec![0]));
-        // 4 waits for the circle, and is no part of it.
+        // 4 waits for the circle, and is not part of it.
         let mut found = order(&[vec![], vec![3, 0], vec![1], vec![2], vec![3]]).unwrap_err();
         found.sort_unstable();
         assert_eq!(found, [1, 2, 3]);

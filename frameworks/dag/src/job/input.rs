@@ -170,7 +170,7 @@ fn files<'a>(fields: &mut Fields<'a, '_>) -> Option<Draft<'a>> {
             let rule = format!("'{file}' must be an absolute path: tasks have directories of their own");
             fields.faults.add(*at, rule);
         } else if let Err(error) = glob::Pattern::new(file) {
-            fields.faults.add(*at, format!("'{file}' is no pattern: {}", error.msg));
+            fields.faults.add(*at, format!("'{file}' is not a pattern: {}", error.msg));
         }
     }
     let by = match fields.text("by") {

@@ -1,5 +1,5 @@
-//! How long each job would take with equal shares, and which jobs have waited for many times that. It gives nothing to
-//! anyone.
+//! How long each job would take with equal shares, and which jobs have waited for many times that. It allocates
+//! nothing.
 
 use std::collections::BTreeMap;
 

@@ -41,7 +41,7 @@ pub struct Guard {
     pub every: u64,
     /// How far a replay goes back.
     pub window: u64,
-    /// Jobs without which a replay says nothing.
+    /// Jobs that a replay needs at least.
     pub least_jobs: usize,
     /// By what part the model may be slower in a replay.
     pub margin: f64,
@@ -86,7 +86,7 @@ pub struct Guarded {
     notes: Vec<String>,
 }
 
-/// In words.
+/// The text for an unseen feature.
 fn said(unseen: &Unseen) -> String {
     let Unseen { feature, value, bound } = unseen;
     let (side, bound_is) = if value > bound { ("above", "largest") } else { ("below", "smallest") };

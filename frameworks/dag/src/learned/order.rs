@@ -103,6 +103,6 @@ mod tests {
         assert_eq!((learned.to_string().as_str(), learned.policy().name().as_str()), ("decima", "decima"));
         assert_eq!("weighted -1".parse(), Ok(Order::By(Heuristic::Weighted(-1.0))));
         let wrong = "best".parse::<Order>().unwrap_err().to_string();
-        assert!(wrong.starts_with("'best' is no order: must be fifo") && wrong.ends_with("or decima"), "{wrong}");
+        assert!(wrong.starts_with("'best' is not an order: must be fifo") && wrong.ends_with("or decima"), "{wrong}");
     }
 }

@@ -177,7 +177,7 @@ impl<'a> Round<'a> {
         self.jobs[job] = self.state(job, states);
     }
 
-    /// The choice that an action comes to, if it can be made.
+    /// The choice that an action stands for, if it is possible.
     pub(super) fn choice_of(&self, situation: &Situation, action: Action) -> Option<Choice> {
         let is = |candidate: &Candidate| {
             let job = candidate.job as usize;

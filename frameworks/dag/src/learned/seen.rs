@@ -1,4 +1,4 @@
-//! The range of what a network saw in training, and what of a situation is out of it. It decides nothing.
+//! The range of each feature in training, and which features of a situation are out of it. It decides nothing.
 
 use serde::{Deserialize, Serialize};
 
@@ -38,7 +38,7 @@ fn widen((least, most): &mut (f32, f32), value: f32, first: bool) {
 
 fn outside((least, most): (f32, f32), value: f32) -> Option<f32> {
     let margin = (most - least) * MARGIN + 1e-6;
-    // What is no number is out of every range.
+    // What is not a number is out of every range.
     if value >= least - margin && value <= most + margin {
         return None;
     }
@@ -83,7 +83,7 @@ impl Seen {
         }
     }
 
-    /// The first thing of a situation that is out of the range.
+    /// The first feature of a situation that is out of its range.
     pub fn unseen(&self, situation: &Situation) -> Option<Unseen> {
         let most = self.most_jobs as f32 * (1.0 + MARGIN);
         if situation.jobs.len() as f32 > most {

@@ -16,7 +16,7 @@ const JOBS: usize = 30;
 const STAGES: usize = 100;
 /// Tasks of a replay at most; more of them are modelled as fewer and longer ones.
 const TASKS: u64 = 4_000;
-/// Decisions of a replay at most; one that takes more says nothing.
+/// Decisions of a replay at most; one that takes more has no result.
 const DECISIONS: usize = 1_200;
 
 /// A job that was seen.

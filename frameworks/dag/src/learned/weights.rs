@@ -44,7 +44,7 @@ pub enum ModelError {
     /// The file is too large.
     #[error("{0} bytes: a model must have {BYTES_MAX} at most")]
     Large(usize),
-    /// It is no safetensors file.
+    /// It is not a safetensors file.
     #[error("not in the format safetensors: {0}")]
     Format(String),
     /// A tensor is missing.
@@ -108,7 +108,7 @@ impl Model {
     /// Reads a model.
     ///
     /// # Errors
-    /// What the file has is no model of this network.
+    /// What the file has is not a model of this network.
     pub fn read(bytes: &[u8]) -> Result<Model, ModelError> {
         Model::read_with(bytes, &[]).map(|(model, _, _)| model)
     }

@@ -68,7 +68,7 @@ impl fmt::Display for Heuristic {
 /// A text names no heuristic.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "'{0}' is no order: must be fifo, fair, 'weighted ALPHA' with -5 to 5, sjf-cp, remaining, tetris, graphene or deadline"
+    "'{0}' is not an order: must be fifo, fair, 'weighted ALPHA' with -5 to 5, sjf-cp, remaining, tetris, graphene or deadline"
 )]
 pub struct UnknownHeuristic(String);
 

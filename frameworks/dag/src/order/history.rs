@@ -30,7 +30,7 @@ struct Seen {
 
 impl History {
     /// Adds the mean duration of a stage's tasks in a run, in milliseconds. The last runs count most. Keys longer than
-    /// 1,024 bytes, and what is no number, are not kept.
+    /// 1,024 bytes, and what is not a number, are not kept.
     pub fn observe(&mut self, key: &str, duration: f64) {
         if key.len() > 1024 || !duration.is_finite() || duration < 0.0 {
             return;

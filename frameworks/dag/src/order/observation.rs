@@ -26,7 +26,7 @@ impl Amounts {
         [self.cpus, self.mem, self.gpus]
     }
 
-    /// Whether there is nothing of anything.
+    /// Whether all amounts are zero.
     pub fn is_zero(self) -> bool {
         self == Amounts::default()
     }
@@ -187,7 +187,7 @@ pub enum ObservationError {
         /// Its stages.
         stages: usize,
     },
-    /// A parent is no stage before the one that names it.
+    /// A parent is not a stage before the one that names it.
     #[error("stage {stage} of job {job} names the parent {parent}: a parent must be an earlier stage of the job")]
     Parent {
         /// The job's id.

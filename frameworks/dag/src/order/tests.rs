@@ -240,7 +240,7 @@ fn names_and_schema() {
     for heuristic in all() {
         assert_eq!(heuristic.to_string().parse(), Ok(heuristic));
     }
-    assert!("weighted x".parse::<Heuristic>().unwrap_err().to_string().starts_with("'weighted x' is no order"));
+    assert!("weighted x".parse::<Heuristic>().unwrap_err().to_string().starts_with("'weighted x' is not an order"));
     let text = r#"{"now": 1, "executors": 2, "free": [{"count": 2}], "jobs": [
         {"id": 4, "arrival": 0, "stages": [{"tasks": 1, "duration": 5, "parents": [0]}]}]}"#;
     let observation: Observation = serde_json::from_str(text).unwrap();

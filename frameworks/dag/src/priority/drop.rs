@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[serde(into = "u32", try_from = "u32")]
 pub struct DropRatio(u32);
 
-/// A number is no part of tasks that can be dropped.
+/// A number is not a share of tasks that can be dropped.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid part of dropped tasks '{0}': must be below 1,000 thousandths")]
 pub struct DropError(u32);

@@ -55,7 +55,7 @@ impl Sampled {
         Sampled { tasks, ..Sampled::default() }
     }
 
-    /// A task has run. What is no number is left out, and so are more tasks than the stage has.
+    /// A task has run. What is not a number is left out, and so are more tasks than the stage has.
     pub fn add(&mut self, found: Contribution) {
         if !found.count.is_finite() || !found.sum.is_finite() || self.ran >= self.tasks {
             return;

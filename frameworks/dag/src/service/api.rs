@@ -5,6 +5,7 @@
 use std::sync::OnceLock;
 
 use jobs::http;
+use jobs::service::Handle as _;
 use sdk::driver::api::{self, Api, Call, Response, StatusCode};
 use serde_json::json;
 

@@ -79,7 +79,7 @@ pub enum Error {
 /// A running framework.
 pub type Service = jobs::service::Service<Handle>;
 
-/// A way to ask a running framework; can be cloned and given away.
+/// Sends requests to a running framework. Can be cloned.
 #[derive(Clone, Debug)]
 pub struct Handle {
     requester: Requester<Request, Answer>,
@@ -128,7 +128,7 @@ async fn fulfil(mut wishes: mpsc::UnboundedReceiver<Wish>, handle: Handle) {
     }
 }
 
-/// Looks at input files beside everything else.
+/// Reads input files in a task of its own.
 fn scan(serial: u64, stage: usize, input: FilesInput, handle: Handle, permits: Arc<Semaphore>) {
     tokio::spawn(async move {
         let Ok(_permit) = permits.acquire().await else { return };
@@ -143,7 +143,7 @@ fn scan(serial: u64, stage: usize, input: FilesInput, handle: Handle, permits: A
     });
 }
 
-/// Removes what a job left beside everything else.
+/// Removes what a job left, in a task of its own.
 fn remove(serial: u64, removal: Removal, handle: Handle, permits: Arc<Semaphore>) {
     tokio::spawn(async move {
         let Ok(_permit) = permits.acquire().await else { return };
@@ -157,7 +157,7 @@ fn remove(serial: u64, removal: Removal, handle: Handle, permits: Arc<Semaphore>
     });
 }
 
-/// Tells a scheduler, however much it has to do, unless it has ended.
+/// Sends a request until the scheduler takes it or has ended.
 async fn tell(handle: &Handle, request: Request) {
     while let Err(Error::Ask(AskError::Busy)) = handle.ask(request.clone()).await {
         tokio::time::sleep(BUSY).await;
@@ -180,23 +180,12 @@ async fn check_inputs(jobs: &[Job]) -> Result<(), Error> {
 }
 
 impl Handle {
-    /// Asks anything.
+    /// Sends a request to the scheduler.
     ///
     /// # Errors
     /// The scheduler refuses, has too much to do, or has ended.
     pub async fn ask(&self, request: Request) -> Result<Reply, Error> {
         Ok(self.requester.ask(request).await??)
-    }
-
-    /// The scheduler and its jobs in short.
-    ///
-    /// # Errors
-    /// The scheduler has ended.
-    pub async fn status(&self) -> Result<Status, Error> {
-        match self.ask(Request::Status).await? {
-            Reply::Status(status) => Ok(*status),
-            _ => Err(Error::Confused),
-        }
     }
 
     /// One job with its stages.
@@ -210,11 +199,31 @@ impl Handle {
         }
     }
 
-    /// Runs jobs, all or none. Patterns of stages that would run at once must match files.
-    ///
-    /// # Errors
-    /// The scheduler refuses them, or has ended.
-    pub async fn submit(&self, jobs: Vec<Job>) -> Result<Vec<Submitted>, Error> {
+    /// Counters and gauges, as Prometheus reads them.
+    pub fn metrics(&self) -> String {
+        self.metrics.text()
+    }
+}
+
+impl jobs::service::Handle for Handle {
+    type Job = Job;
+    type Submitted = Submitted;
+    type Status = Status;
+    type Event = Happening;
+    type Error = Error;
+
+    fn follow(&self) -> Follower {
+        self.followers.follow()
+    }
+
+    async fn status(&self) -> Result<Status, Error> {
+        match self.ask(Request::Status).await? {
+            Reply::Status(status) => Ok(*status),
+            _ => Err(Error::Confused),
+        }
+    }
+
+    async fn submit(&self, jobs: Vec<Job>) -> Result<Vec<Submitted>, Error> {
         check_inputs(&jobs).await?;
         match self.ask(Request::Submit(jobs)).await? {
             Reply::Submitted(submitted) => Ok(submitted),
@@ -222,25 +231,15 @@ impl Handle {
         }
     }
 
-    /// Runs jobs, all or none; those that are there already, exactly so, stay as they are, also if they have ended.
-    ///
-    /// # Errors
-    /// The scheduler refuses them, or has ended.
-    pub async fn resume(&self, jobs: Vec<Job>) -> Result<Vec<Submitted>, Error> {
+    async fn resume(&self, jobs: Vec<Job>) -> Result<Vec<Submitted>, Error> {
         match self.ask(Request::Resume(jobs)).await? {
             Reply::Submitted(submitted) => Ok(submitted),
             _ => Err(Error::Confused),
         }
     }
 
-    /// What happens from now on.
-    pub fn follow(&self) -> Follower {
-        self.followers.follow()
-    }
-
-    /// Counters and gauges, as Prometheus reads them.
-    pub fn metrics(&self) -> String {
-        self.metrics.text()
+    fn is_gone(error: &Error) -> bool {
+        matches!(error, Error::Ask(AskError::Gone))
     }
 }
 

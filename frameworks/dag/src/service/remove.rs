@@ -89,7 +89,7 @@ impl Directory {
         let read = || -> io::Result<Vec<String>> {
             let mut names = Vec::new();
             for entry in fs::read_dir(self.entry("."))? {
-                // Runners give no names that are no text.
+                // Runners give no names that are not text.
                 names.extend(entry?.file_name().into_string());
             }
             Ok(names)

@@ -4,7 +4,7 @@
 /// A point, and how much it counts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
-    /// Where.
+    /// The abscissa.
     pub x: f64,
     /// What was measured.
     pub y: f64,
@@ -42,7 +42,7 @@ impl Line {
     }
 }
 
-/// Deviations are not believed below this: two equal points say nothing of the noise.
+/// The least deviation that is assumed: two equal points do not show the noise.
 const LEAST_NOISE: f64 = 0.01;
 
 /// The line through the points; none without a point that counts.

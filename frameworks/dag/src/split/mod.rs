@@ -98,7 +98,7 @@ impl Pieces {
             count += 1;
             sum += piece.3;
         }
-        // A part that is far smaller, as at the end of a file, is no task of the size that was asked for.
+        // A part that is far smaller, as at the end of a file, is not a task of the size that was asked for.
         Some(Part(first, count, sum, if sum >= units / 2 { units } else { 0 }))
     }
 

@@ -1,7 +1,7 @@
 //! Looks at the files of an input: expands patterns and finds where lines and records begin. It blocks.
 //!
 //! Files are read through once for lines and records; for bytes only around each cut. What is written to a file later
-//! is no part of the input.
+//! is not part of the input.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
@@ -22,7 +22,7 @@ const LINE_MAX: u64 = 64 << 20;
 #[derive(Debug, thiserror::Error)]
 pub enum ScanError {
     /// A pattern is invalid.
-    #[error("'{0}' is no pattern")]
+    #[error("'{0}' is not a pattern")]
     Pattern(String, #[source] glob::PatternError),
     /// A pattern, or a path, names no file.
     #[error("'{0}' matches no file")]
@@ -153,7 +153,7 @@ fn by_lines(
 ) -> Result<(), ScanError> {
     let failed = |error| ScanError::Read(file.path.clone(), error);
     let opened = fs::File::open(&file.path).map_err(failed)?;
-    // What was written since the file was examined is no part of the input.
+    // What was written since the file was examined is not part of the input.
     let mut reader = BufReader::with_capacity(1 << 20, opened.take(file.size));
     let mark = mark.map(str::as_bytes);
     let (mut at, mut line) = (0, Vec::new());

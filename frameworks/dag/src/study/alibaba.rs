@@ -46,7 +46,7 @@ pub fn parse_name(name: &str) -> Option<(u32, Vec<u32>)> {
     }
     let mut parts = digits.split('_');
     let number: u32 = parts.next()?.parse().ok()?;
-    // Parts that are no numbers, such as `Stg1`, name no task.
+    // Parts that are not numbers, such as `Stg1`, name no task.
     let after: Vec<u32> = parts.filter_map(|part| part.parse().ok()).filter(|other| *other != number).collect();
     Some((number, after))
 }

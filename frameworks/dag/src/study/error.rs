@@ -16,7 +16,7 @@ pub enum StudyError {
     File {
         /// Its name in the directory.
         name: String,
-        /// Why.
+        /// The cause.
         #[source]
         why: Box<dyn std::error::Error + Send + Sync>,
     },

@@ -72,7 +72,7 @@ impl JobModel {
 pub struct Arrival {
     /// When, in milliseconds.
     pub at: u64,
-    /// What.
+    /// The model of the job.
     pub job: Arc<JobModel>,
 }
 

@@ -1,5 +1,5 @@
 //! Queries like those of TPC-H on Spark, made from published totals: 22 graphs of 2 to 18 stages, 9.18 in the mean,
-//! each in seven sizes of input. No measurement of anyone is in here.
+//! each in seven sizes of input. They contain no measurements.
 //!
 //! What is known of the public traces and kept: the stages, the mean work by size, the mean tasks, and that the quarter
 //! with most work holds about 62 % of it. Made up are the graphs, and how work is spread over stages.

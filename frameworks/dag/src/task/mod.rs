@@ -38,7 +38,7 @@ pub const MANIFEST: &str = ".tepui-outputs";
 pub enum Fault {
     /// An input file has vanished or is shorter than it was.
     Input,
-    /// An output is missing though the program ended well.
+    /// An output is missing, although the program succeeded.
     Output,
     /// An output of another stage is not available; it is made again.
     Source,
@@ -70,11 +70,11 @@ impl Fault {
         Fault::ALL.into_iter().find(|fault| fault.code() == code)
     }
 
-    /// In words.
+    /// The reason as text.
     pub fn what(self) -> &'static str {
         match self {
             Fault::Input => "an input file has vanished or has changed",
-            Fault::Output => "an output is missing though the program ended well",
+            Fault::Output => "an output is missing, although the program has succeeded",
             Fault::Source => "an output of another stage cannot be read",
             Fault::Room => "its outputs cannot be written or published",
             Fault::Framework => "the framework gave no answer",

@@ -101,7 +101,7 @@ impl Place {
                 }
             }
             if !found {
-                let message = format!("the output '{output}' is missing though the program ended well");
+                let message = format!("the output '{output}' is missing, although the program succeeded");
                 return Err(Failed::new(Fault::Output, message));
             }
         }
@@ -111,12 +111,12 @@ impl Place {
     /// The number that stands in an output.
     ///
     /// # Errors
-    /// It is missing, or is no number.
+    /// It is missing, or is not a number.
     pub(super) fn value(&self, name: &str) -> Result<f64, Failed> {
         let failed = |why: String| Failed::new(Fault::Output, format!("the value in '{name}': {why}"));
         let directory = if self.writes.exists() { &self.writes } else { &self.published };
         let text = fs::read_to_string(directory.join(name)).map_err(|error| failed(error.to_string()))?;
-        let number: f64 = text.trim().parse().map_err(|_| failed(format!("'{}' is no number", text.trim())))?;
+        let number: f64 = text.trim().parse().map_err(|_| failed(format!("'{}' is not a number", text.trim())))?;
         if number.is_finite() { Ok(number) } else { Err(failed("it is not finite".to_owned())) }
     }
 }

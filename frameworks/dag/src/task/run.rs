@@ -54,7 +54,7 @@ async fn all(spec: &Spec, sandbox: &Path, framework: &mut Framework) -> Result<u
     if !spec.outputs.is_empty() {
         place.publish(spec)?;
     }
-    // What was extended while the program ran is no fault; what was cut is.
+    // What was extended while the program ran is not a fault; what was cut is.
     inputs::check(&spec.extents)?;
     if let Some(value) = value {
         framework.report(&Report { value: Some(value), ..Report::default() }).await?;

@@ -34,7 +34,7 @@ pub fn name(fields: &mut Fields<'_, '_>, what: &str) -> String {
     let first = name.chars().next().is_some_and(|c| c.is_ascii_alphanumeric());
     if !first || !name.chars().all(allowed) || name.len() > NAME_MAX {
         let rule = format!(
-            "'{name}' is no name of {what}: letters, digits, '.', '_' and '-', the first a letter or digit, \
+            "'{name}' is not a name of {what}: letters, digits, '.', '_' and '-', the first a letter or digit, \
              {NAME_MAX} at most"
         );
         fields.faults.add(at, rule);
@@ -111,7 +111,7 @@ pub fn uris(fields: &mut Fields<'_, '_>) -> Vec<Uri> {
             uris.push(plain(text));
             continue;
         }
-        let Some(mut uri) = Fields::of("a URI that is no text", node, fields.faults) else { continue };
+        let Some(mut uri) = Fields::of("a URI that is not text", node, fields.faults) else { continue };
         let value = uri.text("value").map(|(value, _)| value.to_owned());
         if value.is_none() {
             uri.faults.add(node.at, "a URI needs a value");

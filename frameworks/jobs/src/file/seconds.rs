@@ -30,7 +30,7 @@ pub fn serialize<S: Serializer>(duration: &Duration, serializer: S) -> Result<S:
 /// From seconds.
 ///
 /// # Errors
-/// It is no number of seconds.
+/// It is not a number of seconds.
 pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     let seconds = f64::deserialize(deserializer)?;
     Duration::try_from_secs_f64(seconds).map_err(serde::de::Error::custom)
@@ -50,7 +50,7 @@ pub mod optional {
     /// From seconds, or null.
     ///
     /// # Errors
-    /// It is no number of seconds.
+    /// It is not a number of seconds.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
         let seconds = Option::<f64>::deserialize(deserializer)?;
         seconds.map(Duration::try_from_secs_f64).transpose().map_err(serde::de::Error::custom)

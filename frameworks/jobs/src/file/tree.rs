@@ -91,7 +91,7 @@ fn toml_node(value: toml::Spanned<DeValue>) -> Result<Node, Broken> {
         DeValue::Integer(number) => {
             let digits = number.as_str().replace('_', "");
             let whole = i64::from_str_radix(&digits, number.radix());
-            Value::Whole(whole.map_err(|_| (at, format!("{digits} is no number of 64 bits")))?)
+            Value::Whole(whole.map_err(|_| (at, format!("{digits} is not a number of 64 bits")))?)
         }
         DeValue::Float(number) => real(number.as_str(), at)?,
         DeValue::Boolean(flag) => Value::Flag(flag),
@@ -104,7 +104,7 @@ fn toml_node(value: toml::Spanned<DeValue>) -> Result<Node, Broken> {
 
 fn real(text: &str, at: usize) -> Result<Value, Broken> {
     let number = text.replace('_', "").parse();
-    number.map(Value::Real).map_err(|_| (at, format!("{text} is no number")))
+    number.map(Value::Real).map_err(|_| (at, format!("{text} is not a number")))
 }
 
 /// JSON as it is defined, without the extensions that the parser knows.

@@ -57,7 +57,7 @@ impl fmt::Display for Policy {
 /// No policy has this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "'{0}' is no policy; take first-fit, best-fit, worst-fit (or spread), dot-product (or tetris), least-residual \
+    "'{0}' is not a policy; take first-fit, best-fit, worst-fit (or spread), dot-product (or tetris), least-residual \
      (or l2), or first-fit-decreasing (or ffd)"
 )]
 pub struct UnknownPolicy(pub String);
@@ -91,6 +91,6 @@ mod tests {
             assert_eq!(serde_json::to_string(&policy).unwrap(), format!("\"{policy}\""));
         }
         assert_eq!("tetris".parse(), Ok(Policy::DotProduct));
-        assert!("random".parse::<Policy>().unwrap_err().to_string().starts_with("'random' is no policy"));
+        assert!("random".parse::<Policy>().unwrap_err().to_string().starts_with("'random' is not a policy"));
     }
 }

@@ -24,7 +24,7 @@ pub(super) fn fair(bids: &[Bid], cores: u32) -> Vec<u32> {
             left -= raise(&mut given[job], share.min(bids[job].ceiling), left);
         }
         if before == left {
-            // Fewer cores than jobs are left: one each. Who has one more than his share already may keep it.
+            // Fewer cores than jobs are left: one each. A job that has one more than its share already may keep it.
             open.sort_by_key(|j| bids[*j].held <= given[*j]);
             for &job in &open {
                 let to = given[job] + 1;

@@ -49,7 +49,7 @@ impl Policy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Objective(u16);
 
-/// A number that is no objective.
+/// A number that is not an objective.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must be between 0 (quality) and 1 (completion), not {0}")]
 pub struct InvalidObjective(String);
@@ -74,7 +74,7 @@ impl Objective {
 
 /// A text that names no policy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no policy: slaq, fair, fifo or shortest")]
+#[error("'{0}' is not a policy: slaq, fair, fifo or shortest")]
 pub struct UnknownPolicy(String);
 
 impl std::str::FromStr for Policy {

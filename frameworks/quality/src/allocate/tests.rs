@@ -128,7 +128,7 @@ fn a_new_job_and_an_unclear_one_get_their_share() {
 
 /// Cores that are passed on: each works for a job, and moves to another some epochs after it is told to.
 struct Cores {
-    /// Whose each is, and for how many epochs it stays there yet if it is to leave.
+    /// The owner of each, and for how many epochs it stays there yet if it is to leave.
     owners: Vec<(usize, Option<u32>)>,
     hand_over: u32,
 }

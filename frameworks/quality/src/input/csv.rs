@@ -75,7 +75,7 @@ fn first(reader: &mut Reader<&[u8]>) -> Result<StringRecord, Breach> {
     }
 }
 
-/// One cell that is no number makes no names of the others: it is refused as a number.
+/// One cell that is not a number makes no names of the others: it is refused as a number.
 fn has_no_number(first: &StringRecord) -> bool {
     first.iter().all(|text| text.trim().parse::<f64>().is_err())
 }

@@ -133,7 +133,7 @@ pub struct InputError {
 /// The text of a data file, from its bytes: [`read`] and [`read_as`] take that. Parquet and Arrow become CSV.
 ///
 /// # Errors
-/// It is no text, or no file of its format; or this program was built without what reads it.
+/// It is not text, or no file of its format; or this program was built without what reads it.
 pub fn text_of(file: &str, format: Format, bytes: Vec<u8>) -> Result<String, InputError> {
     let text = match format {
         Format::Csv | Format::Libsvm => {

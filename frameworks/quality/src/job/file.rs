@@ -26,7 +26,7 @@ struct File {
 /// The jobs of a file's text; `file` is its name in errors.
 ///
 /// # Errors
-/// The first thing that breaks a rule.
+/// The first field that breaks a rule.
 pub fn parse(file: &str, text: &str) -> Result<Vec<Job>, FileError> {
     let line = |at: usize| 1 + text.as_bytes()[..at.min(text.len())].iter().filter(|b| **b == b'\n').count();
     let refuse = |at: usize, rule: String| FileError { file: file.to_owned(), line: line(at), rule };

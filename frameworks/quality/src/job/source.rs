@@ -248,7 +248,7 @@ impl Source {
 }
 
 impl Prepared {
-    /// What the data looks like.
+    /// The shape of the data.
     pub fn shape(&self) -> Shape {
         self.shape
     }

@@ -14,7 +14,7 @@ use super::trees::{TREES_MAX, Task, TreesOptions};
 /// The most features, classes, clusters and topics; what must be kept of each is sent in every round.
 const WIDTH_MAX: usize = 1_000_000;
 
-/// What the data looks like.
+/// The shape of the data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shape {
     /// Number of examples.

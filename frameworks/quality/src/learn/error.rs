@@ -1,6 +1,6 @@
 //! Errors of data, parameters and models.
 
-/// Why something cannot be learnt or predicted.
+/// Why a model cannot be trained, or cannot predict.
 #[derive(Debug, thiserror::Error)]
 pub enum LearnError {
     /// A hyperparameter, or data and algorithm, break a rule.

@@ -295,6 +295,6 @@ impl<'a> Reader<'a> {
         if (0.0..4_294_967_296.0).contains(&number) && number.fract() == 0.0 {
             return Ok(number as usize);
         }
-        Err(LearnError::invalid("parameters", "have a count that is no whole number"))
+        Err(LearnError::invalid("parameters", "have a count that is not a whole number"))
     }
 }

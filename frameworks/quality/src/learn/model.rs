@@ -83,7 +83,7 @@ impl Model {
     /// A model from JSON.
     ///
     /// # Errors
-    /// It is no model, or one of another version.
+    /// It is not a model, or one of another version.
     pub fn from_json(text: &str) -> Result<Model, LearnError> {
         let file: File<serde_json::Value> = serde_json::from_str(text).map_err(LearnError::Format)?;
         if file.version != VERSION {

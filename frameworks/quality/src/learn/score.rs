@@ -24,7 +24,7 @@ pub struct Score {
 pub(crate) const WIDTH: usize = 3;
 
 /// The loss of a shard's examples, how many are put into the right class, and how many there are (of words, for
-/// topics). All are 0 in a round whose parameters are no model: at the beginning, and in the middle of an iteration.
+/// topics). All are 0 in a round whose parameters are not a model: at the beginning, and in the middle of an iteration.
 ///
 /// # Errors
 /// The parameters are not of this algorithm and shape.

@@ -288,7 +288,7 @@ fn a_loss_that_is_not_a_number_is_an_error_of_every_algorithm() {
     bad(Algorithm::KMeans(KMeansOptions { clusters: 2, ..KMeansOptions::default() }), with(&feature));
     bad(Algorithm::Perceptron(PerceptronOptions::default()), with(&feature));
     bad(Algorithm::BoostedTrees(TreesOptions::default()), with(&label));
-    // What is no count is refused before there is a loss.
+    // What is not a count is refused before there is a loss.
     let topics = Algorithm::Topics(TopicsOptions { topics: 2, ..TopicsOptions::default() });
     let failed = run(&topics, documents);
     assert!(matches!(&failed, Err(LearnError::Invalid { item, .. }) if item == "data"), "{failed:?}");

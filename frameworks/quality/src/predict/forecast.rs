@@ -16,7 +16,7 @@ const LOSSES_MAX: usize = 32;
 const ERRORS_MAX: usize = 256;
 /// What a new job is taken to leave unlearnt in an iteration.
 const FIRST_RATE: f64 = 0.85;
-/// A fit that misses by more than this share of what the losses vary is no fit.
+/// A fit that misses by more than this share of what the losses vary is not a fit.
 const MISS_MAX: f64 = 0.25;
 /// Losses that vary by less than this share of what the job has learnt have converged.
 const STILL: f64 = 0.01;

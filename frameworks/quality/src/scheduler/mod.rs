@@ -40,7 +40,7 @@ pub use workers::{JOB_VARIABLE, TOKEN_VARIABLE};
 pub struct Settings {
     /// How workers are shared out.
     pub policy: Policy,
-    /// For how long a decision holds.
+    /// Interval of decisions.
     pub epoch: Duration,
     /// The most workers at once.
     pub workers_max: u32,

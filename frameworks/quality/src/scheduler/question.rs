@@ -31,7 +31,7 @@ pub enum Question {
         /// Whether the framework is to be gone.
         teardown: bool,
     },
-    /// How things are. Answered with [`Answer::Status`].
+    /// The status. Answered with [`Answer::Status`].
     Status,
     /// Jobs of before a restart that have not ended. Answered with [`Answer::Restored`].
     Restored,
@@ -66,7 +66,7 @@ pub enum Answer {
     Directive(Directive),
     /// It is noted.
     Done,
-    /// How things are.
+    /// The status.
     Status(Box<Status>),
     /// The jobs.
     Restored {

@@ -25,7 +25,7 @@ pub enum State {
     Stopped,
 }
 
-/// How things are.
+/// The status.
 #[derive(Clone, Debug, Serialize)]
 pub struct Status {
     /// How workers are shared out.

@@ -256,7 +256,7 @@ fn workers_are_launched_where_there_is_room_and_shared() {
         variables.iter().find(|v| v.name == JOB_VARIABLE).unwrap().value.clone()
     };
     assert_eq!(job(&launched[0]).as_deref(), Some("a"));
-    assert!(!command.arguments.iter().any(|w| w.contains("secret")), "the token is not for everybody's eyes");
+    assert!(!command.arguments.iter().any(|w| w.contains("secret")), "other users can read the arguments of a process");
     for task in &launched {
         world.update(&task.task_id.value, TaskState::TaskRunning);
     }
@@ -306,7 +306,7 @@ fn a_worker_that_one_job_lets_go_works_for_the_other_in_the_same_task() {
     // The first job ends: the second one gets the worker that it can use, the other one ends with its job.
     let directive = world.end("a", &tasks[..2]);
     assert_eq!((moved(&directive), &directive.leave[..]), (vec![(tasks[0].as_str(), "b")], &tasks[1..2]));
-    // Who fails now fails for the second.
+    // A failure of that worker now counts for the second job.
     world.update(&tasks[0], TaskState::TaskFailed);
     assert_eq!(world.job("b").tasks, tasks[2..]);
 }

@@ -225,7 +225,7 @@ impl Quality {
         self.dismiss(id, calls);
     }
 
-    /// Does without a worker whose agent is lost: another one takes its place. If the agent comes back its worker is
+    /// Gives up a worker whose agent is lost: another one takes its place. If the agent comes back its worker is
     /// ended; the kill is asked for once here, and repeated by the library until the task has ended.
     fn give_up(&mut self, id: &str, now: Time, calls: &mut Calls) {
         let entry = self.hired.get(id).and_then(|job| self.jobs.get_mut(job));

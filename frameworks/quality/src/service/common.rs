@@ -62,7 +62,7 @@ impl Common {
     }
 }
 
-/// What a job's data looks like.
+/// The shape of a job's data.
 #[derive(Debug, Default)]
 pub(super) struct Looked {
     pub(super) shape: Shape,

@@ -20,7 +20,7 @@ use crate::job::Job;
 use crate::learn::{LearnError, Learner, Round, combined, model_of, model_of_critical};
 use crate::scheduler::{Answer, Iteration, Outcome, Progress, Score};
 
-/// How often a driver looks around while nothing happens.
+/// Interval of checks while no event arrives.
 const LOOK: Duration = Duration::from_millis(500);
 /// Losses that a checkpoint keeps for the predictions after a restart.
 const LOSSES_KEPT: usize = 64;

@@ -205,7 +205,7 @@ fn a_job_is_measured_on_rows_that_it_does_not_learn_from() {
 
 #[test]
 fn a_job_with_patience_ends_when_its_validation_loss_does_not_fall_any_more() {
-    // A deep forest on few noisy rows: it learns them by heart.
+    // A deep forest on few noisy rows overfits.
     let text = r#"
 [[job]]
 name = "a"

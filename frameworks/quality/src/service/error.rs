@@ -32,7 +32,7 @@ pub enum Error {
     Data {
         /// Which job.
         job: String,
-        /// Why.
+        /// The cause.
         source: SourceError,
     },
     /// A data file does not fit its model.
@@ -50,7 +50,7 @@ pub enum Error {
     /// The system gives no randomness.
     #[error("no token can be made")]
     Token(#[source] getrandom::Error),
-    /// What came over a connection is no frame.
+    /// What came over a connection is not a frame.
     #[error("the driver and this worker do not understand each other")]
     Frame(#[from] FrameError),
 }

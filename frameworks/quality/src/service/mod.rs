@@ -45,8 +45,8 @@ use work::{Taken, Work};
 pub use error::Error;
 pub use saved_model::{SavedModel, Training};
 
-/// How long the scheduler may take to say farewell to the master.
-const FAREWELL: Duration = Duration::from_secs(15);
+/// How long the scheduler may take to end.
+const END_LIMIT: Duration = Duration::from_secs(15);
 
 /// How to run the service.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ pub struct Options {
     pub driver: sdk::driver::Options,
     /// How cores are shared.
     pub policy: Policy,
-    /// For how long a decision holds.
+    /// Interval of decisions.
     pub epoch: Duration,
     /// The most workers at once.
     pub workers_max: u32,
@@ -212,7 +212,7 @@ impl Service {
         self.api.url()
     }
 
-    /// How things are.
+    /// The status.
     ///
     /// # Errors
     /// The scheduler has ended.
@@ -236,7 +236,7 @@ impl Service {
         self.inner.stop_job(name).await
     }
 
-    /// How things are after so long, and whether all jobs have ended and their workers are gone.
+    /// The status after this time, and whether all jobs have ended and their workers are gone.
     ///
     /// # Errors
     /// The scheduler has ended before, and why.
@@ -259,7 +259,7 @@ impl Service {
     pub async fn stop(mut self, teardown: bool) -> Result<(), Error> {
         self.inner.tasks.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clear();
         let asked = self.inner.ask(Question::Stop { teardown }).await;
-        let waited = tokio::time::timeout(FAREWELL, self.ended.wait_for(Option::is_some)).await;
+        let waited = tokio::time::timeout(END_LIMIT, self.ended.wait_for(Option::is_some)).await;
         drop(self.scheduler);
         self.api.stop().await;
         if asked.is_ok() && waited.is_err() {
@@ -300,7 +300,7 @@ impl Inner {
     pub(crate) async fn status(&self) -> Result<Status, Error> {
         match self.ask(Question::Status).await? {
             Answer::Status(status) => Ok(*status),
-            _ => Err(Error::Ended("the scheduler answers nonsense".to_owned())),
+            _ => Err(Error::Ended("the scheduler answered something else than it was asked".to_owned())),
         }
     }
 

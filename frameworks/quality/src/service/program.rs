@@ -22,7 +22,7 @@ use crate::learn::{ProgramOptions, Shape};
 use crate::scheduler::{Directive, Iteration, Outcome, Progress};
 use crate::trainer::{self, Line, LineError, Manner, Report, Start};
 
-/// How often a driver looks around while nothing happens.
+/// Interval of checks while no event arrives.
 const LOOK: Duration = Duration::from_millis(500);
 /// How long a program that is asked to end may take.
 const GRACE: Duration = Duration::from_secs(10);

@@ -147,7 +147,7 @@ case $request in *stop*) echo '{"checkpoint": "it is 2", "iteration": 2}'; exec 
 #[test]
 fn lines_that_break_the_protocol_fail_the_job() {
     assert!(
-        failed("echo 'epoch 1'", "").starts_with("line 1 of its standard output is none of the protocol, 'epoch 1'")
+        failed("echo 'epoch 1'", "").starts_with("line 1 of its standard output is not of the protocol, 'epoch 1'")
     );
     let nan = failed("echo '{\"hello\": {}}'; echo '{\"iteration\": 0, \"loss\": NaN}'", "");
     assert_eq!(nan, "line 2 of its standard output: loss must be a finite number");

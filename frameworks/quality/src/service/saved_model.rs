@@ -146,7 +146,7 @@ impl SavedModel {
     /// The probability of each class for an example, in the order of the classes.
     ///
     /// # Errors
-    /// The model does not classify, or its outputs are no probabilities.
+    /// The model does not classify, or its outputs are not probabilities.
     pub fn probabilities(&self, row: &[f64]) -> Result<Vec<f64>, Error> {
         let known = if self.kind == "linear-svm" { None } else { self.model.probabilities(row) };
         known.filter(|p| p.len() == self.classes.len()).ok_or_else(|| {

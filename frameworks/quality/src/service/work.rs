@@ -89,7 +89,7 @@ impl Work {
         if result.is_ok() {
             result = match self.common.requester.ask(Question::Submit(submissions)).await {
                 Ok(Answer::Submitted(answer)) => answer.map_err(|why| Error::Refused(why.to_string())),
-                Ok(_) => Err(Error::Ended("the scheduler answers nonsense".to_owned())),
+                Ok(_) => Err(Error::Ended("the scheduler answered something else than it was asked".to_owned())),
                 Err(error) => Err(error.into()),
             };
         }

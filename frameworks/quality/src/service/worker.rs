@@ -195,7 +195,7 @@ fn send(writer: &Mutex<&BlockingStream>, frame: &ToDriver) -> Result<(), Error> 
     lock(writer).write_all(&bytes).map_err(lost)
 }
 
-/// Sends what the driver would like to know but need not.
+/// Sends optional reports to the driver.
 fn tell(writer: &Mutex<&BlockingStream>, frame: &ToDriver) {
     if let Err(error) = send(writer, frame) {
         tracing::debug!(error = %base::error_chain(&error), "the driver does not hear why this worker ends");

@@ -24,7 +24,7 @@ pub(super) struct Hand {
 pub(super) struct WorkerPool {
     connected: BTreeMap<u64, Hand>,
     round: u64,
-    /// Who has computed something of the round.
+    /// Workers that have computed something of the round.
     computed: BTreeSet<u64>,
     results: Vec<Option<Vec<f64>>>,
     missing: usize,
@@ -249,6 +249,6 @@ mod tests {
         drop(frames);
         assert_eq!(pool.late(), [1]);
         pool.start(3, vec![1.0]);
-        assert!(pool.is_empty(), "who cannot be told is dropped");
+        assert!(pool.is_empty(), "a worker that cannot be told is dropped");
     }
 }

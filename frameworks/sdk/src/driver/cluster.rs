@@ -38,7 +38,7 @@ pub enum AgentsError {
     /// The answer is invalid.
     #[error("the answer to GET_AGENTS is invalid")]
     Invalid(#[from] prost::DecodeError),
-    /// The answer of an agent is no JSON.
+    /// The answer of an agent is not JSON.
     #[error("the answer of an agent is invalid")]
     Json(#[from] serde_json::Error),
 }

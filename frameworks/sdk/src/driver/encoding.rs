@@ -8,7 +8,7 @@ use wire::http::{JSON, PROTOBUF};
 
 use crate::v1::scheduler::{Call, Event};
 
-/// Why a record is no event.
+/// Why a record is not an event.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum EventError {
     /// In JSON.

@@ -19,7 +19,7 @@ const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
 /// A text that names no masters.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MastersError {
-    /// One of the parts is no address.
+    /// One of the parts is not an address.
     #[error("'{0}' is not of the form <host>:<port>; give the master as for example 127.0.0.1:5050")]
     Address(String),
     /// An invalid list.
@@ -48,7 +48,7 @@ pub enum AddressError {
     ZooKeeper {
         /// The servers.
         servers: String,
-        /// Why.
+        /// The cause.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// ZooKeeper knows no leader.

@@ -46,7 +46,7 @@ const EVENTS_WAITING_MAX: usize = 256;
 /// How long a master may take to answer SUBSCRIBE: one that is off would hold the others up.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 /// How long the calls that are still queued at the end may take.
-const FAREWELL: Duration = Duration::from_secs(10);
+const END_LIMIT: Duration = Duration::from_secs(10);
 
 /// How to run a scheduler.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ pub struct Options {
     masters: Masters,
     /// What `masters` was read from.
     given: String,
-    /// Who the framework is, and how patient the session is.
+    /// The framework, and the limits of the session.
     pub settings: Settings,
     /// How messages are written.
     pub encoding: Encoding,
@@ -77,7 +77,7 @@ impl Options {
     /// `zk://[user:password@]host:port,.../path`.
     ///
     /// # Errors
-    /// The text names no master, or is no valid list.
+    /// The text names no master, or is not a valid list.
     pub fn new(masters: &str, framework: FrameworkInfo) -> Result<Options, MastersError> {
         let settings = Settings { seed: clock::seed(), ..Settings::new(framework) };
         Ok(Options {
@@ -325,7 +325,7 @@ impl<S: Scheduler> Driver<S> {
             Output::End(ending) => {
                 self.call_news.close();
                 if let Some(sender) = self.sender.take() {
-                    sender.finish(FAREWELL).await;
+                    sender.finish(END_LIMIT).await;
                 }
                 self.close();
                 return Some(ending);

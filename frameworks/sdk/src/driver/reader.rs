@@ -96,7 +96,7 @@ fn refused(address: &Address, reply: &Reply) -> News {
     }
 }
 
-/// Reads the stream to its end. A record that is no event is skipped: a newer master may know more.
+/// Reads the stream to its end. A record that is not an event is skipped: a newer master may know more.
 async fn read(mut records: Records, encoding: Encoding, inbox: &Inbox) -> News {
     loop {
         match records.next().await {

@@ -9,10 +9,10 @@ use crate::v1::{ExecutorId, FrameworkId};
 /// The agent's default of `--executor_shutdown_grace_period`.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 
-/// Who the executor is, and how it is to behave.
+/// The executor's identity, and how it is to behave.
 #[derive(Clone, PartialEq)]
 pub struct Environment {
-    /// Whose executor this is.
+    /// The executor's framework.
     pub framework_id: FrameworkId,
     /// Which executor of that framework.
     pub executor_id: ExecutorId,
@@ -54,8 +54,8 @@ pub enum EnvironmentError {
     /// A variable is missing.
     #[error("{0} is not set: an executor is started by an agent")]
     Missing(&'static str),
-    /// A variable is no duration.
-    #[error("{name}='{value}' is no duration such as 15mins")]
+    /// A variable is not a duration.
+    #[error("{name}='{value}' is not a duration such as 15mins")]
     Duration {
         /// The variable.
         name: &'static str,

@@ -22,7 +22,7 @@ pub use calls::Calls;
 pub use environment::{Environment, EnvironmentError, Recovery};
 pub use session::{Ending, Input, Output, Session};
 
-/// What runs tasks: something that answers events with updates.
+/// An executor: answers events with updates.
 ///
 /// `on_event` is called for one event at a time, never at once from two threads. What it calls is sent after it
 /// returns, in its order.
@@ -37,7 +37,7 @@ impl<E: Executor + ?Sized> Executor for &mut E {
     }
 }
 
-/// One thing that happened to an executor.
+/// An event of an executor's session.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Event {
@@ -45,7 +45,7 @@ pub enum Event {
     Subscribed {
         /// Which executor this is, as its framework described it; its `data` are the framework's to use.
         executor: Box<ExecutorInfo>,
-        /// Whose it is.
+        /// Its framework.
         framework: Box<FrameworkInfo>,
         /// Where it runs.
         agent: Box<AgentInfo>,
@@ -56,7 +56,7 @@ pub enum Event {
     Launch(Vec<TaskInfo>),
     /// A task must end, with a grace period between request and force if the framework sets one.
     Kill {
-        /// Which.
+        /// The id of the task.
         task_id: TaskId,
         /// The grace period.
         grace: Option<Duration>,

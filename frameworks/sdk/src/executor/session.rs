@@ -61,7 +61,7 @@ enum State {
 }
 
 /// How long the last updates may take to be confirmed after the executor stopped.
-const FAREWELL: Duration = Duration::from_secs(5);
+const END_LIMIT: Duration = Duration::from_secs(5);
 /// Interval of heartbeats of an idle executor (docs/mesos/executors.md).
 const HEARTBEAT: Duration = Duration::from_secs(30 * 60);
 /// Timeout of the first subscription, unless the agent sets one.
@@ -272,7 +272,7 @@ impl<E: Executor> Session<E> {
         if !self.calls.stop || self.state == State::Ended {
             return;
         }
-        self.deadline.get_or_insert(now + FAREWELL);
+        self.deadline.get_or_insert(now + END_LIMIT);
         if self.updates.is_empty() || (self.shut_down && self.state != State::Subscribed) {
             self.end(Ending::Stopped, outputs);
         }

@@ -40,7 +40,7 @@ impl Change {
 pub struct StateError {
     /// What was tried, such as `read`.
     pub action: &'static str,
-    /// Where.
+    /// The file or the entry.
     pub place: String,
     /// The store's error.
     pub source: Box<dyn std::error::Error + Send + Sync>,

@@ -39,7 +39,7 @@ pub struct Weights(pub [f64; COUNT]);
 /// A file of weights cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum WeightsError {
-    /// It is no TOML, or has no table of weights.
+    /// It is not TOML, or has no table of weights.
     #[error("the file of weights cannot be read")]
     Syntax(#[from] toml::de::Error),
     /// A weight is missing or no number.

@@ -38,7 +38,7 @@ pub enum Question {
     },
     /// Ends a query and forgets it.
     Remove(String),
-    /// How things are.
+    /// The status.
     Status,
     /// A worker has started, or reconnected; at this position of its stream if it has begun.
     Hello {
@@ -70,7 +70,7 @@ pub enum Answer {
     Refused(String),
     /// Not done: no query has this name.
     NoQuery(String),
-    /// How things are.
+    /// The status.
     Status(Box<Status>),
     /// To a worker: start, or continue.
     Start(Box<Start>),
@@ -143,12 +143,12 @@ pub struct Report {
     pub config: Option<Config>,
     /// Frames looked at so far by this worker.
     pub frames: u64,
-    /// Things found since the last report.
+    /// Findings since the last report.
     pub found: u64,
     /// The last sample of quality.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sample: Option<Box<QualitySample>>,
-    /// How its live source stands.
+    /// The state of its live source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<FeedStatus>,
     /// What happened to its source and its view lately, the oldest first.

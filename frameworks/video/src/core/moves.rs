@@ -85,13 +85,13 @@ fn wishes(queries: &BTreeMap<String, Query>, now: Time) -> impl Iterator<Item = 
 }
 
 /// Whether offers are of use to a query that has a task.
-pub(super) fn somebody_wants_to_move(queries: &BTreeMap<String, Query>, now: Time) -> bool {
+pub(super) fn wants_to_move(queries: &BTreeMap<String, Query>, now: Time) -> bool {
     wishes(queries, now).next().is_some() && may_move(queries) > 0
 }
 
 /// Launches second tasks for queries that should move, where these offers have a better place for them and while tasks
-/// may hold `left` more cores. Who fits nowhere is not in the way of the others. Gives the names of those that move
-/// now.
+/// may hold `left` more cores. A query that fits nowhere does not hold the others up. Returns the names of those that
+/// move now.
 pub(super) fn begin_moves(
     packer: &mut Packer,
     queries: &mut BTreeMap<String, Query>,

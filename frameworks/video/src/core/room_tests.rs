@@ -180,7 +180,7 @@ proptest! {
     #[test]
     fn all_start_in_bounded_time(
         agents in prop::collection::vec(prop::sample::select(vec![0.5, 1.0, 2.0]), 1..5),
-        // By second; the goals for lag decide who can pause.
+        // By second; the goals for lag decide which queries can pause.
         arrivals in prop::collection::vec((0..60u64, prop::sample::select(vec![1.0, 15.0, 120.0])), 1..20),
     ) {
         // The cheap configuration takes 0.1. What is left on each agent may be less than that.

@@ -9,7 +9,7 @@ use sdk::{Calls, Event, RestartPolicy, Restarts, Scheduler, is_terminal};
 
 use super::ask::{Answer, Question, Report, Start, Submission};
 use super::launch::{WorkerCommand, launch, useful};
-use super::moves::{somebody_wants_to_move, watch_goals, watch_moves};
+use super::moves::{wants_to_move, watch_goals, watch_moves};
 use super::query::{Kept, Query, State};
 use super::room::Room;
 use super::status::Status;
@@ -33,13 +33,13 @@ const KEEP_EVERY: Duration = Duration::from_secs(2);
 /// How the scheduler works.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Who decides.
+    /// The policy.
     pub policy: Policy,
     /// What is maximised.
     pub objective: Objective,
     /// How far ahead is looked.
     pub horizon: Horizon,
-    /// How often it is decided.
+    /// Interval of decisions.
     pub epoch: Duration,
     /// The most cores that tasks hold together; `None` for all that is offered.
     pub cores_max: Option<f64>,
@@ -457,7 +457,7 @@ impl VideoScheduler {
     /// does not sit out what was refused before it came.
     fn ask_for_offers(&mut self, now: Time, calls: &mut Calls) {
         let waiting = self.queries.values().filter(|q| q.is_due(now)).count();
-        let wants = waiting > 0 || somebody_wants_to_move(&self.queries, now);
+        let wants = waiting > 0 || wants_to_move(&self.queries, now);
         if !self.connected {
             return;
         }

@@ -12,7 +12,7 @@ use crate::schedule::{Goals, Objective, Policy, SampledStatus};
 /// The framework.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Status {
-    /// Who decides.
+    /// The policy.
     pub policy: Policy,
     /// What is maximised.
     pub objective: Objective,
@@ -50,7 +50,7 @@ pub struct QueryStatus {
     /// Why, if there is something to say.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// What it should keep to.
+    /// Its goals.
     pub goals: Goals,
     /// Its configuration now.
     pub config: Option<Config>,
@@ -81,7 +81,7 @@ pub struct QueryStatus {
     pub correction: f64,
     /// Seconds of the stream behind it.
     pub position: f64,
-    /// Things found so far.
+    /// Findings so far.
     pub found: u64,
     /// How often its worker was started.
     pub starts: u32,

@@ -32,9 +32,9 @@ pub struct LocalOptions {
     pub reconnect: f64,
     /// What to look for.
     pub kind: QueryKind,
-    /// Where it counts.
+    /// The part of the picture that counts.
     pub scope: Scope,
-    /// How.
+    /// The configuration of the pipeline.
     pub config: Config,
     /// Where findings go, as JSON lines.
     pub results: Option<PathBuf>,
@@ -91,7 +91,7 @@ pub enum LocalError {
     Results {
         /// Which file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
 }

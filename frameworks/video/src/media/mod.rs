@@ -49,7 +49,7 @@ pub enum MediaError {
     Malformed {
         /// Which file.
         path: PathBuf,
-        /// Which rule.
+        /// The rule that is broken.
         what: String,
     },
     /// The file ends before its frames do.
@@ -128,7 +128,7 @@ impl Video {
     /// Opens a video, by what its first bytes say that it is.
     ///
     /// # Errors
-    /// The file cannot be read, is no video, or breaks a rule of its format.
+    /// The file cannot be read, is not a video, or breaks a rule of its format.
     pub fn open(path: &Path) -> Result<Video, MediaError> {
         let found = match Video::open_indexed(path) {
             Ok(video) => return Ok(video),

@@ -174,7 +174,7 @@ fn what_is_no_video_is_refused() {
     let directory = Directory::new("none");
     let path = directory.file("a.txt");
     fs::write(&path, "just some words, and enough of them").expect("writes");
-    let error = Video::open(&path).expect_err("is no video").to_string();
+    let error = Video::open(&path).expect_err("is not a video").to_string();
     assert!(error.contains("ffmpeg"), "{error}");
     fs::write(&path, "").expect("writes");
     assert!(Video::open(&path).expect_err("is empty").to_string().contains("empty"));

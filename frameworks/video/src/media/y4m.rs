@@ -40,7 +40,7 @@ pub(super) fn line(reader: &mut impl BufRead) -> Result<Option<String>, Fault> {
     if bytes.pop() != Some(b'\n') {
         return Err(Fault::malformed("a Y4M line that does not end"));
     }
-    String::from_utf8(bytes).map(Some).map_err(|_| Fault::malformed("a Y4M line that is no text"))
+    String::from_utf8(bytes).map(Some).map_err(|_| Fault::malformed("a Y4M line that is not text"))
 }
 
 /// Reads the first line.

@@ -58,7 +58,7 @@ fn too_few_cores_fall_behind_and_more_catch_up() {
     assert_eq!(modelled.means(at(22.0)), Some([0.6, 4.0, 0.0]));
     modelled.work(at(30.0));
     let [_, lag, late] = modelled.means(at(30.0)).unwrap();
-    assert_eq!((lag, late), (0.0, 0.0), "nobody is ahead of a stream");
+    assert_eq!((lag, late), (0.0, 0.0), "no worker is ahead of a stream");
     let worker = &modelled.workers["t"];
     assert!((worker.core_seconds - (20.0 * 0.4 + 20.0 * 0.1)).abs() < 1e-9, "{}", worker.core_seconds);
 }

@@ -6,7 +6,7 @@ use super::query::QueryKind;
 use crate::frame::Rect;
 use crate::scene::Truth;
 
-/// One thing that a query found: a line of its results.
+/// A finding of a query: a line of its results.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Finding {

@@ -5,13 +5,13 @@ use serde::{Deserialize, Serialize};
 /// Notices of a query that are kept.
 pub const NOTICES_MAX: usize = 20;
 
-/// One thing that happened.
+/// An event of a query.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Notice {
     /// When, in seconds of the stream.
     pub at: f64,
-    /// What.
+    /// The text.
     pub text: String,
 }
 

@@ -37,7 +37,7 @@ impl QueryKind {
 
 /// A text that names no kind of query.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no kind of query: cars, people, plates, kinds, tracks")]
+#[error("{0:?} is not a kind of query: cars, people, plates, kinds, tracks")]
 pub struct UnknownKind(String);
 
 impl std::str::FromStr for QueryKind {

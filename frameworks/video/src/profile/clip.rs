@@ -117,7 +117,7 @@ impl Clip {
         self.frames as f64 / self.fps
     }
 
-    /// How many things the golden configuration finds on the clip: what quality is measured on.
+    /// How many objects the golden configuration finds on the clip: what quality is measured on.
     ///
     /// # Errors
     /// The video cannot be decoded.

@@ -39,7 +39,7 @@ pub enum ProfileError {
     },
 }
 
-/// What a video is known again by.
+/// What identifies a video.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VideoMark {
@@ -72,7 +72,7 @@ pub struct Profile {
     pub golden: Config,
     /// The configurations worth having, from cheap to dear.
     pub frontier: Vec<Point>,
-    /// What the golden configuration found on the clip: quality is measured on this many things.
+    /// What the golden configuration found on the clip: quality is measured on this many objects.
     #[serde(default)]
     pub events: usize,
     /// Seconds of the clip.
@@ -97,7 +97,7 @@ impl VideoMark {
     /// The mark of a file.
     ///
     /// # Errors
-    /// It is no video.
+    /// It is not a video.
     pub fn of(path: &Path) -> Result<VideoMark, MediaError> {
         let info = Video::open(path)?.info();
         let bytes = fs::metadata(path).map_err(|source| MediaError::Io { path: path.to_owned(), source })?.len();
@@ -172,7 +172,7 @@ impl Profile {
     /// Reads a profile.
     ///
     /// # Errors
-    /// The file cannot be read, is of another version, or makes no sense.
+    /// The file cannot be read, is of another version, or is invalid.
     pub fn read(path: &Path) -> Result<Profile, ProfileError> {
         let bad = |what: String| ProfileError::File { path: path.to_owned(), what };
         let size = fs::metadata(path).map_err(|e| bad(e.to_string()))?.len();

@@ -1,4 +1,4 @@
-//! Who drives and walks where and when: the truth of a scene.
+//! The people and vehicles of a scene, with their ways and times: its truth.
 //!
 //! Motion is straight and even, so that every box and every crossing is a formula.
 
@@ -149,7 +149,7 @@ impl SceneOptions {
     }
 }
 
-/// Something that moves through a scene, once in each repetition.
+/// An object that moves through a scene, once in each repetition.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Object {
     /// Its number, from 1.
@@ -182,7 +182,7 @@ pub struct Truth {
     pub scene: SceneOptions,
     /// Position of the line whose crossings are counted, as a fraction of the height.
     pub line: f32,
-    /// Who moves through it, by time of crossing.
+    /// The objects that move through it, by time of crossing.
     pub objects: Vec<Object>,
 }
 

@@ -7,7 +7,7 @@ fn plan(seed: u64) -> Truth {
 }
 
 #[test]
-fn nobody_overlaps_at_any_time_not_even_over_the_seam() {
+fn no_two_objects_overlap_at_any_time_not_even_over_the_seam() {
     for seed in 0..8 {
         let truth = plan(seed);
         for tick in 0..=100 {
@@ -23,7 +23,7 @@ fn nobody_overlaps_at_any_time_not_even_over_the_seam() {
 }
 
 #[test]
-fn everybody_crosses_once_where_it_says() {
+fn each_object_crosses_once_where_the_truth_says() {
     let truth = plan(3);
     assert!(truth.objects.len() > 15, "{}", truth.objects.len());
     for object in &truth.objects {

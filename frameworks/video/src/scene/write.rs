@@ -22,7 +22,7 @@ pub enum GenerateError {
     Video {
         /// Which file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: WriteError,
     },
     /// The truth.
@@ -30,7 +30,7 @@ pub enum GenerateError {
     Truth {
         /// Which file.
         path: PathBuf,
-        /// Why.
+        /// What is wrong.
         what: String,
     },
 }
@@ -68,7 +68,7 @@ pub fn generate(options: &SceneOptions, path: &Path) -> Result<(Truth, PathBuf),
 /// Reads the truth of a scene.
 ///
 /// # Errors
-/// The file cannot be read, or is no truth of this version.
+/// The file cannot be read, or is not a truth of this version.
 pub fn read_truth(path: &Path) -> Result<Truth, GenerateError> {
     let bad = |what: String| GenerateError::Truth { path: path.to_owned(), what };
     let size = fs::metadata(path).map_err(|e| bad(e.to_string()))?.len();

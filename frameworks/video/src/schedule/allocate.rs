@@ -19,7 +19,7 @@ const CATCH_UP: f64 = 2.0;
 /// Steps off the hulls, into what the steps along them left over.
 const LAST_STEPS: usize = 6;
 
-/// Who decides.
+/// The policy that divides the cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Policy {

@@ -28,9 +28,9 @@ pub struct Decision {
     pub share: Share,
 }
 
-/// Decides for all queries, in their order. Who has an agent stays there; the others are placed, the largest first, on
-/// the agent with the highest score, or where most is free if none has room. On no agent more cores are given than it
-/// has.
+/// Decides for all queries, in their order. One that has an agent stays there; the others are placed, the largest
+/// first, on the agent with the highest score, or where most is free if none has room. On no agent more cores are given
+/// than it has.
 ///
 /// A query counts with what it needs in the long run, and not with what it is given now: that may be nothing, if it can
 /// wait, and any number of those would find room on one agent.

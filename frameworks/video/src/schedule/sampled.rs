@@ -10,7 +10,7 @@ use crate::pipeline::Score;
 
 /// Samples that count: the last ones.
 const SAMPLES_MAX: usize = 12;
-/// With fewer things in all samples, quality is unknown.
+/// With fewer objects in all samples, quality is unknown.
 const EVENTS_MIN: u64 = 10;
 /// With fewer, nothing is concluded about the profile.
 const EVENTS_DRIFT: u64 = 20;
@@ -27,7 +27,7 @@ pub struct SampledQuality {
 /// A summary, for a query's status.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SampledStatus {
-    /// The F1 score against the golden configuration over the last samples; absent while they have too few things.
+    /// The F1 score against the golden configuration over the last samples; absent while they have too few objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quality: Option<f64>,
     /// What the profile promised for the configurations that were sampled.
@@ -76,7 +76,7 @@ impl SampledQuality {
             self.samples.iter().map(|(_, quality)| quality).sum::<f64>() / self.samples.len() as f64
         };
         let quality = all.f1();
-        // Two standard errors of a share of this many things, with one more of each outcome so that 1.0 has an error,
+        // Two standard errors of a share of this many objects, with one more of each outcome so that 1.0 has an error,
         // too.
         let spread = (quality * events as f64 + 1.0) / (events as f64 + 2.0);
         let error = 2.0 * (spread * (1.0 - spread) / (events as f64 + 2.0)).sqrt();
@@ -121,7 +121,7 @@ mod tests {
     }
 
     proptest! {
-        /// Samples that agree with the profile are no drift, and only the last ones count.
+        /// Samples that agree with the profile are not drift, and only the last ones count.
         #[test]
         fn a_profile_that_fits_has_not_drifted(
             samples in prop::collection::vec((1u64..30, 0u64..10), 1..40),

@@ -174,7 +174,7 @@ fn who_can_wait_lends_cores_to_who_cannot() {
     assert_eq!((fair[0].point, fair[1].point), (0, 0), "{fair:?}");
 }
 
-/// What it needs to catch up is more than there is: it gets what is left by those who need less for the same.
+/// What it needs to catch up is more than there is: it gets what is left by those that need less for the same.
 #[test]
 fn a_query_that_lags_far_behind_is_not_starved() {
     let points = [point(0.6, 0.12), point(1.0, 0.5)];

@@ -54,7 +54,7 @@ impl Call {
     /// A POST to this address.
     ///
     /// # Errors
-    /// It is no `http://` address, or has credentials.
+    /// It is not an `http://` address, or has credentials.
     pub fn post(address: &str) -> Result<Call, HookError> {
         let rest = address.strip_prefix("http://").ok_or(HookError)?;
         let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));

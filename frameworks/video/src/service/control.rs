@@ -1,4 +1,4 @@
-//! The port that workers connect to: a line of JSON in, a line out. Who does not know the token is not answered.
+//! The port that workers connect to: a line of JSON in, a line out. Clients without the token get no answer.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The framework as a running thing: the scheduler on its driver, a port for workers, an HTTP API, results and
+//! The running framework: the scheduler on its driver, a port for workers, an HTTP API, results and
 //! profiles.
 //!
 //! It decides nothing about queries; see [`crate::core`].
@@ -60,13 +60,13 @@ pub struct Options {
     pub sample_every: Duration,
     /// How long the clip is that is profiled, in seconds.
     pub profile_seconds: f64,
-    /// Who decides.
+    /// The policy.
     pub policy: Policy,
     /// What is maximised.
     pub objective: Objective,
     /// How far ahead is looked, in seconds.
     pub horizon: f64,
-    /// How often it is decided.
+    /// Interval of decisions.
     pub epoch: Duration,
     /// The most cores that tasks hold together.
     pub cores_max: Option<f64>,
@@ -125,7 +125,7 @@ pub enum Error {
     Profile {
         /// Which query.
         query: String,
-        /// Why.
+        /// The cause.
         source: ProfileError,
     },
     /// No query has this name.
@@ -172,7 +172,7 @@ impl Service {
     /// Starts the framework: profiles its queries, connects to the master, serves workers and the API.
     ///
     /// # Errors
-    /// An address cannot be listened at, a query makes no sense, or its video cannot be profiled.
+    /// An address cannot be listened at, a query is invalid, or its video cannot be profiled.
     pub async fn start(options: Options) -> Result<Service, Error> {
         let identity = Identity::of(options.state_dir.as_deref(), options.control)?;
         let (requester, requests) = sdk::requests();
@@ -192,7 +192,7 @@ impl Service {
             profile_seconds: options.profile_seconds,
         });
         let kept = options.state_dir.is_some();
-        // Without kept state nothing need be up to refuse what makes no sense.
+        // Without kept state, invalid queries are refused before anything is started.
         let (prepared, later) = match kept {
             false => (shared.prepare(options.queries).await?, Vec::new()),
             true => (Vec::new(), options.queries),
@@ -222,7 +222,7 @@ impl Service {
         self.serving.url()
     }
 
-    /// How things are.
+    /// The status.
     ///
     /// # Errors
     /// The scheduler has ended.
@@ -233,12 +233,12 @@ impl Service {
     /// Takes queries in: profiles their videos, or finds profiles that fit. All or none.
     ///
     /// # Errors
-    /// A query makes no sense, its video cannot be profiled, or its name is taken.
+    /// A query is invalid, its video cannot be profiled, or its name is taken.
     pub async fn submit(&self, queries: Vec<QuerySpec>) -> Result<(), Error> {
         self.shared.submit(queries).await
     }
 
-    /// The last things that a query found, the oldest first.
+    /// The last findings of a query, the oldest first.
     pub fn findings(&self, query: &str) -> Vec<Finding> {
         self.shared.book.recent(query)
     }

@@ -57,7 +57,7 @@ fn parse(text: &str, (width, height): (usize, usize)) -> Result<Vec<Labelled>, S
     let mut out = Vec::new();
     for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {
         let values: Result<Vec<f64>, _> = line.split(',').map(|word| word.trim().parse::<f64>()).collect();
-        let values = values.map_err(|_| format!("line {number}: a field is no number"))?;
+        let values = values.map_err(|_| format!("line {number}: a field is not a number"))?;
         let [frame, id, x, y, w, h] = values.get(..6).and_then(|v| v.try_into().ok()).ok_or_else(|| {
             format!("line {number}: {} fields, and at least 6 are needed: frame,id,left,top,width,height", values.len())
         })?;

@@ -133,7 +133,7 @@ impl Grid {
     }
 }
 
-/// Labels that turned out to be the same blob point to the smallest of them; 0 is no label.
+/// Labels that turned out to be the same blob point to the smallest of them; 0 is not a label.
 #[derive(Default)]
 struct Labels {
     parents: Vec<u32>,

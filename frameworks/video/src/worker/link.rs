@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_whose_query_is_over_ends_well_and_one_that_nobody_knows_does_not() {
+    fn a_worker_whose_query_is_over_succeeds_and_an_unknown_one_fails() {
         answer(&Reply::Over).unwrap();
         let error = answer(&Reply::Unknown).unwrap_err();
         assert_eq!(error.to_string(), "the scheduler does not know task video-a-1.2");

@@ -46,7 +46,7 @@ pub enum WorkerError {
     /// No scheduler answers.
     #[error("no scheduler at {driver} for {seconds:.0} s: {why}")]
     NoScheduler {
-        /// Where.
+        /// The address of the driver.
         driver: String,
         /// For how long it was tried.
         seconds: f64,

@@ -34,7 +34,7 @@ pub(super) struct Pictures {
 }
 
 impl Shared {
-    /// Hands a picture over, if a viewer wants one by now. One that was not drawn yet is replaced.
+    /// Passes a picture on if one is due for a viewer. One that was not drawn yet is replaced.
     pub(super) fn show(&self, frame: &Frame, tracks: &[Track], seconds: f64, now: f64) {
         let widest = {
             let state = self.lock();

@@ -71,7 +71,7 @@ class DagScheduling(LabEnv):
     An observation has the graphs of the visible jobs: ``nodes`` (features of stages; the first five are Decima's),
     ``jobs`` (features of jobs), ``global`` (free executors, executors, jobs in the cluster, seconds), ``node_job`` (the
     job of each stage), ``edges`` (parent and child), ``least_limit`` (the smallest limit that gives a job an executor),
-    ``node_mask`` (what is no padding) and ``action_mask`` (stages that can be chosen). Unused places are 0, those of
+    ``node_mask`` (what is not padding) and ``action_mask`` (stages that can be chosen). Unused places are 0, those of
     ``node_job`` and ``edges`` -1.
 
     An action is a stage and the number of executors that its job may have, less one. What cannot be carried out is put

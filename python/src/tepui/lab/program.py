@@ -57,7 +57,7 @@ def find() -> str:
     named = os.environ.get("TEPUI")
     if named:
         if not os.access(named, os.X_OK) or os.path.isdir(named):
-            raise LabError(f"TEPUI names '{named}', which is no program: set it to the path of tepui")
+            raise LabError(f"TEPUI names '{named}', which is not a program: set it to the path of tepui")
         return named
     found = shutil.which("tepui")
     if found is None:

@@ -23,7 +23,7 @@ pub struct Load {
 /// One measurement of the machine and the containers.
 #[derive(Clone, Debug, Default)]
 pub struct Measurement {
-    /// How busy the machine is.
+    /// Load of the machine.
     pub load: Load,
     /// What containers use; those that are missing could not be measured.
     pub containers: Vec<(ContainerName, pb::ResourceStatistics)>,
@@ -53,7 +53,7 @@ pub struct Usage {
     pub total: Resources,
     /// Its executors that run.
     pub executors: Vec<ExecutorUsage>,
-    /// How busy the machine is.
+    /// Load of the machine.
     pub load: Load,
 }
 

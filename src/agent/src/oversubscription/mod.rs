@@ -56,7 +56,7 @@ pub struct Policy {
     pub estimator: Option<Box<dyn ResourceEstimator>>,
     /// `--oversubscribed_resources_interval`.
     pub estimate_interval: Duration,
-    /// Who has to go (`--qos_controller`).
+    /// Which revocable executors must end (`--qos_controller`).
     pub controller: Option<Box<dyn QosController>>,
     /// `--qos_correction_interval_min`; a second at least.
     pub correction_interval: Duration,

@@ -77,7 +77,7 @@ pub struct Executor {
     pub id: ExecutorId,
     /// Its framework.
     pub framework_id: FrameworkId,
-    /// Who it is.
+    /// Its info.
     pub info: Arc<pb::ExecutorInfo>,
     /// Its container.
     pub container: ContainerName,

@@ -1,9 +1,9 @@
-//! Containers that are no executors': nested ones, sessions and standalone ones.
+//! Containers that are not executors': nested ones, sessions and standalone ones.
 
 use cores::RequestId;
 use protos::mesos as pb;
 
-/// A container that is no executor's.
+/// A container that is not an executor's.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Nested {
     /// Its sandbox, absolute; empty for a session, which has its parent's.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use plot::Lines;
 
-use super::shapes::{ask_everybody_anew, decline_all_for_good};
+use super::shapes::{ask_all_anew, decline_all_for_good};
 use super::{cluster, dotted, now, resident, time};
 
 fn ms(time: Duration) -> f64 {
@@ -42,7 +42,7 @@ pub fn against_frameworks() -> Lines {
     for frameworks in [10, 50, 200, 500] {
         let mut allocator = cluster(1_000, frameworks);
         decline_all_for_good(&mut allocator);
-        anew.push((frameworks as f64, ms(ask_everybody_anew(&mut allocator, 1_000))));
+        anew.push((frameworks as f64, ms(ask_all_anew(&mut allocator, 1_000))));
     }
     Lines {
         title: "Time against frameworks".into(),
@@ -51,7 +51,7 @@ pub fn against_frameworks() -> Lines {
         log: true,
         lines: vec![
             dotted("10,000 agents, a full cycle", cycle.to_vec()),
-            dotted("1,000 agents, all declined for good, everybody asked anew", anew),
+            dotted("1,000 agents, all declined for good, all asked anew", anew),
             dotted("the same in Mesos 1.11 (every cycle)", vec![(50.0, 243.0), (200.0, 1_200.0)]),
         ],
         size: None,
@@ -68,7 +68,7 @@ pub fn against_filters() -> Lines {
         memory.push((filters, (resident().saturating_sub(before) >> 10) as f64 / 1024.0));
         let best = (0..20).map(|step| time(|| allocator.allocate_all(now(step)).len()).0).min();
         idle.push((filters, ms(best.unwrap_or_default())));
-        anew.push((filters, ms(ask_everybody_anew(&mut allocator, 1_000))));
+        anew.push((filters, ms(ask_all_anew(&mut allocator, 1_000))));
     }
     // What a smaller cluster has left free is used again.
     memory.retain(|(_, megabytes)| *megabytes > 0.5);

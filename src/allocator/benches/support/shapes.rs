@@ -34,7 +34,7 @@ pub fn decline_all_for_good(allocator: &mut Allocator) -> usize {
 }
 
 /// A cycle in which every client is considered for every agent, as if nothing were remembered; the best of some.
-pub fn ask_everybody_anew(allocator: &mut Allocator, agents: usize) -> Duration {
+pub fn ask_all_anew(allocator: &mut Allocator, agents: usize) -> Duration {
     let (more, less) = (text(AGENT), text("cpus:23;mem:4096;disk:4096;ports:[31000-32000]"));
     let mut best = Duration::MAX;
     for step in 0..5 {
@@ -59,8 +59,8 @@ pub fn all_declined(agents: usize, frameworks: usize, limits: Limits, rows: &mut
     rows.push(each);
     let best = (0..20).map(|step| time(|| allocator.allocate_all(now(step)).len()).0).min().unwrap_or_default();
     rows.push(Row::new(format!("{shape}: a cycle with {declined} filters, no offer"), best, limits));
-    let anew = ask_everybody_anew(&mut allocator, agents);
-    rows.push(Row::new(format!("{shape}: the same, everybody asked anew"), anew, limits));
+    let anew = ask_all_anew(&mut allocator, agents);
+    rows.push(Row::new(format!("{shape}: the same, all asked anew"), anew, limits));
     let (took, ()) = time(|| {
         for at in 0..frameworks {
             allocator.suppress(&framework(at), &BTreeSet::new());

@@ -61,19 +61,19 @@ pub enum ConstraintsError {
     /// A role with a list of groups that is empty.
     #[error("'OfferConstraints::role_constraints' has an empty 'RoleConstraints::groups' for role {role}")]
     NoGroups {
-        /// Whose entry.
+        /// The role of the entry.
         role: String,
     },
     /// A group without constraints.
     #[error("'OfferConstraints::RoleConstraints::groups' for role {role} contains an empty RoleConstraints::Group")]
     EmptyGroup {
-        /// Whose entry.
+        /// The role of the entry.
         role: String,
     },
     /// A regular expression that cannot be used.
     #[error("A role {role} has an invalid 'AttributeConstraint': {why}")]
     Pattern {
-        /// Whose entry.
+        /// The role of the entry.
         role: String,
         /// What is wrong with it.
         why: PatternError,
@@ -204,7 +204,7 @@ impl Test {
         match (found, &self.constraint.predicate) {
             (found, Predicate::Exists) => found.is_some(),
             (found, Predicate::NotExists) => found.is_none(),
-            // What is there and is no text is left alone.
+            // What is there and is not text is left alone.
             (Some(None), _) => true,
             (Some(Some(text)), Predicate::TextEquals(value)) => text == value,
             (Some(Some(text)), Predicate::TextNotEquals(value)) => text != value,

@@ -32,7 +32,7 @@ impl Default for RegexLimits {
 /// Why an expression cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
-    /// It is no regular expression, or larger than the memory for it.
+    /// It is not a regular expression, or larger than the memory for it.
     #[error("Failed to construct regex from pattern '{pattern}': {why}")]
     Broken {
         /// The expression; its beginning, if it is long.

@@ -2,7 +2,7 @@
 //! come before it.
 //!
 //! The explanation follows from the allocator's state by the rules of its run, in the same order, for one client and
-//! all agents. It changes nothing. With a need, such as that of a task, an offer that is smaller is no answer.
+//! all agents. It changes nothing. With a need, such as that of a task, an offer that is smaller is not an answer.
 //! `text.rs` formats it.
 
 mod judge;
@@ -21,7 +21,7 @@ use judge::Asked;
 /// The explanation of a client.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation {
-    /// Who.
+    /// The framework's id.
     pub framework: FrameworkId,
     /// Its name; empty if it is not known.
     pub name: String,
@@ -58,9 +58,9 @@ pub struct Verdict {
     pub name: String,
     /// What no framework uses or is offered.
     pub free: Quantities,
-    /// What stops it.
+    /// Why it is not offered.
     pub obstacle: Obstacle,
-    /// Whether all of the agent is less than the need, whatever else stops it.
+    /// Whether the whole agent is smaller than the need, whatever else is in the way.
     pub is_too_small: bool,
     /// When it will be away, if that is scheduled: offers of it say so, and frameworks may refuse them for it.
     pub maintenance: Option<Unavailability>,

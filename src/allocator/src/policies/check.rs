@@ -11,13 +11,13 @@ pub enum PolicyError {
     /// A limit of no time would rescind every offer at once.
     #[error("{entry} must be greater than zero")]
     Zero {
-        /// Which.
+        /// The entry, as its path in the policies.
         entry: String,
     },
     /// Two limits that no time can keep.
     #[error("{entry}: min ({min}) is greater than max ({max})")]
     Contradiction {
-        /// Which.
+        /// The entry, as its path in the policies.
         entry: String,
         /// The lower limit.
         min: String,
@@ -27,7 +27,7 @@ pub enum PolicyError {
     /// A default that its own limits forbid.
     #[error("{entry}: default ({default}) is not between min ({min}) and max ({max})")]
     Default {
-        /// Which.
+        /// The entry, as its path in the policies.
         entry: String,
         /// The default.
         default: String,
@@ -39,7 +39,7 @@ pub enum PolicyError {
     /// Longer than Mesos lets any refusal be.
     #[error("{entry} ({given}) is longer than 365 days")]
     TooLong {
-        /// Which.
+        /// The entry, as its path in the policies.
         entry: String,
         /// What was given.
         given: String,
@@ -47,7 +47,7 @@ pub enum PolicyError {
     /// Not a share of the cluster.
     #[error("{entry} must be above 0 and at most 1, not {given}")]
     Share {
-        /// Which.
+        /// The entry, as its path in the policies.
         entry: String,
         /// What was given.
         given: f64,
@@ -55,7 +55,7 @@ pub enum PolicyError {
     /// Not a factor that makes refusals longer.
     #[error("{entry}.factor must be above 1 and at most 100, not {given}")]
     Factor {
-        /// Which.
+        /// The entry, as its path in the policies.
         entry: String,
         /// What was given.
         given: f64,

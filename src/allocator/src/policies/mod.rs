@@ -141,7 +141,7 @@ pub struct Backoff {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Adaptive {
-    /// The shortest limit. Who declines sooner than this has not held.
+    /// The shortest limit. A framework that declines sooner than this has not held the offer.
     #[serde(with = "text::plain_span")]
     pub min: Duration,
     /// The longest, and that of a framework which has not answered yet.

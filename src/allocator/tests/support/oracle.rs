@@ -37,7 +37,7 @@ pub struct Refusal {
     pub ended: bool,
 }
 
-/// Who is asked to leave an agent under maintenance, and what they said.
+/// The frameworks that are asked to leave an agent under maintenance, and their answers.
 #[derive(Default)]
 pub struct Window {
     pub asked: BTreeSet<FrameworkId>,
@@ -373,7 +373,7 @@ impl Oracle {
         }
     }
 
-    /// Who is to be asked to leave which agent: those that must be now, and those that may be.
+    /// Which frameworks are to be asked to leave which agent: those that must be now, and those that may be.
     pub fn inverse_offers(&self, now: Time, interval: bool) -> (Asked, Asked) {
         let (mut least, mut most) = (Asked::new(), Asked::new());
         for (agent, window) in self.windows.iter().filter(|(id, _)| self.agents[*id].active) {

@@ -10,7 +10,9 @@ use crate::{Failed, columns, find, words};
 pub fn lines(scenario: &str, rows: &[Row], wanted: &str) -> Result<Lines, Failed> {
     let columns = columns(wanted)?;
     let [(axis, places), titles @ ..] = columns.as_slice() else { return Err("a curve has an axis".into()) };
-    let Some(axis) = axis.strip_suffix(':') else { return Err(format!("'{axis}' is no axis: TITLE := 1 | 2").into()) };
+    let Some(axis) = axis.strip_suffix(':') else {
+        return Err(format!("'{axis}' is not an axis: TITLE := 1 | 2").into());
+    };
     let mut at = Vec::new();
     for n in 0..rows.len() {
         at.push(words(places, n, rows.len())?);

@@ -29,7 +29,7 @@ pub struct Training {
     /// The mean time between two submissions.
     poisson: Span,
     cores: u32,
-    /// For how long a decision holds.
+    /// Interval of decisions.
     epoch: Span,
     /// What an iteration takes beside its work.
     overhead: Span,

@@ -58,7 +58,7 @@ impl Recorder {
 /// Reads a file's samples. The last line may be incomplete, as an interrupted command leaves it.
 ///
 /// # Errors
-/// The file cannot be read, or a line is no sample: with the file, the line and the rule.
+/// The file cannot be read, or a line is not a sample: with the file, the line and the rule.
 pub(super) fn read(path: &Path, mut each: impl FnMut(Sample)) -> Result<()> {
     let name = path.display();
     let file = File::open(path).with_context(|| format!("cannot read '{name}'"))?;
@@ -77,7 +77,7 @@ pub(super) fn read(path: &Path, mut each: impl FnMut(Sample)) -> Result<()> {
         match serde_json::from_slice(&line) {
             Ok(sample) => each(sample),
             Err(_) if !is_complete => stdio::err!("{name}:{number}: the last line is incomplete and is left out"),
-            Err(error) => bail!("{name}:{number}: is no measurement of `tepui advise --record`: {error}"),
+            Err(error) => bail!("{name}:{number}: is not a measurement of `tepui advise --record`: {error}"),
         }
     }
     Ok(())
@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(all(&path).unwrap().len(), 2, "an incomplete last line");
         std::fs::write(&path, format!("{text}[]\n")).unwrap();
         let error = all(&path).unwrap_err().to_string();
-        assert!(error.contains("file:3: is no measurement"), "{error}");
+        assert!(error.contains("file:3: is not a measurement"), "{error}");
         std::fs::write(&path, "x".repeat(70_000)).unwrap();
         assert!(all(&path).unwrap_err().to_string().contains("file:1: the line is longer"));
         std::fs::remove_dir_all(&directory).unwrap();

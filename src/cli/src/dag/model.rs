@@ -45,6 +45,7 @@ pub(crate) struct Stage {
     pub(crate) mean: Option<f64>,
     pub(crate) longest: f64,
     pub(crate) directory: Option<String>,
+    pub(crate) removed: bool,
     pub(crate) sizing: Option<Sizing>,
     pub(crate) estimate: Option<Estimate>,
 }

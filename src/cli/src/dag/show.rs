@@ -6,7 +6,6 @@ use anyhow::Result;
 
 use super::ServiceArgs;
 use super::model::{Estimate, Sizing, Stage, Summary, Task, View, tasks, view};
-use crate::job_list::{self, ListArgs, Source};
 use crate::read::table::{age, number, table};
 use crate::read::{now, print};
 use crate::service;
@@ -30,12 +29,6 @@ pub struct ShowArgs {
     /// All tasks, however many
     #[arg(long, short)]
     all: bool,
-}
-
-pub(super) async fn list(args: &ListArgs<ServiceArgs>) -> Result<ExitCode> {
-    let find = async || args.service.find().await;
-    let source = Source { find, is_json: args.service.json, submit: "tepui dag submit", table: jobs_table };
-    job_list::list(args, source).await
 }
 
 /// Jobs as a table.
@@ -99,8 +92,10 @@ fn show_text(view: &View) -> String {
     }
     text.push_str(&format!("\n{}\n", stages_table(&view.stages)));
     for stage in &view.stages {
-        if let Some(directory) = &stage.directory {
-            text.push_str(&format!("outputs of {}: {directory}\n", stage.name));
+        let has_outputs = view.summary.ended.is_none() || stage.tasks.finished > 0;
+        if let Some(directory) = stage.directory.as_ref().filter(|_| has_outputs) {
+            let place = if stage.removed { "removed when the job ended" } else { directory };
+            text.push_str(&format!("outputs of {}: {place}\n", stage.name));
         }
         if let Some(estimate) = &stage.estimate {
             text.push_str(&estimate_text(&stage.name, estimate));
@@ -201,6 +196,7 @@ mod tests {
             "summary": { "name": "count", "state": "running", "priority": "high", "stages": 2, "stages_done": 1, "age": 61.0 },
             "stages": [
                 { "name": "map", "state": "running", "tasks": { "live": 2, "finished": 3 }, "mean": 1.5, "longest": 2.0,
+                  "directory": "/m", "removed": true,
                   "sizing": { "unit": "bytes", "size": 4096, "left": 100, "why": "wave 1: fine",
                               "waves": [{ "number": 1, "size": 2048, "rate": 10.0, "tasks": 6 },
                                         { "number": 2, "size": 4096, "rate": 20.0, "tasks": 6 }] },
@@ -217,6 +213,7 @@ mod tests {
             "waits: reduce: waits for map",
             "\nwarning: too large",
             "\nhigh priority: jobs sprint once they are 2 s old\n",
+            "outputs of map: removed when the job ended\n",
             "outputs of reduce: /d",
             "sum 12 \u{b1} 1.5 (95 % sure) from 4 of 5 tasks",
             "now 4096 bytes, 100 left; wave 1: fine",

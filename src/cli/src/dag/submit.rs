@@ -13,7 +13,7 @@ use crate::job::files::{read_all, submit};
 use crate::read::print;
 use crate::service::Service;
 
-/// Time between two looks at a job whose end is waited for.
+/// Interval of requests for the state of a job whose end is waited for.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// Flags of `tepui dag submit`.

@@ -72,7 +72,7 @@ impl Story {
         self.frames.last()
     }
 
-    /// What did not do what it should, a sentence each.
+    /// What went wrong, a sentence each.
     pub(super) fn wrong(&self) -> Vec<String> {
         let Some(last) = self.last() else { return vec!["nothing was seen".to_owned()] };
         let batch = last.batch.jobs.iter().filter(|job| job.state != Batch::Finished);

@@ -4,7 +4,7 @@ use quality::scheduler::JobStatus;
 
 use super::frame::Story;
 
-/// What of a job is not learnt yet, from 1 at its first loss to 0 at its lowest, over the seconds of the run.
+/// The part of a job that is not learnt yet, from 1 at its first loss to 0 at its lowest, over the seconds of the run.
 ///
 /// It is measured, not predicted: the lowest loss is known by now.
 pub(super) fn left(job: &JobStatus) -> Vec<(f64, f64)> {

@@ -7,7 +7,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use super::frame::Frame;
 use super::work::NAMES;
 
-/// Who is shown what happens.
+/// An output of the demonstration.
 pub(super) trait View {
     /// Shows a frame.
     fn show(&mut self, frame: &Frame);

@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use jobs::service::Handle as _;
 use quality::allocate;
 use sdk::driver::Options;
 use sdk::v1::FrameworkInfo;
@@ -48,7 +49,7 @@ pub(super) enum Sharing {
 }
 
 impl Sharing {
-    /// In words.
+    /// The words of reports.
     pub(super) fn words(self) -> &'static str {
         match self {
             Sharing::Quality => "by the quality that cores bring",
@@ -162,7 +163,7 @@ impl Frameworks {
         Ok(Frameworks { batch, training, video })
     }
 
-    /// How things are now.
+    /// The present status.
     pub(super) async fn look(&self, master: &MasterArgs, at: Duration) -> Result<Frame> {
         let fairness = master.call("GET_FAIRNESS", &Value::Null).await.unwrap_or_default();
         let roles = fairness["roles"].as_array().cloned().unwrap_or_default();

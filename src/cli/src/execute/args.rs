@@ -41,7 +41,7 @@ pub struct Args {
     /// The container image to run in
     #[arg(long, value_name = "IMAGE")]
     pub(super) docker_image: Option<String>,
-    /// Who runs the container: mesos or docker
+    /// Containerizer: mesos or docker
     #[arg(long, default_value = "mesos", value_parser = ["mesos", "docker"])]
     pub(super) containerizer: String,
     /// Names of networks to join, separated by commas

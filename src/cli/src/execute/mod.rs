@@ -157,7 +157,7 @@ fn framework(args: &Args) -> Result<FrameworkInfo> {
 pub(crate) fn capabilities(names: &[&str]) -> Result<Vec<Capability>> {
     let one = |name: &&str| {
         let kind = capability::Type::from_str_name(name)
-            .with_context(|| format!("'{name}' is no capability of a framework"))?;
+            .with_context(|| format!("'{name}' is not a capability of a framework"))?;
         Ok(Capability { r#type: Some(kind as i32) })
     };
     names.iter().map(one).collect()

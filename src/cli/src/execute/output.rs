@@ -13,7 +13,7 @@ use crate::connect::MasterArgs;
 use crate::read::model::Agents;
 use crate::sandbox::File;
 
-/// Time between two looks at a file.
+/// Interval of reads of a file.
 const LOOK: Duration = Duration::from_millis(200);
 /// Time for what is left when all tasks have ended.
 const REST: Duration = Duration::from_secs(5);

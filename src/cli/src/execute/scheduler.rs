@@ -75,7 +75,7 @@ impl<W: Write> Execute<W> {
         }
     }
 
-    /// Whether every task has ended well.
+    /// Whether every task has succeeded.
     pub(super) fn succeeded(&self) -> bool {
         let finished = |id: &Text| self.ended.get(id) == Some(&TaskState::TaskFinished);
         self.work.tasks().iter().all(|task| finished(&task.task_id.value))

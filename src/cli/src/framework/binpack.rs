@@ -6,11 +6,10 @@ use std::time::Duration;
 
 use anyhow::Result;
 use binpack::core::{Happening, State, Status, Taken};
-use binpack::job::{self, Job};
+use binpack::job;
 use binpack::place::Policy;
-use binpack::service::{self, Error, Follower, Handle, Options};
+use binpack::service::{self, Handle, Options};
 use binpack::{Behaviour, Knobs, Pace, Risk};
-use sdk::AskError;
 
 use super::common::FrameworkArgs;
 use super::job_framework::{self, Framework, Wanted, read, task_line};
@@ -56,13 +55,13 @@ struct KnobArgs {
     /// Whether held offers are given back as soon as nothing waits
     #[arg(long, value_name = "BOOL")]
     decline_fast: Option<bool>,
-    /// For how long what waiting tasks had no use for is refused
+    /// Time for which offers that waiting tasks could not use are refused
     #[arg(long, value_name = "TIME", value_parser = time)]
     refuse: Option<Duration>,
-    /// For how long what comes while nothing waits is refused
+    /// Time for which offers are refused that arrive while no task waits
     #[arg(long, value_name = "TIME", value_parser = time)]
     refuse_idle: Option<Duration>,
-    /// For how long what tasks leave over of the offers that they use is refused
+    /// Time for which the rest of an offer that tasks were launched on is refused
     #[arg(long, value_name = "TIME", value_parser = time)]
     refuse_rest: Option<Duration>,
     /// Whether to suppress offers while no task waits
@@ -164,31 +163,6 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 }
 
 impl Framework for Handle {
-    type Job = Job;
-    type Event = Happening;
-    type Status = Status;
-    type Error = Error;
-
-    fn follow(&self) -> Follower {
-        Handle::follow(self)
-    }
-
-    async fn submit(&self, jobs: Vec<Job>) -> Result<(), Error> {
-        Handle::submit(self, jobs).await.map(drop)
-    }
-
-    async fn resume(&self, jobs: Vec<Job>) -> Result<(), Error> {
-        Handle::resume(self, jobs).await.map(drop)
-    }
-
-    async fn status(&self) -> Result<Status, Error> {
-        Handle::status(self).await
-    }
-
-    fn is_gone(error: &Error) -> bool {
-        matches!(error, Error::Ask(AskError::Gone))
-    }
-
     fn line(event: &Happening) -> Option<String> {
         Some(match event {
             Happening::Submitted { name, version, taken } => match taken {

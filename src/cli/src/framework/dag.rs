@@ -7,13 +7,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use dag::core::{After, Happening, Outcome, Settings, Sprinting, State, Status, Targets};
-use dag::job::{self, Class, Job};
+use dag::job::{self, Class};
 use dag::learned::{BYTES_MAX, Model, Order};
-use dag::service::{self, Error, Follower, Handle, Options};
+use dag::service::{self, Handle, Options};
 use dag::task::{Spec, VARIABLE};
 use jobs::file::seconds;
 use jobs::place::Policy;
-use sdk::AskError;
 
 use super::common::FrameworkArgs;
 use super::job_framework::{self, Framework, Wanted, read, task_line};
@@ -63,7 +62,7 @@ struct SettingArgs {
     /// The API's address for tasks, such as http://host:port, if it is not the one that it listens at
     #[arg(long, value_name = "URL")]
     api: Option<String>,
-    /// For how long what waiting tasks have no use for is refused
+    /// Time for which offers that waiting tasks cannot use are refused
     #[arg(long, default_value = "1s", value_name = "TIME", value_parser = time)]
     refuse: Duration,
     /// The share of tasks that jobs of low priority leave out while others wait, of stages that allow it; or auto: the
@@ -73,10 +72,10 @@ struct SettingArgs {
     /// What the mean response of jobs of a class should be, such as low=10m; once for each class
     #[arg(long, value_name = "CLASS=TIME", value_parser = target)]
     target: Vec<(Class, Duration)>,
-    /// Leave tasks out also while no other job is there
+    /// Leave tasks out even if no other job waits
     #[arg(long)]
     drop_always: bool,
-    /// By what part tasks of jobs of high priority may use more cores than they request, such as 0.5
+    /// Cores that tasks of jobs of high priority may use above their requests, as a part of these, such as 0.5
     #[arg(long, default_value_t = 0.0, value_name = "PART", value_parser = part)]
     sprint: f64,
     /// How old a job of high priority is when its tasks begin to sprint; or auto: the latest age with which its target
@@ -127,7 +126,7 @@ fn target(text: &str) -> Result<(Class, Duration), String> {
         "low" => Class::Low,
         "normal" => Class::Normal,
         "high" => Class::High,
-        other => return Err(format!("'{other}' is no class: must be low, normal or high")),
+        other => return Err(format!("'{other}' is not a class: must be low, normal or high")),
     };
     match time(wanted)? {
         Duration::ZERO => Err("a target must be above 0".to_owned()),
@@ -223,31 +222,6 @@ pub(crate) fn read_model(file: &Path) -> Result<Model> {
 }
 
 impl Framework for Handle {
-    type Job = Job;
-    type Event = Happening;
-    type Status = Status;
-    type Error = Error;
-
-    fn follow(&self) -> Follower {
-        Handle::follow(self)
-    }
-
-    async fn submit(&self, jobs: Vec<Job>) -> Result<(), Error> {
-        Handle::submit(self, jobs).await.map(drop)
-    }
-
-    async fn resume(&self, jobs: Vec<Job>) -> Result<(), Error> {
-        Handle::resume(self, jobs).await.map(drop)
-    }
-
-    async fn status(&self) -> Result<Status, Error> {
-        Handle::status(self).await
-    }
-
-    fn is_gone(error: &Error) -> bool {
-        matches!(error, Error::Ask(AskError::Gone))
-    }
-
     fn line(event: &Happening) -> Option<String> {
         Some(match event {
             Happening::Submitted { name } => format!("{name}: submitted"),

@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use jobs::file::{Faults, Syntax};
 use jobs::follow::Follower;
-use jobs::service::{Leave, Service};
+use jobs::service::{Handle, Service};
 use sdk::Ending;
 use serde::Serialize;
 use tokio::time::MissedTickBehavior;
@@ -27,26 +27,7 @@ const REDRAW: Duration = Duration::from_millis(250);
 const BAD: [&str; 6] = ["TASK_FAILED", "TASK_ERROR", "TASK_LOST", "TASK_DROPPED", "TASK_GONE", "TASK_UNREACHABLE"];
 
 /// The handle of a framework of jobs that runs in this process.
-pub(super) trait Framework: Leave {
-    /// What it runs.
-    type Job;
-    /// What happens in it.
-    type Event: Clone + Serialize;
-    /// How it is.
-    type Status;
-    /// Why it does not answer.
-    type Error: std::error::Error + Send + Sync + 'static;
-
-    /// What happens from now on.
-    fn follow(&self) -> Follower<Self::Event>;
-    /// Takes jobs in, all or none.
-    async fn submit(&self, jobs: Vec<Self::Job>) -> Result<(), Self::Error>;
-    /// The same, but for those that it has already.
-    async fn resume(&self, jobs: Vec<Self::Job>) -> Result<(), Self::Error>;
-    /// How it is now.
-    async fn status(&self) -> Result<Self::Status, Self::Error>;
-    /// Whether it does not answer because it has ended.
-    fn is_gone(error: &Self::Error) -> bool;
+pub(super) trait Framework: Handle<Event: Serialize> {
     /// An event in words; none for those that are not shown.
     fn line(event: &Self::Event) -> Option<String>;
     /// The table of jobs, and how the framework is.

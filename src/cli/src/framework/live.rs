@@ -67,16 +67,16 @@ fn hosts(master: &str) -> impl Iterator<Item = &str> {
 
 /// A framework that runs in this process.
 pub(super) trait Live: Sized {
-    /// How things are with it.
+    /// Its status.
     type Status: Shown + Serialize;
 
     /// The URL of its API.
     fn api(&self) -> String;
 
-    /// How things are now.
+    /// The present status.
     async fn look(&self) -> Result<Self::Status>;
 
-    /// How things are after so long, and whether all work has ended.
+    /// The status after this time, and whether all work has ended.
     async fn next(&mut self, after: Duration) -> Result<(Self::Status, bool)>;
 
     /// Ends it; with `teardown` its tasks as well.
@@ -122,7 +122,7 @@ pub(super) async fn show<L: Live>(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Shows how things are until all work has ended, or until interrupted; `true` if interrupted.
+/// Shows the status until all work has ended, or until interrupted; `true` if interrupted.
 async fn watch<L: Live>(service: &mut L, interrupt: &Interrupt, view: &mut View, for_ever: bool) -> Result<bool> {
     let nudge = interrupt.nudge();
     loop {

@@ -95,7 +95,7 @@ impl Gang {
 /// Runs this rank's part; the exit status of rank 0 is that of mpirun.
 ///
 /// # Errors
-/// This is no task of a gang, or a rank is not there.
+/// This is not a task of a gang, or a rank is not there.
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let gang = Gang::from_environment()?;
     if gang.rank == 0 { lead(&gang, args) } else { serve(&gang) }
@@ -173,7 +173,7 @@ fn answer(stream: TcpStream, token: &str) -> Result<()> {
     }
     reader.read_line(&mut length)?;
     let length = length.trim_end().parse::<usize>().ok().filter(|n| *n as u64 <= REQUEST_MAX);
-    let mut command = vec![0; length.context("its length is no number, or too large")?];
+    let mut command = vec![0; length.context("its length is not a number, or too large")?];
     reader.read_exact(&mut command)?;
     let mut stream = stream;
     writeln!(stream, "{WELCOME}")?;
@@ -223,7 +223,7 @@ fn is_same(given: &str, token: &str) -> bool {
 pub(super) fn shell(args: &ShellArgs) -> Result<ExitCode> {
     let gang = Gang::from_environment()?;
     let rank = args.node.strip_prefix(NODE).and_then(|rank| rank.parse().ok());
-    let rank = rank.with_context(|| format!("'{}' is no node of this gang", args.node))?;
+    let rank = rank.with_context(|| format!("'{}' is not a node of this gang", args.node))?;
     // As a remote shell does: the words are joined, and the shell there takes them apart.
     let mut reader = gang.ask(rank, &args.command.join(" "))?;
     let mut code = String::new();

@@ -49,13 +49,13 @@ struct QualityArgs {
     /// Jobs to train, as TOML; without it, or with --keep-running, jobs come by the HTTP API
     #[arg(long, value_name = "FILE")]
     jobs: Option<PathBuf>,
-    /// Who gets cores: slaq, fair, fifo or shortest
+    /// Policy that divides the cores: slaq, fair, fifo or shortest
     #[arg(long, default_value = "slaq", value_name = "POLICY")]
     policy: Policy,
     /// With --policy=slaq, what cores are shared for: from 0, quality, to 1, completion
     #[arg(long, value_name = "0..1")]
     objective: Option<f64>,
-    /// For how long a decision holds
+    /// Interval of decisions
     #[arg(long, default_value = "3secs", value_name = "DURATION", value_parser = base::parse_duration)]
     epoch: Duration,
     /// The most cores to use at once

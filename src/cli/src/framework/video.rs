@@ -75,7 +75,7 @@ struct VideoArgs {
     /// Queries, as TOML; without it, or with --keep-running, queries come by the HTTP API
     #[arg(long, value_name = "FILE")]
     queries: Option<PathBuf>,
-    /// Who gets cores
+    /// Policy that divides the cores
     #[arg(long, default_value = "videostorm")]
     policy: PolicyName,
     /// What the policy videostorm maximises
@@ -84,7 +84,7 @@ struct VideoArgs {
     /// How far ahead lag is predicted
     #[arg(long, default_value = "6secs", value_name = "DURATION", value_parser = base::parse_duration)]
     horizon: Duration,
-    /// For how long a decision holds
+    /// Interval of decisions
     #[arg(long, default_value = "1secs", value_name = "DURATION", value_parser = base::parse_duration)]
     epoch: Duration,
     /// From one comparison of a query with the best configuration on 20 s of its stream to the next; 0secs for none

@@ -47,7 +47,7 @@ impl View {
         View { live, silent, text: Overdrawn::default(), said: BTreeMap::new() }
     }
 
-    /// Shows how things are.
+    /// Shows the status.
     pub(super) fn show(&mut self, status: &impl Shown) -> Result<()> {
         if self.live { self.text.draw(&status.text()) } else { self.say(status) }
     }

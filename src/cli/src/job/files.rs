@@ -3,6 +3,7 @@
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use binpack::job::{FILE_BYTES_MAX, Faults, Syntax};
@@ -11,8 +12,12 @@ use serde_json::{Value, json};
 use super::model::Place;
 use crate::connect::MasterArgs;
 use crate::read::model::Agents;
+use crate::read::print;
 use crate::sandbox;
 use crate::service::{Service, encode};
+
+/// Maximum length of a file of a sandbox that is printed as JSON, in bytes.
+const JSON_MAX: usize = 16 << 20;
 
 /// A job file that was read, and found right.
 pub(crate) struct File {
@@ -126,6 +131,38 @@ pub(crate) async fn place_file(place: &Place, master: &MasterArgs, name: &str) -
         Some(agent) => sandbox::File::find(master, agent.address(), of, name).await,
         None => bail!("agent {} is not connected: what the task wrote cannot be read", place.agent_id),
     }
+}
+
+/// Prints a file of the sandboxes of tasks, which are given with their numbers: one after the other, or as JSON.
+///
+/// # Errors
+/// The file of a task cannot be read: at once for JSON, else after those of the other tasks.
+pub(crate) async fn print_files(
+    tasks: &[(u32, Place)],
+    master: &MasterArgs,
+    name: &str,
+    json: bool,
+) -> Result<ExitCode> {
+    if json {
+        let mut logs = Vec::new();
+        for (number, place) in tasks {
+            let data = place_file(place, master, name).await?.rest(JSON_MAX).await?;
+            logs.push(json!({ "task": number, "place": place, "file": name, "data": data }));
+        }
+        return print(&serde_json::to_string_pretty(&logs)?);
+    }
+    let mut failed = false;
+    for (number, place) in tasks {
+        if tasks.len() > 1 {
+            print(&format!("==> {} on {} <==", place.task_id, place.host))?;
+        }
+        let printed = async { place_file(place, master, name).await?.copy(&mut std::io::stdout()).await };
+        if let Err(error) = printed.await {
+            failed = true;
+            stdio::err!("task {number}: {error:#}");
+        }
+    }
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 #[cfg(test)]

@@ -5,14 +5,13 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use super::files::place_file;
-use super::model::{Task, View};
-use super::service::{self, Service, ServiceArgs};
+use super::ServiceArgs;
+use super::files::{place_file, print_files};
+use super::model::{Place, Task, View};
 use crate::sandbox::File;
+use crate::service::{self, Service};
 
-/// Maximum length of a file that is printed as JSON, in bytes.
-const JSON_MAX: usize = 16 << 20;
-/// Time between two looks at a file that is followed.
+/// Interval of reads of a file that is followed.
 const LOOK: Duration = Duration::from_millis(300);
 /// Maximum number of tasks whose logs are printed, unless they are named.
 const TASKS_MAX: usize = 100;
@@ -44,36 +43,11 @@ pub(super) async fn run(args: &Args) -> Result<ExitCode> {
     let tasks = chosen(&view, args)?;
     let name = args.file.as_deref().unwrap_or(if args.error { "stderr" } else { "stdout" });
     if args.follow {
-        let [task] = tasks.as_slice() else { bail!("--follow is for one task: name its number") };
-        let mut log = file(task, args, name).await?;
-        return follow(&mut log, &service, &args.job, task.number).await;
+        let [(number, place)] = tasks.as_slice() else { bail!("--follow is for one task: name its number") };
+        let mut log = place_file(place, &args.service.master, name).await?;
+        return follow(&mut log, &service, &args.job, *number).await;
     }
-    if args.service.json {
-        let mut logs = Vec::new();
-        for task in &tasks {
-            let data = file(task, args, name).await?.rest(JSON_MAX).await?;
-            logs.push(serde_json::json!({ "task": task.number, "place": task.place, "file": name, "data": data }));
-        }
-        return crate::read::print(&serde_json::to_string_pretty(&logs)?);
-    }
-    let mut failed = false;
-    for task in &tasks {
-        if tasks.len() > 1 {
-            let place = task.place.clone().unwrap_or_default();
-            crate::read::print(&format!("==> {} on {} <==", place.task_id, place.host))?;
-        }
-        let printed = async { file(task, args, name).await?.copy(&mut std::io::stdout()).await };
-        if let Err(error) = printed.await {
-            failed = true;
-            stdio::err!("task {}: {error:#}", task.number);
-        }
-    }
-    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
-}
-
-/// A file of a task's sandbox.
-async fn file(task: &Task, args: &Args, name: &str) -> Result<File> {
-    place_file(&task.place.clone().unwrap_or_default(), &args.service.master, name).await
+    print_files(&tasks, &args.service.master, name, args.service.json).await
 }
 
 async fn look(service: &Service, job: &str) -> Result<View> {
@@ -82,7 +56,7 @@ async fn look(service: &Service, job: &str) -> Result<View> {
 }
 
 /// The tasks whose logs are shown: each was launched at least once.
-fn chosen(view: &View, args: &Args) -> Result<Vec<Task>> {
+fn chosen(view: &View, args: &Args) -> Result<Vec<(u32, Place)>> {
     for number in &args.tasks {
         match view.tasks.iter().find(|t| t.number == *number) {
             None => bail!("the job '{}' has no task {number}", args.job),
@@ -90,8 +64,9 @@ fn chosen(view: &View, args: &Args) -> Result<Vec<Task>> {
             Some(_) => {}
         }
     }
-    let wanted = |t: &&Task| t.place.is_some() && (args.tasks.is_empty() || args.tasks.contains(&t.number));
-    let tasks: Vec<Task> = view.tasks.iter().filter(wanted).cloned().collect();
+    let wanted = |task: &&Task| args.tasks.is_empty() || args.tasks.contains(&task.number);
+    let tasks = view.tasks.iter().filter(wanted).filter_map(|task| Some((task.number, task.place.clone()?)));
+    let tasks: Vec<(u32, Place)> = tasks.collect();
     match tasks.len() {
         0 => bail!("no task of '{}' was launched yet; `tepui job show {}` says why", args.job, args.job),
         n if n > TASKS_MAX => bail!("the job has {n} tasks: name those that you want to see"),

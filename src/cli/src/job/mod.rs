@@ -5,7 +5,6 @@
 pub(crate) mod files;
 mod logs;
 pub(crate) mod model;
-mod service;
 pub(crate) mod show;
 mod submit;
 
@@ -16,7 +15,7 @@ use clap::Subcommand;
 use serde_json::json;
 
 use crate::job_list::ListArgs;
-use service::ServiceArgs;
+use crate::service::{self, EndArgs, Kind};
 
 /// The subcommands of `tepui job`.
 #[derive(Debug, Subcommand)]
@@ -24,7 +23,7 @@ pub enum Command {
     /// Run the jobs of files, or one that is given by flags
     Submit(Box<submit::Args>),
     /// List jobs
-    List(ListArgs<ServiceArgs>),
+    List(ListArgs<Binpack>),
     /// Show a job with its tasks, and say why they wait
     Show(show::ShowArgs),
     /// Print what a job's tasks have written
@@ -34,8 +33,20 @@ pub enum Command {
     /// Replace all tasks of a service, a few at a time
     Restart(NameArgs),
     /// End all tasks of jobs
-    Stop(StopArgs),
+    Stop(EndArgs<Binpack>),
 }
+
+/// The bin-packing framework.
+#[derive(Clone, Copy, Debug)]
+pub enum Binpack {}
+
+impl Kind for Binpack {
+    const NAME: &'static str = "binpack";
+    const VARIABLE: &'static str = "TEPUI_BINPACK";
+    const COMMAND: &'static str = "tepui framework binpack";
+}
+
+type ServiceArgs = service::ServiceArgs<Binpack>;
 
 /// Flags of `tepui job scale`.
 #[derive(Debug, clap::Args)]
@@ -57,16 +68,6 @@ pub struct NameArgs {
     job: String,
 }
 
-/// Flags of `tepui job stop`.
-#[derive(Debug, clap::Args)]
-pub struct StopArgs {
-    #[command(flatten)]
-    service: ServiceArgs,
-    /// The jobs' names
-    #[arg(required = true, value_name = "JOB")]
-    jobs: Vec<String>,
-}
-
 impl Command {
     /// Carries the command out.
     ///
@@ -76,7 +77,7 @@ impl Command {
         crate::block_on(async {
             match self {
                 Command::Submit(args) => submit::run(&args).await,
-                Command::List(args) => show::list(&args).await,
+                Command::List(args) => args.list("tepui job submit", show::jobs_table).await,
                 Command::Show(args) => show::show(&args).await,
                 Command::Logs(args) => logs::run(&args).await,
                 Command::Scale(args) => {
@@ -88,14 +89,7 @@ impl Command {
                     args.service.find().await?.post(&service::path(&args.job, "/restart"), &json!({})).await?;
                     args.service.say(&format!("{} is being replaced", args.job))
                 }
-                Command::Stop(args) => {
-                    let service = args.service.find().await?;
-                    for job in &args.jobs {
-                        service.delete(&service::path(job, "")).await?;
-                        args.service.say(&format!("{job} is being stopped"))?;
-                    }
-                    Ok(ExitCode::SUCCESS)
-                }
+                Command::Stop(args) => args.end("stopped").await,
             }
         })
     }

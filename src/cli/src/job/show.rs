@@ -5,12 +5,12 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
+use super::ServiceArgs;
 use super::model::{Need, Summary, Task, View};
-use super::service::{self, Service, ServiceArgs};
 use crate::connect::MasterArgs;
-use crate::job_list::{self, ListArgs, Source};
 use crate::read::table::{age, number, table};
 use crate::read::{now, print};
+use crate::service::{self, Service};
 use crate::waiting::Waiting;
 
 /// Number of tasks of a job that are shown by default.
@@ -28,12 +28,6 @@ pub struct ShowArgs {
     /// All tasks, however many
     #[arg(long, short)]
     all: bool,
-}
-
-pub(super) async fn list(args: &ListArgs<ServiceArgs>) -> Result<ExitCode> {
-    let find = async || args.service.find().await;
-    let source = Source { find, is_json: args.service.json, submit: "tepui job submit", table: jobs_table };
-    job_list::list(args, source).await
 }
 
 /// Jobs as a table.

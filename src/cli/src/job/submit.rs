@@ -10,14 +10,15 @@ use anyhow::{Context, Result, bail};
 use binpack::job::{self, Syntax};
 use serde_json::{Map, Value, json};
 
+use super::ServiceArgs;
 use super::files::{File, read_all, submit};
 use super::model::View;
-use super::service::{self, Service, ServiceArgs};
 use super::show::waiting;
 use crate::read::print;
+use crate::service::{self, Service};
 use crate::waiting::Waiting;
 
-/// Time between two looks at a job whose end is waited for.
+/// Interval of requests for the state of a job whose end is waited for.
 const LOOK: Duration = Duration::from_millis(200);
 /// Number of looks after which the master is asked why a job does not run: it must know the framework's wish for
 /// offers.

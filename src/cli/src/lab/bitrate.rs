@@ -124,7 +124,7 @@ fn read_traces(directory: &Path) -> Result<Vec<Arc<Trace>>> {
             bail!("{} is larger than 16 MiB", file.display());
         }
         let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-        Ok(Arc::new(Trace::read(&text).with_context(|| format!("{} is no trace", file.display()))?))
+        Ok(Arc::new(Trace::read(&text).with_context(|| format!("{} is not a trace", file.display()))?))
     };
     files.iter().map(read).collect()
 }

@@ -24,7 +24,7 @@ pub struct Args {
     /// Number of jobs of a made trace
     #[arg(long, default_value_t = 8_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000), conflicts_with = "trace")]
     jobs: u32,
-    /// Decides what is drawn
+    /// Seed of the made trace and of the classifier
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Print JSON
@@ -128,7 +128,7 @@ fn text(outcome: &Outcome, source: &str) -> String {
     }
     format!(
         "{source}\n{} launches learned before {} of the trace, then:\n\n{}\n\n{}\n\n\"Source\" is the paper's accuracy on Google's trace of \
-         2011; on a made trace it is no comparison.\n\"By habit\" is the most frequent end so far of the job or its kind, without a network.",
+         2011; on a made trace it cannot be compared.\n\"By habit\" is the most frequent end so far of the job or its kind, without a network.",
         outcome.learned,
         age(outcome.from),
         all.trim_fmt(),

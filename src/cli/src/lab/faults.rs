@@ -165,7 +165,7 @@ fn print_masters(summary: &masters::Summary, from: u64) -> String {
     )
 }
 
-/// A seed that breaks a rule, made small, of either campaign.
+/// A seed that breaks a rule, with its plan reduced, of either campaign.
 struct Shown {
     legend: &'static str,
     broken: Broken,
@@ -223,10 +223,10 @@ fn whole(legend: &str, log: &[String], is_broken: bool) -> ExitCode {
     if is_broken { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
-/// A seed that breaks a rule, made small.
+/// A seed that breaks a rule, with its plan reduced.
 fn show(option: &str, seed: u64, finding: Option<&Shown>) {
     let Some(Shown { legend, broken, faults: (kinds, faults, rest), log }) = finding else { return };
-    say!("\nseed {seed}, made small: {} of its {faults} faults, {rest}\n{legend}\n", kinds.len());
+    say!("\nseed {seed}, reduced to {} of its {faults} faults, {rest}\n{legend}\n", kinds.len());
     let (first, last) = LINES;
     if log.len() <= first + last {
         log.iter().for_each(|line| say!("{line}"));

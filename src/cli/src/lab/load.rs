@@ -26,7 +26,7 @@ pub struct Args {
     /// Number of tasks that are submitted in a second, over all frameworks: 0.01 to 2000
     #[arg(long, value_name = "NUMBER", default_value = "10", value_parser = plan::rate)]
     rate: f64,
-    /// For how long tasks are submitted; then what is there is waited for
+    /// For how long tasks are submitted; then the command waits for their ends
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = base::parse_span)]
     duration: std::time::Duration,
     /// How many frameworks submit them
@@ -43,8 +43,8 @@ pub struct Args {
     arrivals: plan::Arrivals,
     /// The framework that the frameworks behave like (docs/lab-guide.md); if not given: one that answers at once, and
     /// asks for offers whenever a task is submitted
-    #[arg(long, value_name = "NAME")]
-    like: Option<plan::Like>,
+    #[arg(long, value_name = "NAME", value_parser = plan::preset())]
+    like: Option<Preset>,
     /// The role of the frameworks
     #[arg(long, default_value = "*")]
     role: String,
@@ -57,7 +57,7 @@ pub struct Args {
     /// What each of these agents has
     #[arg(long, value_name = "RESOURCES", default_value = "cpus:16;mem:16384", conflicts_with = "master")]
     resources: String,
-    /// Where the report goes
+    /// The file of the report
     #[arg(long, value_name = "DIR", default_value = "lab-results/load")]
     out: PathBuf,
     /// Print the latencies as JSON instead of tables
@@ -76,7 +76,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         time: args.time.clone(),
         needs: args.needs.clone(),
         arrivals: args.arrivals,
-        like: args.like.map(Preset::from),
+        like: args.like,
         role: args.role.clone(),
         seed: args.seed,
         agents: args.agents,

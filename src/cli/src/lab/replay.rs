@@ -45,7 +45,7 @@ fn print(replay: &Replay, other: bool) {
     let Replay { batches, inputs, seconds, .. } = replay;
     say!("{inputs} inputs in {batches} batches over {seconds:.1} s");
     if replay.cut {
-        say!("The recording ends in the midst of a batch: its master was ended without a word.");
+        say!("The recording ends within a batch: its master crashed or was killed.");
     }
     match replay.differs {
         None => say!("Under the recorded settings every batch leads to what it led to then."),

@@ -5,7 +5,7 @@ use std::io::{BufRead, IsTerminal};
 use anyhow::{Result, bail};
 
 /// Asks at a terminal whether to do what cannot be undone. `yes` is the flag that answers beforehand; scripts, whose
-/// standard input is no terminal, are not asked.
+/// standard input is not a terminal, are not asked.
 ///
 /// # Errors
 /// The answer is not yes.

@@ -89,7 +89,8 @@ struct Named {
 
 /// Megabytes, the unit of the resource `disk`.
 fn megabytes(text: &str) -> Result<f64> {
-    let bytes = base::parse_bytes(text).with_context(|| format!("'{text}' is no size: write it as 512MB or 10GB"))?;
+    let bytes =
+        base::parse_bytes(text).with_context(|| format!("'{text}' is not a size: write it as 512MB or 10GB"))?;
     match bytes >> 20 {
         0 => bail!("'{text}' is less than 1MB"),
         megabytes => Ok(megabytes as f64),

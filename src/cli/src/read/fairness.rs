@@ -8,21 +8,14 @@ use serde_json::Value;
 use super::table::{number, percent, table};
 use super::{ListArgs, Listed};
 
-/// Flags of `tepui fairness`.
-#[derive(Debug, clap::Args)]
-pub struct Args {
-    #[command(flatten)]
-    list: ListArgs,
-}
-
 /// Shows the master's fairness report.
 ///
 /// # Errors
 /// The master cannot be read, or is not tepui's.
-pub fn run(args: &Args) -> Result<ExitCode> {
-    args.list.show(async || {
-        let report = args.list.master.call("GET_FAIRNESS", &Value::Null).await?;
-        Ok(if args.list.wants_document() { Listed::Document(report) } else { Listed::Text(show(&report)) })
+pub fn run(args: &ListArgs) -> Result<ExitCode> {
+    args.show(async || {
+        let report = args.master.call("GET_FAIRNESS", &Value::Null).await?;
+        Ok(if args.wants_document() { Listed::Document(report) } else { Listed::Text(show(&report)) })
     })
 }
 

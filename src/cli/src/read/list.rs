@@ -14,7 +14,7 @@ use super::print;
 use crate::connect::MasterArgs;
 use crate::interrupt::Interrupt;
 
-/// Time between two looks with `--watch`.
+/// Interval of updates with `--watch`.
 const LOOK: Duration = Duration::from_secs(2);
 
 /// Flags of every list.

@@ -9,21 +9,14 @@ use super::model::{Agents, Frameworks};
 use super::table::table;
 use super::{ListArgs, Listed};
 
-/// Flags of `tepui offers`.
-#[derive(Debug, clap::Args)]
-pub struct Args {
-    #[command(flatten)]
-    list: ListArgs,
-}
-
 /// Lists offers.
 ///
 /// # Errors
 /// The master cannot be read.
-pub fn run(args: &Args) -> Result<ExitCode> {
-    args.list.show(async || {
-        let master = &args.list.master;
-        if args.list.wants_document() {
+pub fn run(args: &ListArgs) -> Result<ExitCode> {
+    args.show(async || {
+        let master = &args.master;
+        if args.wants_document() {
             let document: Value = master.read("/frameworks").await?;
             let frameworks = document["frameworks"].as_array().cloned().unwrap_or_default();
             let offers = frameworks.iter().flat_map(|f| f["offers"].as_array().cloned().unwrap_or_default());

@@ -9,22 +9,15 @@ use super::model::Amounts;
 use super::table::{number, table};
 use super::{ListArgs, Listed};
 
-/// Flags of `tepui roles`.
-#[derive(Debug, clap::Args)]
-pub struct Args {
-    #[command(flatten)]
-    list: ListArgs,
-}
-
 /// Lists roles with their weights, frameworks and resources.
 ///
 /// # Errors
 /// The master cannot be read.
-pub fn run(args: &Args) -> Result<ExitCode> {
-    args.list.show(async || {
-        let document: Value = args.list.master.read("/roles").await?;
+pub fn run(args: &ListArgs) -> Result<ExitCode> {
+    args.show(async || {
+        let document: Value = args.master.read("/roles").await?;
         let roles = document["roles"].as_array().cloned().unwrap_or_default();
-        Ok(if args.list.wants_document() { Listed::Document(roles.into()) } else { Listed::Text(show(&roles)) })
+        Ok(if args.wants_document() { Listed::Document(roles.into()) } else { Listed::Text(show(&roles)) })
     })
 }
 

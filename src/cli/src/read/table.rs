@@ -71,7 +71,7 @@ pub(crate) fn number(value: f64) -> String {
     text.to_owned()
 }
 
-/// How much of something is used.
+/// How much of a resource is used.
 pub(crate) fn used(part: f64, whole: f64) -> String {
     format!("{}/{}", number(part), number(whole))
 }

@@ -60,7 +60,7 @@ fn write(path: &Path, text: &[u8]) -> std::io::Result<()> {
 }
 
 fn parse(text: &str) -> Result<Registry> {
-    Registry::from_json(text.as_bytes(), Dialect::V0).context("it is no registry as JSON")
+    Registry::from_json(text.as_bytes(), Dialect::V0).context("it is not a registry as JSON")
 }
 
 /// Makes the registry of a master from a file.

@@ -9,7 +9,7 @@ use super::find::{Among, TaskArgs, find};
 use super::state_now;
 use crate::sandbox::File;
 
-/// Time between two looks at a file that is followed.
+/// Interval of reads of a file that is followed.
 const LOOK: Duration = Duration::from_millis(300);
 
 /// Flags of `tepui task logs`.

@@ -62,7 +62,7 @@ impl Command {
 /// The agent of a running task, and the task's container.
 fn place(task: &Found) -> Result<(Address, Value)> {
     let address = task.agent()?;
-    let address = address.parse().with_context(|| format!("'{address}' is no address"))?;
+    let address = address.parse().with_context(|| format!("'{address}' is not an address"))?;
     Ok((address, task.container()?.clone()))
 }
 

@@ -10,7 +10,7 @@ pub(super) struct Raw {
 
 impl Raw {
     /// # Errors
-    /// Standard input is no terminal.
+    /// Standard input is not a terminal.
     pub(super) fn enter() -> Result<Raw> {
         let before = tcgetattr(std::io::stdin()).context("--tty needs a terminal as standard input")?;
         let mut raw = before.clone();

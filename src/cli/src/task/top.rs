@@ -150,7 +150,7 @@ pub(crate) struct Row {
     executor_id: String,
     framework_id: String,
     hostname: String,
-    /// Processors used, in the mean.
+    /// Mean number of processors in use.
     pub(crate) cpus: f64,
     /// Of how many.
     cpus_limit: f64,

@@ -25,7 +25,7 @@ const KEYS: Duration = Duration::from_millis(100);
 pub struct Args {
     #[command(flatten)]
     master: MasterArgs,
-    /// Time between two looks
+    /// Interval of updates
     #[arg(long, short, default_value = "2secs", value_name = "TIME", value_parser = base::parse_duration)]
     interval: Duration,
 }
@@ -33,7 +33,7 @@ pub struct Args {
 /// Shows the cluster until `q` is typed.
 ///
 /// # Errors
-/// Standard output is no terminal, or no master answers at the start.
+/// Standard output is not a terminal, or no master answers at the start.
 pub fn run(args: &Args) -> Result<ExitCode> {
     if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
         bail!("top needs a terminal; for programs: tepui agents --json, tepui tasks --json, tepui task top --json");

@@ -22,7 +22,7 @@ pub(crate) fn wanted(
     login: Option<String>,
 ) -> anyhow::Result<Wanted> {
     let program = std::env::current_exe().context("The program's own file cannot be found")?;
-    let program = program.to_str().context("The program's own file has a name that is no text")?.to_owned();
+    let program = program.to_str().context("The program's own file has a name that is not text")?.to_owned();
     let words: Vec<String> = [program].into_iter().chain(spec.argv.iter().skip(1).cloned()).collect();
     let more = more.into_iter().map(|(name, value)| (name.to_owned(), value));
     let more = more.chain([(OUTPUT.to_owned(), spec.sandbox.clone())]);

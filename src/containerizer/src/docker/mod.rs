@@ -214,7 +214,7 @@ impl Docker {
         let Some(inner) = self.0.as_ref().filter(|_| Docker::runs(spec)) else { return Ok(()) };
         let all = inner.variables(container, spec, inner.devices(container, spec)?).into_iter();
         process.environment.extend(all.map(|(name, value)| (OsString::from(name), OsString::from(value))));
-        // Who may ask the Docker daemon is root.
+        // A process that may send requests to the Docker daemon is as powerful as root.
         process.user = None;
         Ok(())
     }

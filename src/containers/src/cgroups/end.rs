@@ -69,7 +69,7 @@ impl Group {
         gone && self.remove().is_ok()
     }
 
-    /// Removes the group, which must be empty, with all below it. One that is gone is no error.
+    /// Removes the group, which must be empty, with all below it. One that is gone is not an error.
     ///
     /// # Errors
     /// What the system refuses after some tries: the last process of a group may take a moment to leave it.

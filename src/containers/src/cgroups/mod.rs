@@ -114,7 +114,7 @@ pub enum CgroupError {
     Remaining {
         /// Which group.
         path: PathBuf,
-        /// Who is left.
+        /// The ids of the processes that are left.
         remaining: Vec<i32>,
     },
 }

@@ -135,7 +135,7 @@ mod tests {
             (detect(true, true).unwrap(), vec![&first, &second]),
         ] {
             slice.make().unwrap();
-            assert!(slice.with(None).is_err(), "a directory that is no control group has none of the files");
+            assert!(slice.with(None).is_err(), "a directory that is not a control group has none of the files");
             for (directory, file) in directories.iter().zip(&slice.files) {
                 assert_eq!(file.parent(), Some(directory.as_path()));
                 std::fs::write(file, "").unwrap();

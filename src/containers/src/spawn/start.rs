@@ -229,7 +229,7 @@ mod tests {
         std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         let argv = |file: &std::path::Path| Program::Argv { file: file.into(), argv: Vec::new() };
         let limit = Rlimit { kind: RlimitKind::Nofile, soft: Some(64), hard: Some(64) };
-        // What is no program is the shell's, and what is not there is looked for along the path.
+        // What is not a program is the shell's, and what is not there is looked for along the path.
         for (program, runs) in
             [(Program::Shell("true".into()), true), (argv(&script), true), (argv("no-such-program".as_ref()), false)]
         {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::isolation::{Isolation, Mount, Namespaces, Place};
 use crate::{Program, Rlimit, RlimitKind, Spec, User};
 
-/// Why bytes are no order: they end too early, or name what does not exist.
+/// Why bytes are not an order: they end too early, or name what does not exist.
 #[derive(Debug)]
 pub(super) struct Malformed;
 

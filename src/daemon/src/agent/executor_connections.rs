@@ -59,7 +59,7 @@ impl Owner {
             return Err("it is another executor's".to_owned());
         }
         if call.r#type() == call::Type::Subscribe {
-            return Err("who has a line is subscribed".to_owned());
+            return Err("an executor with a line is subscribed".to_owned());
         }
         Ok(Box::new(call))
     }

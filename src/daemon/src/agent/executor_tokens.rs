@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(token(&open()), first);
         let file = meta.path().join(FILE);
         assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
-        // A file that a crash has emptied is no secret.
+        // A file that a crash has emptied is not a secret.
         std::fs::write(&file, "").unwrap();
         assert!(open().bearer(&format!("Bearer {first}")).is_err());
         assert_ne!(token(&open()), first);

@@ -18,7 +18,6 @@ use crate::acls::Asker;
 use crate::audit;
 use crate::common::{self, Common, Shared};
 use crate::driver::Driver;
-use crate::firewall::Firewall;
 use crate::origin;
 use crate::prometheus::{MEDIA_TYPE, Text, add_all};
 use crate::realms::{Realm, Realms};
@@ -50,7 +49,7 @@ pub(super) struct Handler {
     pub(super) heartbeat_interval: Duration,
     pub(super) realms: Realms,
     pub(super) senders: Senders,
-    /// Who may do what.
+    /// The access control lists.
     authorizer: Authorizer,
     pub(super) started: Time,
     routes: Table<Route>,
@@ -69,7 +68,7 @@ impl Handler {
         started: Time,
     ) -> Handler {
         let routes = routes();
-        let closed = closed(&common.firewall, &routes);
+        let closed = common.firewall.closed(&routes, &[Route::Metrics, Route::Prometheus]);
         Handler { common, driver, shell, heartbeat_interval, realms, senders, authorizer, started, routes, closed }
     }
 
@@ -240,15 +239,6 @@ fn routes() -> Table<Route> {
         .add(PROCESS, "/monitor/statistics", Route::Statistics)
         .add("metrics", "/snapshot", Route::Metrics)
         .add("metrics", "", Route::Prometheus)
-}
-
-/// What the rules close. Metrics are closed in all their formats.
-fn closed(firewall: &Firewall, routes: &Table<Route>) -> Vec<Route> {
-    let mut closed = firewall.closed(routes);
-    if closed.contains(&Route::Metrics) {
-        closed.push(Route::Prometheus);
-    }
-    closed
 }
 
 impl wire::http::Handler for Handler {

@@ -76,7 +76,7 @@ pub enum Stop {
 }
 
 /// How long the last messages to the master may take to leave.
-const FAREWELL: std::time::Duration = std::time::Duration::from_millis(200);
+const END_LIMIT: std::time::Duration = std::time::Duration::from_millis(200);
 
 impl RunningAgent {
     /// Serves until `stop` is ready and its request is done, or until the core ends the agent.
@@ -116,7 +116,7 @@ impl RunningAgent {
         if !self.core.is_finished() {
             let _ = (&mut self.core).await;
         }
-        tokio::join!(self.server.stop(), self.network.flush(FAREWELL));
+        tokio::join!(self.server.stop(), self.network.flush(END_LIMIT));
         self.audit.flush().await;
         ended
     }

@@ -40,7 +40,7 @@ pub(super) fn executor(tokens: &ExecutorTokens, request: &Request) -> Option<Con
     Some(ContainerName::top(&ContainerId::new(&claims.container).ok()?))
 }
 
-/// Finds out who sends a request to `/api/v1`: a user by password, else an executor by its token (SEC-13). Returns the
+/// Authenticates a request to `/api/v1`: a user by password, else an executor by its token (SEC-13). Returns the
 /// user; `None` if it is an executor, or if the realm is open.
 ///
 /// In an open realm an invalid token counts as none.

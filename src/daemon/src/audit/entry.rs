@@ -22,7 +22,7 @@ pub(crate) enum Decision {
     Allowed,
     /// A message was passed to the core. Messages have no answer: a refusal is another line.
     Received,
-    /// Its sender may not make it, or is not who it claims to be.
+    /// Its sender may not make it, or has not proved its identity.
     Denied,
     /// It breaks a rule.
     Invalid,
@@ -164,7 +164,7 @@ fn head(time: SystemTime, daemon: &str) -> Map<String, Value> {
 }
 
 /// The present time: auditors compare it with the clocks of other programs.
-#[allow(clippy::disallowed_methods, reason = "the time of a line is no decision of a core")]
+#[allow(clippy::disallowed_methods, reason = "the time of a line is not a decision of a core")]
 pub(super) fn now() -> SystemTime {
     SystemTime::now()
 }

@@ -132,10 +132,10 @@ impl Audit {
     }
 
     /// Writes a log-in by HTTP that failed: the user that an `Authorization` header names, and the realm. Requests
-    /// without the header are no log-ins.
+    /// without the header are not log-ins.
     pub(crate) fn failed_http_login(&self, authorization: Option<&str>, peer: SocketAddr, realm: &str) {
         let Some(header) = authorization.filter(|_| self.is_on()) else { return };
-        // What is no user and password is not repeated: it may be a password.
+        // What is not a user and password is not repeated: it may be a password.
         let user = wire::auth::basic_credentials(Some(header)).map(|(user, _)| user).unwrap_or_default();
         self.write(Entry {
             time: now(),

@@ -1,8 +1,8 @@
 //! What is known about an HTTP request while it is answered: its principal, its call, the rule that refuses it.
 //!
 //! Each step of the answer notes what it knows, and the line is written when there is an answer. The notes belong to
-//! the task of the request, so that the steps need not pass them on. A request without the note of a call is no change,
-//! and has no line.
+//! the task of the request, so that the steps need not pass them on. A request without the note of a call is not a
+//! change, and has no line.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};

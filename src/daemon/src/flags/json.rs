@@ -37,7 +37,7 @@ pub(crate) fn unknown(place: &str, key: &str, known: &[&str]) -> String {
     format!("the key '{key}'{place} is not known{meant}")
 }
 
-/// Checks that an object, which is no message, has no other keys.
+/// Checks that an object, which is not a message, has no other keys.
 ///
 /// # Errors
 /// The first key that it should not have.

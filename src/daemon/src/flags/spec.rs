@@ -41,7 +41,7 @@ pub(crate) enum Effect {
     Loader,
     /// Another value than the default is an error.
     Unsupported,
-    /// It makes no difference, for this reason. Another value than the default is named in the log.
+    /// It has no effect, for this reason. Another value than the default is named in the log.
     None(&'static str),
 }
 
@@ -76,7 +76,7 @@ impl Flag {
         Flag::new(name, kind, default, help, Effect::Unsupported)
     }
 
-    /// A flag that makes no difference, for the reason `why`.
+    /// A flag without effect, for the reason `why`.
     pub(super) const fn without_effect(
         name: &'static str,
         kind: Kind,
@@ -104,7 +104,7 @@ impl Flag {
         match self.effect {
             Effect::Read | Effect::Loader => None,
             Effect::Unsupported => Some("not supported"),
-            Effect::None(_) => Some("makes no difference"),
+            Effect::None(_) => Some("has no effect"),
         }
     }
 }

@@ -101,7 +101,7 @@ struct Conversation {
     /// The peer's process that answers.
     peer: Pid,
     origin: Origin,
-    /// Who the peer claims to be; empty before it has answered.
+    /// The principal that the peer claims; empty before it has answered.
     principal: String,
     /// The connection is open.
     is_open: bool,

@@ -10,7 +10,7 @@ use std::sync::mpsc as blocking;
 use std::time::Duration;
 
 use detector::etcd::{EtcdEntries, EtcdEntriesError, Service};
-use detector::{Entries, EntriesError, Url};
+use detector::{Entries, EntriesError, SharedEntries, Url};
 use store::{FileRegistry, RegistryStore, StoreError};
 use tokio::sync::mpsc;
 
@@ -26,12 +26,12 @@ pub(super) struct Limits {
     pub store: Duration,
 }
 
-/// Who takes a registry over, and where.
+/// A store that takes a registry over.
 pub(super) trait Claim: Send + 'static {
     /// The name of the place in messages.
     const PLACE: &'static str;
     /// The entries there.
-    type Entries: Shared<Error = Self::Error> + 'static;
+    type Entries: SharedEntries<Error = Self::Error> + 'static;
     /// Why they cannot be read or written.
     type Error: Error + Send + Sync + 'static;
 
@@ -40,20 +40,6 @@ pub(super) trait Claim: Send + 'static {
     /// # Errors
     /// The place refuses, or does not answer within `limit`.
     async fn open(self, limit: Duration) -> Result<Self::Entries, Self::Error>;
-}
-
-/// Entries that only the leading master can change.
-pub(super) trait Shared {
-    type Error;
-
-    /// What they were when they were opened.
-    fn all(&self) -> &BTreeMap<String, Vec<u8>>;
-
-    /// Changes them.
-    ///
-    /// # Errors
-    /// It is unknown whether the changes are made.
-    async fn write(&mut self, changes: &[Change], limit: Duration) -> Result<(), Self::Error>;
 }
 
 /// A claim of entries in ZooKeeper.
@@ -77,18 +63,6 @@ impl Claim for ZooKeeperClaim {
     }
 }
 
-impl Shared for Entries {
-    type Error = EntriesError;
-
-    fn all(&self) -> &BTreeMap<String, Vec<u8>> {
-        Entries::all(self)
-    }
-
-    async fn write(&mut self, changes: &[Change], limit: Duration) -> Result<(), EntriesError> {
-        Entries::write(self, changes, limit).await
-    }
-}
-
 /// A claim of entries in etcd.
 #[derive(Debug)]
 pub(super) struct EtcdClaim {
@@ -106,18 +80,6 @@ impl Claim for EtcdClaim {
 
     async fn open(self, limit: Duration) -> Result<EtcdEntries, EtcdEntriesError> {
         EtcdEntries::open(self.service, &self.member, &self.owner, limit).await
-    }
-}
-
-impl Shared for EtcdEntries {
-    type Error = EtcdEntriesError;
-
-    fn all(&self) -> &BTreeMap<String, Vec<u8>> {
-        EtcdEntries::all(self)
-    }
-
-    async fn write(&mut self, changes: &[Change], limit: Duration) -> Result<(), EtcdEntriesError> {
-        EtcdEntries::write(self, changes, limit).await
     }
 }
 

@@ -26,7 +26,6 @@ use crate::acls::{self, Asker};
 use crate::audit;
 use crate::common::{self, Common, Shared};
 use crate::driver::Driver;
-use crate::firewall::Firewall;
 use crate::flags::MasterFlags;
 use crate::origin;
 use crate::realms::{Realm, Realms};
@@ -71,7 +70,7 @@ pub(super) struct Handler {
     routes: Table<Route>,
     /// What `--firewall_rules` closes.
     closed: Vec<Route>,
-    /// Who leads, if it is not this master.
+    /// The leading master, if it is not this one.
     pub(super) standby: Option<Arc<Standby>>,
     /// This master's member of a group of peers.
     pub(super) peers: Arc<OnceLock<Peers>>,
@@ -90,7 +89,7 @@ impl Handler {
         let (common, info, started) = (parts.common.clone(), Arc::new(parts.info.clone()), parts.started);
         let routes = routes();
         Handler {
-            closed: closed(&common.firewall, &routes),
+            closed: common.firewall.closed(&routes, &[Route::Metrics, Route::Prometheus]),
             common,
             flags: parts.flags.clone(),
             driver,
@@ -350,15 +349,6 @@ fn body_limit(route: Route) -> usize {
         Route::Operator | Route::Legacy(legacy::Endpoint::MaintenanceSchedule) => 16 << 20,
         _ => 1 << 20,
     }
-}
-
-/// What the rules close. Metrics are closed in all their formats.
-fn closed(firewall: &Firewall, routes: &Table<Route>) -> Vec<Route> {
-    let mut closed = firewall.closed(routes);
-    if closed.contains(&Route::Metrics) {
-        closed.push(Route::Prometheus);
-    }
-    closed
 }
 
 impl wire::http::Handler for Handler {

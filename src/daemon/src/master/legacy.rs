@@ -143,13 +143,12 @@ async fn remove_quota(handler: &Handler, role: &str, principal: Option<Arc<str>>
     call.set_type(Type::RemoveQuota);
     call.remove_quota = Some(call::RemoveQuota { role: role.to_owned() });
     audit::note_call(|| audit::master_call(&call));
-    let outcome = decide(handler, call, principal).await;
-    match outcome {
+    match decide(handler, call, principal).await {
         Some(mut answer) => {
             if let Err(error) = &mut answer
-                && let Some(why) = error.text.strip_prefix("Failed to remove quota: ")
+                && let Some(attempt) = error.attempt.take()
             {
-                error.text = format!("Failed to remove quota for path '/master/quota/{role}': {why}");
+                error.text = format!("{attempt} for path '/master/quota/{role}': {}", error.text);
             }
             respond(answer)
         }

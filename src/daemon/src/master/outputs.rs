@@ -86,7 +86,7 @@ impl Live {
         self.core.constraints()
     }
 
-    /// Who has what share beside what would be fair.
+    /// Shares and fair shares of frameworks.
     pub(super) fn fairness(&mut self) -> Report {
         self.core.fairness()
     }
@@ -152,7 +152,7 @@ pub(super) struct Shell {
     pub(super) last_event: LastEvent<Event>,
     pub(super) answers: Answers<Outcome>,
     pub(super) registry: Mutex<RegistryStore>,
-    /// Who may do what.
+    /// The access control lists.
     pub(super) authorizer: Authorizer,
     /// Why the process must end, once the core has decided so.
     pub(super) exit: tokio::sync::watch::Sender<Option<String>>,

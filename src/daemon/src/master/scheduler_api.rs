@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use master::{Answer, Counter, Done, Input, RequestId, StreamId};
+use master::{Answer, Counter, Done, Input, InvalidCall, RequestId, StreamId};
 use protos::mesos::scheduler::{Call, call::Type};
 use wire::http::{HeaderName, Request, Response, StatusCode};
 use wire::negotiate::{accepted_encoding, decode_call};
@@ -72,7 +72,7 @@ fn check(refused: &Refused, request: &Request, principal: Option<&str>) -> Resul
 }
 
 /// Row 11: the authenticated principal is that of the framework.
-fn validate_principal(call: &Call, principal: Option<&str>) -> Result<(), String> {
+fn validate_principal(call: &Call, principal: Option<&str>) -> Result<(), InvalidCall> {
     match &call.subscribe {
         Some(subscribe) if call.r#type() == Type::Subscribe => {
             master::validate_principal(&subscribe.framework_info, principal)

@@ -40,7 +40,7 @@ pub enum EtcdError {
     },
     /// No etcd, or one without the gateway.
     #[error(
-        "{address} answers {path} with {answer}: it is no etcd from version 3.4 on, or was started with \
+        "{address} answers {path} with {answer}: it is not an etcd from version 3.4 on, or was started with \
          --enable-grpc-gateway=false"
     )]
     NoEtcd {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::candidate::LEADER;
 use super::client::{Connection, EtcdError, Service};
 use super::message::{self, Outcome, Transaction};
-use crate::entries::Change;
+use crate::entries::{Change, SharedEntries};
 
 /// Below the prefix: the key that each write changes, and what the keys of entries begin with.
 const OWNER: &str = "owner";
@@ -59,6 +59,19 @@ pub struct EtcdEntries {
     known: BTreeMap<String, Vec<u8>>,
 }
 
+impl SharedEntries for EtcdEntries {
+    type Error = EtcdEntriesError;
+
+    fn all(&self) -> &BTreeMap<String, Vec<u8>> {
+        &self.known
+    }
+
+    async fn write(&mut self, changes: &[Change], limit: Duration) -> Result<(), EtcdEntriesError> {
+        let written = tokio::time::timeout(limit, self.write_all(changes)).await;
+        written.map_err(|_| EtcdEntriesError::Late(limit))?
+    }
+}
+
 impl EtcdEntries {
     /// Takes the entries over and reads them, for the leader whose [`member`](crate::Leader::member) is given. `owner`
     /// is for people who inspect etcd.
@@ -82,11 +95,6 @@ impl EtcdEntries {
         });
         opened.await.map_err(|_| EtcdEntriesError::Late(limit))??;
         Ok(entries)
-    }
-
-    /// What they were when they were opened.
-    pub fn all(&self) -> &BTreeMap<String, Vec<u8>> {
-        &self.known
     }
 
     /// From here on earlier leaders' writes are visible, and no more of them are made.
@@ -135,16 +143,6 @@ impl EtcdEntries {
                 return Ok(());
             }
         }
-    }
-
-    /// Changes entries; `None` removes one. Changes that do not fit into one write are made in several, in order.
-    ///
-    /// # Errors
-    /// This master does not lead any more, etcd refuses, or there is no answer within `limit`: then it is unknown what
-    /// is changed.
-    pub async fn write(&mut self, changes: &[Change], limit: Duration) -> Result<(), EtcdEntriesError> {
-        let written = tokio::time::timeout(limit, self.write_all(changes)).await;
-        written.map_err(|_| EtcdEntriesError::Late(limit))?
     }
 
     async fn write_all(&mut self, mut changes: &[Change]) -> Result<(), EtcdEntriesError> {

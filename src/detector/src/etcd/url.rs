@@ -12,7 +12,7 @@ const PREFIX_MAX: usize = 256;
 /// Maximum number of addresses.
 const SERVERS_MAX: usize = 32;
 
-/// Why a text is no URL of etcd. The message contains no password.
+/// Why a text is not a URL of etcd. The message contains no password.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}; a URL of etcd is of the form http://host:port,host:port[/prefix], or the same with https")]
 pub struct EtcdUrlError(String);

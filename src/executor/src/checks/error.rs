@@ -15,7 +15,7 @@ pub(super) enum InvalidCheck {
     UnknownType,
     #[error("the path '{}' has characters that no request can have", .0.escape_debug())]
     Path(String),
-    #[error("{0} is no port")]
+    #[error("{0} is not a port")]
     Port(u32),
     #[error(transparent)]
     Malformed(#[from] prost::DecodeError),

@@ -92,7 +92,7 @@ pub(crate) fn main() -> ExitCode {
             ExitCode::FAILURE
         }
         Err(Failure::Away(error)) => {
-            // An executor whose agent is away ends its probes: that is no evidence about the task.
+            // An executor whose agent is away ends its probes: that is not evidence about the task.
             std::thread::park_timeout(QUICK);
             stdio::err!("The agent cannot be asked to run a check's command: {}", base::error_chain(&error));
             ExitCode::FAILURE
@@ -134,7 +134,7 @@ impl Run {
     /// Runs it to its end; its exit code.
     fn run(&self, command: Vec<u8>) -> Result<u8, Failure> {
         if self.go_on_to(Asked::Yes) == Asked::Never {
-            return Err(Failure::Refused("Nobody waits for the command any more".to_owned()));
+            return Err(Failure::Refused("The command was given up before it was started".to_owned()));
         }
         let launch = LaunchSession { container_id: self.id.clone(), command: Some(command) };
         let launch = AgentCall {
@@ -162,7 +162,8 @@ impl Run {
         }
         let ended = self.wait(None)?;
         self.remove();
-        let ended = ended.ok_or_else(|| Failure::Refused("Nobody knows how a check's command ended".to_owned()))?;
+        let ended =
+            ended.ok_or_else(|| Failure::Refused("The exit status of a check's command is unknown".to_owned()))?;
         let code = ended.code().unwrap_or_else(|| ended.signal().unwrap_or(0) + SIGNALLED);
         Ok(u8::try_from(code).unwrap_or(u8::MAX))
     }

@@ -26,7 +26,7 @@ pub enum ClientError {
         /// The system's error.
         source: io::Error,
     },
-    /// What it answers is no HTTP.
+    /// What it answers is not HTTP.
     #[error("The Docker daemon's answer cannot be read: {0}")]
     Malformed(String),
     /// The daemon's error.
@@ -34,7 +34,7 @@ pub enum ClientError {
     Refused {
         /// The status of its answer.
         status: u16,
-        /// Its words.
+        /// Its text.
         message: String,
     },
 }
@@ -169,7 +169,7 @@ impl Client {
         gone_is_fine(self.quick("POST", &format!("/containers/{name}/update"), Some(&limits.to_string())))
     }
 
-    /// Sends a signal to a container; one that is not there, or does not run, is no error.
+    /// Sends a signal to a container; one that is not there, or does not run, is not an error.
     ///
     /// # Errors
     /// If the daemon cannot be asked.

@@ -7,7 +7,7 @@ use super::client::ClientError;
 /// A task that no Docker container can be made of.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidTask {
-    /// The bytes are no `TaskInfo`, or those of its command no `CommandInfo`.
+    /// The bytes are not `TaskInfo`, or those of its command no `CommandInfo`.
     #[error(transparent)]
     Malformed(#[from] prost::DecodeError),
     /// The field `container` is missing.
@@ -84,7 +84,7 @@ pub enum DockerError {
     Pull {
         /// The image.
         image: String,
-        /// Why.
+        /// The cause.
         source: PullError,
     },
 }

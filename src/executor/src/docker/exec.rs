@@ -35,7 +35,7 @@ enum ExecError {
     Docker(#[from] DockerError),
     #[error("The Docker daemon gives the command no id")]
     NoId,
-    #[error("Nobody waits for the command any more")]
+    #[error("The command was given up before it was started")]
     GivenUp,
     #[error("The command cannot be started in the Docker container ({status}): {message}")]
     Refused { status: u16, message: String },

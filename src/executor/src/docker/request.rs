@@ -123,7 +123,7 @@ fn scalar(task: &Task, name: &str) -> f64 {
 /// and `limits` are examined.
 ///
 /// # Errors
-/// If the bytes are no `TaskInfo`.
+/// If the bytes are not `TaskInfo`.
 pub fn new_limits(bytes: &[u8], quota: bool) -> Result<Value, DecodeError> {
     let task = Task::decode(bytes)?;
     Ok(Value::Object(limits(&task, quota)))

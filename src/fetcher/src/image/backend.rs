@@ -189,7 +189,7 @@ fn can_be_marked(directory: &Path) -> Result<(), Lack> {
     tried
 }
 
-/// An error of a full disk is no evidence against the file system.
+/// An error of a full disk is not evidence against the file system.
 fn may(tried: Result<(), Errno>) -> Result<(), Errno> {
     tried.or_else(|errno| if matches!(errno, Errno::NOSPC | Errno::DQUOT | Errno::IO) { Ok(()) } else { Err(errno) })
 }

@@ -167,7 +167,7 @@ pub(super) fn read(directory: &Path) -> Result<(Configuration, Vec<PathBuf>), Im
     }
     let blob = |descriptor: &Descriptor| -> Result<PathBuf, ImageError> {
         let hex = store::hex_of(&descriptor.digest)
-            .ok_or_else(|| ImageError(format!("'{}' is no digest", descriptor.digest)))?;
+            .ok_or_else(|| ImageError(format!("'{}' is not a digest", descriptor.digest)))?;
         Ok(Path::new("blobs/sha256").join(hex))
     };
     let mut manifest = Manifest::read(&text(directory, Path::new("index.json"))?)?;
@@ -190,7 +190,7 @@ fn inside(directory: &Path, file: &Path) -> Result<PathBuf, ImageError> {
     let found = directory.join(file).canonicalize().map_err(|error| ImageError::at(file.display(), error))?;
     let directory = directory.canonicalize().map_err(|error| ImageError::at(directory.display(), error))?;
     if !found.starts_with(&directory) || !found.is_file() {
-        return Err(ImageError(format!("'{}' is no file of the image", file.display())));
+        return Err(ImageError(format!("'{}' is not a file of the image", file.display())));
     }
     Ok(found)
 }

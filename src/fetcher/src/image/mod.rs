@@ -46,7 +46,7 @@ pub struct Wanted {
     pub cached: bool,
     /// How long a server may send nothing, in seconds.
     pub stall: u64,
-    /// Who to be to registries: a Docker configuration file's text; may be empty.
+    /// Credentials for registries: a Docker configuration file's text; may be empty.
     pub logins: String,
 }
 

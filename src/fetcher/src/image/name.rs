@@ -33,7 +33,7 @@ impl Name {
     /// # Errors
     /// If it cannot be one.
     pub fn parse(text: &str) -> Result<Name, ImageError> {
-        let wrong = || ImageError(format!("'{text}' is no name of an image"));
+        let wrong = || ImageError(format!("'{text}' is not a name of an image"));
         let (rest, digest) = match text.split_once('@') {
             Some((rest, digest)) => (rest, Some(digest)),
             None => (text, None),

@@ -125,7 +125,7 @@ impl Registry {
 
     fn blob(&mut self, blob: &Descriptor, target: &Path, limit: u64) -> Result<PathBuf, ImageError> {
         let digest = &blob.digest;
-        store::hex_of(digest).ok_or_else(|| ImageError(format!("'{digest}' is no digest")))?;
+        store::hex_of(digest).ok_or_else(|| ImageError(format!("'{digest}' is not a digest")))?;
         stdio::err!("Fetching {digest}");
         let mut response = self.get(&format!("blobs/{digest}"), "*/*")?;
         let mut reader = response.body_mut().with_config().limit(limit).reader();

@@ -112,7 +112,7 @@ impl Store {
 
     /// Unpacks a layer, unless it is there; its name in the store.
     pub(super) fn add_layer(&self, digest: &str, file: &Path, staging: &Path) -> Result<String, ImageError> {
-        let hex = hex_of(digest).ok_or_else(|| ImageError(format!("'{digest}' is no digest of a layer")))?;
+        let hex = hex_of(digest).ok_or_else(|| ImageError(format!("'{digest}' is not a digest of a layer")))?;
         let id = hex[..ID_DIGITS].to_owned();
         let directory = self.root.join("layers").join(&id);
         if directory.join("rootfs").is_dir() {

@@ -49,7 +49,7 @@ impl<R: BufRead> Zstd<R> {
                 continue;
             }
             if magic != MAGIC {
-                return Err(io::Error::new(io::ErrorKind::InvalidData, "what follows is no zstd frame"));
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "what follows is not a zstd frame"));
             }
             let whole = io::Cursor::new(magic).chain(reader);
             let decoder = StreamingDecoder::new_with_max_window_size(whole, WINDOW_MAX).map_err(io::Error::other)?;

@@ -27,9 +27,9 @@ pub enum Word {
 /// An event with its time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// When.
+    /// The time.
     pub at: Time,
-    /// What.
+    /// The word.
     pub word: Word,
 }
 

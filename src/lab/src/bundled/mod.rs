@@ -88,7 +88,7 @@ impl Kind {
     }
 }
 
-/// What a scheduler in a laboratory has around it.
+/// The surroundings of a scheduler in a laboratory: its jobs, its events and its seed.
 #[derive(Clone, Debug)]
 pub struct Desk {
     /// Where its jobs are put. A job's `kind` is the place of its kind among [`Ready::kinds`].
@@ -113,9 +113,9 @@ pub struct Measure {
 /// How something is summed up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sum {
-    /// It changes in steps: its mean over the time in which there is such a thing, and a picture.
+    /// It changes in steps: its mean over the time in which it has a value, and a picture.
     Time,
-    /// It is of a job, or of something else that there are many of: the mean over these.
+    /// It is a property of each job or query: the mean over these.
     Each,
 }
 
@@ -138,7 +138,7 @@ impl Catalog {
         let unknown = || {
             let known: Vec<&str> = self.0.iter().map(|one| one.name()).collect();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            Broken::new("bundled", format!("'{name}' is no bundled framework; there are: {known}"))
+            Broken::new("bundled", format!("'{name}' is not a bundled framework; there are: {known}"))
         };
         self.0.iter().copied().find(|one| one.name() == name).ok_or_else(unknown)
     }

@@ -1,4 +1,4 @@
-//! Runs many seeds of a fault campaign, and looks closely at one.
+//! Runs many seeds of a fault campaign, and examines one.
 
 use super::finding::{Finding, examine_plan};
 use super::plan::Plan;
@@ -60,7 +60,7 @@ pub fn campaign(settings: &Settings<Defect>, progress: &(dyn Fn() -> bool + Sync
     Summary { broken, ..summary }
 }
 
-/// Looks closely at a seed: none if it breaks no rule.
+/// Examines a seed: none if it breaks no rule.
 pub fn examine(seed: u64, defect: Option<Defect>) -> Option<Finding<Plan>> {
     let plan = Plan::draw(seed).with_defect(defect);
     let played = |plan: &Plan, log| {

@@ -7,6 +7,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use base::Time;
+use master::ErrorKind;
 use protos::mesos::TaskState;
 use rustc_hash::{FxHashMap, FxHashSet};
 use sdk::Ending;
@@ -19,7 +20,7 @@ use super::operator_checks::OperatorChecks;
 use super::plan::FrameworkPlan;
 use super::volumes::Volumes;
 use super::worker::View;
-use crate::world::{Note, Observer};
+use crate::world::{CallRefusal, Note, Observer};
 
 /// A rule that was broken, and how.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -78,7 +79,7 @@ pub(super) struct Checker {
     pub operator_checks: OperatorChecks,
     /// Task groups, with their schedulers.
     groups: Vec<(usize, Vec<String>)>,
-    /// Who has had which framework id.
+    /// The scheduler that has had each framework id.
     ids: FxHashMap<String, usize>,
     /// The host of each agent id.
     hosts: FxHashMap<String, String>,
@@ -302,10 +303,10 @@ impl Observer for Checker {
                     self.fail("a framework is kept", || format!("scheduler {who}: {ending:?}"));
                 }
             }
-            // Of a stream that is not the present one any more.
-            Note::CallRefused { who, call, why }
-                if !(why.starts_with("Invalid: ") || why.starts_with("Forbidden: ")) =>
-            {
+            // The call came by a stream that another one has replaced.
+            Note::CallRefused { why: CallRefusal::Rejected(error), .. }
+                if matches!(error.kind, ErrorKind::Invalid | ErrorKind::Forbidden) => {}
+            Note::CallRefused { who, call, why } => {
                 self.fail("a good call is taken", || {
                     format!("{} of scheduler {who}: {why}", call.r#type().as_str_name())
                 });

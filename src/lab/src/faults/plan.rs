@@ -18,7 +18,7 @@ use crate::world::{AgentSpec, Defect, Model};
 const ROLES: [&str; 4] = ["a", "b", "b/c", "*"];
 /// Faults happen within this time at most.
 const HORIZON: Duration = Duration::from_secs(180);
-/// Frameworks that leave without a word are kept for that long.
+/// Failover timeout of frameworks that disconnect without a call.
 const WEEK: Duration = Duration::from_secs(7 * 86_400);
 
 /// All that a seed stands for.
@@ -217,7 +217,7 @@ impl AgentPlan {
 impl FrameworkPlan {
     fn draw(rng: &mut FaultRng) -> FrameworkPlan {
         let plan = FrameworkPlan::draw_any(rng);
-        // Who waits for a volume is offered things for minutes, which should not take millions of events.
+        // A framework that waits for a volume is made offers for minutes, which should not take millions of events.
         let refuse = if plan.volumes > 0 { plan.refuse.max(Duration::from_millis(300)) } else { plan.refuse };
         FrameworkPlan { refuse, ..plan }
     }

@@ -57,7 +57,7 @@ pub(crate) struct Shrinker<'a, P> {
 }
 
 impl<'a, P: Faulty> Shrinker<'a, P> {
-    /// Begins with a plan that fails.
+    /// Starts from a plan that fails.
     pub fn new(plan: &P, fails: &'a mut dyn FnMut(&P) -> bool) -> Shrinker<'a, P> {
         Shrinker { best: plan.clone(), fails, left: TRIES }
     }

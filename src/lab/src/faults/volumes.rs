@@ -13,7 +13,7 @@ use crate::world::Note;
 /// A rule that does not hold, and how.
 type Fault = Option<(&'static str, String)>;
 
-/// A volume as a reader of all minds knows it.
+/// A volume, from the states of all processes together.
 #[derive(Debug, Default)]
 struct Volume {
     /// Its destruction was requested.
@@ -22,9 +22,9 @@ struct Volume {
     place: Option<(u32, String)>,
     /// It was there, and is no more.
     gone: bool,
-    /// Who has written into it.
+    /// The tasks that have written into it.
     data: BTreeSet<String>,
-    /// Whose tasks use it now.
+    /// The tasks that use it now.
     users: Vec<TaskName>,
 }
 

@@ -156,7 +156,7 @@ mod tests {
                 "name = 'f'",
                 "name = 'f'\nbundled = 'x'",
                 true,
-                "s.toml:14: frameworks.0.bundled: 'x' is no bundled framework",
+                "s.toml:14: frameworks.0.bundled: 'x' is not a bundled framework",
             ),
             ("name", "name", false, "s.toml:5: master: "),
             ("[master]\nallocation_interval = '2s'", "", false, "s.toml:9: roles.a: "),

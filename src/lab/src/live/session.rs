@@ -19,7 +19,7 @@ use crate::seeds::Seed;
 use crate::work::Mishaps;
 use crate::world::{BEGIN, FrameworkSpec};
 
-/// For how long a master keeps a framework whose process was ended without a word.
+/// For how long a master keeps a framework whose scheduler was killed.
 const FAILOVER: f64 = 10.0;
 
 /// What is played, and where.
@@ -34,7 +34,7 @@ pub struct Setting<'a> {
     pub total: Quantities,
     /// At which pace.
     pub pace: Pace,
-    /// Who the tasks run as.
+    /// The user of the tasks.
     pub user: String,
     /// How much of the scenario's time has passed.
     pub clock: Rc<dyn Fn() -> Duration>,
@@ -49,7 +49,7 @@ pub struct Player {
     pub info: FrameworkInfo,
     /// How it behaves.
     pub scheduler: Watched,
-    /// How it is spoken to.
+    /// Commands for it.
     pub control: Rc<Control>,
 }
 

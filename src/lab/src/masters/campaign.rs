@@ -1,4 +1,4 @@
-//! Runs many seeds of the campaign of masters, and looks closely at one.
+//! Runs many seeds of the campaign of masters, and examines one.
 
 use std::time::Duration;
 
@@ -65,7 +65,7 @@ pub fn campaign(settings: &Settings<Defect>, progress: &(dyn Fn() -> bool + Sync
     Summary { broken, ..summary }
 }
 
-/// Looks closely at a seed: none if it breaks no rule.
+/// Examines a seed: none if it breaks no rule.
 pub fn examine(seed: u64, defect: Option<Defect>) -> Option<Finding<Plan>> {
     let plan = Plan::draw(seed).with_defect(defect);
     let played = |plan: &Plan, log| {

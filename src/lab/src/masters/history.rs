@@ -28,7 +28,7 @@ pub struct Operation {
 pub enum Operate {
     /// The key has this value from then on; none: it is deleted.
     Write(Option<u64>),
-    /// The key had this value. A read without an answer is no operation.
+    /// The key had this value. A read without an answer is not an operation.
     Read(Option<u64>),
 }
 

@@ -63,7 +63,7 @@ const REACHED: [&str; 14] = [
     "done: adds master",
     "done: removes master",
     "handed over: begun",
-    "is no member of the group",
+    "is not a member of the group",
     "is done or not",
     "reads k0",
     "deletes k1",

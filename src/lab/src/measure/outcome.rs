@@ -60,7 +60,7 @@ pub struct FrameworkOutcome {
     pub role: String,
     /// Tasks that were submitted to it.
     pub submitted: u64,
-    /// Tasks that ended well.
+    /// Tasks that finished.
     pub finished: u64,
     /// Attempts that failed.
     pub failed: u64,

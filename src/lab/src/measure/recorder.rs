@@ -26,7 +26,7 @@ pub struct TaskRecord {
     pub running: f64,
     /// Its framework received its terminal state.
     pub ended: f64,
-    /// It ended well.
+    /// It finished.
     pub finished: bool,
     /// Its job, by number.
     pub job: u32,
@@ -361,7 +361,7 @@ impl Recorder {
 }
 
 impl Books {
-    /// A job that is no single task is worked on.
+    /// A job that is not a single task is worked on.
     pub(super) fn begun(&mut self, task: u64, now: f64) {
         let Some(record) = self.tasks.get_mut(task as usize).filter(|record| record.running == NOT_YET) else { return };
         record.running = now;

@@ -1,5 +1,5 @@
 //! Why two masters with different policies lead to different outcomes: where their decisions part, what each gave to
-//! whom and why the other did not, and which tasks only the recorded one launched.
+//! which framework and why the other did not, and which tasks only the recorded one launched.
 //!
 //! The reasons are the allocator's own explanations, of the master that did not decide so, after that batch.
 

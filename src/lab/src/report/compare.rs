@@ -17,7 +17,7 @@ pub struct Pair {
     pub label: String,
     /// Its unit.
     pub unit: Unit,
-    /// How much a reader wants to know it: 0 the most, 9 the least.
+    /// Rank in reports: 0 is shown first, 9 last.
     #[serde(skip)]
     pub rank: u8,
     /// In the first set.

@@ -30,7 +30,7 @@ pub struct Metric {
     pub label: String,
     /// Its unit.
     pub unit: Unit,
-    /// How much a reader wants to know it: 0 the most, 9 the least.
+    /// Rank in reports: 0 is shown first, 9 last.
     pub rank: u8,
     /// Its value; times in seconds, shares as parts of 1. NaN if there was nothing to measure.
     pub value: f64,
@@ -184,7 +184,7 @@ pub struct Spread {
     pub label: String,
     /// Its unit.
     pub unit: Unit,
-    /// How much a reader wants to know it: 0 the most, 9 the least.
+    /// Rank in reports: 0 is shown first, 9 last.
     #[serde(skip)]
     pub rank: u8,
     /// The mean over the repetitions with a value; NaN if there are none.

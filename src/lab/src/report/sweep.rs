@@ -189,7 +189,8 @@ impl Sweep<'_> {
         }
     }
 
-    /// A number over the first swept field, a line for each combination of the others. None if that field is no number.
+    /// A number over the first swept field, a line for each combination of the others. None if that field is not a
+    /// number.
     fn curves(&self, name: &str) -> Vec<Line> {
         let mut lines: Vec<Line> = Vec::new();
         for ((values, _), numbers) in self.points.iter().zip(&self.numbers) {

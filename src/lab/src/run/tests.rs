@@ -173,7 +173,7 @@ fn bad_scenarios_are_refused_with_their_line() {
             "more cpus is guaranteed than",
         ),
         ("until_done = true", "roles.a.limit = 'cpus:0;mem:64'", "x.toml:4:", "must be more than 0"),
-        ("duration = \"20m\"", "duration = \"20x\"", "x.toml:3:", "'20x' is no length of time"),
+        ("duration = \"20m\"", "duration = \"20x\"", "x.toml:3:", "'20x' is not a length of time"),
         (
             "until_done = true",
             "faults = [{ what = 'crash', who = 'agnt', at = '1s', for = '1s' }]",

@@ -199,6 +199,6 @@ fn name(path: &str, name: &str) -> Checked {
     let good = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     match !name.is_empty() && name.len() <= 100 && name.chars().all(good) {
         true => Ok(()),
-        false => Err(Broken::new(path, format!("'{name}' is no name: letters, digits, '-' and '_', at most 100"))),
+        false => Err(Broken::new(path, format!("'{name}' is not a name: letters, digits, '-' and '_', at most 100"))),
     }
 }

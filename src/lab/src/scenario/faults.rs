@@ -18,7 +18,7 @@ const MOST_FAULTS: u128 = 100_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Trouble {
-    /// A process ends without a word, and starts again with what was durable. Executors live on.
+    /// A process crashes, and starts again with what was durable. Executors keep running.
     Crash,
     /// The master ends, and another one leads, elsewhere, with the same registry.
     Failover,

@@ -108,7 +108,7 @@ impl MasterPart {
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ManagerPart {
-    /// Whose task is released next.
+    /// Which job's task is released next.
     pub release: Release,
     /// Interval at which it checks what is free.
     #[serde(default = "second")]

@@ -167,7 +167,7 @@ fn arrivals_of(
 
 fn sorter(path: &str, name: Option<&String>) -> Result<Option<SorterKind>, Broken> {
     let known = SorterKind::ALL.map(|(name, _)| name).join(", ");
-    let unknown = |name: &String| Broken::new(path, format!("'{name}' is no sorter; there are {known}"));
+    let unknown = |name: &String| Broken::new(path, format!("'{name}' is not a sorter; there are {known}"));
     name.map(|name| SorterKind::parse(name).ok_or_else(|| unknown(name))).transpose()
 }
 

@@ -97,6 +97,18 @@ pub enum Preset {
 }
 
 impl Preset {
+    /// All of them.
+    pub const ALL: [Preset; 8] = [
+        Preset::Plain,
+        Preset::Marathon,
+        Preset::Aurora,
+        Preset::Spark,
+        Preset::Scylla,
+        Preset::Hoarder,
+        Preset::Greedy,
+        Preset::Slow,
+    ];
+
     /// Its name in a scenario.
     pub fn name(self) -> &'static str {
         match self {

@@ -547,7 +547,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// An agent's process ends without a word; its executors live on. Of what it was writing, `durable` entries are,
+    /// An agent's process crashes; its executors keep running. Of what it was writing, `durable` entries are,
     /// modulo how many there were, and of the next one a half if it appends. What it has sent still arrives if
     /// `arrives`, else it is lost.
     pub(super) fn stop_agent(&mut self, agent: u32, durable: u32, arrives: bool) {

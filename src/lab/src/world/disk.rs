@@ -66,7 +66,7 @@ impl fmt::Display for DiskError {
 /// How a disk refuses writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// Why.
+    /// The error.
     pub error: DiskError,
     /// It ends before its time once the agent has deleted this many old sandboxes and directories of checkpoints.
     pub room: Option<u32>,

@@ -6,6 +6,8 @@ use base::Time;
 use cores::Outbox;
 use protos::mesos::{TaskInfo, TaskState, executor, scheduler};
 
+use super::CallRefusal;
+
 /// An event in the queue. Each names the life, connection or serial number of its receiver; an event for an earlier one
 /// is dropped.
 #[derive(Debug)]
@@ -24,9 +26,9 @@ pub(crate) enum Event {
     Agent { agent: u32, life: u32, epoch: Option<u32>, input: agent::Input },
     /// An agent handles the inputs that have arrived.
     AgentBatch { agent: u32, life: u32 },
-    /// What an agent wrote first is durable.
+    /// The first write of an agent is durable.
     AgentWritten { agent: u32, life: u32 },
-    /// An agent looks after its disk, which has refused something.
+    /// An agent tries again what its disk has refused.
     AgentTends { agent: u32, life: u32 },
     /// An agent's volumes, which the disk has refused to change, are tried again.
     AgentVolumes { agent: u32, life: u32 },
@@ -38,7 +40,7 @@ pub(crate) enum Event {
     Light { agent: u32, epoch: u32, message: master::Outgoing },
     /// A task of such an agent gets into a state.
     LightTask { agent: u32, task: u32, serial: u64, state: TaskState },
-    /// An agent whose process was to end in the midst of a write has got there.
+    /// An agent's process crashes within a write.
     AgentDies { agent: u32, life: u32, doom: Doom },
     /// The same of the master.
     MasterDies { life: u32, doom: Doom },
@@ -133,7 +135,7 @@ pub(crate) enum ToScheduler {
     /// An event of its stream.
     Event(Arc<scheduler::Event>),
     /// A call was refused.
-    Refused { call: Box<sdk::v1::scheduler::Call>, why: String },
+    Refused { call: Box<sdk::v1::scheduler::Call>, why: CallRefusal },
     /// The connection is gone.
     Closed,
 }

@@ -27,7 +27,7 @@ pub enum Process {
 }
 
 impl<O: Observer> World<O> {
-    /// The master's process ends without a word, and starts again on its registry after `away`.
+    /// The master's process crashes, and starts again with its registry after `away`.
     pub fn crash_master(&mut self, away: Duration) {
         self.crash_master_so(away, 0, false);
     }
@@ -71,7 +71,7 @@ impl<O: Observer> World<O> {
         self.agent_input(agent, agent::Input::Detected { master });
     }
 
-    /// An agent's process ends without a word, and starts again on its checkpoints after `away`. Its executors live on.
+    /// An agent's process crashes, and starts again with its checkpoints after `away`. Its executors keep running.
     pub fn crash_agent(&mut self, agent: usize, away: Duration) {
         self.crash_agent_so(agent, away, 0, false);
     }
@@ -99,8 +99,8 @@ impl<O: Observer> World<O> {
         self.queue.push(self.now + away, Event::StartAgent(agent as u32));
     }
 
-    /// A scheduler's process ends without a word, and starts again with what it has saved after `away`. The master
-    /// notices after `noticed`.
+    /// A scheduler's process crashes, and starts again with its saved state after `away`. The master notices after
+    /// `noticed`.
     pub fn crash_scheduler(&mut self, who: usize, away: Duration, noticed: Duration, arrives: bool) {
         self.stop_scheduler(who as u32, noticed, arrives);
         self.queue.push(self.now + away, Event::StartScheduler(who as u32));
@@ -149,7 +149,7 @@ impl<O: Observer> World<O> {
         self.master.refusal = Some((refusal, self.now + span));
     }
 
-    /// An executor on an agent's host ends without a word; which one, modulo how many there are.
+    /// An executor on an agent's host is killed; `pick` modulo their number selects it.
     pub fn kill_executor(&mut self, agent: usize, pick: usize) {
         let living = self.executors_of(agent as u32);
         if let Some(executor) = living.get(pick % living.len().max(1)) {

@@ -49,7 +49,7 @@ fn uuid(task: u32, serial: u64) -> [u8; 16] {
     base::uuid_from((u128::from(task) << 96 | u128::from(serial)).to_be_bytes())
 }
 
-/// Whose update it is that has this uuid, and its number.
+/// The task of the update that has this uuid, and the update's number.
 fn update_of(uuid: &[u8]) -> Option<(u32, u64)> {
     let both = u128::from_be_bytes(uuid.try_into().ok()?);
     Some(((both >> 96) as u32, both as u64 & (u64::MAX >> 2)))

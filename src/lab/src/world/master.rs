@@ -14,7 +14,7 @@ use super::clock::Clock;
 use super::disk::Refusal;
 use super::event::{Doom, Event, Moment, Over, ToScheduler};
 use super::writer::Writer;
-use super::{Note, Observer, World, agents};
+use super::{CallRefusal, Note, Observer, World, agents};
 
 /// A master's process and its disk.
 pub(super) struct MasterHost {
@@ -39,7 +39,7 @@ pub(super) struct MasterHost {
     pub requests: FxHashMap<u64, Waiting>,
     /// Calls of operators that have not been answered.
     operators: FxHashSet<u64>,
-    /// Whose stream it is.
+    /// The scheduler of each stream.
     pub streams: FxHashMap<u64, u32>,
     pub clock: Clock,
     /// Which of the hosts that can lead it runs on, and what its messages say that they are from: of one another.
@@ -409,13 +409,13 @@ impl<O: Observer> World<O> {
                     && let Some(call) = &waiting.call
                     && let Some(error) = self.spoiled_answer()
                 {
-                    return self.refuse_call(waiting.who, waiting.connection, &error, call, ready);
+                    return self.refuse_call(waiting.who, waiting.connection, error, call, ready);
                 }
                 debug_assert!(waiting.is_none() || answer.is_ok(), "a call carried out: {answer:?}");
             }
             Output::Refuse { request: RequestId(request), error, call } => {
                 if let Some(waiting) = self.master.requests.remove(&request) {
-                    self.refuse_call(waiting.who, waiting.connection, &error, &call, ready);
+                    self.refuse_call(waiting.who, waiting.connection, error, &call, ready);
                 }
             }
             Output::Exit { reason } => {
@@ -429,8 +429,8 @@ impl<O: Observer> World<O> {
     }
 
     /// A scheduler's call comes back with the reason.
-    fn refuse_call(&mut self, who: u32, connection: u64, error: &CallError, call: &scheduler::Call, ready: Time) {
-        let why = format!("{:?}: {error}", error.kind);
+    fn refuse_call(&mut self, who: u32, connection: u64, error: CallError, call: &scheduler::Call, ready: Time) {
+        let why = CallRefusal::Rejected(error);
         let what = ToScheduler::Refused { call: Box::new(protos::evolve::evolve(call)), why };
         self.tell_scheduler(who, connection, what, ready);
     }

@@ -50,7 +50,7 @@ pub use faults::Process;
 use light::LightTask;
 use master::MasterHost;
 pub use model::{Fidelity, Model};
-pub use note::Note;
+pub use note::{CallRefusal, Note};
 use queue::Queue;
 use recording::Recording;
 use schedulers::SchedulerHost;
@@ -74,7 +74,7 @@ pub trait Observer {
     fn started(&mut self, framework: &str, task: &str, now: Time);
     /// It does not run any more.
     fn ended(&mut self, framework: &str, task: &str, now: Time);
-    /// Something else that only a reader of all minds knows.
+    /// Another event, which no single process can report.
     fn noted(&mut self, _note: &Note<'_>, _now: Time) {}
 }
 

@@ -2,11 +2,23 @@
 
 use std::collections::BTreeSet;
 
+use master::{CallError, InvalidCall};
 use protos::mesos::TaskState;
 use sdk::Ending;
 use sdk::v1::scheduler::Call;
 
-/// Something that only a reader of all minds knows.
+/// Why the master rejects a scheduler's call.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CallRefusal {
+    /// The call does not have the form of its type.
+    #[error(transparent)]
+    Malformed(#[from] InvalidCall),
+    /// The core rejects it.
+    #[error("{:?}: {}", .0.kind, .0)]
+    Rejected(CallError),
+}
+
+/// An event that no single process of the cluster can report.
 #[derive(Debug)]
 #[expect(missing_docs, reason = "agents, schedulers and places are numbers, the rest is named as everywhere")]
 pub enum Note<'a> {
@@ -14,19 +26,19 @@ pub enum Note<'a> {
     MasterStarts { life: u32, place: u8 },
     /// Another master is elected, which this one does not know.
     MasterDeposed { life: u32 },
-    /// The master's process ends without a word.
+    /// The master's process crashes.
     MasterStops,
     /// The master has found that it must end.
     MasterExits { reason: &'a str },
     /// An agent's process starts.
     AgentStarts { agent: u32 },
-    /// An agent's process ends without a word.
+    /// An agent's process crashes.
     AgentStops { agent: u32 },
     /// An agent has found that it must end.
     AgentExits { agent: u32, why: &'a str },
-    /// What an agent finds on its disk does not let it start.
+    /// An agent cannot start with the files on its disk.
     AgentCannotStart { agent: u32, why: &'a str },
-    /// The disk refuses an agent what it needs to start.
+    /// The disk refuses the reads or writes that an agent needs to start.
     AgentStartRefused { agent: u32, why: &'a str },
     /// The disk refuses what an agent writes, in place and aside; it is tried again.
     WriteRefused { agent: u32 },
@@ -34,22 +46,22 @@ pub enum Note<'a> {
     CheckpointsFail { agent: u32, why: &'a str },
     /// An agent is notified that its disk accepts writes again.
     CheckpointsWork { agent: u32 },
-    /// An agent that knows that its disk refuses checkpoints is given a task.
+    /// A task arrives at an agent that knows that its disk refuses checkpoints.
     TaskForFailingDisk { agent: u32, framework: &'a str, task: &'a str },
     /// The disk refuses what the master writes into its registry: the master ends.
     RegistryRefused { why: &'a str },
-    /// An agent is given a task by a master that it has left for another one.
+    /// A task arrives at an agent from a master that it has left for another one.
     TaskStray { agent: u32, framework: &'a str, task: &'a str },
     /// An agent drops a task with all of its updates because its framework was shut down.
     TaskDropped { agent: u32, framework: &'a str, task: &'a str },
     /// A scheduler's process starts.
     SchedulerStarts { who: u32 },
-    /// A scheduler's process ends without a word.
+    /// A scheduler's process crashes.
     SchedulerStops { who: u32 },
     /// A session is over.
     SchedulerEnds { who: u32, ending: &'a Ending },
     /// A scheduler's call was rejected.
-    CallRefused { who: u32, call: &'a Call, why: &'a str },
+    CallRefused { who: u32, call: &'a Call, why: &'a CallRefusal },
     /// An executor's process ends with this wait status.
     ExecutorEnds { agent: u32, framework: &'a str, id: &'a str, status: i32 },
     /// An executor makes an update.

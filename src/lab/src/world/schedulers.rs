@@ -103,7 +103,7 @@ impl<O: Observer> World<O> {
         self.session_input(who, sdk::Input::Wake);
     }
 
-    /// A scheduler's process ends without a word. The master notices after `noticed`, and after what still arrives.
+    /// A scheduler's process crashes. The master notices after `noticed`, and after what still arrives.
     pub(super) fn stop_scheduler(&mut self, who: u32, noticed: Duration, arrives: bool) {
         let host = &mut self.schedulers[who as usize];
         if host.session.take().is_none() {
@@ -181,7 +181,7 @@ impl<O: Observer> World<O> {
             }
             ToScheduler::Refused { call, why } => {
                 self.observer.noted(&Note::CallRefused { who, call: &call, why: &why }, self.now);
-                self.session_input(who, sdk::Input::Refused(call, why));
+                self.session_input(who, sdk::Input::Refused(call, why.to_string()));
             }
         }
     }
@@ -283,7 +283,7 @@ impl<O: Observer> World<O> {
         let old = Box::new(convert::call(*call));
         if let Err(why) = master::validate_call(&old) {
             // The wire answers this one, as the daemon's does.
-            let what = ToScheduler::Refused { call: Box::new(protos::evolve::evolve(&*old)), why };
+            let what = ToScheduler::Refused { call: Box::new(protos::evolve::evolve(&*old)), why: why.into() };
             return self.tell_scheduler(who, connection, what, now + delay);
         }
         let host = &mut self.schedulers[who as usize];

@@ -27,7 +27,7 @@ impl<O: Observer> World<O> {
         self.agents[agent].core().map(agent::Agent::snapshot)
     }
 
-    /// What an agent has written down, in place.
+    /// The files of an agent's disk.
     pub(crate) fn agent_disk(&self, agent: usize) -> &Tree {
         &self.agents[agent].keeper.checkpoints.disk().tree
     }

@@ -27,7 +27,7 @@ pub fn read_frame(input: &mut dyn Read, body: &mut Vec<u8>) -> io::Result<Option
         return Err(io::Error::new(io::ErrorKind::InvalidData, rule));
     }
     body.clear();
-    // The length is not believed: memory grows with what arrives.
+    // Memory grows with the bytes that arrive, not with the length that is claimed.
     let read = input.take(length as u64 - 1).read_to_end(body)?;
     if read < length - 1 {
         return Err(io::ErrorKind::UnexpectedEof.into());

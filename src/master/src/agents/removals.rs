@@ -10,7 +10,7 @@ use crate::master::Master;
 use crate::state::AgentKey;
 use crate::timers::Timer;
 
-/// Who waits for a permit, and when the last permits were given.
+/// Removals that wait for a permit, and when the last permits were given.
 #[derive(Debug, Default)]
 pub(crate) struct Removals {
     waiting: VecDeque<Waiting>,

@@ -5,30 +5,55 @@ use protos::mesos::{FrameworkId, FrameworkInfo};
 
 use crate::validate::sizes;
 
-fn present<T>(field: &Option<T>, name: &str) -> Result<(), String> {
-    match field {
-        Some(_) => Ok(()),
-        None => Err(format!("Expecting '{name}' to be present")),
-    }
+/// Why a scheduler call is invalid. `Display` is the text that follows `Failed to validate scheduler::Call: `.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidCall {
+    /// A field that the type of the call requires is not set.
+    #[error("Expecting '{0}' to be present")]
+    Absent(&'static str),
+    /// The UUID of an acknowledgement is invalid.
+    #[error(transparent)]
+    Uuid(#[from] base::InvalidUuid),
+    /// The call and the `FrameworkInfo` in this field name different frameworks.
+    #[error("'framework_id' differs from '{0}.framework_info.id'")]
+    FrameworkId(&'static str),
+    /// A field is larger than the master accepts.
+    #[error("{0}")]
+    TooLarge(String),
+    /// The framework subscribes with the principal of another one.
+    #[error("Authenticated principal '{authenticated}' does not match principal '{claimed}' set in `FrameworkInfo`")]
+    Principal {
+        /// The principal that the connection has proved.
+        authenticated: String,
+        /// `FrameworkInfo.principal`.
+        claimed: String,
+    },
 }
 
-fn uuid(bytes: &[u8]) -> Result<(), String> {
-    base::valid_uuid(bytes).map(drop).map_err(|why| why.to_string())
+fn present<T>(field: &Option<T>, name: &'static str) -> Result<(), InvalidCall> {
+    field.as_ref().map(drop).ok_or(InvalidCall::Absent(name))
+}
+
+fn uuid(bytes: &[u8]) -> Result<(), InvalidCall> {
+    Ok(base::valid_uuid(bytes).map(drop)?)
 }
 
 /// What is too large does not reach the core.
-fn sized(info: &FrameworkInfo, suppressed: &[String], constraints: Option<&OfferConstraints>) -> Result<(), String> {
-    sizes::framework(info)?;
-    sizes::suppressed(suppressed)?;
-    sizes::constraints(constraints)
+fn sized(
+    info: &FrameworkInfo,
+    suppressed: &[String],
+    constraints: Option<&OfferConstraints>,
+) -> Result<(), InvalidCall> {
+    let checked = sizes::framework(info).and_then(|()| sizes::suppressed(suppressed));
+    checked.and_then(|()| sizes::constraints(constraints)).map_err(InvalidCall::TooLarge)
 }
 
 /// Unset and empty ids are alike.
-fn same_id(id: &Option<FrameworkId>, info: &FrameworkInfo, place: &str) -> Result<(), String> {
+fn same_id(id: &Option<FrameworkId>, info: &FrameworkInfo, place: &'static str) -> Result<(), InvalidCall> {
     let text = |id: &Option<FrameworkId>| id.as_ref().map(|id| id.value.clone()).unwrap_or_default();
     match text(id) == text(&info.id) {
         true => Ok(()),
-        false => Err(format!("'framework_id' differs from '{place}.framework_info.id'")),
+        false => Err(InvalidCall::FrameworkId(place)),
     }
 }
 
@@ -36,11 +61,11 @@ fn same_id(id: &Option<FrameworkId>, info: &FrameworkInfo, place: &str) -> Resul
 /// [`validate_principal`](crate::validate_principal).
 ///
 /// # Errors
-/// The reason, as it follows `Failed to validate scheduler::Call: `.
-pub fn validate_call(call: &Call) -> Result<(), String> {
+/// The first rule that the call breaks.
+pub fn validate_call(call: &Call) -> Result<(), InvalidCall> {
     // An unknown number is as good as none.
     let kind = call.r#type.and_then(|number| Type::try_from(number).ok());
-    let kind = kind.ok_or("Expecting 'type' to be present")?;
+    let kind = kind.ok_or(InvalidCall::Absent("type"))?;
     if kind == Type::Subscribe {
         present(&call.subscribe, "subscribe")?;
         let Some(subscribe) = &call.subscribe else { return Ok(()) };
@@ -82,12 +107,12 @@ pub fn validate_call(call: &Call) -> Result<(), String> {
 /// Checks that the authenticated principal may subscribe as `info.principal`; a missing one is filled in later.
 ///
 /// # Errors
-/// The reason, as it follows `Failed to validate scheduler::Call: `.
-pub fn validate_principal(info: &FrameworkInfo, principal: Option<&str>) -> Result<(), String> {
+/// [`InvalidCall::Principal`].
+pub fn validate_principal(info: &FrameworkInfo, principal: Option<&str>) -> Result<(), InvalidCall> {
     match (principal, info.principal.as_deref()) {
-        (Some(given), Some(claimed)) if given != claimed => Err(format!(
-            "Authenticated principal '{given}' does not match principal '{claimed}' set in `FrameworkInfo`"
-        )),
+        (Some(authenticated), Some(claimed)) if authenticated != claimed => {
+            Err(InvalidCall::Principal { authenticated: authenticated.to_owned(), claimed: claimed.to_owned() })
+        }
         _ => Ok(()),
     }
 }
@@ -140,7 +165,7 @@ mod tests {
                 "'framework_id' differs from 'subscribe.framework_info.id'",
             ),
         ] {
-            assert_eq!(validate_call(&call), Err(words.to_owned()));
+            assert_eq!(validate_call(&call).unwrap_err().to_string(), words);
         }
         assert_eq!(validate_call(&call(Type::Revive)), Ok(()));
     }

@@ -18,7 +18,7 @@ mod shutdown;
 mod suppress;
 mod update_framework;
 
-pub use check::{validate_call, validate_principal};
+pub use check::{InvalidCall, validate_call, validate_principal};
 pub(crate) use normalize::allocate;
 
 use cores::{CallError, ErrorKind};
@@ -124,7 +124,7 @@ impl Master {
                 self.frameworks.count_call(key, Type::UpdateFramework);
                 let result = self.update_framework(key, *call.update_framework.unwrap_or_default(), out);
                 if let Err(error) = result {
-                    self.frameworks.tell_error(key, &error.text, out);
+                    self.frameworks.tell_error(key, &error.to_string(), out);
                 }
             }
             Type::AcknowledgeOperationStatus | Type::ReconcileOperations | Type::Unknown | Type::Subscribe => {

@@ -33,8 +33,8 @@ impl Master {
         }
         let known = self.agents.key_of_pid(&from);
         if let Some(known) = known {
-            // Each process of an agent makes a version up: with another one it is no repetition, but a process that has
-            // lost the memory of the one before, and so what was sent to that.
+            // Each process of an agent makes a version up: with another one it is not a repetition, but a process that
+            // has lost the memory of the one before, and so what was sent to that.
             let asked = &message.resource_version_uuid;
             let is_it = |version: &Option<mesos::Uuid>| asked.is_none() || version.is_none() || asked == version;
             if self.agent(known).is_some_and(|agent| agent.connected && is_it(&agent.resource_version)) {

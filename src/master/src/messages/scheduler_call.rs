@@ -18,7 +18,13 @@ impl Master {
             self.count(Counter::DroppedMessages);
             out.warn(format!("Dropping a call of {from}: {why}"));
             let id = call.framework_id.as_ref().map_or("", |id| &id.value);
-            self.refuse_message(&from, call.r#type().as_str_name(), ("framework", id), Fault::Invalid(why), out);
+            self.refuse_message(
+                &from,
+                call.r#type().as_str_name(),
+                ("framework", id),
+                Fault::Invalid(why.to_string()),
+                out,
+            );
             return;
         }
         if call.r#type() == scheduler::call::Type::Subscribe {

@@ -7,7 +7,7 @@ use crate::io::Outbox;
 use crate::master::Master;
 
 impl Master {
-    /// Once more for one that is gone is no error.
+    /// Once more for one that is gone is not an error.
     pub(crate) fn mark_agent_gone(&mut self, id: &str, out: &mut Outbox) -> Result<(), CallError> {
         if self.absent.is_gone(id) {
             return Ok(());

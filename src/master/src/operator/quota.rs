@@ -102,7 +102,7 @@ impl Master {
 
     /// A role without quota is answered; Mesos's master does not survive the call.
     pub(crate) fn remove_quota(&mut self, role: &str, who: Option<&str>, out: &mut Outbox) -> Result<(), CallError> {
-        let refused = |why: String| CallError::invalid(format!("Failed to remove quota: {why}"));
+        let refused = |why: String| CallError { attempt: Some("Failed to remove quota"), ..CallError::invalid(why) };
         if self.config.roles.as_ref().is_some_and(|allowed| !allowed.contains(role)) {
             return Err(refused(format!("Unknown role '{role}'")));
         }

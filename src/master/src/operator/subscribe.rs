@@ -17,7 +17,7 @@ use crate::views;
 #[derive(Debug)]
 struct Subscriber {
     stream: StreamId,
-    /// Who listens.
+    /// The subscribers.
     principal: Option<Arc<str>>,
 }
 

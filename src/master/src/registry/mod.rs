@@ -23,7 +23,7 @@ pub enum RegistryOp {
     UpdateAgent(Box<mesos::SlaveInfo>),
     /// An agent does not answer.
     MarkAgentUnreachable {
-        /// Which.
+        /// The id of the agent.
         id: mesos::SlaveId,
         /// Since when.
         time: mesos::TimeInfo,
@@ -34,7 +34,7 @@ pub enum RegistryOp {
     RemoveAgent(mesos::SlaveId),
     /// An operator marks an agent gone.
     MarkAgentGone {
-        /// Which.
+        /// The id of the agent.
         id: mesos::SlaveId,
         /// Since when.
         time: mesos::TimeInfo,
@@ -48,9 +48,9 @@ pub enum RegistryOp {
     },
     /// An operator has the agent drained.
     DrainAgent {
-        /// Which.
+        /// The id of the agent.
         id: mesos::SlaveId,
-        /// How.
+        /// The configuration of the drain.
         config: mesos::DrainConfig,
     },
     /// A draining agent is empty.

@@ -14,7 +14,7 @@ use super::{AgentCapabilities, FrameworkKey};
 /// An executor that runs on an agent. Those that agents make up for command tasks are not known to a master.
 #[derive(Clone, Debug)]
 pub struct Executor {
-    /// Whose it is.
+    /// Its framework.
     pub framework: FrameworkKey,
     /// Its `ExecutorInfo`.
     pub info: Arc<mesos::ExecutorInfo>,

@@ -12,7 +12,7 @@ use super::{AgentKey, FrameworkKey};
 pub struct InverseOffer {
     /// The framework that receives it.
     pub framework: FrameworkKey,
-    /// Where.
+    /// The agent.
     pub agent: AgentKey,
     /// When the agent is not to be counted on.
     pub unavailability: Unavailability,

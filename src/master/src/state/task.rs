@@ -15,7 +15,7 @@ use super::{AgentKey, FrameworkKey};
 pub struct Task {
     /// Its id, as in `proto`.
     pub id: TaskId,
-    /// Whose it is.
+    /// Its framework.
     pub framework: FrameworkKey,
     /// Where it runs or ran.
     pub agent: AgentKey,

@@ -92,7 +92,7 @@ pub fn describe_output(output: &Output) -> String {
 }
 
 fn describe_answer(answer: Result<&Done, &CallError>) -> String {
-    let text = answer.err().map_or("", |error| &error.text);
+    let text = answer.err().map(ToString::to_string).unwrap_or_default();
     format!("answer {} {text}", code(answer)).trim_end().to_owned()
 }
 

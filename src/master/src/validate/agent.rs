@@ -59,7 +59,7 @@ pub(crate) fn reregistration(message: &ReregisterSlaveMessage) -> Result<AgentId
     Ok(id)
 }
 
-/// An agent gets its version back with each operation, and a reader of Mesos ends at one that is no UUID.
+/// An agent gets its version back with each operation, and a reader of Mesos ends at one that is not a UUID.
 pub(crate) fn resource_version(version: Option<&Uuid>) -> Result<(), String> {
     let checked = version.map_or(Ok(()), |version| base::valid_uuid(&version.value).map(drop));
     checked.map_err(|why| format!("its resource version: {why}"))

@@ -1,4 +1,4 @@
-//! A master that is no member yet: it finds the others, and forms the group with them or is let in.
+//! A master that is not a member yet: it finds the others, and forms the group with them or is let in.
 //!
 //! A group forms when each of `--peers` knows of all others, with equal `--peers`, and has heard from each a moment ago
 //! that it knows of the same: one that has become a member of a group meanwhile would not say so, and two groups with
@@ -20,7 +20,7 @@ use crate::message::{Body, Hello, Welcome};
 /// Senders that are remembered: more than a group has members.
 const SENDERS_MAX: usize = 16;
 
-/// What a master knows that is no member.
+/// What a master knows that is not a member.
 #[derive(Debug, Default)]
 pub(super) struct Forming {
     /// The others of `--peers`, as far as they have shown themselves.
@@ -32,7 +32,7 @@ pub(super) struct Forming {
     senders: BTreeSet<String>,
 }
 
-/// What a master that is no member has said of itself.
+/// What a master that is not a member has said of itself.
 #[derive(Clone, Copy, Debug)]
 struct Shown {
     disk: u64,
@@ -168,7 +168,7 @@ impl Peer {
                 return;
             }
         }
-        // The others may not know of this master yet, and hear nothing of a member but answers.
+        // The others may not know this master yet; a member sends them answers only.
         self.say_hello();
         let (configuration, cluster) = Configuration::first(founders);
         self.cluster = Some(cluster);

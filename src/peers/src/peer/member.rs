@@ -219,7 +219,7 @@ impl Membership {
         self.ask(now);
     }
 
-    /// Shows the others how far the log is, and asks them for a lease.
+    /// Sends the others the position of the log, and asks them for a lease.
     fn ask(&mut self, now: Time) {
         let led = self.led.as_ref().filter(|led| self.leading_round() == Some(led.round) && !self.resigned);
         let Some(inherited) = led.map(|led| led.inherited) else { return };
@@ -298,7 +298,7 @@ impl Membership {
         }
         match &message {
             Message::SequencePaxos(PaxosMessage { msg: PaxosMsg::Prepare(prepare), .. }) => {
-                // The leader of before is no new one.
+                // The leader of before is not a new one.
                 let is_known = prepare.n == self.paxos.get_promise() && self.leases.granted_to(now).is_none();
                 if prepare.n.pid != sender {
                     return;

@@ -15,7 +15,7 @@ const SILENCE_MAX: Duration = Duration::from_secs(10);
 const STRANGERS_MAX: usize = 16;
 
 impl Membership {
-    /// A master that is no member has shown itself.
+    /// A master that is not a member has shown itself.
     pub(super) fn met(&mut self, address: &str, disk: u64, now: Time) {
         let silence = self.silence();
         self.strangers.retain(|_, (_, met)| now.since(*met) < silence);

@@ -107,9 +107,9 @@ pub enum Note {
     /// A member of another group has sent something.
     #[error("the master at {0} belongs to another group: its messages are ignored")]
     Foreign(String),
-    /// It has the address of a member, and is none.
+    /// It has the address of a member, but is not one.
     #[error(
-        "the master at {0} is no member of the group; if it has lost its disk, remove it and add it again with 'tepui masters'"
+        "the master at {0} is not a member of the group; if it has lost its disk, remove it and add it again with 'tepui masters'"
     )]
     Stranger(String),
 }
@@ -221,7 +221,7 @@ impl Peer {
         let from = envelope.from;
         match (envelope.body, &mut self.phase) {
             (Body::Hello(hello), _) => self.greeted((from, is_known, envelope.numbers), hello, now),
-            // A member believes members only.
+            // A member accepts messages of members only.
             (Body::Welcome(welcome), _) if is_known || self.cluster.is_none() => {
                 self.welcomed(envelope.cluster, *welcome, now);
             }
@@ -418,7 +418,7 @@ impl Peer {
         self.send_as(self.cluster, to, body);
     }
 
-    /// Sends a message. A master that is no member does not learn which group it is.
+    /// Sends a message. A master that is not a member does not learn which group it is.
     fn send_as(&mut self, cluster: Option<Cluster>, to: String, body: Body) {
         let numbers = match cluster {
             Some(_) => self.links.next(&to),

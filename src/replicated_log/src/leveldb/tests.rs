@@ -196,7 +196,7 @@ fn an_unfinished_record_at_the_end_is_reported() {
     assert_eq!(read(path).unwrap().torn[0].length, 50);
     fs::write(&log, [&good[..28], &[0; 50], &good[28..]].concat()).unwrap();
     assert_eq!(error(path), "'D/000003.log' is damaged at byte 28: there are zeros in place of a record");
-    // With a later log it is no interrupted write.
+    // With a later log it is not an interrupted write.
     fs::write(&log, &good[..40]).unwrap();
     fs::write(path.join("000004.log"), b"").unwrap();
     assert_eq!(error(path), "'D/000003.log' is damaged at byte 28: it ends within a record, but there is a later log");

@@ -167,7 +167,7 @@ pub fn registry_of<'a>(
 /// Why an entry does not belong to a registry.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum EntryError {
-    /// Its value is no message of its kind.
+    /// Its value is not a message of its kind.
     #[error("its value is invalid")]
     Invalid(#[from] DecodeError),
     /// Its value belongs to another key. A value that lost its fields decodes, too, but not to a message with this key.

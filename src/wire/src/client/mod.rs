@@ -26,26 +26,26 @@ use crate::tls::Tls;
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// The text is no address.
+    /// The text is not an address.
     #[error("cannot use the address")]
     Address(#[from] AddressError),
     /// No process listens there.
     #[error("cannot connect to {address}")]
     Connect {
-        /// Where.
+        /// The address of the server.
         address: Address,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
     /// A header or a path holds what cannot stand there.
     #[error("cannot form the request")]
     Request(#[from] http::Error),
-    /// The connection broke, or what came is no HTTP.
+    /// The connection broke, or what came is not HTTP.
     #[error("the exchange with {address} failed")]
     Exchange {
         /// The peer.
         address: Address,
-        /// Why.
+        /// The cause.
         source: hyper::Error,
     },
     /// The time ran out.
@@ -62,7 +62,7 @@ pub enum ClientError {
     /// The response exceeds the client's limit.
     #[error("the answer is longer than {0} bytes")]
     TooLong(usize),
-    /// The stream is no RecordIO.
+    /// The stream is not RecordIO.
     #[error("the stream is broken")]
     Record(#[from] RecordError),
     /// The stream ended in the middle of a record.
@@ -99,7 +99,7 @@ impl Reply {
         last_value(&self.headers, name)
     }
 
-    /// The body as text; what is no UTF-8 is replaced.
+    /// The body as text; what is not UTF-8 is replaced.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }

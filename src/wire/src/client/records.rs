@@ -45,7 +45,7 @@ impl Records {
     /// The next record's payload, or `None` when the server has ended the stream. May be cancelled without loss.
     ///
     /// # Errors
-    /// When the connection breaks, or what comes is no RecordIO or longer than the client's limit.
+    /// When the connection breaks, or what comes is not RecordIO or longer than the client's limit.
     pub async fn next(&mut self) -> Result<Option<Bytes>, ClientError> {
         loop {
             if let Some(record) = self.decoder.pull()? {

@@ -69,7 +69,7 @@ impl Table {
         }
     }
 
-    /// Some connections of a source count no more.
+    /// Subtracts closed connections of a source.
     fn uncount(&mut self, source: IpAddr, number: usize) {
         if let Some(count) = self.by_source.get_mut(&source) {
             *count -= number;

@@ -1,7 +1,7 @@
 //! One connection, from accept to close: libprocess messages by the quick way, everything else through hyper.
 //!
 //! A connection of a libprocess peer carries messages only. Those are read here without hyper, which costs less
-//! memory while idle and less time per message. The first request that is no message hands the connection over.
+//! memory while idle and less time per message. The first request that is not a message hands the connection over.
 
 use std::future::poll_fn;
 use std::net::SocketAddr;

@@ -13,7 +13,7 @@ pub struct QueryError(String);
 /// Decodes `%XX`; a `+` stays a plus sign.
 ///
 /// # Errors
-/// When a `%` is not followed by two hexadecimal digits, or the result is no UTF-8.
+/// When a `%` is not followed by two hexadecimal digits, or the result is not UTF-8.
 pub fn percent_decode(text: &str) -> Result<String, QueryError> {
     let error = || QueryError(text.to_owned());
     // The library passes a `%` without digits through.

@@ -13,7 +13,7 @@ use crate::libprocess::ConnectionId;
 
 /// The last value of a header: Mesos does not join the values of a header that occurs twice.
 ///
-/// A value that is no UTF-8 reads as the replacement character, so that it is present but equal to nothing.
+/// A value that is not UTF-8 reads as the replacement character, so that it is present but equal to nothing.
 pub fn last_value<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let value = headers.get_all(name).iter().next_back()?;
     Some(std::str::from_utf8(value.as_bytes()).unwrap_or("\u{fffd}"))

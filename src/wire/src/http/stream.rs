@@ -61,7 +61,7 @@ impl Record {
         Record(record.into())
     }
 
-    /// Bytes that go out as they are, for streams that are no RecordIO, such as server-sent events.
+    /// Bytes that go out as they are, for streams that are not RecordIO, such as server-sent events.
     pub fn unframed(bytes: Bytes) -> Record {
         Record(bytes)
     }

@@ -18,7 +18,7 @@ use super::peer::{Peer, Work};
 use crate::Socket;
 
 /// How long a closed temporary connection waits for the peer to have read everything.
-const FAREWELL: Duration = Duration::from_secs(5);
+const END_LIMIT: Duration = Duration::from_secs(5);
 
 /// How the connection ended.
 enum End {
@@ -107,5 +107,5 @@ async fn farewell(mut stream: Socket) {
         while poll_fn(|cx| poll_read_shared(&mut stream, cx, <[u8]>::len)).await? > 0 {}
         io::Result::Ok(())
     };
-    let _ = tokio::time::timeout(FAREWELL, drain).await;
+    let _ = tokio::time::timeout(END_LIMIT, drain).await;
 }

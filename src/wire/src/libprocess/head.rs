@@ -1,5 +1,5 @@
 //! The head of a request on a connection that has carried messages only so far: is it a message, and how is its body
-//! framed? What is no message, or is malformed, is left to the HTTP server to judge.
+//! framed? What is not a message, or is malformed, is left to the HTTP server to judge.
 
 use base::Pid;
 use bytes::Bytes;

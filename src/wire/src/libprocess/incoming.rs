@@ -58,7 +58,7 @@ pub(crate) enum Outcome {
     Closed,
     /// A message was refused half-read: the answer is sent, and more may still be coming in.
     Refused,
-    /// A request that is no message begins with these bytes.
+    /// A request that is not a message begins with these bytes.
     Http(Bytes),
 }
 

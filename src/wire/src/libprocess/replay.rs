@@ -7,7 +7,7 @@ use crate::Limits;
 use crate::budget::Budget;
 
 /// What a server makes of the bytes of one connection, which arrive in these parts: messages go to the sink, the
-/// answers come back. It ends where the server would close the connection or find a request that is no message.
+/// answers come back. It ends where the server would close the connection or find a request that is not a message.
 pub fn replay<S: MessageSink>(parts: &[&[u8]], peer: SocketAddr, limits: &Limits, sink: &S) -> Vec<u8> {
     let origin = Origin { connection: ConnectionId(0), peer, is_libprocess: false, session: None };
     let share = Budget::new(limits.bodies).share(peer.ip());

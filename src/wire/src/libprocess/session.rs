@@ -13,7 +13,7 @@ const BYTES: usize = 16;
 #[derive(Clone, Copy)]
 pub struct Session([u8; BYTES]);
 
-/// The text is no token.
+/// The text is not a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a session is {} lower-case hexadecimal digits", 2 * BYTES)]
 pub struct SessionInvalid;

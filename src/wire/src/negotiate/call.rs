@@ -9,7 +9,7 @@ use crate::http::{Method, Request, Response, StatusCode, last_value};
 pub enum DecodeFailure {
     /// The protobuf does not parse, or lacks a required field.
     Protobuf,
-    /// The text is no JSON.
+    /// The text is not JSON.
     JsonSyntax(String),
     /// The JSON does not convert to the call.
     JsonConvert(String),

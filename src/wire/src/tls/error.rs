@@ -15,7 +15,7 @@ pub enum TlsError {
     Read {
         /// The file or the directory.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
     /// A file holds no PEM of the expected kind.
@@ -33,7 +33,7 @@ pub enum TlsError {
     Authority {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: rustls::Error,
     },
     /// The system has no certificates of authorities.

@@ -21,7 +21,7 @@ static PROVIDER: LazyLock<Arc<CryptoProvider>> = LazyLock::new(|| Arc::new(ring:
 pub enum Role {
     /// It accepts connections, and may make some. It needs its certificate.
     Server,
-    /// It makes connections only. A certificate that it may not read is left out with a warning: an executor has the
+    /// It only connects. A certificate that it may not read is left out with a warning: an executor has the
     /// agent's environment, and often not its user.
     Client,
 }

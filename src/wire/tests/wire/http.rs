@@ -220,7 +220,7 @@ async fn gzip_in() {
     let mut raw = Raw::connect(fixture.address).await;
     let plain = vec![b'y'; 300_000];
     assert_eq!(raw.ask(post("/echo", "Content-Encoding: gzip\r\n", &gzip(&plain))).await.body, plain);
-    // Another value is no compression that is known here: the body is taken as it is.
+    // Another value is not a compression that is known here: the body is taken as it is.
     assert_eq!(raw.ask(post("/echo", "Content-Encoding: GZIP\r\n", b"plain")).await.body, b"plain");
 }
 

@@ -1,4 +1,4 @@
-//! Failing agents: how many tasks they fail with and without avoidance, and what is not blamed on them.
+//! Failing agents: how many tasks they fail with and without avoidance, and which failures do not count against them.
 
 use sdk::v1::TaskState;
 
@@ -68,7 +68,7 @@ fn a_task_that_its_agent_failed_is_tried_again_at_once() {
 }
 
 #[test]
-fn a_job_with_an_error_blames_no_agent() {
+fn a_job_with_an_error_counts_against_no_agent() {
     let mut world = World::new(avoiding(), &["cpus:2;mem:1000"; 2]);
     world.submit(vec![Job { retries: 2, ..array("a", 8, 1.0) }, job("b", 1.0)]);
     for _ in 0..200 {

@@ -494,7 +494,7 @@ fn the_limits_hold() {
     // A service that is updated or scaled counts once.
     let services = (0..10).map(|k| service(&format!("s{k}"), 90_000, 1.0)).collect();
     assert!(!full(&mut world, services));
-    assert!(!full(&mut world, vec![service("s0", 90_000, 2.0)]), "a new version is no second service");
+    assert!(!full(&mut world, vec![service("s0", 90_000, 2.0)]), "a new version is not a second service");
     let scale = |count| Request::Scale { name: "s0".into(), count };
     assert_eq!(world.request(scale(100_000)), Ok(Reply::Done));
     assert!(full(&mut world, vec![array("b", 90_001, 1.0)]));

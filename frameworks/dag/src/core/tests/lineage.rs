@@ -119,7 +119,7 @@ fn what_a_reader_does_not_find_is_made_again_once() {
     world.soon();
     assert!(world.of_stage("map").is_empty());
     world.run_dry();
-    assert_eq!(world.state("job"), State::Finished, "a missing source is no failure of its reader");
+    assert_eq!(world.state("job"), State::Finished, "a missing source is not a failure of its reader");
 }
 
 #[test]

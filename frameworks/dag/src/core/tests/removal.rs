@@ -51,6 +51,11 @@ fn what_no_stage_reads_any_more_is_removed_after_the_end() {
             [leftover("map", 3, false), leftover("sum", 1, of_sum)],
             "the other has no directory"
         );
+        let removed =
+            |world: &mut World| world.show("job").stages.iter().map(|stage| stage.removed).collect::<Vec<_>>();
+        assert_eq!(removed(&mut world), [false; 3], "it is not done yet");
+        world.request(Request::Removed { serial: 1, failed: None }).unwrap();
+        assert_eq!(removed(&mut world), [true, false, !of_sum]);
     }
 }
 
@@ -61,6 +66,7 @@ fn jobs_that_keep_all_or_share_nothing_leave_nothing_to_be_removed() {
         world.submit(&pipeline(keep));
         world.run_dry();
         assert!(removals(&mut world).is_empty());
+        assert!(world.show("job").stages.iter().all(|stage| !stage.removed));
     }
 }
 

@@ -132,7 +132,7 @@ impl Queue<'_> {
         next
     }
 
-    /// Lets the time pass; returns the seconds of sprinting.
+    /// Advances the time; returns the seconds of sprinting.
     fn pass(&mut self, instant: f64) -> f64 {
         let passed = (instant - self.now).max(0.0);
         let sprinted = self.sprinting() * passed;

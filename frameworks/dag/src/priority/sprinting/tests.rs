@@ -109,7 +109,7 @@ proptest! {
         let with = outcome(&at, &service, servers, policy, effective);
         let without = outcome(&at, &service, servers, policy, 1.0);
         prop_assert!(with.sprinted <= budget + refill * with.span + 1e-6);
-        prop_assert!(with.mean <= without.mean + 1e-6, "sprints of all who wait in one line never delay");
+        prop_assert!(with.mean <= without.mean + 1e-6, "sprints of all jobs of one queue never delay");
         prop_assert!(with.mean >= service.iter().sum::<f64>() / service.len() as f64 / effective - 1e-6);
         prop_assert!(with.mean <= with.p95.max(with.span) + 1e-6);
     }

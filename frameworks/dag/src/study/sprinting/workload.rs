@@ -1,5 +1,5 @@
-//! Workloads by the shape of their jobs: parts one after another, of which a sprint makes some faster. No measurement
-//! of anyone is in here.
+//! Workloads by the shape of their jobs: parts one after another, of which a sprint makes some faster. They contain
+//! no measurements.
 
 use crate::study::random::Random;
 

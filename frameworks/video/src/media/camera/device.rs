@@ -11,10 +11,10 @@ pub(super) fn device_error(device: &str, error: &str) -> String {
         ("Permission denied", "the worker's user needs to read and write it; such devices belong to the group video"),
         ("Operation not permitted", "the worker's container must be given the device"),
         ("Device or resource busy", "another program uses it, and a camera has one reader at a time"),
-        ("Inappropriate ioctl", "it is no device of Video4Linux"),
+        ("Inappropriate ioctl", "it is not a device of Video4Linux"),
         (
             "Not a video capture device",
-            "it is no camera: a camera with several devices has its pictures on one of them",
+            "it is not a camera: a camera with several devices has its pictures on one of them",
         ),
         ("Unknown input format", "ffmpeg was built without Video4Linux"),
     ];
@@ -37,8 +37,8 @@ mod tests {
             ("/dev/video9: Permission denied", "the worker's user needs to read and write it"),
             ("/dev/video9: Operation not permitted", "/dev/video9: the worker's container must be given the device"),
             ("ioctl(VIDIOC_STREAMON): Device or resource busy", "/dev/video9: another program uses it"),
-            ("/dev/video9: Inappropriate ioctl for device", "/dev/video9: it is no device of Video4Linux"),
-            ("Not a video capture device.", "/dev/video9: it is no camera"),
+            ("/dev/video9: Inappropriate ioctl for device", "/dev/video9: it is not a device of Video4Linux"),
+            ("Not a video capture device.", "/dev/video9: it is not a camera"),
             ("Unknown input format: 'v4l2'", "/dev/video9: ffmpeg was built without Video4Linux"),
             ("Cannot find a proper format for codec", "/dev/video9: Cannot find a proper format for codec"),
             ("/dev/video9: Invalid argument", "/dev/video9: Invalid argument"),

@@ -214,7 +214,7 @@ fn open_pipe(path: &str, deadline: f64, stop: &dyn Fn() -> bool) -> Result<Owned
     // Without a writer, opening would wait for one.
     let file = File::options().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path).map_err(bad)?;
     if !file.metadata().map_err(bad)?.file_type().is_fifo() {
-        return Err(Gap::Unreadable("it is no named pipe: make one with mkfifo".to_owned()));
+        return Err(Gap::Unreadable("it is not a named pipe: make one with mkfifo".to_owned()));
     }
     wait_for_bytes(&file, deadline, stop)?;
     let flags = fcntl(&file, FcntlArg::F_GETFL).map_err(|error| bad(error.into()))?;

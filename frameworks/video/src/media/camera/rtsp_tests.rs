@@ -1,5 +1,5 @@
 //! A feed over RTSP: the server here speaks the protocol (RFC 2326) as far as a client needs it to play one stream,
-//! which a real `ffmpeg` makes: MPEG-TS in RTP (RFC 2250), in the connection itself, for those who log in.
+//! which a real `ffmpeg` makes: MPEG-TS in RTP (RFC 2250), in the connection itself, for clients that log in.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};

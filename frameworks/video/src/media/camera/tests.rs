@@ -230,7 +230,7 @@ fn a_pipe_with_a_resolution_that_changes() {
     writer.join().unwrap();
     assert!(widths.is_sorted() && widths.first() == Some(&160) && widths.last() == Some(&320), "{widths:?}");
     assert_eq!((feed.status().message.as_str(), feed.failed()), ("the source has ended", false));
-    // What is no pipe is refused at once.
+    // What is not a pipe is refused at once.
     let plain = directory.file("plain");
     std::fs::write(&plain, "x").unwrap();
     let feed = Feed::open(&camera(&format!("pipe:{}", plain.display())), soon(20.0));

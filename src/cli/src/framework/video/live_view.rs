@@ -33,7 +33,7 @@ pub(super) struct LiveArgs {
     /// With --watch: over a link of so many Mbit/s, or of a file with lines of seconds and Mbit/s
     #[arg(long, value_name = "MBITS|FILE", requires = "watch")]
     link: Option<String>,
-    /// Who chooses pictures, for comparisons: linear, predictive, rate, buffer, or a rung from 0
+    /// Policy that chooses pictures, for comparisons: linear, predictive, rate, buffer, or a rung from 0
     #[arg(long, value_name = "POLICY")]
     choose: Option<String>,
     /// Print JSON
@@ -80,7 +80,7 @@ fn trace(text: &str) -> Result<Arc<Trace>> {
     }
     let path = Path::new(text);
     let lines = std::fs::read_to_string(path).with_context(|| format!("--link: cannot read {}", path.display()))?;
-    Ok(Arc::new(Trace::read(&lines).with_context(|| format!("--link: {} is no trace", path.display()))?))
+    Ok(Arc::new(Trace::read(&lines).with_context(|| format!("--link: {} is not a trace", path.display()))?))
 }
 
 #[cfg(test)]

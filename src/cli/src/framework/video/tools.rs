@@ -72,7 +72,7 @@ enum DetectorName {
     Difference,
     /// A difference in brightness against each pixel's own noise
     Gaussian,
-    /// That, and a difference in colour
+    /// A difference in brightness against each pixel's own noise, and in colour
     Colour,
     /// Several values of brightness and colour for each place, without shadows
     Mixture,
@@ -115,7 +115,7 @@ pub(super) struct RunArgs {
     /// Pictures in which an object must be seen, and readings that are voted on
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=32))]
     window: u32,
-    /// How changes are seen
+    /// How objects are told from the background
     #[arg(long, default_value = "colour")]
     detector: DetectorName,
     /// Write what is found as JSON lines
@@ -190,7 +190,11 @@ pub(super) fn profile(args: &ProfileArgs) -> Result<ExitCode> {
     }
     say!("{}", rows.trim_fmt());
     say!("{} of {} configurations tried in {:.2} core-seconds", profile.tried, knobs.all().len(), profile.core_seconds);
-    say!("quality is against {} things that the best configuration found in {:.1} s", profile.events, profile.seconds);
+    say!(
+        "quality is measured against {} objects that the best configuration found in {:.1} s",
+        profile.events,
+        profile.seconds
+    );
     if profile.events < EVENTS_FEW {
         stdio::err!("fewer than {EVENTS_FEW}: quality is rough; take more --seconds, or a video on which more happens");
     }

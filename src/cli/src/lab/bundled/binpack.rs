@@ -150,7 +150,7 @@ fn need(text: Option<&str>) -> Result<Need, String> {
     // A trace contains the resources of its tasks.
     let Some(text) = text else { return Ok(need) };
     for (name, amount) in parse_quantities(text).map_err(|why| why.to_string())?.iter() {
-        // Ports are no amount.
+        // Ports are not an amount.
         let known = &::binpack::NAMES[..4];
         match known.iter().position(|known| *known == name.as_str()) {
             Some(place) => need.0[place] = amount.thousandths(),

@@ -99,8 +99,8 @@ fn needs_text(need: &Need) -> String {
     some.map(|(name, amount)| format!("{name}:{amount}")).collect::<Vec<_>>().join(";")
 }
 
-/// Checks that jobs say nothing that makes no sense where a job is not some tasks, but something that has as many
-/// workers as there is room for; `what` it is.
+/// Rejects fields of jobs that describe tasks, for frameworks whose jobs have as many workers as there is room for.
+/// `what` is the word for such a job.
 fn without_tasks(n: usize, kind: &JobKind, what: &str) -> Result<(), Broken> {
     match said_of_tasks(kind) {
         Some(field) => {

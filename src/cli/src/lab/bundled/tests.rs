@@ -180,7 +180,10 @@ fn queries_share_cores_by_quality_and_lag() {
     }
     let [storm, fair] = [&storm, &fair].map(|whole| &whole.frameworks[0]);
     assert!(own(storm, "quality") > own(fair, "quality") && own(storm, "seen") > own(fair, "seen"));
-    assert!(own(storm, "lag") > own(fair, "lag") && own(storm, "late") < 0.05, "who can wait lags within its goal");
+    assert!(
+        own(storm, "lag") > own(fair, "lag") && own(storm, "late") < 0.05,
+        "a query that can wait lags within its goal"
+    );
 }
 
 #[test]
@@ -252,7 +255,7 @@ fn what_makes_no_sense_is_refused_with_its_line() {
     let text = example("video.toml");
     for (from, to, words) in [
         ("times = 10", "times = 10000", "more than a core"),
-        ("[\"cars\", \"people\"]", "[\"birds\"]", "is no kind of query"),
+        ("[\"cars\", \"people\"]", "[\"birds\"]", "is not a kind of query"),
         ("[0.5, 0.9]", "[0.9, 0.5]", "between 0 and 1"),
         ("papers/data/video", "papers/data/none", "cannot be read"),
         ("uniform 30s 2m", "uniform 30", "max_lag"),
@@ -274,5 +277,5 @@ fn jobs_of_stages_end_in_their_order_and_say_what_they_cannot_have() {
     let said = refused(&text.replace("file = \"dag-jobs.toml\"", "priority = 3"));
     assert!(said.contains("must be the name of a job file"), "{said}");
     let said = refused(&text.replace("order = \"remaining\"", "order = \"soon\""));
-    assert!(said.contains("is no order"), "{said}");
+    assert!(said.contains("is not an order"), "{said}");
 }

@@ -41,7 +41,7 @@ const SPEEDS: std::ops::RangeInclusive<f64> = 0.01..=1000.0;
 /// Reads how many seconds of a scenario pass in a real one.
 pub(super) fn speed(text: &str) -> Result<f64, String> {
     let read = text.parse().ok().filter(|speed| SPEEDS.contains(speed));
-    read.ok_or_else(|| format!("'{text}' is no speed: a number from {} to {}", SPEEDS.start(), SPEEDS.end()))
+    read.ok_or_else(|| format!("'{text}' is not a speed: a number from {} to {}", SPEEDS.start(), SPEEDS.end()))
 }
 
 impl PlaceArgs {

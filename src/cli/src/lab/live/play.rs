@@ -24,7 +24,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// How long the first subscription may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How long the frameworks have to leave the master.
-const FAREWELL: Duration = Duration::from_secs(10);
+const END_LIMIT: Duration = Duration::from_secs(10);
 
 /// How a run stands.
 pub struct Glance<'a> {
@@ -51,7 +51,7 @@ pub struct Books {
     pub wait: Vec<f64>,
     /// From launch to that.
     pub start: Vec<f64>,
-    /// From submission to the word that it has ended well.
+    /// From submission to the update that it has finished.
     pub whole: Vec<f64>,
     /// When each came to run, since the beginning.
     pub ran: Vec<f64>,
@@ -84,7 +84,7 @@ impl Played {
     pub fn warn(&self) {
         if !self.left.is_empty() {
             let names = self.left.join(", ");
-            stdio::err!("tepui: the master did not hear that these leave, and will forget them in a while: {names}");
+            stdio::err!("tepui: the master was not told that these frameworks leave, and removes them later: {names}");
         }
         let refused = self.outcome.live.as_ref().map(|live| &live.refused);
         if let Some((number, why)) = refused.filter(|(number, _)| *number > 0) {
@@ -235,8 +235,8 @@ async fn leave(members: &[Member]) -> Vec<String> {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    // Who has not left by then is named.
-    let _ = tokio::time::timeout(FAREWELL, all_left).await;
+    // Frameworks that have not left by then are named.
+    let _ = tokio::time::timeout(END_LIMIT, all_left).await;
     members.iter().for_each(|member| member.driver.abort());
     members.iter().filter(|member| member.runs()).map(|member| member.name.clone()).collect()
 }

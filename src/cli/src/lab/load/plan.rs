@@ -8,6 +8,7 @@ use ::lab::live::MOST_TASKS;
 use ::lab::span::show_span;
 use ::lab::users::Preset;
 use anyhow::{Context, Result, bail};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use resources::{Role, parse_quantities, parse_text};
 
 /// Tasks of one load.
@@ -24,38 +25,16 @@ pub(super) enum Arrivals {
     Even,
 }
 
-/// The frameworks of [`Preset`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum Like {
-    Plain,
-    Marathon,
-    Aurora,
-    Spark,
-    Scylla,
-    Hoarder,
-    Greedy,
-    Slow,
-}
-
-impl From<Like> for Preset {
-    fn from(like: Like) -> Preset {
-        match like {
-            Like::Plain => Preset::Plain,
-            Like::Marathon => Preset::Marathon,
-            Like::Aurora => Preset::Aurora,
-            Like::Spark => Preset::Spark,
-            Like::Scylla => Preset::Scylla,
-            Like::Hoarder => Preset::Hoarder,
-            Like::Greedy => Preset::Greedy,
-            Like::Slow => Preset::Slow,
-        }
-    }
+/// Reads the name of a [`Preset`].
+pub(super) fn preset() -> impl TypedValueParser<Value = Preset> {
+    let named = |name: String| Preset::ALL.into_iter().find(|preset| preset.name() == name).unwrap_or_default();
+    PossibleValuesParser::new(Preset::ALL.map(Preset::name)).map(named)
 }
 
 /// Reads how many tasks are submitted in a second.
 pub(super) fn rate(text: &str) -> Result<f64, String> {
     let read = text.parse().ok().filter(|rate| (0.01..=2000.0).contains(rate));
-    read.ok_or_else(|| format!("'{text}' is no rate: a number of tasks in a second, from 0.01 to 2000"))
+    read.ok_or_else(|| format!("'{text}' is not a rate: a number of tasks in a second, from 0.01 to 2000"))
 }
 
 /// A load.

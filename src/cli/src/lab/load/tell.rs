@@ -99,7 +99,7 @@ pub(super) struct LoadReport {
     pub submit_to_running: Summary,
     /// From launch to that.
     pub launch_to_running: Summary,
-    /// From submission to the word that it has ended well.
+    /// From submission to the update that it has finished.
     pub submit_to_finished: Summary,
 }
 

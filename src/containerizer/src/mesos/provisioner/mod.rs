@@ -318,7 +318,7 @@ impl Provisioner {
     pub(crate) fn root_of(&self, container: &ContainerName) -> anyhow::Result<Option<Root>> {
         let directory = self.directory(container);
         let Ok(text) = fs::read(directory.join(NOTE)) else { return Ok(None) };
-        let image: Image = serde_json::from_slice(&text).context("The note about the container's image is damaged")?;
+        let image: Image = serde_json::from_slice(&text).context("The file about the container's image is damaged")?;
         let layers = self.layers(&image)?;
         let path = directory.join("rootfs");
         let mut mounts = Vec::new();

@@ -12,7 +12,7 @@ const NAME: &str = "default_container_dns";
 /// Reads the flag.
 ///
 /// # Errors
-/// What is no JSON of this form, a mode that is unknown or the host's, or a network that is there twice.
+/// What is not JSON of this form, a mode that is unknown or the host's, or a network that is there twice.
 pub(super) fn read(given: Option<&Json>) -> Result<DefaultDns, FlagError> {
     let refused = |why: String| FlagError::Refused { name: NAME, why };
     let Some(text) = given else { return Ok(DefaultDns::default()) };

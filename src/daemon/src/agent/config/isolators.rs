@@ -18,7 +18,7 @@ use crate::flags::{FlagError, json};
 
 /// `--allowed_devices`: JSON of the message `DeviceWhitelist`. Returns the devices, and those below `/dev` as files.
 pub(super) fn devices(text: &str) -> Result<(Vec<Device>, Vec<DeviceFile>), String> {
-    let value = Value::parse(text.as_bytes()).map_err(|error| format!("is no JSON: {error}"))?;
+    let value = Value::parse(text.as_bytes()).map_err(|error| format!("is not JSON: {error}"))?;
     let list = value.get("allowed_devices").and_then(Value::as_array).ok_or("has no list 'allowed_devices'")?;
     let (mut devices, mut files) = (Vec::new(), Vec::new());
     for item in list {
@@ -38,7 +38,7 @@ fn device(item: &Value) -> Result<(Device, Option<DeviceFile>), String> {
     let kind = match is_block {
         true => 'b',
         false if found.file_type().is_char_device() => 'c',
-        false => return Err(format!("names '{path}', which is no device")),
+        false => return Err(format!("names '{path}', which is not a device")),
     };
     let access = item.get("access");
     let may = |name: &str| access.and_then(|access| access.get(name)).and_then(Value::as_bool).unwrap_or(false);
@@ -57,13 +57,14 @@ fn device(item: &Value) -> Result<(Device, Option<DeviceFile>), String> {
 
 /// `--effective_capabilities` and `--bounding_capabilities`: JSON of the message `CapabilityInfo`, as a set of bits.
 pub(super) fn capabilities(text: &str) -> Result<u64, String> {
-    let value = Value::parse(text.as_bytes()).map_err(|error| format!("is no JSON: {error}"))?;
+    let value = Value::parse(text.as_bytes()).map_err(|error| format!("is not JSON: {error}"))?;
     json::only(&value, "", &["capabilities"])?;
     let names = value.get("capabilities").and_then(Value::as_array).ok_or("has no list 'capabilities'")?;
     let mut info = CapabilityInfo::default();
     for name in names {
         let name = name.as_str().unwrap_or_default();
-        let known = Capability::from_str_name(name).ok_or_else(|| format!("names '{name}', which is no capability"))?;
+        let known =
+            Capability::from_str_name(name).ok_or_else(|| format!("names '{name}', which is not a capability"))?;
         info.capabilities.push(known as i32);
     }
     Ok(capability_bits(&info))
@@ -75,7 +76,7 @@ const SECONDARY: &str = "cgroups_net_cls_secondary_handles";
 /// The handles of network classes.
 ///
 /// # Errors
-/// What is no handle, or would have no effect.
+/// What is not a handle, or would have no effect.
 pub(super) fn net_cls(flags: &ContainerNetworkFlags, own: &Isolation) -> Result<Option<NetCls>, FlagError> {
     let (primary, secondary) = (&flags.cgroups_net_cls_primary_handle, &flags.cgroups_net_cls_secondary_handles);
     let (primary, secondary) = (given(primary), given(secondary));
@@ -156,7 +157,7 @@ pub(super) fn cni(flags: &ContainerNetworkFlags, own: &Isolation) -> Result<Opti
 /// The GPUs that are given as a whole, and those that are shared.
 ///
 /// # Errors
-/// What is no list of numbers, or would have no effect.
+/// What is not a list of numbers, or would have no effect.
 pub(super) fn gpus(flags: &IsolationFlags, own: &Isolation) -> Result<(Vec<u32>, Vec<u32>), FlagError> {
     let list = |name: &'static str, text: &Option<String>| {
         indexes(text.as_deref().unwrap_or_default()).map_err(|why| refused(name, why))
@@ -177,7 +178,7 @@ fn indexes(text: &str) -> Result<Vec<u32>, String> {
     let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
     let mut list = Vec::new();
     for word in words {
-        let index = word.parse().map_err(|_| format!("'{word}' is no number of a device"))?;
+        let index = word.parse().map_err(|_| format!("'{word}' is not a number of a device"))?;
         if list.contains(&index) {
             return Err(format!("the device {index} is there twice"));
         }
@@ -210,7 +211,7 @@ pub(super) fn ports(flags: &ContainerNetworkFlags, own: &Isolation) -> Result<Po
             let ranges = parsed.map_err(|error| refused(RANGE, error.to_string()))?.ports();
             let fits = ranges.iter().all(|range| range.end <= u64::from(u16::MAX));
             if ranges.is_empty() || !fits {
-                return Err(refused(RANGE, format!("'{text}' is no range of ports like '[1024-65535]'")));
+                return Err(refused(RANGE, format!("'{text}' is not a range of ports like '[1024-65535]'")));
             }
             PortRange::Only(ranges)
         }

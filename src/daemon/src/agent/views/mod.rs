@@ -22,9 +22,9 @@ pub(super) struct Context {
     pub(super) snapshot: Arc<Snapshot>,
     /// The same, reduced to what the principal may view of its frameworks.
     pub(super) visible: Arc<Snapshot>,
-    /// Who asks.
+    /// The principal of the request.
     pub(super) asker: Asker,
-    /// Flags and the like.
+    /// What the endpoints of both daemons share.
     pub(super) common: Arc<Common>,
     /// When this agent started.
     pub(super) started: Time,

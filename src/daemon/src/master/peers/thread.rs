@@ -190,7 +190,7 @@ impl Member {
                     tracing::info!("waiting for {} to form the group", missing.join(","));
                 }
                 Standing::Stranger { members } => tracing::warn!(
-                    "this master is no member of the group of {members}: add it with 'tepui masters add', or delete its \
+                    "this master is not a member of the group of {members}: add it with 'tepui masters add', or delete its \
                      directory '{}' if it belongs to another group",
                     super::DIRECTORY
                 ),

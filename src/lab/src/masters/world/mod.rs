@@ -121,7 +121,7 @@ pub struct World {
     digest: u64,
     /// When each master has begun to answer, and which.
     led: Vec<(Time, usize)>,
-    /// Bytes that were sent to masters that are no founders.
+    /// Bytes that were sent to masters that are not founders.
     heard: BTreeMap<usize, Vec<Vec<u8>>>,
 }
 

@@ -1,4 +1,4 @@
-//! What must hold at every moment of a world of masters: who answers, and what members know.
+//! Rules that hold at every moment of a world of masters: which of them answer, and what members know.
 //!
 //! It records operations of clients for the rule about their history, which is checked at the end (`run.rs`).
 

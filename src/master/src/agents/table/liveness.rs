@@ -157,7 +157,7 @@ impl Agents {
     }
 
     /// Takes a pong in; `max` pings in a row that were not answered had scheduled the agent's removal. Returns nothing
-    /// if the observer is no agent's.
+    /// if the observer is not an agent's.
     pub(crate) fn pong(&mut self, observer: u64, max: u32, now: Time) -> Option<Pong> {
         let agent = *self.by_observer.get(&observer)?;
         let liveness = &mut self.books.get_mut(&agent)?.liveness;

@@ -45,7 +45,7 @@ impl Cpu {
             None => Some(cpus).filter(|_| self.enable_cfs),
         };
         match (limit, limits.cpus.is_some() || self.enable_cfs) {
-            // The default is no quota; it is only taken away where one may have been set.
+            // The default is not a quota; it is only taken away where one may have been set.
             (None, false) => Ok(()),
             (limit, _) => group.set_cpu_limit(limit.map(thousandths)),
         }

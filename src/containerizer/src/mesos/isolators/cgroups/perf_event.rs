@@ -119,8 +119,8 @@ impl PerfEvent {
         Ok(())
     }
 
-    /// Says of which containers there is something to be counted: `perf` counts nothing at all if one of the groups is
-    /// not there. Docker's containers have none, and those have none that are older than the isolator.
+    /// Selects containers that have a group of `perf_event`: `perf` counts nothing at all if one of the groups is not
+    /// there. Docker's containers have none, and those have none that are older than the isolator.
     fn counting(&self) -> anyhow::Result<impl Fn(&String) -> bool> {
         let hierarchies = Hierarchies::of_this_host(&self.0.root)?;
         Ok(move |name: &String| hierarchies.group(name).exists_for(Controller::PerfEvent))

@@ -21,7 +21,7 @@ pub(crate) struct View {
 
 impl View {
     /// # Errors
-    /// A root within a root, or a damaged note about one.
+    /// A root within a root, or a damaged file about one.
     pub(crate) fn of(images: &Provisioner, container: &ContainerName, spec: &ContainerSpec) -> anyhow::Result<View> {
         let root = if spec.session.is_some() { None } else { images.root_of(container)? };
         let mut around = container.parent();

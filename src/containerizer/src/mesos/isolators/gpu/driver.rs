@@ -34,7 +34,7 @@ const NAMES: [&str; 9] = [
     "libGLESv1_CM_nvidia",
     "libGLESv2_nvidia",
 ];
-/// The rest of its libraries, and what is called alike but is no part of it.
+/// The rest of its libraries, and what is called alike but is not part of it.
 const PREFIX: &str = "libnvidia-";
 const FOREIGN: &str = "libnvidia-container";
 /// A driver has some sixty files, each of a few names.

@@ -190,7 +190,7 @@ impl Gpus {
             let path = self.0.devices.join(&name);
             match fs::metadata(&path) {
                 Ok(found) if found.file_type().is_char_device() => files.push((path, found.rdev())),
-                _ => ensure!(!is_needed, "'{}' is no device", path.display()),
+                _ => ensure!(!is_needed, "'{}' is not a device", path.display()),
             }
         }
         Ok(files)
@@ -370,7 +370,7 @@ mod tests {
         let gpus = gpus.unwrap();
         let give = |id: &str, count: f64| gpus.give_docker(&container(id), &scalar("gpus", count));
         assert_eq!(give("none", 0.0).unwrap(), None);
-        assert!(give("a", 1.0).unwrap_err().to_string().ends_with("nvidia0' is no device"));
+        assert!(give("a", 1.0).unwrap_err().to_string().ends_with("nvidia0' is not a device"));
         let path = directory.join("dev/nvidia0");
         fs::remove_file(&path).unwrap();
         std::os::unix::fs::symlink("/dev/null", &path).unwrap();
@@ -403,7 +403,7 @@ mod tests {
         assert!(missing.unwrap_err().1.contains("nvidia7"));
         assert!(gpus("flags", &[1], &[1]).0.unwrap_err().1.contains("cannot be shared"));
         let (plain, _) = gpus("flags", &[1], &[]);
-        // A file is no device.
+        // A file is not a device.
         assert!(plain.unwrap().devices(&Held { whole: vec![1], share: None }).is_err());
         fs::remove_dir_all(directory).unwrap();
     }

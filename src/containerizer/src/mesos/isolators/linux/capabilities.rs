@@ -54,7 +54,7 @@ impl Capabilities {
         if let (Some(asked), Some(most)) = (bounding.or(effective), self.bounding) {
             anyhow::ensure!(asked & !most == 0, "The capabilities are not within those of --bounding_capabilities");
         }
-        // Who names what he needs gets no way to more.
+        // A task that names the capabilities it needs gets no others.
         let Some(bounding) = bounding.or(effective.and(self.bounding)).or(effective).or(self.bounding) else {
             return Ok(None);
         };

@@ -59,7 +59,7 @@ struct Bandwidth {
 }
 
 impl Resctrl {
-    /// Looks at the host. `resources` are those of the agent.
+    /// Reads the properties of the host. `resources` are those of the agent.
     ///
     /// # Errors
     /// The host cannot do it, or has fewer ways than are resources.
@@ -81,7 +81,7 @@ impl Resctrl {
             let given = u32::try_from(given).unwrap_or(u32::MAX);
             ensure!(
                 ways <= WAYS_MAX && u64::from(given) + u64::from(least) <= u64::from(ways),
-                "of {ways} ways of the cache at most {} can be 'cache_ways': the others are everybody's",
+                "of {ways} ways of the cache at most {} can be 'cache_ways': the others are shared",
                 ways.saturating_sub(least)
             );
             own.cache = Some(Cache { ways, least, given, domains });
@@ -93,7 +93,7 @@ impl Resctrl {
         }
         let own = Arc::new(own);
         if given > 0 {
-            // Who holds no ways stays out of those that others hold.
+            // A container without ways of its own does not use those of others.
             let line = own.line_of_cache(own.shared_ways());
             fs::write(root.join("schemata"), line).context("the cache cannot be divided")?;
         }

@@ -103,7 +103,7 @@ impl Seccomp {
     /// Takes the settings. A default profile that cannot be used stops the agent, not each task.
     ///
     /// # Errors
-    /// That one.
+    /// The default profile cannot be used.
     pub(crate) fn new(config: &Isolation) -> Result<Seccomp, Refused> {
         let (profiles, default) = (config.seccomp_profiles.clone(), config.seccomp_default.clone());
         if let (Some(directory), Some(name)) = (&profiles, &default) {
@@ -117,7 +117,7 @@ impl Seccomp {
     /// it can have at most.
     ///
     /// # Errors
-    /// A profile that is not there, or cannot be one.
+    /// A profile that is missing or invalid.
     fn filters(&self, linux: Option<&LinuxInfo>, capabilities: u64) -> anyhow::Result<Filters> {
         let wish = linux.and_then(|linux| linux.seccomp.as_ref());
         let named = wish.and_then(|wish| wish.profile_name.as_deref());
@@ -134,7 +134,7 @@ impl Seccomp {
 /// Reads a profile by its name in the directory of profiles.
 fn read(directory: &Path, name: &str, capabilities: u64) -> anyhow::Result<Filters> {
     let inside = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
-    anyhow::ensure!(inside && !name.is_empty(), "it is no name of a file below '{}'", directory.display());
+    anyhow::ensure!(inside && !name.is_empty(), "it is not a name of a file below '{}'", directory.display());
     let path = directory.join(name);
     let size = std::fs::metadata(&path).with_context(|| format!("'{}'", path.display()))?.len();
     anyhow::ensure!(size <= PROFILE_MAX, "it has {size} bytes; at most {PROFILE_MAX} are read");
@@ -145,9 +145,9 @@ fn read(directory: &Path, name: &str, capabilities: u64) -> anyhow::Result<Filte
 /// Turns the text of a profile into filters, for a container that can have these capabilities at most.
 ///
 /// # Errors
-/// The text is no profile, or one that the kernel's filters cannot express.
+/// The text is not a profile, or one that the kernel's filters cannot express.
 pub fn compile(text: &[u8], capabilities: u64) -> anyhow::Result<Filters> {
-    let profile: Profile = serde_json::from_slice(text).context("it is no profile in Docker's JSON")?;
+    let profile: Profile = serde_json::from_slice(text).context("it is not a profile in Docker's JSON")?;
     let default = action(&profile.default_action, profile.default_errno_ret)?;
     let mut by_action: Vec<(SeccompAction, BTreeMap<i64, Vec<SeccompRule>>)> = Vec::new();
     for version in profile.syscalls.iter().flat_map(|group| [&group.includes, &group.excludes]) {
@@ -289,7 +289,7 @@ impl Group {
 fn check_version(version: &str) -> anyhow::Result<()> {
     let is_number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit()) && part.parse::<u32>().is_ok();
     let is_version = version.split_once('.').is_some_and(|(major, minor)| is_number(major) && is_number(minor));
-    anyhow::ensure!(is_version, "'{}' is no version of a kernel such as 4.8", version.escape_debug());
+    anyhow::ensure!(is_version, "'{}' is not a version of a kernel such as 4.8", version.escape_debug());
     Ok(())
 }
 
@@ -337,7 +337,7 @@ mod tests {
             (
                 r#"{"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [
                     {"names": ["read"], "action": "SCMP_ACT_LOG", "includes": {"minKernel": "new"}}]}"#,
-                "'new' is no version",
+                "'new' is not a version",
             ),
         ] {
             let error = format!("{:#}", compile(text.as_bytes(), 0).unwrap_err());

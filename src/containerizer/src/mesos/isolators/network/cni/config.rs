@@ -89,7 +89,7 @@ fn object(value: &mut Value) -> Option<&mut Map<String, Value>> {
 }
 
 fn malformed(info: &NetworkInfo, name: &str) -> String {
-    format!("The network '{}' is malformed: '{name}' is no object", info.name())
+    format!("The network '{}' is malformed: '{name}' is not an object", info.name())
 }
 
 /// The addresses that a plugin's result names, without their prefixes' lengths.
