@@ -284,7 +284,7 @@ mod tests {
         for (text, said) in [
             ("{}", "no list"),
             (r#"{"allowed_devices":[{}]}"#, "without"),
-            (r#"{"allowed_devices":[{"device":{"path":"/"}}]}"#, "no device"),
+            (r#"{"allowed_devices":[{"device":{"path":"/"}}]}"#, "not a device"),
         ] {
             assert!(devices(text).unwrap_err().contains(said), "{text}");
         }
