@@ -1,4 +1,5 @@
-//! prost for the generated types: the same, except for maps and short texts, and for the encoding of lengths.
+//! prost for the generated types: the same, except for maps, short texts and lists of large messages, and for the
+//! encoding of lengths.
 //!
 //! prost leaves out a map entry's value when it equals its type's default. A `Value.Scalar` of 0 is such a value, and
 //! its number is required: a C++ reader rejects the whole message without it. So every entry is written whole, as C++
@@ -39,7 +40,7 @@ pub(crate) mod encoding {
 
         use super::encode_head;
 
-        /// Messages of more bytes of memory than this are large; so are tasks and their statuses.
+        /// Messages that take more bytes of memory than this are large: a task does, and a status.
         const LARGE: usize = 256;
 
         /// Reads one more message of a list. A list of large ones begins with room for one: a vector would take that
