@@ -86,29 +86,32 @@ impl Scan {
         let mut rest = bytes;
         let mut seen = 0u64;
         while !rest.is_empty() {
-            let Some((number, item)) = next(&mut rest) else { return Found::Odd };
-            let Some(field) = info.field(number) else { continue };
+            let Some((number, wire)) = key(&mut rest) else { return Found::Odd };
+            let Some(field) = info.field(number) else {
+                match value(number, wire, &mut rest) {
+                    Some(_) => continue,
+                    None => return Found::Odd,
+                }
+            };
             let bit = 1u64 << (field.order & 63);
             let again = seen & bit != 0;
             seen |= bit;
-            let found = match (field.kind, item) {
-                (Kind::Message, Item::Bytes(inner)) => self.inner(field, inner, again, depth),
-                (Kind::Enum, Item::Varint(n)) if known(field, n) => Found::Good,
-                (Kind::Varint, Item::Varint(_))
-                | (Kind::Fixed64, Item::Fixed64)
-                | (Kind::Text | Kind::Bytes, Item::Bytes(_)) => self.plain(field),
-                _ => Found::Odd,
+            // By the kind and not by the value that is there: only one is right, and most fields need no closer look.
+            let found = match (field.kind, wire) {
+                (Kind::Message, 2) => delimited(&mut rest).map(|inner| self.inner(field, inner, again, depth)),
+                (Kind::Enum, 0) => varint(&mut rest).filter(|n| known(field, *n)).map(|_| Found::Good),
+                (Kind::Varint, 0) => varint(&mut rest).map(|_| plain(field)),
+                (Kind::Fixed64, 1) => take(&mut rest, 8).map(|_| plain(field)),
+                (Kind::Text | Kind::Bytes, 2) => delimited(&mut rest).map(|_| plain(field)),
+                _ => None,
             };
-            if found != Found::Good {
-                return found;
+            match found {
+                Some(Found::Good) => {}
+                Some(found) => return found,
+                None => return Found::Odd,
             }
         }
         if seen & info.required == info.required { Found::Good } else { Found::Odd }
-    }
-
-    /// A scalar: in a map it can only be an entry, which is a message.
-    fn plain(&self, field: &FieldInfo) -> Found {
-        if field.label == Label::Map { Found::Odd } else { Found::Good }
     }
 
     fn inner(&mut self, field: &FieldInfo, bytes: &[u8], again: bool, depth: usize) -> Found {
@@ -149,6 +152,11 @@ impl Scan {
     }
 }
 
+/// A scalar: in a map it can only be an entry, which is a message.
+fn plain(field: &FieldInfo) -> Found {
+    if field.label == Label::Map { Found::Odd } else { Found::Good }
+}
+
 /// Whether an enum field's number has a name. C++ keeps the low 32 bits.
 pub(crate) fn known(field: &FieldInfo, number: u64) -> bool {
     #[expect(clippy::cast_possible_truncation, reason = "as C++ does")]
@@ -167,21 +175,26 @@ pub(crate) enum Item<'b> {
 /// Takes the next field off `bytes`; `None` if they are not protobuf.
 #[inline]
 pub(crate) fn next<'b>(bytes: &mut &'b [u8]) -> Option<(u32, Item<'b>)> {
-    let tag = u32::try_from(varint(bytes)?).ok()?;
-    let number = tag >> 3;
-    if number == 0 {
-        return None;
-    }
-    let item = match tag & 7 {
+    let (number, wire) = key(bytes)?;
+    Some((number, value(number, wire, bytes)?))
+}
+
+/// Takes a field's number and wire type off `bytes`.
+#[inline]
+fn key(bytes: &mut &[u8]) -> Option<(u32, u32)> {
+    let key = u32::try_from(varint(bytes)?).ok()?;
+    Some((key >> 3, key & 7)).filter(|(number, _)| *number != 0)
+}
+
+/// Takes the value of a field with this number and wire type off `bytes`.
+fn value<'b>(number: u32, wire: u32, bytes: &mut &'b [u8]) -> Option<Item<'b>> {
+    Some(match wire {
         0 => Item::Varint(varint(bytes)?),
         1 => {
             take(bytes, 8)?;
             Item::Fixed64
         }
-        2 => {
-            let length = usize::try_from(varint(bytes)?).ok()?;
-            Item::Bytes(take(bytes, length)?)
-        }
+        2 => Item::Bytes(delimited(bytes)?),
         3 => {
             group(bytes, number)?;
             Item::Other
@@ -191,8 +204,14 @@ pub(crate) fn next<'b>(bytes: &mut &'b [u8]) -> Option<(u32, Item<'b>)> {
             Item::Other
         }
         _ => return None,
-    };
-    Some((number, item))
+    })
+}
+
+/// Takes a length and so many bytes off `bytes`.
+#[inline]
+fn delimited<'b>(bytes: &mut &'b [u8]) -> Option<&'b [u8]> {
+    let length = usize::try_from(varint(bytes)?).ok()?;
+    take(bytes, length)
 }
 
 /// Skips a group and those in it, to the end of group `number`.
@@ -203,10 +222,7 @@ fn group(bytes: &mut &[u8], number: u32) -> Option<()> {
         match tag & 7 {
             0 => drop(varint(bytes)?),
             1 => drop(take(bytes, 8)?),
-            2 => {
-                let length = usize::try_from(varint(bytes)?).ok()?;
-                take(bytes, length)?;
-            }
+            2 => drop(delimited(bytes)?),
             3 if open.len() < MAX_DEPTH => open.push(tag >> 3),
             4 if tag >> 3 == *innermost => drop(open.pop()),
             5 => drop(take(bytes, 4)?),

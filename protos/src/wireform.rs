@@ -1,4 +1,5 @@
-//! prost for the generated types: the same, except for maps and short texts, and for the encoding of lengths.
+//! prost for the generated types: the same, except for maps, short texts and lists of large messages, and for the
+//! encoding of lengths.
 //!
 //! prost leaves out a map entry's value when it equals its type's default. A `Value.Scalar` of 0 is such a value, and
 //! its number is required: a C++ reader rejects the whole message without it. So every entry is written whole, as C++
@@ -32,11 +33,29 @@ pub(crate) mod encoding {
     }
 
     pub(crate) mod message {
-        use ::prost::Message;
-        use ::prost::bytes::BufMut;
-        pub(crate) use ::prost::encoding::message::{encoded_len, encoded_len_repeated, merge, merge_repeated};
+        use ::prost::bytes::{Buf, BufMut};
+        pub(crate) use ::prost::encoding::message::{encoded_len, encoded_len_repeated, merge};
+        use ::prost::encoding::{DecodeContext, WireType};
+        use ::prost::{DecodeError, Message};
 
         use super::encode_head;
+
+        /// Messages that take more bytes of memory than this are large: a task does, and a status.
+        const LARGE: usize = 256;
+
+        /// Reads one more message of a list. A list of large ones begins with room for one: a vector would take that
+        /// of four, and most lists of statuses have one.
+        pub(crate) fn merge_repeated<M: Message + Default>(
+            wire: WireType,
+            messages: &mut Vec<M>,
+            buf: &mut impl Buf,
+            context: DecodeContext,
+        ) -> Result<(), DecodeError> {
+            if size_of::<M>() > LARGE && messages.is_empty() {
+                messages.reserve_exact(1);
+            }
+            ::prost::encoding::message::merge_repeated(wire, messages, buf, context)
+        }
 
         pub(crate) fn encode<M: Message>(tag: u32, message: &M, buf: &mut impl BufMut) {
             encode_head(tag, message.encoded_len(), buf);

@@ -7,6 +7,8 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::str::FromStr;
 use std::sync::Arc;
 
+use crate::ip_text;
+
 /// The sender or the receiver of a libprocess message, as in docs/mesos/libprocess.md.
 ///
 /// The default is the empty pid, `@0.0.0.0:0`, which stands for "none" on the wire.
@@ -56,7 +58,9 @@ impl Default for Pid {
 
 impl fmt::Display for Pid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}@{}", self.id, self.address)
+        let mut port = itoa::Buffer::new();
+        let parts = [&self.id, "@", &ip_text(*self.address.ip()), ":", port.format(self.address.port())];
+        parts.into_iter().try_for_each(|part| f.write_str(part))
     }
 }
 

@@ -165,6 +165,10 @@ impl RegistryStore {
         let mut part = self.part(operation, &ids);
         let before = part.clone();
         operation.apply(&mut part);
+        // After a failover nearly all agents return as they were.
+        if part == before {
+            return;
+        }
         updates.extend(store::changes(&before, &part));
         self.learn(operation, &ids, part);
     }
@@ -335,6 +339,8 @@ mod tests {
             RegistryOp::DeactivateAgent(id("a")),
             RegistryOp::MarkAgentUnreachable { id: id("a"), time },
             RegistryOp::MarkAgentUnreachable { id: id("b"), time },
+            RegistryOp::MarkAgentReachable(info("a")),
+            // It has been reachable before.
             RegistryOp::MarkAgentReachable(info("a")),
             RegistryOp::MarkAgentGone { id: id("c"), time },
             RegistryOp::Prune { unreachable: vec![id("b")], gone: vec![] },

@@ -12,7 +12,7 @@ use resources::Resources;
 
 use crate::io::{Outbox, Output};
 use crate::master::Master;
-use crate::state::{Agent, AgentCapabilities, AgentKey};
+use crate::state::{Agent, AgentCapabilities, AgentKey, FrameworkKey};
 
 /// What an agent registers with.
 pub(crate) struct Arrival {
@@ -63,22 +63,26 @@ impl Master {
         key
     }
 
-    /// Tells the allocator of an agent whose tasks and executors are added.
+    /// Counts what the tasks and executors of an agent take, and tells the allocator of it.
     pub(crate) fn offer_agent(&mut self, key: AgentKey) {
         let Some(agent) = self.agents.get(key) else { return };
-        let mut used: BTreeMap<FrameworkId, Resources> = BTreeMap::new();
+        let mut used: BTreeMap<FrameworkKey, Resources> = BTreeMap::new();
         for (framework, task) in self.agents.tasks(key) {
-            let Some(framework) = self.frameworks.get(framework) else { continue };
-            if let Some(task) = framework.tasks.get(task.0).filter(|task| !task.released) {
-                *used.entry(framework.id.clone()).or_default() += &*task.resources;
+            if let Some(task) = self.frameworks.task(framework, task).filter(|task| !task.released) {
+                *used.entry(framework).or_default() += &*task.resources;
             }
         }
         for (framework, executors) in &agent.executors {
-            let Some(framework) = self.frameworks.get(*framework) else { continue };
             for executor in executors.values() {
-                *used.entry(framework.id.clone()).or_default() += &executor.resources;
+                *used.entry(*framework).or_default() += &executor.resources;
             }
         }
+        let mut all = Resources::new();
+        used.values().for_each(|used| all += used);
+        self.agents.set_used(key, all);
+        let Some(agent) = self.agents.get(key) else { return };
+        let named = |(key, used)| Some((self.frameworks.get(key)?.id.clone(), used));
+        let used: BTreeMap<FrameworkId, Resources> = used.into_iter().filter_map(named).collect();
         self.allocation.add_agent(agent, &used);
         if self.agents.is_doubtful(key) {
             self.allocation.set_agent_active(&agent.id, false);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use base::{ExecutorId, FrameworkId, TaskId};
+use base::{ExecutorId, FrameworkId, TaskId, Text};
 use protos::mesos::internal::archive;
 use protos::mesos::task_status::Reason;
 use protos::mesos::{self, resource};
@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 
 use crate::io::Outbox;
 use crate::master::Master;
-use crate::state::{AgentKey, Executor, FrameworkKey, Task, TaskKey, is_terminal, without_repetition};
+use crate::state::{AgentKey, Executor, FrameworkKey, Task, TaskKey, drop_repetition, is_terminal};
 use crate::validate::roles_of;
 
 /// What a returning agent lists.
@@ -24,7 +24,10 @@ pub(crate) struct Returning {
 
 /// Tasks and executors that a returning agent lists, checked.
 pub(crate) struct Adoption {
-    tasks: Vec<(FrameworkId, TaskId, mesos::Task, Arc<Resources>)>,
+    /// As their rows keep them: see [`drop_repetition`].
+    tasks: Vec<mesos::Task>,
+    /// What the rows keep besides, in the order of the tasks.
+    needs: Vec<(FrameworkId, TaskId, Arc<Resources>)>,
     executors: Vec<(FrameworkId, ExecutorId, mesos::ExecutorInfo, Resources)>,
 }
 
@@ -36,7 +39,7 @@ impl Master {
     /// Something listed cannot be booked.
     pub(crate) fn adoption(
         frameworks: &[mesos::FrameworkInfo],
-        tasks: Vec<mesos::Task>,
+        mut tasks: Vec<mesos::Task>,
         executors: Vec<mesos::ExecutorInfo>,
     ) -> Result<Adoption, String> {
         let mut roles: FxHashMap<&str, Vec<&str>> = FxHashMap::default();
@@ -44,12 +47,15 @@ impl Master {
             let id = info.id.as_ref().map(|id| id.value.as_str()).unwrap_or_default();
             roles.insert(id, roles_of(info));
         }
-        let mut adoption = Adoption { tasks: Vec::with_capacity(tasks.len()), executors: Vec::new() };
+        let mut needs = Vec::with_capacity(tasks.len());
         // Most tasks of an agent take what the one before them takes.
         let mut last: Option<(FrameworkId, Vec<mesos::Resource>, Arc<Resources>)> = None;
-        for mut task in tasks {
-            let framework = framework_id(&task.framework_id.value)?;
-            let id = TaskId::new(&task.task_id.value).map_err(|why| format!("task id: {why}"))?;
+        for task in &mut tasks {
+            let framework = match &last {
+                Some((same, ..)) if task.framework_id.value == *same.as_str() => same.clone(),
+                _ => framework_id(&task.framework_id.value)?,
+            };
+            let id = TaskId::of(&task.task_id.value).map_err(|why| format!("task id: {why}"))?;
             let list = std::mem::take(&mut task.resources);
             let resources = match &last {
                 Some((of, same, resources)) if *of == framework && *same == list => Arc::clone(resources),
@@ -60,11 +66,13 @@ impl Master {
                     resources
                 }
             };
-            adoption.tasks.push((framework, id, task, resources));
+            drop_repetition(task);
+            needs.push((framework, id, resources));
         }
+        let mut adoption = Adoption { tasks, needs, executors: Vec::new() };
         for info in executors {
-            let framework = framework_id(info.framework_id.as_ref().map(|id| id.value.as_str()).unwrap_or_default())?;
-            let id = ExecutorId::new(&info.executor_id.value).map_err(|why| format!("executor id: {why}"))?;
+            let framework = framework_id(&info.framework_id.clone().unwrap_or_default().value)?;
+            let id = ExecutorId::of(&info.executor_id.value).map_err(|why| format!("executor id: {why}"))?;
             let resources = allocated(&info.resources, roles.get(framework.as_str()), "Executor", id.as_str())?;
             adoption.executors.push((framework, id, info, resources));
         }
@@ -110,7 +118,7 @@ impl Master {
             }
         }
         let mut added = Vec::new();
-        for (framework, id, proto, resources) in adoption.tasks {
+        for (proto, (framework, id, resources)) in adoption.tasks.into_iter().zip(adoption.needs) {
             let Some(framework) = self.framework_by_id(framework.as_str()) else { continue };
             if self.task_by_id(framework, id.as_str()).is_some() || self.is_done_with(framework, &id, &proto) {
                 continue;
@@ -140,10 +148,12 @@ impl Master {
         proto: mesos::Task,
         resources: Arc<Resources>,
     ) -> Option<TaskKey> {
-        let proto = without_repetition(proto);
         let released = is_terminal(proto.state());
         let task = Task { id: id.clone(), framework, agent, proto, resources, released };
-        self.add_task(id, task)
+        let key = self.frameworks.add_task(id, task)?;
+        // What it takes is counted with all that the agent lists: see `offer_agent`.
+        self.agents.add_task(agent, framework, key, None);
+        Some(key)
     }
 
     /// A task that was unreachable is what it is again.
@@ -152,8 +162,8 @@ impl Master {
     }
 }
 
-fn framework_id(text: &str) -> Result<FrameworkId, String> {
-    FrameworkId::new(text).map_err(|why| format!("framework id: {why}"))
+fn framework_id(text: &Text) -> Result<FrameworkId, String> {
+    FrameworkId::of(text).map_err(|why| format!("framework id: {why}"))
 }
 
 /// Reads resources; those without allocation get the framework's only role.

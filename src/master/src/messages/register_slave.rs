@@ -12,7 +12,7 @@ use crate::master::Master;
 use crate::messages::REGISTRATION;
 use crate::refusals::Fault;
 use crate::registry::RegistryOp;
-use crate::state::{AgentCapabilities, MachineKey};
+use crate::state::AgentCapabilities;
 use crate::validate;
 
 impl Master {
@@ -66,7 +66,7 @@ impl Master {
         if !self.authorize_agent(from, info, out) {
             return false;
         }
-        if self.maintenance.is_down(&MachineKey::of_process(&info.hostname, from)) {
+        if self.maintenance.is_down(&info.hostname, from) {
             out.warn(format!("Refusing the agent at {from} ({}): its machine is down", info.hostname));
             let fault = Fault::Denied("its machine is down".to_owned());
             self.refuse_message(from, REGISTRATION, ("hostname", &info.hostname), fault, out);

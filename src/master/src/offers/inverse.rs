@@ -13,14 +13,14 @@ use protos::mesos::{self, Filters, TimeInfo, Unavailability};
 use crate::io::Outbox;
 use crate::master::Master;
 use crate::offers::url_of;
-use crate::state::{Agent, AgentKey, Framework, FrameworkKey, InverseOffer, MachineKey, OfferKey};
+use crate::state::{Agent, AgentKey, Framework, FrameworkKey, InverseOffer, OfferKey};
 use crate::timers::Timer;
 
 impl Master {
     /// An agent was added, or has moved: the maintenance of its current machine applies.
     pub(crate) fn learn_unavailability(&mut self, key: AgentKey, out: &mut Outbox) {
         let Some(agent) = self.agent(key) else { return };
-        let machine = self.maintenance.machine(&MachineKey::of_agent(agent));
+        let machine = self.maintenance.machine_of(&agent.info.hostname, &agent.pid);
         let unavailability = machine.and_then(|machine| machine.unavailability);
         if agent.unavailability != unavailability {
             self.set_unavailability(key, unavailability, out);

@@ -40,7 +40,7 @@ impl Master {
             self.agents_that(|_, machine| before.contains_key(machine) || self.maintenance.machine(machine).is_some())
         {
             let unavailability = self.agent(key).and_then(|agent| {
-                self.maintenance.machine(&MachineKey::of_agent(agent)).and_then(|machine| machine.unavailability)
+                self.maintenance.machine_of(&agent.info.hostname, &agent.pid).and_then(|machine| machine.unavailability)
             });
             self.set_unavailability(key, unavailability, out);
         }
@@ -85,7 +85,7 @@ impl Master {
 
     /// The machine in the schedule that an agent is on, in the words of an answer.
     pub(crate) fn scheduled_machine(&self, agent: &Agent) -> Option<String> {
-        let machine = self.maintenance.machine(&MachineKey::of_agent(agent))?;
+        let machine = self.maintenance.machine_of(&agent.info.hostname, &agent.pid)?;
         Some(format!("{} ({})", machine.id.hostname(), machine.id.ip()))
     }
 }

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use base::Pid;
+use base::{Pid, ip_text};
 use protos::mesos::internal::Registry;
 use protos::mesos::machine_info::Mode;
 use protos::mesos::maintenance::Schedule;
@@ -30,7 +30,7 @@ impl MachineKey {
 impl MachineKey {
     /// The machine of the process with this pid on the host with this name.
     pub(crate) fn of_process(hostname: &str, pid: &Pid) -> MachineKey {
-        MachineKey::new(hostname, &pid.address().ip().to_string())
+        MachineKey::new(hostname, &ip_text(*pid.address().ip()))
     }
 
     /// The machine that an agent is on.
@@ -80,9 +80,18 @@ impl Maintenance {
         }
     }
 
-    /// Whether a machine is down.
-    pub(crate) fn is_down(&self, key: &MachineKey) -> bool {
-        self.machine(key).is_some_and(|machine| machine.mode == Mode::Down)
+    /// Whether the machine of the process with this pid on the host with this name is down.
+    pub(crate) fn is_down(&self, hostname: &str, pid: &Pid) -> bool {
+        self.machine_of(hostname, pid).is_some_and(|machine| machine.mode == Mode::Down)
+    }
+
+    /// The machine of the process with this pid on the host with this name, unless it is up.
+    pub(crate) fn machine_of(&self, hostname: &str, pid: &Pid) -> Option<&Machine> {
+        // Mostly all are up, and no key is needed.
+        if self.machines.is_empty() {
+            return None;
+        }
+        self.machine(&MachineKey::of_process(hostname, pid))
     }
 
     /// The machine, unless it is up.

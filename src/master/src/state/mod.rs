@@ -20,4 +20,4 @@ pub use keys::{AgentKey, FrameworkKey, OfferKey, TaskKey};
 pub use machine::{Machine, MachineKey, Maintenance};
 pub use offer::Offer;
 pub use task::Task;
-pub(crate) use task::{is_terminal, kept_status, without_repetition};
+pub(crate) use task::{drop_repetition, is_terminal, kept_status};

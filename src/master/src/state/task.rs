@@ -61,15 +61,14 @@ impl Task {
     }
 }
 
-/// A message about a task as its row keeps it.
-pub(crate) fn without_repetition(mut proto: mesos::Task) -> mesos::Task {
-    proto.resources = Vec::new();
-    let mut statuses = std::mem::take(&mut proto.statuses);
-    statuses.iter_mut().for_each(|status| shorten(&proto, status));
+/// Takes out of a message about a task what its row does not keep there.
+pub(crate) fn drop_repetition(task: &mut mesos::Task) {
+    task.resources = Vec::new();
+    let mut statuses = std::mem::take(&mut task.statuses);
+    statuses.iter_mut().for_each(|status| shorten(task, status));
     // A list that was read has room for several.
     statuses.shrink_to_fit();
-    proto.statuses = statuses;
-    proto
+    task.statuses = statuses;
 }
 
 /// A status as its task's row keeps it.

@@ -3,7 +3,7 @@
 use base::{AgentId, ExecutorId, FrameworkId, TaskId};
 use protos::mesos::internal::{RegisterSlaveMessage, ReregisterSlaveMessage};
 use protos::mesos::{MasterInfo, Resource, SlaveInfo, Uuid};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxBuildHasher, FxHashSet};
 
 use super::sizes;
 use crate::config::Config;
@@ -17,22 +17,22 @@ pub(crate) fn registration(message: &RegisterSlaveMessage) -> Result<(), String>
 /// A returning agent: the same, and what it lists fits together. Its id.
 pub(crate) fn reregistration(message: &ReregisterSlaveMessage) -> Result<AgentId, String> {
     let id = message.slave.id.as_ref().ok_or("it names no agent id")?;
-    let id = AgentId::new(&id.value).map_err(|why| format!("agent id: {why}"))?;
+    let agent = AgentId::of(&id.value).map_err(|why| format!("agent id: {why}"))?;
     resource_version(message.resource_version_uuid.as_ref())?;
     agent_info(&message.slave, &message.checkpointed_resources)?;
-    let mut frameworks = FxHashSet::default();
+    let mut frameworks = with_room(message.frameworks.len());
     for info in &message.frameworks {
         let id = info.id.as_ref().map(|id| id.value.as_str()).unwrap_or_default();
-        FrameworkId::new(id).map_err(|why| format!("framework id: {why}"))?;
+        FrameworkId::check(id).map_err(|why| format!("framework id: {why}"))?;
         if !frameworks.insert(id) {
             return Err(format!("Framework has a duplicate FrameworkID: '{id}'"));
         }
     }
-    let mut executors = FxHashSet::default();
+    let mut executors = with_room(message.executor_infos.len());
     for info in &message.executor_infos {
         let framework = info.framework_id.as_ref().map(|id| id.value.as_str()).unwrap_or_default();
         let id = info.executor_id.value.as_str();
-        ExecutorId::new(id).map_err(|why| format!("executor id: {why}"))?;
+        ExecutorId::check(id).map_err(|why| format!("executor id: {why}"))?;
         if !frameworks.contains(framework) {
             return Err(format!("Executor has an invalid FrameworkID '{framework}'"));
         }
@@ -41,22 +41,31 @@ pub(crate) fn reregistration(message: &ReregisterSlaveMessage) -> Result<AgentId
         }
         valid(&info.resources)?;
     }
-    let mut tasks = FxHashSet::default();
+    let mut tasks = with_room(message.tasks.len());
+    // Most tasks of an agent take what the one before them takes.
+    let mut last: &[Resource] = &[];
     for task in &message.tasks {
         let (framework, id) = (task.framework_id.value.as_str(), task.task_id.value.as_str());
-        TaskId::new(id).map_err(|why| format!("task id: {why}"))?;
+        TaskId::check(id).map_err(|why| format!("task id: {why}"))?;
         if !frameworks.contains(framework) {
             return Err(format!("Task has an invalid FrameworkID '{framework}'"));
         }
-        if task.slave_id != message.slave.id.clone().unwrap_or_default() {
+        if task.slave_id.value != *agent.as_str() {
             return Err(format!("Task has an invalid SlaveID '{}'", task.slave_id.value));
         }
         if !tasks.insert((framework, id)) {
             return Err(format!("Framework '{framework}' has a duplicate TaskID: '{id}'"));
         }
-        valid(&task.resources)?;
+        if task.resources != last {
+            valid(&task.resources)?;
+            last = &task.resources;
+        }
     }
-    Ok(id)
+    Ok(agent)
+}
+
+fn with_room<T>(count: usize) -> FxHashSet<T> {
+    FxHashSet::with_capacity_and_hasher(count, FxBuildHasher)
 }
 
 /// An agent gets its version back with each operation, and a reader of Mesos ends at one that is not a UUID.
@@ -67,7 +76,7 @@ pub(crate) fn resource_version(version: Option<&Uuid>) -> Result<(), String> {
 
 fn agent_info(info: &SlaveInfo, checkpointed: &[Resource]) -> Result<(), String> {
     if let Some(id) = &info.id {
-        AgentId::new(&id.value).map_err(|why| format!("agent id: {why}"))?;
+        AgentId::check(&id.value).map_err(|why| format!("agent id: {why}"))?;
     }
     sizes::agent(info)?;
     valid(&info.resources)?;

@@ -127,6 +127,13 @@ impl Agents {
         mine.flat_map(|(key, mine)| mine.keys().map(move |id| (key, id.clone()))).collect()
     }
 
+    /// Sets what all tasks and executors of an agent take.
+    pub(crate) fn set_used(&mut self, key: AgentKey, used: Resources) {
+        if let Some(agent) = self.row(key) {
+            agent.used = used;
+        }
+    }
+
     pub(crate) fn set_total(&mut self, key: AgentKey, total: Resources) {
         if let Some(agent) = self.row(key) {
             agent.total = total;

@@ -11,7 +11,7 @@ use resources::{Resources, from_proto};
 use rustc_hash::FxHashSet;
 
 use super::Frameworks;
-use crate::state::{AgentKey, FrameworkKey, Task, TaskKey, is_terminal, kept_status, without_repetition};
+use crate::state::{AgentKey, FrameworkKey, Task, TaskKey, drop_repetition, is_terminal, kept_status};
 use crate::table::Table;
 
 /// Maximum number of statuses of a task that are kept: an executor may alternate between states without an end.
@@ -120,13 +120,13 @@ impl Frameworks {
         let limit = self.limits.completed_tasks;
         let Some(framework) = self.row(key) else { return };
         let known: FxHashSet<TaskId> = framework.completed_tasks.values().map(|task| task.id.clone()).collect();
-        for proto in tasks {
+        for mut proto in tasks {
             let Ok(id) = TaskId::new(&proto.task_id.value) else { continue };
             if known.contains(&id) || framework.completed_tasks.len() >= limit {
                 continue;
             }
             let resources = Arc::new(from_proto(&proto.resources).unwrap_or_default());
-            let proto = without_repetition(proto);
+            drop_repetition(&mut proto);
             let task = Task { id, framework: key, agent, proto, resources, released: true };
             framework.completed_tasks.insert(Arc::new(task));
         }
