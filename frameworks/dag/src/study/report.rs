@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::job::JobModel;
+use super::alibaba::Traced;
 use super::libra::Compared;
 use super::stats::Spread;
 use super::tpch::Queries;
@@ -88,7 +88,7 @@ pub struct Inputs {
     /// TPC-H queries of the public simulator.
     pub queries: Option<Queries>,
     /// Jobs of Alibaba's trace.
-    pub trace: Option<Vec<Arc<JobModel>>>,
+    pub trace: Option<Vec<Traced>>,
     /// A learned order; the one that comes with this program otherwise.
     pub model: Option<Arc<Model>>,
 }
@@ -178,8 +178,14 @@ fn of_learned(inputs: &Inputs) -> Result<Vec<Row>, StudyError> {
 fn of_packing(inputs: &Inputs) -> Result<Vec<Row>, StudyError> {
     let packed = packing::study(packing::Setup::default(), inputs.trace.as_deref(), &inputs.seeds)?;
     let row = |packed: packing::Packed| Row {
-        labels: vec![("order", packed.order.to_owned())],
-        numbers: vec![("mean s", packed.mean), ("makespan s", packed.makespan), ("of graphene", packed.of_graphene)],
+        labels: vec![("jobs", packed.jobs.to_owned()), ("order", packed.order.to_owned())],
+        numbers: vec![
+            ("mean s", packed.mean),
+            ("makespan s", packed.makespan),
+            ("of graphene", packed.of_graphene),
+            ("most CPUs %", packed.peak[0]),
+            ("most memory %", packed.peak[1]),
+        ],
         known: String::new(),
     };
     Ok(packed.into_iter().map(row).collect())
