@@ -132,7 +132,8 @@ fn stages_in_containers_of_docker_read_files_and_leave_outputs() {
     world.ok(&["submit", &world.file("long.toml", &long)]);
     until("the program has set its trap", || world.dag(&["logs", "long", "s"]).stdout == b"up\n");
     world.ok(&["cancel", "long"]);
-    let ended = cluster.sandbox("long.1.s.0.1").unwrap().join("ended");
+    let tasks = world.tasks("long", "s");
+    let ended = cluster.sandbox(tasks[0]["place"]["task_id"].as_str().unwrap()).unwrap().join("ended");
     until("the program was asked to end", || fs::read_to_string(&ended).is_ok_and(|text| text == "asked\n"));
 }
 
