@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use proptest::prelude::*;
+
 use super::*;
 
 const TRACE: &str = "\
@@ -78,4 +80,42 @@ fn a_job_with_too_many_tasks_is_left_out() {
     let trace = of(&lines.collect::<String>(), 5, 1).unwrap();
     assert!(trace.jobs.is_empty());
     assert_eq!(trace.left_out.to_string(), "1 jobs are left out: 1 have more than 1000 tasks");
+}
+
+proptest! {
+    /// Whatever stands in the file, it is read or a line is named; jobs that are read can be run.
+    #[test]
+    fn lines_are_read_or_named(
+        lines in proptest::collection::vec(
+            ("[MRJ]?[0-9]{1,2}(_[0-9]){0,2}|task_x", "[0-9]{0,7}|-1|x", "j_[0-3]", "Terminated|Failed",
+             0..40_u32, 0..40_u32, "[0-9]{0,4}|-1", "[0-9]{0,3}|0\\.[0-9]"),
+            0..30,
+        ),
+        least in 1..3_usize,
+    ) {
+        let line = |(name, instances, job, status, start, end, cpu, mem): &(String, String, String, String, u32, u32, String, String)| {
+            format!("{name},{instances},{job},1,{status},{start},{end},{cpu},{mem}\n")
+        };
+        match of(&lines.iter().map(line).collect::<String>(), 3, least) {
+            Ok(trace) => {
+                prop_assert!(trace.jobs.len() <= 3);
+                for (before, after) in trace.jobs.iter().zip(trace.jobs.iter().skip(1)) {
+                    prop_assert!(before.at <= after.at);
+                }
+                for stages in trace.jobs.iter().map(|traced| &traced.job.stages) {
+                    prop_assert!(stages.len() >= least);
+                    for (at, stage) in stages.iter().enumerate() {
+                        prop_assert!(stage.tasks > 0 && stage.rough > 0 && MACHINE.fits(stage.demand) > 0);
+                        prop_assert!(stage.parents.iter().all(|parent| (*parent as usize) < at));
+                    }
+                }
+            }
+            Err(error) => prop_assert!(error.to_string().starts_with("line "), "{error}"),
+        }
+    }
+
+    #[test]
+    fn no_bytes_panic(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..200)) {
+        let _ = read(&mut &bytes[..], 5, 1);
+    }
 }
