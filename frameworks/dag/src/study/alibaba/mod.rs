@@ -149,7 +149,8 @@ pub fn read(text: &mut dyn BufRead, jobs: usize, least: usize) -> Result<Trace, 
             return Err(wrong(format!("must have {LINE} bytes at most")));
         }
         let line = std::str::from_utf8(&bytes).map_err(|_| wrong("must be UTF-8".to_owned()))?.trim();
-        if !line.is_empty() && !(number == 1 && line.starts_with("task_name")) {
+        let is_header = number == 1 && line.starts_with("task_name");
+        if !(line.is_empty() || is_header) {
             reader.take(&Line::read(line).map_err(wrong)?);
         }
     }

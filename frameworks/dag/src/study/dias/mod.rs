@@ -4,76 +4,15 @@
 //! drawn once, so they are the same under every policy. Set-ups are ours: of the paper's experiments the ratio of
 //! classes and the load are known from memory only.
 
+mod policy;
+
 use std::collections::VecDeque;
-use std::fmt;
 use std::time::Duration;
 
 use super::random::Random;
 use super::stats::Spread;
 use crate::priority::{ClassModel, Contribution, DropRatio, Model, Sampled, Sprint, SprintBudget, Target, search};
-
-/// How high priority gets what it needs.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Policy {
-    /// A job of high class evicts one of low class, which starts again from its beginning.
-    Evicts,
-    /// No job is evicted.
-    Waits,
-    /// No job is evicted, and jobs of low class drop tasks: differential approximation.
-    Drops(DropRatio),
-    /// No job is evicted, and jobs of high class sprint.
-    Sprints(Sprint),
-    /// Both: DiAS.
-    Both(DropRatio, Sprint),
-    /// No task is evicted, and a job of low class gives way at the end of a wave, and goes on where it was; with drops
-    /// and perhaps sprints. It is what the framework does with the order `fifo`.
-    Yields(DropRatio, Option<Sprint>),
-}
-
-impl Policy {
-    fn drop(self) -> DropRatio {
-        match self {
-            Policy::Drops(drop) | Policy::Both(drop, _) | Policy::Yields(drop, _) => drop,
-            _ => DropRatio::NONE,
-        }
-    }
-
-    fn sprint(self) -> Option<Sprint> {
-        match self {
-            Policy::Sprints(sprint) | Policy::Both(_, sprint) => Some(sprint),
-            Policy::Yields(_, sprint) => sprint,
-            _ => None,
-        }
-    }
-
-    /// Whether the model is of it.
-    fn is_modelled(self) -> bool {
-        !matches!(self, Policy::Evicts | Policy::Yields(..))
-    }
-}
-
-impl fmt::Display for Policy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Policy::Evicts => f.write_str("P: evicts"),
-            Policy::Waits => f.write_str("NP: waits"),
-            Policy::Drops(drop) => write!(f, "DA: drops {drop}"),
-            Policy::Sprints(sprint) => write!(f, "NPS: sprints {}", f64::from(sprint.speed) / 1000.0),
-            Policy::Both(drop, sprint) => {
-                write!(f, "DiAS: drops {drop}, sprints {}", f64::from(sprint.speed) / 1000.0)?;
-                match sprint.timeout.as_secs_f64() {
-                    0.0 => Ok(()),
-                    timeout => write!(f, " after {timeout:.0} s"),
-                }
-            }
-            Policy::Yields(DropRatio::NONE, None) => f.write_str("yields after a wave"),
-            Policy::Yields(drop, sprint) => {
-                write!(f, "yields, drops {drop}")?;
-                sprint.map_or(Ok(()), |sprint| write!(f, ", sprints {}", f64::from(sprint.speed) / 1000.0))
-            }
-        }
-    }
-}
+pub use policy::Policy;
 
 /// An engine with its jobs.
 #[derive(Clone, Debug, PartialEq)]
@@ -445,57 +384,4 @@ fn compared(case: &Case, policy: Policy, outcomes: &[Outcome], runs: &[Vec<Outco
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_same_seed_gives_the_same_run_and_only_evictions_waste() {
-        let case = Case { low_per_high: 1.0, load: 0.7, jobs: 500 };
-        for policy in policies(&case) {
-            let outcome = run(&case, policy, 3);
-            assert_eq!(outcome, run(&case, policy, 3));
-            assert_eq!(outcome.wasted > 0.0, policy == Policy::Evicts, "{policy}");
-            assert_eq!(outcome.sprinted > 0.0, policy.sprint().is_some(), "{policy}");
-            // What sprints take is at most what there was at first, and what has come back.
-            let refill = policy.sprint().map_or(0.0, |sprint| sprint.refill as f64 / 1000.0);
-            assert!(outcome.sprinted <= 2000.0 + refill * outcome.span + 1.0);
-        }
-    }
-
-    #[test]
-    fn drops_help_low_classes_and_sprints_high_ones() {
-        let case = Case { low_per_high: 9.0, load: 0.8, jobs: 3000 };
-        let all = compare(&case, &[1, 2]);
-        let [waits, drops, sprints, both] = [1, 2, 3, 4].map(|n: usize| &all[n]);
-        assert!(drops.mean[0].mean < 0.7 * waits.mean[0].mean, "{drops:?}");
-        assert!(sprints.mean[1].mean < waits.mean[1].mean && both.mean[1].mean < drops.mean[1].mean);
-        assert!(error(DropRatio::NONE) == 0.0 && drops.error > 0.01 && drops.error < 0.1, "{}", drops.error);
-    }
-
-    #[test]
-    fn jobs_that_give_way_lose_nothing_and_let_high_ones_wait_for_a_wave() {
-        let case = Case { low_per_high: 1.0, load: 0.8, jobs: 2000 };
-        let evicts = run(&case, Policy::Evicts, 5);
-        let waits = run(&case, Policy::Waits, 5);
-        let yields = run(&case, Policy::Yields(DropRatio::NONE, None), 5);
-        assert!((yields.busy - waits.busy).abs() < 1e-6 * waits.busy, "the same work: {yields:?} {waits:?}");
-        assert_eq!(yields.wasted, 0.0);
-        // A wave takes five seconds; a job of low class waits as long as high ones run.
-        assert!(yields.mean[1] < evicts.mean[1] + 5.0 && yields.mean[1] < waits.mean[1], "{yields:?} {evicts:?}");
-        assert!(yields.mean[0] < evicts.mean[0], "{yields:?} {evicts:?}");
-        let job = Job { at: 0.0, class: 0, tasks: 2 * SLOTS, setup: 2.0, waves: vec![5.0, 6.0] };
-        assert_eq!(
-            [0.0, 2.0, 2.5, 7.0, 7.5, 13.0].map(|done| job.boundary(DropRatio::NONE, done)),
-            [2.0, 2.0, 7.0, 7.0, 13.0, 13.0]
-        );
-    }
-
-    #[test]
-    fn the_model_is_near_the_simulation() {
-        let case = Case { low_per_high: 9.0, load: 0.7, jobs: 20_000 };
-        for compared in compare(&case, &[1, 2, 3]) {
-            let Some(errors) = compared.model else { continue };
-            assert!(errors.iter().all(|error| error.abs() < 0.12), "{}: {errors:?}", compared.policy);
-        }
-    }
-}
+mod tests;
