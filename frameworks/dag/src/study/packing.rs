@@ -113,8 +113,8 @@ pub fn arrivals(setup: Setup, jobs: &[Arc<JobModel>], seed: u64) -> Vec<(u64, Ar
     drawn.into_iter().map(next).collect()
 }
 
-/// Jobs of a trace that arrived one after the other, from one on that the seed chooses. Their distances are those of the
-/// trace, stretched or shortened together so that the load is that of the set-up.
+/// Jobs of a trace that arrived one after the other, from one on that the seed chooses. Their distances are those of
+/// the trace, stretched or shortened together so that the load is that of the set-up.
 pub fn replayed(setup: Setup, trace: &[Traced], seed: u64) -> Vec<(u64, Arc<JobModel>)> {
     let first = Random::new(seed, "replay").below(trace.len().saturating_sub(setup.jobs) + 1);
     let taken = &trace[first.min(trace.len())..trace.len().min(first + setup.jobs)];
@@ -289,8 +289,8 @@ pub struct Packed {
     pub peak: [Spread; 2],
 }
 
-/// Runs all orders over the seeds: with the jobs of a trace, or without one with two kinds of jobs, which each seed makes
-/// anew.
+/// Runs all orders over the seeds: with the jobs of a trace, or without one with two kinds of jobs, which each seed
+/// makes anew.
 ///
 /// # Errors
 /// As [`run`].

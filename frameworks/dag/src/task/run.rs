@@ -115,9 +115,9 @@ async fn program(spec: &Spec, sandbox: &Path, output: &PathBuf, pieces: Option<P
     Ok(status)
 }
 
-/// Waits for the program. The first process of a container, which Docker alone tells that it is to end, passes that on to
-/// the program and its children: it would do nothing itself, since the kernel ignores such a signal to a first process
-/// that does not handle it.
+/// Waits for the program. The first process of a container, which Docker alone tells that it is to end, passes that on
+/// to the program and its children: it would do nothing itself, since the kernel ignores such a signal to a first
+/// process that does not handle it.
 async fn wait(child: &mut Child, is_first: bool) -> io::Result<ExitStatus> {
     if !is_first {
         return child.wait().await;

@@ -29,7 +29,8 @@ pub struct Args {
     /// made otherwise
     #[arg(long, value_name = "FOLDER")]
     tpch: Option<PathBuf>,
-    /// Jobs for `packing`: `batch_task.csv` of Alibaba's trace of 2018, replayed in its own order; jobs are made otherwise
+    /// Jobs for `packing`: `batch_task.csv` of Alibaba's trace of 2018, replayed in its own order; jobs are made
+    /// otherwise
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
     /// The weights of the learned order for `decima`; those that come with this program otherwise

@@ -1,8 +1,8 @@
 //! Reads the batch tasks of Alibaba's cluster trace of 2018: `batch_task.csv`, whose task names say what a task waits
 //! for. It opens no file.
 //!
-//! `J5_2_3` is task 5, after tasks 2 and 3 of its job; letters say nothing. Names of another form, such as `task_x`, are
-//! tasks without dependencies. [`made`] makes jobs with the published distributions of the trace.
+//! `J5_2_3` is task 5, after tasks 2 and 3 of its job; letters say nothing. Names of another form, such as `task_x`,
+//! are tasks without dependencies. [`made`] makes jobs with the published distributions of the trace.
 
 mod line;
 pub mod made;

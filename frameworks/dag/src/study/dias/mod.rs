@@ -120,8 +120,8 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Core-seconds at ordinary speed with the same energy, if power grows with this power of the speed: what idle cores
-    /// draw included.
+    /// Core-seconds at ordinary speed with the same energy, if power grows with this power of the speed: what idle
+    /// cores draw included.
     pub fn energy(&self, speed: f64, power: i32) -> f64 {
         let idle = (1.0 - DYNAMIC) * f64::from(SLOTS) * self.span;
         idle + DYNAMIC * (self.busy - self.sprinted + self.sprinted * speed.powi(power))
