@@ -38,7 +38,7 @@ fn jobs_and_apps_in_networks_of_docker() {
     programs_into(&root, &[BUSYBOX]);
     fs::create_dir_all(root.join("www")).unwrap();
     fs::write(root.join("www/index.html"), "from within\n").unwrap();
-    dockerd.import_root("www:1", &root);
+    dockerd.import_root("www:1", &root, &[]);
     let created = dockerd.docker(&["network", "create", "tepui-test"]);
     if !created.status.success() {
         return println!("not run: Docker has no networks here: {}", String::from_utf8_lossy(&created.stderr));

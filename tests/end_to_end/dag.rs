@@ -82,7 +82,7 @@ impl World {
         self.file(name, &text.replace("/tmp/pipelines", &self.path("data")))
     }
 
-    fn tasks(&self, job: &str, stage: &str) -> Vec<Value> {
+    pub fn tasks(&self, job: &str, stage: &str) -> Vec<Value> {
         let said: Value = serde_json::from_str(&self.ok(&["show", job, stage, "--json"])).unwrap();
         said["tasks"].as_array().unwrap().clone()
     }

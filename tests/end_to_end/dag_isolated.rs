@@ -2,22 +2,29 @@
 //!
 //! Needs root and control groups; without them there is nothing to run.
 use std::fs;
+use std::path::Path;
 
 use serde_json::{Value, json};
 
 use crate::containers::{libraries_into, programs_into, tar};
 use crate::dag::World;
+use crate::docker::Dockerd;
 use crate::one_agent::{OneAgent, can_isolate};
 use crate::support::{Directory, binary, until};
 
-/// `<registry>/work:1.tar`: a shell, cat(1), and what the runner needs; it starts in a directory of its own.
+/// A shell, cat(1), sleep(1), and what the runner needs.
+fn root_into(root: &Path) {
+    fs::create_dir_all(root.join("etc")).unwrap();
+    programs_into(root, &["/bin/sh", "/bin/cat", "/bin/sleep"]);
+    libraries_into(root, &[&binary()]);
+    fs::write(root.join("etc/version"), "image\n").unwrap();
+}
+
+/// `<registry>/work:1.tar`, which starts in a directory of its own.
 fn image(registry: &Directory) {
     let (root, saved) = (registry.path().join("root"), registry.path().join("saved"));
-    fs::create_dir_all(root.join("etc")).unwrap();
+    root_into(&root);
     fs::create_dir_all(&saved).unwrap();
-    programs_into(&root, &["/bin/sh", "/bin/cat"]);
-    libraries_into(&root, &[&binary()]);
-    fs::write(root.join("etc/version"), "image\n").unwrap();
     let id = format!("sha256:{}", tar(&root, &saved.join("1.tar")));
     let config = json!({"os": "linux", "config": {"WorkingDir": "/elsewhere"},
         "rootfs": {"type": "layers", "diff_ids": [id]}});
@@ -42,7 +49,11 @@ fn stages_in_images_read_files_and_leave_outputs() {
         format!("--docker_store_dir={}", registry.join("store")),
     ];
     let cluster = OneAgent::start("dag-images", &flags);
-    let world = World::of(&cluster.address, "images");
+    run_in_images(&World::of(&cluster.address, "images"), "image = 'work:1'");
+}
+
+/// Runs a job whose stages have these fields through a shared directory, and through sandboxes.
+fn run_in_images(world: &World, image: &str) {
     for (name, text) in [("a", "1\n"), ("b", "2\n")] {
         world.file(&format!("data/{name}.txt"), text);
     }
@@ -51,10 +62,10 @@ fn stages_in_images_read_files_and_leave_outputs() {
     // A file in the image, a part of the input in arguments and as standard input, and a file system without writes.
     let job = |name: &str| {
         format!(
-            "name = '{name}'\n[[stage]]\nname = 'map'\nimage = 'work:1'\ncpus = 0.1\nmem = 128\nstdin = true\noutputs = ['o']\n\
+            "name = '{name}'\n[[stage]]\nname = 'map'\n{image}\ncpus = 0.1\nmem = 128\nstdin = true\noutputs = ['o']\n\
              input = {{ files = '{data}/*.txt' }}\n\
              command = 'cat /etc/version {{input}} - > $TEPUI_OUTPUT/o; echo x > {data}/new || echo read-only >> {{output}}/o'\n\
-             [[stage]]\nname = 'sum'\nimage = 'work:1'\ncpus = 0.1\nmem = 128\ninput = {{ stage = 'map' }}\noutputs = ['all']\n\
+             [[stage]]\nname = 'sum'\n{image}\ncpus = 0.1\nmem = 128\ninput = {{ stage = 'map' }}\noutputs = ['all']\n\
              command = 'cat {{input}}/* > $TEPUI_OUTPUT/all; cat {{output}}/all'\n"
         )
     };
@@ -72,6 +83,58 @@ fn stages_in_images_read_files_and_leave_outputs() {
     let said = world.ok(&["submit", "--wait", &world.file("apart.toml", &job("apart"))]);
     assert!(said.contains("apart: finished"), "{said}");
     assert_eq!(world.ok(&["logs", "apart", "sum"]), expected);
+}
+
+/// As with the agent's own containerizer. An entry point of the image does not stand before programs, and one that is
+/// cancelled is asked to end.
+#[test]
+fn stages_in_containers_of_docker_read_files_and_leave_outputs() {
+    if !nix::unistd::geteuid().is_root() {
+        return println!("not run: dockerd needs root");
+    }
+    let Some(dockerd) = Dockerd::start("dag-dockerd") else { return };
+    let root = dockerd.path("work-root");
+    root_into(&root);
+    let changes = ["ENTRYPOINT [\"/bin/cat\"]", "WORKDIR /elsewhere"];
+    dockerd.import_root("work:1", &root, &changes);
+    let flags = [
+        "--launcher=posix".to_owned(),
+        "--containerizers=mesos,docker".to_owned(),
+        format!("--docker_socket={}", dockerd.socket()),
+        "--docker_remove_delay=1ms".to_owned(),
+    ];
+    let cluster = OneAgent::start("dag-docker", &flags);
+    let world = World::of(&cluster.address, "docker");
+    let image = "image = 'work:1'\ncontainerizer = 'docker'";
+    run_in_images(&world, image);
+
+    let _framework = world.framework(&[]);
+    let list = format!(
+        "name = 'list'\n[[stage]]\nname = 's'\n{image}\nargv = ['/bin/sh', '-c', 'echo $0 {{index}}', 'said']\n"
+    );
+    assert!(world.ok(&["submit", "--wait", &world.file("list.toml", &list)]).contains("list: finished"));
+    assert_eq!(world.ok(&["logs", "list", "s"]), "said 0\n");
+    let missing = world.path("missing");
+    let missing = format!(
+        "name = 'missing'\nshared = '{missing}'\n[[stage]]\nname = 's'\n{image}\ncommand = 'true'\noutputs = ['o']\n"
+    );
+    world.dag(&["submit", "--wait", &world.file("missing.toml", &missing)]);
+    let shown = world.ok(&["show", "missing", "s", "--json"]);
+    assert!(
+        shown.contains("bind source path does not exist") && !Path::new(&world.path("missing")).exists(),
+        "{shown}"
+    );
+
+    let long = format!(
+        "name = 'long'\n[[stage]]\nname = 's'\n{image}\nmem = 128\noutputs = ['o']\n\
+         command = 'trap \"echo asked > ended; exit\" TERM; echo up; while true; do sleep 0.05; done'\n"
+    );
+    world.ok(&["submit", &world.file("long.toml", &long)]);
+    until("the program has set its trap", || world.dag(&["logs", "long", "s"]).stdout == b"up\n");
+    world.ok(&["cancel", "long"]);
+    let tasks = world.tasks("long", "s");
+    let ended = cluster.sandbox(tasks[0]["place"]["task_id"].as_str().unwrap()).unwrap().join("ended");
+    until("the program was asked to end", || fs::read_to_string(&ended).is_ok_and(|text| text == "asked\n"));
 }
 
 /// What a task may use of a processor in each period, by its control group.

@@ -69,14 +69,17 @@ impl Dockerd {
     fn import(&self, name: &str, programs: &[&str]) {
         let root = self.directory.join(name.replace(':', "-"));
         programs_into(&root, programs);
-        self.import_root(name, &root);
+        self.import_root(name, &root, &[]);
     }
 
-    /// An image of what is in a directory.
-    pub fn import_root(&self, name: &str, root: &Path) {
+    /// An image of what is in a directory, with these instructions of a Dockerfile.
+    pub fn import_root(&self, name: &str, root: &Path, changes: &[&str]) {
         let archive = root.with_extension("tar");
         tar(root, &archive);
-        let imported = self.docker(&["import", &archive.to_string_lossy(), name]);
+        let archive = archive.to_string_lossy();
+        let changes = changes.iter().flat_map(|change| ["--change", change]);
+        let words: Vec<&str> = ["import"].into_iter().chain(changes).chain([&*archive, name]).collect();
+        let imported = self.docker(&words);
         assert!(imported.status.success(), "{}", String::from_utf8_lossy(&imported.stderr));
     }
 

@@ -125,7 +125,7 @@ fn empty_image(dockerd: &Dockerd, name: &str) {
         std::os::unix::fs::symlink(Path::new("usr").join(link), root.join(link)).unwrap();
     }
     tar(&root, &root.with_extension("tar"));
-    dockerd.import_root(name, &root);
+    dockerd.import_root(name, &root, &[]);
 }
 
 #[test]

@@ -15,6 +15,7 @@
 
 pub mod attention;
 pub mod constraint;
+mod containerizer;
 pub mod ends;
 pub mod file;
 #[cfg(feature = "service")]
@@ -35,5 +36,6 @@ pub mod stamp;
 #[cfg(feature = "testing")]
 pub mod testing;
 
+pub use containerizer::Containerizer;
 pub use need::{NAMES, Need};
 pub use run::{Place, Restart, Run, Uri};

@@ -1,7 +1,7 @@
 //! The container of a task: the message that describes it to the agent.
 
 use sdk::v1::container_info::{self, DockerInfo, MesosInfo, docker_info};
-use sdk::v1::{CommandInfo, ContainerInfo, Image, NetworkInfo, Parameter, image, network_info};
+use sdk::v1::{ContainerInfo, Image, NetworkInfo, Parameter, image, network_info};
 
 use crate::job::{Container, Containerizer, Job, Network};
 use jobs::Place;
@@ -15,15 +15,6 @@ pub(super) fn container(job: &Job, place: &Place) -> Option<ContainerInfo> {
         }
         _ => None,
     }
-}
-
-/// The command as the containerizer wants it. Docker's takes `value` and all of `arguments` as the words after the
-/// image, where that of Mesos takes `value` as the program and `arguments` as its `argv`.
-pub(super) fn command_in(containerizer: Containerizer, mut command: CommandInfo) -> CommandInfo {
-    if containerizer == Containerizer::Docker && command.value.is_some() && !command.arguments.is_empty() {
-        command.arguments.remove(0);
-    }
-    command
 }
 
 /// The port inside of the container for each of the task's ports; in the host's network, where no ports are mapped, the

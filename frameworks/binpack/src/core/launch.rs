@@ -95,10 +95,12 @@ fn task_info(record: &Record, number: u32, job: &Job, place: &Place, gang: Optio
         name: if job.count == 1 { job.name.clone() } else { format!("{}.{number}", job.name) },
         task_id: TaskId { value: (&place.task_id).into() },
         agent_id: v1::AgentId { value: (&place.agent_id).into() },
-        command: Some(container::command_in(
-            job.container.containerizer,
-            command(&job.run, &job.uris, job.user.clone(), environment(record, number, job, place, gang)),
-        )),
+        command: Some(job.container.containerizer.command(command(
+            &job.run,
+            &job.uris,
+            job.user.clone(),
+            environment(record, number, job, place, gang),
+        ))),
         container: container::container(job, place).map(Box::new),
         health_check: job
             .health

@@ -4,24 +4,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use jobs::file::Fields;
-use jobs::file::{Node, Value};
+use jobs::Containerizer;
+use jobs::file::{Fields, Node, Value};
 
 /// The network of containers that share their host's.
 const HOST: &str = "host";
 /// Docker's default network.
 const BRIDGE: &str = "bridge";
-
-/// Which containerizer of the agent runs a task.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Containerizer {
-    /// The agent's own, which runs images without a daemon.
-    #[default]
-    Mesos,
-    /// Docker's daemon.
-    Docker,
-}
 
 /// The network of a task.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,27 +65,11 @@ pub struct Container {
 
 /// Reads `containerizer`, `network`, `container_ports` and `docker` of a job with so many ports.
 pub(super) fn read(fields: &mut Fields<'_, '_>, has_image: bool, ports: i64) -> Container {
-    let containerizer = containerizer(fields, has_image);
+    let containerizer = Containerizer::read(fields, has_image);
     let mut container = Container { containerizer, network: network(fields, containerizer), ..Container::default() };
     inner_ports(fields, &mut container, ports);
     docker(fields, &mut container);
     container
-}
-
-fn containerizer(fields: &mut Fields<'_, '_>, has_image: bool) -> Containerizer {
-    match fields.text("containerizer") {
-        None | Some(("mesos", _)) => Containerizer::Mesos,
-        Some(("docker", at)) => {
-            if !has_image {
-                fields.faults.add(at, "containerizer = \"docker\" needs an image");
-            }
-            Containerizer::Docker
-        }
-        Some((text, at)) => {
-            fields.faults.add(at, format!("containerizer must be \"mesos\" or \"docker\", and this is \"{text}\""));
-            Containerizer::Mesos
-        }
-    }
 }
 
 fn network(fields: &mut Fields<'_, '_>, containerizer: Containerizer) -> Network {

@@ -17,11 +17,11 @@ use crate::Need;
 use crate::constraint::Constraint;
 use crate::place::Policy;
 
-pub use container::{Container, Containerizer, Network};
+pub use container::{Container, Network};
 pub use health::{Health, Probe};
 pub use jobs::file::seconds::parse as parse_time;
 pub use jobs::file::{FILE_BYTES_MAX, Fault, Faults, JOBS_MAX, Syntax};
-pub use jobs::{Restart, Run, Uri};
+pub use jobs::{Containerizer, Restart, Run, Uri};
 pub use read::{COUNT_MAX, read};
 
 pub(crate) use jobs::file::seconds;

@@ -4,16 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use base::Time;
-use jobs::launch::{command, duration, image, launch};
-use sdk::v1::{self, AgentId, ContainerInfo, Environment, TaskId, TaskInfo, volume};
+use jobs::launch::{command, duration, launch};
+use sdk::v1::{AgentId, Environment, TaskId, TaskInfo};
 use sdk::{Calls, task};
 
 use super::Core;
+use super::container::container;
 use super::lineage::tasks_read;
 use super::record::{Machine, Phase, Record, Step, Task};
 use super::round::{Placed, Plan};
 use crate::job::template::Values;
-use crate::job::{By, Grouping, Input, Stage, Volume, volumes};
+use crate::job::{By, Grouping, Input, Stage, volumes};
 use crate::split::{Extent, Part};
 use crate::task::{INPUT, OUTPUT, SharedSource, Sources, Spec, VARIABLE, attempt_directory, stage_directory};
 
@@ -118,29 +119,19 @@ impl Core {
             filled
         };
         let environment: Environment = task::environment(environment.iter().map(|(n, v)| (n.as_str(), v.as_str())));
+        let volumes = volumes(stage, &self.settings.runner, self.shared(launch.record).map(String::as_str));
+        let command = command(&program, &stage.uris, stage.user.clone(), environment);
+        let (command, container) = container(stage, command, volumes);
         TaskInfo {
             name: format!("{}.{}.{}", launch.record.name(), stage.name, launch.index),
             task_id: TaskId { value: launch.id.as_str().into() },
             agent_id: AgentId { value: launch.machine.id.as_str().into() },
-            command: Some(command(&program, &stage.uris, stage.user.clone(), environment)),
-            container: stage.image.as_deref().map(|image| Box::new(self.container(image, launch.record, stage))),
+            command: Some(command),
+            container: container.map(Box::new),
             max_completion_time: stage.time_limit.map(duration),
             limits: super::approximate::limits(stage, extra),
             ..Default::default()
         }
-    }
-
-    /// The container of a stage's image, with what the runner needs of the agent.
-    fn container(&self, name: &str, record: &Record, stage: &Stage) -> ContainerInfo {
-        let shared = self.shared(record).map(String::as_str);
-        let volume = |volume: Volume| v1::Volume {
-            mode: if volume.writes { volume::Mode::Rw } else { volume::Mode::Ro } as i32,
-            container_path: volume.path.clone(),
-            host_path: Some(volume.path),
-            ..Default::default()
-        };
-        let volumes = volumes(stage, &self.settings.runner, shared).into_iter().map(volume).collect();
-        ContainerInfo { volumes, ..image(name) }
     }
 
     /// The directory for a stage's outputs, if all agents share one.

@@ -6,6 +6,7 @@
 
 mod advance;
 mod approximate;
+mod container;
 mod keep;
 mod launch;
 mod lineage;

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use jobs::constraint::Constraint;
 use jobs::file::seconds;
-use jobs::{Need, Restart, Run, Uri};
+use jobs::{Containerizer, Need, Restart, Run, Uri};
 use serde::{Deserialize, Serialize};
 
 pub use approximate::{Approximate, Statistic};
@@ -136,8 +136,10 @@ pub struct Stage {
     pub uris: Vec<Uri>,
     /// The user that the tasks run as, if not the framework's.
     pub user: Option<String>,
-    /// The container image, as Docker names it; the agent's own containerizer runs it.
+    /// The container image, as Docker names it.
     pub image: Option<String>,
+    /// What of the agent runs the image.
+    pub containerizer: Containerizer,
     /// Rules on the agents that its tasks may run on; none of them is about other tasks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub constraints: Vec<Constraint>,
@@ -171,6 +173,7 @@ impl Stage {
             uris: Vec::new(),
             user: None,
             image: None,
+            containerizer: Containerizer::default(),
             constraints: Vec::new(),
             retries: 0,
             restart: Restart::default(),

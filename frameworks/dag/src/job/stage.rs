@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use jobs::Run;
 use jobs::constraint::Constraint;
 use jobs::file::Fields;
 use jobs::file::common::{constraints, env_name, name, need, restart, run, time_limit, uris};
+use jobs::{Containerizer, Run};
 
 use super::template::{PARTITION, flat};
 use super::volumes::directory;
@@ -52,6 +52,7 @@ pub(super) fn read<'a>(fields: &mut Fields<'a, '_>) -> Draft<'a> {
         _ => fields.texts("after"),
     };
     let image = fields.text("image").map(|(image, _)| image.to_owned());
+    let containerizer = Containerizer::read(fields, image.is_some());
     // An image's own program takes no part by arguments, and is not run by the runner: it is not offered here.
     let list = if fields.take("program").is_some() { "program" } else { "argv" };
     let run: Run = run(fields, "a stage", list, false);
@@ -67,8 +68,9 @@ pub(super) fn read<'a>(fields: &mut Fields<'a, '_>) -> Draft<'a> {
         need: need(fields),
         env,
         uris: uris(fields),
-        user: fields.text("user").map(|(user, _)| user.to_owned()),
+        user: user(fields, containerizer),
         image,
+        containerizer,
         constraints: rules_on_agents(fields),
         retries: fields.whole("retries", 0, 1_000).and_then(|n| u32::try_from(n).ok()).unwrap_or(0),
         restart: restart(fields),
@@ -120,6 +122,15 @@ fn check_directories(input: &input::Draft<'_>, at: usize, fields: &mut Fields<'_
         let rule = format!("with an image, files must be in {VOLUMES_MAX} directories at most");
         fields.faults.add(at, rule);
     }
+}
+
+/// The user. Docker runs programs as the image's user.
+fn user(fields: &mut Fields<'_, '_>, containerizer: Containerizer) -> Option<String> {
+    let (user, at) = fields.text("user")?;
+    if containerizer == Containerizer::Docker {
+        fields.faults.add(at, "user is for containerizer = \"mesos\": with Docker the image names the user");
+    }
+    Some(user.to_owned())
 }
 
 fn stage_name(fields: &mut Fields<'_, '_>) -> String {

@@ -1,5 +1,6 @@
-//! Orders of jobs whose tasks need several resources, on machines in virtual time: with Alibaba's trace
-//! ([`super::alibaba`]), or jobs made like its.
+//! Orders of jobs whose tasks need several resources, on machines in virtual time: those of Alibaba's trace
+//! ([`super::alibaba`]), those with its published distributions, and made ones that want CPUs and memory in different
+//! parts.
 //!
 //! Machines are alike; a task runs on any on which it fits, and moving costs nothing.
 
@@ -8,7 +9,7 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use super::StudyError;
-use super::alibaba::Traced;
+use super::alibaba::{self, MACHINE, Traced};
 use super::job::{Durations, JobModel, StageModel};
 use super::random::Random;
 use super::stats::Spread;
@@ -17,9 +18,6 @@ use crate::order::{Amounts, Free, Heuristic, Job, Observation, Policy, Stage, gr
 /// The orders of the study.
 pub const ORDERS: [&str; 8] =
     ["fifo", "sjf-cp", "fair", "weighted -0.5", "weighted -1", "remaining", "tetris", "graphene"];
-
-/// A machine of the trace: 96 CPUs, and a hundred of a hundred parts of memory.
-const MACHINE: Amounts = Amounts { cpus: 96_000, mem: 100_000, gpus: 0 };
 
 /// The set-up.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -56,8 +54,8 @@ impl Outcome {
     }
 }
 
-/// Jobs like those of the trace: most have few tasks, some have thousands; half of the stages want more memory for a
-/// CPU than a machine has, half less. Numbers are ours.
+/// Jobs for which both resources are scarce: most have few tasks, some have thousands; half of the stages want more
+/// memory for a CPU than a machine has, half less. Numbers are ours.
 pub fn made(seed: u64, jobs: usize) -> Vec<Arc<JobModel>> {
     let mut random = Random::new(seed, "made jobs");
     (0..jobs).map(|n| Arc::new(made_job(n, &mut random))).collect()
@@ -88,6 +86,17 @@ fn made_job(n: usize, random: &mut Random) -> JobModel {
     JobModel { name: format!("made-{n}"), stages: stages.collect() }
 }
 
+/// How long the machines would take for these jobs if they were always as busy as the load says, in milliseconds.
+fn span<'a>(setup: Setup, jobs: impl Iterator<Item = &'a Arc<JobModel>>) -> f64 {
+    let mut needs = [0.0; 2];
+    for stage in jobs.flat_map(|job| &job.stages) {
+        let work = stage.rough as f64 * f64::from(stage.tasks);
+        needs[0] += work * stage.demand.cpus as f64 / MACHINE.cpus as f64;
+        needs[1] += work * stage.demand.mem as f64 / MACHINE.mem as f64;
+    }
+    needs[0].max(needs[1]) / f64::from(setup.machines) / setup.load.max(0.01)
+}
+
 /// When jobs arrive: at random, as fast as the load says. The seed also shuffles the jobs.
 pub fn arrivals(setup: Setup, jobs: &[Arc<JobModel>], seed: u64) -> Vec<(u64, Arc<JobModel>)> {
     let (mut which, mut when) = (Random::new(seed, "jobs"), Random::new(seed, "arrivals"));
@@ -95,14 +104,7 @@ pub fn arrivals(setup: Setup, jobs: &[Arc<JobModel>], seed: u64) -> Vec<(u64, Ar
         0 => Vec::new(),
         known => (0..setup.jobs).map(|_| jobs[which.below(known)].clone()).collect(),
     };
-    let needs = |of: fn(Amounts) -> u64| -> f64 {
-        let all = drawn.iter().flat_map(|job| &job.stages);
-        all.map(|stage| stage.rough as f64 * f64::from(stage.tasks) * of(stage.demand) as f64).sum()
-    };
-    let machines = f64::from(setup.machines);
-    let cpus = needs(|demand| demand.cpus) / (MACHINE.cpus as f64 * machines);
-    let mem = needs(|demand| demand.mem) / (MACHINE.mem as f64 * machines);
-    let gap = cpus.max(mem) / setup.load.max(0.01) / drawn.len().max(1) as f64;
+    let gap = span(setup, drawn.iter()) / drawn.len().max(1) as f64;
     let mut now = 0.0;
     let next = |job: Arc<JobModel>| {
         now += when.exponential(gap);
@@ -111,9 +113,16 @@ pub fn arrivals(setup: Setup, jobs: &[Arc<JobModel>], seed: u64) -> Vec<(u64, Ar
     drawn.into_iter().map(next).collect()
 }
 
-/// The jobs of a trace, without their times: [`arrivals`] draws others, for the load.
-pub fn traced(jobs: &[Traced]) -> Vec<Arc<JobModel>> {
-    jobs.iter().map(|traced| traced.job.clone()).collect()
+/// Jobs of a trace that arrived one after the other, from one on that the seed chooses. Their distances are those of
+/// the trace, stretched or shortened together so that the load is that of the set-up.
+pub fn replayed(setup: Setup, trace: &[Traced], seed: u64) -> Vec<(u64, Arc<JobModel>)> {
+    let first = Random::new(seed, "replay").below(trace.len().saturating_sub(setup.jobs) + 1);
+    let taken = &trace[first.min(trace.len())..trace.len().min(first + setup.jobs)];
+    let (Some(begin), Some(end)) = (taken.first(), taken.last()) else { return Vec::new() };
+    let span = span(setup, taken.iter().map(|traced| &traced.job));
+    let scale = span / (end.at - begin.at).max(1) as f64;
+    let arrival = |traced: &Traced| (((traced.at - begin.at) as f64 * scale) as u64, traced.job.clone());
+    taken.iter().map(arrival).collect()
 }
 
 struct State {
@@ -263,9 +272,11 @@ impl Run<'_> {
     }
 }
 
-/// An order, over the seeds.
+/// An order of a kind of jobs, over the seeds.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Packed {
+    /// Which jobs.
+    pub jobs: &'static str,
     /// The order.
     pub order: &'static str,
     /// Mean seconds from arrival to end.
@@ -274,19 +285,37 @@ pub struct Packed {
     pub makespan: Spread,
     /// The mean as a part of that of graphene.
     pub of_graphene: Spread,
+    /// The most of CPUs and memory that was in use at once, as parts of all.
+    pub peak: [Spread; 2],
 }
 
-/// Runs all orders over the seeds. Without jobs of a trace, each seed makes its own.
+/// Runs all orders over the seeds: with the jobs of a trace, or without one with two kinds of jobs, which each seed
+/// makes anew.
 ///
 /// # Errors
 /// As [`run`].
-pub fn study(setup: Setup, trace: Option<&[Arc<JobModel>]>, seeds: &[u64]) -> Result<Vec<Packed>, StudyError> {
+pub fn study(setup: Setup, trace: Option<&[Traced]>, seeds: &[u64]) -> Result<Vec<Packed>, StudyError> {
+    let made = |seed| arrivals(setup, &made(seed, setup.jobs), seed);
+    let alike = |seed| arrivals(setup, &alibaba::made::jobs(seed, setup.jobs), seed);
+    match trace {
+        Some(trace) => compare("trace", setup, seeds, &|seed| replayed(setup, trace, seed)),
+        None => {
+            let mut all = compare("both scarce", setup, seeds, &made)?;
+            all.extend(compare("as Alibaba's", setup, seeds, &alike)?);
+            Ok(all)
+        }
+    }
+}
+
+/// The jobs of a seed, with their arrivals in milliseconds.
+type Drawn<'a> = &'a dyn Fn(u64) -> Vec<(u64, Arc<JobModel>)>;
+
+fn compare(jobs: &'static str, setup: Setup, seeds: &[u64], drawn: Drawn<'_>) -> Result<Vec<Packed>, StudyError> {
     let all = |order: &str| {
         let one = |seed: &u64| {
-            let known = trace.map_or_else(|| made(*seed, setup.jobs), <[_]>::to_vec);
             let unknown = |_| StudyError::Setting { setting: "order", rule: "must be one of those that are known" };
             let mut policy: Heuristic = order.parse().map_err(unknown)?;
-            run(setup, &arrivals(setup, &known, *seed), &mut policy, *seed)
+            run(setup, &drawn(*seed), &mut policy, *seed)
         };
         seeds.iter().map(one).collect::<Result<Vec<_>, StudyError>>()
     };
@@ -297,10 +326,12 @@ pub fn study(setup: Setup, trace: Option<&[Arc<JobModel>]>, seeds: &[u64]) -> Re
             let outcomes = all(order)?;
             let values = |of: &dyn Fn(usize) -> f64| Spread::of(&(0..outcomes.len()).map(of).collect::<Vec<_>>());
             Ok(Packed {
+                jobs,
                 order,
                 mean: values(&|n| outcomes[n].mean()),
                 makespan: values(&|n| outcomes[n].makespan),
                 of_graphene: values(&|n| outcomes[n].mean() / graphene[n].mean()),
+                peak: [0, 1].map(|kind| values(&|n| outcomes[n].peak[kind])),
             })
         })
         .collect()
@@ -322,5 +353,30 @@ mod tests {
             assert!(outcome.completions.iter().all(|time| *time > 0.0));
         }
         assert!(run(setup, &[], &mut Heuristic::Fair, 1).is_err());
+    }
+
+    #[test]
+    fn a_trace_is_replayed_in_its_own_order_at_the_load_of_the_setup() {
+        let jobs = alibaba::made::jobs(3, 40);
+        let trace: Vec<Traced> =
+            jobs.iter().enumerate().map(|(n, job)| Traced { at: (n * n) as u64, job: job.clone() }).collect();
+        let setup = Setup { machines: 2, jobs: 10, load: 0.9 };
+        let replay = replayed(setup, &trace, 1);
+        assert_eq!(replay.len(), 10);
+        let first = trace.iter().position(|traced| Arc::ptr_eq(&traced.job, &replay[0].1)).unwrap();
+        for (n, (at, job)) in replay.iter().enumerate() {
+            assert!(Arc::ptr_eq(job, &trace[first + n].job));
+            let part = (trace[first + n].at - trace[first].at) as f64 / (trace[first + 9].at - trace[first].at) as f64;
+            assert!((*at as f64 - part * replay[9].0 as f64).abs() <= 1.0);
+        }
+        let stages = replay.iter().flat_map(|(_, job)| &job.stages);
+        let cpus: f64 =
+            stages.map(|stage| stage.rough as f64 * f64::from(stage.tasks) * stage.demand.cpus as f64).sum();
+        let load = cpus / (2.0 * MACHINE.cpus as f64) / replay[9].0 as f64;
+        assert!((load - 0.9).abs() < 0.01, "CPUs are the scarcest: {load}");
+        assert_eq!(replayed(setup, &trace[..4], 1).len(), 4, "a short trace is replayed as a whole");
+        assert!(replayed(setup, &[], 1).is_empty());
+        let rows = study(setup, Some(&trace), &[1, 2]).unwrap();
+        assert!(rows.len() == ORDERS.len() && rows.iter().all(|row| row.jobs == "trace" && row.mean.mean > 0.0));
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::job::JobModel;
+use super::alibaba::Traced;
 use super::libra::Compared;
 use super::stats::Spread;
 use super::tpch::Queries;
@@ -88,7 +88,7 @@ pub struct Inputs {
     /// TPC-H queries of the public simulator.
     pub queries: Option<Queries>,
     /// Jobs of Alibaba's trace.
-    pub trace: Option<Vec<Arc<JobModel>>>,
+    pub trace: Option<Vec<Traced>>,
     /// A learned order; the one that comes with this program otherwise.
     pub model: Option<Arc<Model>>,
 }
@@ -99,13 +99,42 @@ pub struct Inputs {
 /// Inputs that it cannot use.
 pub fn run(study: Study, inputs: &Inputs) -> Result<Vec<Row>, StudyError> {
     match study {
-        Study::Sizes => Ok(libra::study(&inputs.seeds).iter().map(of_sizes).collect()),
+        Study::Sizes => Ok(all_sizes(&libra::study(&inputs.seeds))),
         Study::Orders => of_orders(inputs),
         Study::Learned => of_learned(inputs),
         Study::Packing => of_packing(inputs),
         Study::Drops => Ok(dias::study(&inputs.seeds).iter().map(of_drops).collect()),
         Study::Sprinting => Ok(of_sprinting(&inputs.seeds)),
     }
+}
+
+/// A row for each stage and starting size, and one for all sizes of a stage, and for all stages.
+fn all_sizes(compared: &[Compared]) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for of_stage in compared.chunk_by(|a, b| a.curve == b.curve) {
+        let of_stage: Vec<Row> = of_stage.iter().map(of_sizes).collect();
+        let stage = of_stage.first().map_or_else(String::new, |row| row.labels[0].1.clone());
+        let mean = mean_row(&of_stage, [stage, "all".to_owned()]);
+        rows.extend(of_stage);
+        rows.extend(mean);
+    }
+    let single: Vec<Row> = compared.iter().map(of_sizes).collect();
+    rows.extend(mean_row(&single, ["all".to_owned(), "all".to_owned()]));
+    rows
+}
+
+/// The mean of rows, column by column, with the mean of their intervals: they have the same seeds.
+fn mean_row(rows: &[Row], labels: [String; 2]) -> Option<Row> {
+    let mut mean = rows.first()?.clone();
+    for (label, text) in mean.labels.iter_mut().zip(labels) {
+        label.1 = text;
+    }
+    let many = rows.len() as f64;
+    for (column, (_, spread)) in mean.numbers.iter_mut().enumerate() {
+        let over = |of: fn(&Spread) -> f64| rows.iter().map(|row| of(&row.numbers[column].1)).sum::<f64>() / many;
+        *spread = Spread { mean: over(|spread| spread.mean), half: over(|spread| spread.half) };
+    }
+    Some(mean)
 }
 
 fn of_sizes(compared: &Compared) -> Row {
@@ -178,8 +207,14 @@ fn of_learned(inputs: &Inputs) -> Result<Vec<Row>, StudyError> {
 fn of_packing(inputs: &Inputs) -> Result<Vec<Row>, StudyError> {
     let packed = packing::study(packing::Setup::default(), inputs.trace.as_deref(), &inputs.seeds)?;
     let row = |packed: packing::Packed| Row {
-        labels: vec![("order", packed.order.to_owned())],
-        numbers: vec![("mean s", packed.mean), ("makespan s", packed.makespan), ("of graphene", packed.of_graphene)],
+        labels: vec![("jobs", packed.jobs.to_owned()), ("order", packed.order.to_owned())],
+        numbers: vec![
+            ("mean s", packed.mean),
+            ("makespan s", packed.makespan),
+            ("of graphene", packed.of_graphene),
+            ("most CPUs %", packed.peak[0]),
+            ("most memory %", packed.peak[1]),
+        ],
         known: String::new(),
     };
     Ok(packed.into_iter().map(row).collect())
@@ -203,12 +238,15 @@ fn of_drops(compared: &dias::Compared) -> Row {
             ("wasted %", compared.wasted),
             ("fewer core-s %", compared.fewer),
             ("less energy %", compared.energy),
+            ("if linear %", compared.linear),
             ("sums within %", exact(compared.error)),
             ("model low %", exact(model[0])),
             ("model high %", exact(model[1])),
         ],
         known: match compared.policy {
-            dias::Policy::Both(..) => "low up to 90 %, high up to 60 %, energy 30 %".to_owned(),
+            dias::Policy::Both(..) | dias::Policy::Yields(..) => {
+                "low up to 90 %, high up to 60 %, energy 30 %".to_owned()
+            }
             _ => String::new(),
         },
     }
@@ -289,6 +327,13 @@ mod tests {
                     .chain(row.numbers.iter().map(|(title, _)| *title))
                     .collect::<Vec<_>>()
             };
+            if study == Study::Sizes {
+                let last = rows.last().unwrap();
+                assert_eq!((last.labels[0].1.as_str(), rows.len()), ("all", 5 * 7 + 1));
+                let shorter = |row: &Row| row.numbers[7].1.mean;
+                let single = rows.iter().filter(|row| row.labels[1].1 != "all");
+                assert!((shorter(last) - single.map(shorter).sum::<f64>() / 30.0).abs() < 1e-9);
+            }
             assert!(rows.len() > 5 && rows.iter().all(|row| titles(row) == titles(&rows[0])), "{}", study.name());
         }
     }

@@ -1,12 +1,16 @@
 //! The runner of a task: brings its inputs, runs the program, publishes its outputs, and tells the framework what it
 //! cannot see in the exit code.
 
+use std::fs::File;
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{ExitStatus, Stdio};
 
 use jobs::Run;
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::process::{Child, Command};
+use tokio::signal::unix::{SignalKind, signal};
 
 use super::failed::Failed;
 use super::framework::Framework;
@@ -45,7 +49,7 @@ async fn all(spec: &Spec, sandbox: &Path, framework: &mut Framework) -> Result<u
         (None, true) => Some(Pieces::of_extents(&spec.extents, spec.lines)),
         (Some(_), true) => Some(Pieces::of_directory(&input).map_err(|e| Failed::new(Fault::Room, e.to_string()))?),
     };
-    let status = program(spec, sandbox, &place.writes, pieces)?;
+    let status = program(spec, sandbox, &place.writes, pieces).await?;
     let code = code_of(status);
     if code != 0 {
         return Ok(code);
@@ -62,7 +66,7 @@ async fn all(spec: &Spec, sandbox: &Path, framework: &mut Framework) -> Result<u
     Ok(0)
 }
 
-fn program(spec: &Spec, sandbox: &Path, output: &PathBuf, pieces: Option<Pieces>) -> Result<ExitStatus, Failed> {
+async fn program(spec: &Spec, sandbox: &Path, output: &PathBuf, pieces: Option<Pieces>) -> Result<ExitStatus, Failed> {
     let mut command = match &spec.run {
         Run::Command(text) => {
             let mut command = Command::new("/bin/sh");
@@ -83,6 +87,10 @@ fn program(spec: &Spec, sandbox: &Path, output: &PathBuf, pieces: Option<Pieces>
         command.env("TEPUI_INPUT", &input).env("TEPUI_INPUTS", &input);
     }
     command.stdin(if pieces.is_some() { Stdio::piped() } else { Stdio::null() });
+    let is_first = std::process::id() == 1;
+    if is_first {
+        command.process_group(0);
+    }
     // As a shell: a program that is not there is 127.
     let mut child = match command.spawn() {
         Ok(child) => child,
@@ -91,17 +99,40 @@ fn program(spec: &Spec, sandbox: &Path, output: &PathBuf, pieces: Option<Pieces>
             return Ok(ExitStatus::from_raw(code << 8));
         }
     };
-    let feeding =
-        child.stdin.take().zip(pieces).map(|(stdin, pieces)| {
-            std::thread::spawn(move || pieces.copy(io::BufWriter::with_capacity(256 << 10, stdin)))
-        });
-    let status = child.wait().map_err(|error| Failed::new(Fault::Room, format!("waiting for the program: {error}")))?;
+    let stdin = child.stdin.take().map(|stdin| stdin.into_owned_fd()).transpose();
+    let stdin = stdin.map_err(|error| Failed::new(Fault::Room, format!("the program's standard input: {error}")))?;
+    let feeding = stdin.zip(pieces).map(|(stdin, pieces)| {
+        std::thread::spawn(move || pieces.copy(io::BufWriter::with_capacity(256 << 10, File::from(stdin))))
+    });
+    let status = wait(&mut child, is_first)
+        .await
+        .map_err(|error| Failed::new(Fault::Room, format!("waiting for the program: {error}")))?;
     if let Some(feeding) = feeding
         && let Ok(Err(error)) = feeding.join()
     {
         return Err(Failed::new(Fault::Input, format!("the program's standard input: {error}")));
     }
     Ok(status)
+}
+
+/// Waits for the program. The first process of a container, which Docker alone tells that it is to end, passes that on
+/// to the program and its children: it would do nothing itself, since the kernel ignores such a signal to a first
+/// process that does not handle it.
+async fn wait(child: &mut Child, is_first: bool) -> io::Result<ExitStatus> {
+    if !is_first {
+        return child.wait().await;
+    }
+    let mut ends = signal(SignalKind::terminate())?;
+    loop {
+        let pid = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+        tokio::select! {
+            status = child.wait() => return status,
+            Some(()) = ends.recv() => if let Some(pid) = pid {
+                // A program that has just ended has no group any more.
+                let _ = kill_process_group(pid, Signal::TERM);
+            },
+        }
+    }
 }
 
 /// The exit code of a program, as a shell has it: 128 and the number of a signal that ended it.

@@ -7,8 +7,7 @@ use std::process::ExitCode;
 
 use ::lab::report::number;
 use anyhow::{Context, Result, bail};
-use dag::study::alibaba;
-use dag::study::packing::traced;
+use dag::study::alibaba::{self, Traced};
 use dag::study::report::{Inputs, Row, STUDIES, Study, run as run_study};
 use dag::study::stats::Spread;
 use dag::study::tpch::Queries;
@@ -30,7 +29,8 @@ pub struct Args {
     /// made otherwise
     #[arg(long, value_name = "FOLDER")]
     tpch: Option<PathBuf>,
-    /// Jobs for `packing`: `batch_task.csv` of Alibaba's trace of 2018; jobs are made otherwise
+    /// Jobs for `packing`: `batch_task.csv` of Alibaba's trace of 2018, replayed in its own order; jobs are made
+    /// otherwise
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
     /// The weights of the learned order for `decima`; those that come with this program otherwise
@@ -83,15 +83,18 @@ pub(super) fn read_queries(directory: &Path) -> Result<Queries> {
     Queries::read(&read).with_context(|| format!("cannot read the queries of {}", directory.display()))
 }
 
-fn read_trace(file: &Path) -> Result<Vec<std::sync::Arc<dag::study::job::JobModel>>> {
+fn read_trace(file: &Path) -> Result<Vec<Traced>> {
     let opened = File::open(file).with_context(|| format!("cannot open {}", file.display()))?;
     // A job of one task has no order.
-    let jobs = alibaba::read(&mut BufReader::new(opened), 20_000, 2);
-    let jobs = traced(&jobs.with_context(|| format!("cannot read {}", file.display()))?);
-    if jobs.is_empty() {
+    let trace = alibaba::read(&mut BufReader::new(opened), 20_000, 2);
+    let trace = trace.with_context(|| format!("cannot read {}", file.display()))?;
+    if !trace.left_out.is_empty() {
+        stdio::err!("{}: {} are replayed; {}", file.display(), trace.jobs.len(), trace.left_out);
+    }
+    if trace.jobs.is_empty() {
         bail!("{} has no jobs of several tasks that have ended", file.display());
     }
-    Ok(jobs)
+    Ok(trace.jobs)
 }
 
 fn print(study: Study, rows: &[Row]) {
@@ -135,6 +138,22 @@ mod tests {
             missing.starts_with("cannot read the queries of /nowhere: 2g/adj_mat_1.npy cannot be used"),
             "{missing}"
         );
+    }
+
+    #[test]
+    fn a_trace_is_read_or_its_line_is_named() {
+        let file = std::env::temp_dir().join(format!("tepui-trace-{}.csv", std::process::id()));
+        let read = |text: &str| {
+            std::fs::write(&file, text).unwrap();
+            read_trace(&file).map_err(|error| format!("{error:#}"))
+        };
+        let job = "M1,4,j_1,1,Terminated,100,110,100,0.5\nR2_1,2,j_1,1,Terminated,110,140,50,0.3\n";
+        assert_eq!(read(job).unwrap()[0].job.stages.len(), 2);
+        let wrong = read(&format!("{job}R3_1,two,j_1,1,Terminated,110,140,50,0.3\n")).unwrap_err();
+        assert!(wrong.contains("line 3: instance_num must be a number"), "{wrong}");
+        let alone = read("M1,4,j_1,1,Terminated,100,110,100,0.5\n").unwrap_err();
+        assert!(alone.contains("no jobs of several tasks"), "{alone}");
+        std::fs::remove_file(&file).unwrap();
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod frames;
 mod image;
 mod logins;
 mod messages;
+mod mounts;
 mod request;
 mod run;
 mod task;

@@ -10,6 +10,7 @@ use super::client::Client;
 use super::error::{DockerError, InvalidTask};
 use super::logins;
 use super::messages::{Container, Docker, Mode, NetworkMode, Task, Volume};
+use super::mounts;
 use crate::messages::Command;
 
 const MEGABYTE: f64 = 1_048_576.0;
@@ -304,6 +305,7 @@ fn set(create: &mut Value, key: &str, value: &str) -> Result<(), InvalidTask> {
         "pids-limit" => create["HostConfig"]["PidsLimit"] = json!(number()?),
         "oom-score-adj" => create["HostConfig"]["OomScoreAdj"] = json!(number()?),
         "volume" | "v" => push(&mut create["HostConfig"]["Binds"], value),
+        "mount" => add(&mut create["HostConfig"]["Mounts"], mounts::read(value).ok_or_else(|| is_no("mount"))?),
         "cap-add" => push(&mut create["HostConfig"]["CapAdd"], value),
         "cap-drop" => push(&mut create["HostConfig"]["CapDrop"], value),
         "security-opt" => push(&mut create["HostConfig"]["SecurityOpt"], value),
@@ -329,10 +331,7 @@ fn set(create: &mut Value, key: &str, value: &str) -> Result<(), InvalidTask> {
             let (soft, hard) = limits.split_once(':').unwrap_or((limits, limits));
             let read = |text: &str| text.parse::<i64>().map_err(|_| InvalidTask::Ulimit(value.to_owned()));
             let limit = json!({"Name": name, "Soft": read(soft)?, "Hard": read(hard)?});
-            match &mut create["HostConfig"]["Ulimits"] {
-                Value::Array(list) => list.push(limit),
-                other => *other = json!([limit]),
-            }
+            add(&mut create["HostConfig"]["Ulimits"], limit);
         }
         _ => return Err(InvalidTask::Unsupported(key.to_owned())),
     }
@@ -351,10 +350,7 @@ fn default_dns(host: &mut Value, dns: &Value) {
 
 fn add_device(create: &mut Value, host: &str, inside: &str, rights: &str) {
     let device = json!({"PathOnHost": host, "PathInContainer": inside, "CgroupPermissions": rights});
-    match &mut create["HostConfig"]["Devices"] {
-        Value::Array(list) => list.push(device),
-        other => *other = json!([device]),
-    }
+    add(&mut create["HostConfig"]["Devices"], device);
 }
 
 /// The agent's devices of the container, and their variables. Of two variables with one name the later one counts.
@@ -370,8 +366,12 @@ fn add_devices(create: &mut Value, held: &Value) {
 }
 
 fn push(list: &mut Value, value: &str) {
+    add(list, json!(value));
+}
+
+fn add(list: &mut Value, value: Value) {
     match list {
-        Value::Array(list) => list.push(json!(value)),
+        Value::Array(list) => list.push(value),
         other => *other = json!([value]),
     }
 }
@@ -540,6 +540,7 @@ mod tests {
             (DockerInfo { network: Some(4), ..plain() }, "needs its name"),
             (DockerInfo { parameters: parameter("nonsense", ""), ..plain() }, "not supported"),
             (DockerInfo { parameters: parameter("memory", "x"), ..plain() }, "no amount"),
+            (DockerInfo { parameters: parameter("mount", "x"), ..plain() }, "'mount' is no mount: 'x'"),
         ] {
             assert!(of(docker, None).unwrap_err().to_string().contains(said), "{said}");
         }

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use sdk::Ending;
 use sdk::v1::TaskState;
+use sdk::v1::container_info::docker_info;
 
 use super::{Happening, Outcome, Request, Settings, State, Wish};
 use crate::split::{File, Piece, Pieces};
@@ -347,4 +348,36 @@ fn a_container_of_an_image_has_what_its_runner_needs() {
     let volume = |path: &str, mode: sdk::v1::volume::Mode| (Some(path.to_owned()), path.to_owned(), mode as i32);
     use sdk::v1::volume::Mode::{Ro, Rw};
     assert_eq!(volumes, [volume("/nfs", Rw), volume("/opt/tepui", Ro)]);
+}
+
+#[test]
+fn docker_runs_stages_as_the_agents_own_containerizer() {
+    let settings = Settings { shared: Some("/nfs".into()), runner: "/opt/tepui".into(), ..Settings::default() };
+    let mut world = World::new(settings, 1, 4.0);
+    let stage = |name: &str, fields: &str| {
+        format!("[[stage]]\nname = '{name}'\nimage = 'i:1'\ncontainerizer = 'docker'\n{fields}\n")
+    };
+    let stages = [
+        stage("plain", "command = 'x'"),
+        stage("list", "argv = ['/bin/x', 'y']"),
+        stage("writes", "command = 'x'\noutputs = ['o']"),
+    ];
+    world.submit(&format!("name = 'job'\n{}", stages.join("")));
+    world.soon();
+    let of = |stage: &str| {
+        let info = &world.tasks[&format!("job.1.{stage}.0.1")].info;
+        let (container, command) = (info.container.clone().unwrap(), info.command.clone().unwrap());
+        assert!(container.mesos.is_none() && container.volumes.is_empty());
+        let docker = container.docker.unwrap();
+        assert_eq!((docker.image.as_str(), docker.network()), ("i:1", docker_info::Network::Host));
+        let parameters: Vec<String> = docker.parameters.into_iter().map(|p| format!("{}={}", p.key, p.value)).collect();
+        (command.value, command.arguments, parameters)
+    };
+    assert_eq!(of("plain"), (Some("x".to_owned()), vec![], vec![]));
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    assert_eq!(of("list"), (None, words(&["y"]), words(&["entrypoint=/bin/x"])));
+    let mounts =
+        ["mount=type=bind,source=/nfs,target=/nfs", "mount=type=bind,source=/opt/tepui,target=/opt/tepui,readonly"];
+    let parameters = words(&[mounts[0], mounts[1], "entrypoint=/opt/tepui"]);
+    assert_eq!(of("writes"), (None, words(&["framework", "dag-task"]), parameters));
 }

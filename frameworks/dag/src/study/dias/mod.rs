@@ -4,62 +4,15 @@
 //! drawn once, so they are the same under every policy. Set-ups are ours: of the paper's experiments the ratio of
 //! classes and the load are known from memory only.
 
+mod policy;
+
 use std::collections::VecDeque;
-use std::fmt;
 use std::time::Duration;
 
 use super::random::Random;
 use super::stats::Spread;
 use crate::priority::{ClassModel, Contribution, DropRatio, Model, Sampled, Sprint, SprintBudget, Target, search};
-
-/// How high priority gets what it needs.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Policy {
-    /// A job of high class evicts one of low class, which starts again from its beginning.
-    Evicts,
-    /// No job is evicted.
-    Waits,
-    /// No job is evicted, and jobs of low class drop tasks: differential approximation.
-    Drops(DropRatio),
-    /// No job is evicted, and jobs of high class sprint.
-    Sprints(Sprint),
-    /// Both: DiAS.
-    Both(DropRatio, Sprint),
-}
-
-impl Policy {
-    fn drop(self) -> DropRatio {
-        match self {
-            Policy::Drops(drop) | Policy::Both(drop, _) => drop,
-            _ => DropRatio::NONE,
-        }
-    }
-
-    fn sprint(self) -> Option<Sprint> {
-        match self {
-            Policy::Sprints(sprint) | Policy::Both(_, sprint) => Some(sprint),
-            _ => None,
-        }
-    }
-}
-
-impl fmt::Display for Policy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Policy::Evicts => f.write_str("P: evicts"),
-            Policy::Waits => f.write_str("NP: waits"),
-            Policy::Drops(drop) => write!(f, "DA: drops {drop}"),
-            Policy::Sprints(sprint) => write!(f, "NPS: sprints {}", f64::from(sprint.speed) / 1000.0),
-            Policy::Both(drop, sprint) => {
-                write!(f, "DiAS: drops {drop}, sprints {}", f64::from(sprint.speed) / 1000.0)?;
-                match sprint.timeout.as_secs_f64() {
-                    0.0 => Ok(()),
-                    timeout => write!(f, " after {timeout:.0} s"),
-                }
-            }
-        }
-    }
-}
+pub use policy::Policy;
 
 /// An engine with its jobs.
 #[derive(Clone, Debug, PartialEq)]
@@ -83,8 +36,14 @@ pub const SPRINT: Sprint = Sprint { timeout: Duration::ZERO, speed: 1500, refill
 /// A sprint that is never out of budget, at 2.5 times the speed: as fast as a core whose usual frequency is its lowest.
 pub const FAST: Sprint = Sprint { timeout: Duration::ZERO, speed: 2500, refill: 1000 * SLOTS as u64 };
 
-/// The part of a core's power that depends on its speed, by the third power; the rest is drawn by idle cores, too.
+/// The part of a core's power that depends on its speed; the rest is drawn by idle cores, too.
 const DYNAMIC: f64 = 0.6;
+
+/// How that part grows with the speed, at most: voltage grows as well.
+const CUBIC: i32 = 3;
+
+/// The least that it can grow: with the frequency alone, as where the voltage is at its lowest anyway.
+const LINEAR: i32 = 1;
 
 /// The set-ups of the study.
 pub fn cases() -> Vec<Case> {
@@ -122,8 +81,24 @@ struct Job {
 impl Job {
     /// Seconds with this drop at ordinary speed.
     fn service(&self, drop: DropRatio) -> f64 {
-        let waves = drop.kept(self.tasks).div_ceil(SLOTS) as usize;
-        self.setup + self.waves.iter().take(waves).sum::<f64>()
+        self.setup + self.waves(drop).iter().sum::<f64>()
+    }
+
+    /// The waves that are left with this drop.
+    fn waves(&self, drop: DropRatio) -> &[f64] {
+        &self.waves[..self.waves.len().min(drop.kept(self.tasks).div_ceil(SLOTS) as usize)]
+    }
+
+    /// After how many seconds of service the wave ends, or the setup, in which the job is after `done` seconds.
+    fn boundary(&self, drop: DropRatio, done: f64) -> f64 {
+        let mut end = self.setup;
+        for wave in self.waves(drop) {
+            if end >= done {
+                break;
+            }
+            end += wave;
+        }
+        end
     }
 }
 
@@ -145,10 +120,11 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Core-seconds at ordinary speed with the same energy: what idle cores draw included.
-    pub fn energy(&self, speed: f64) -> f64 {
+    /// Core-seconds at ordinary speed with the same energy, if power grows with this power of the speed: what idle
+    /// cores draw included.
+    pub fn energy(&self, speed: f64, power: i32) -> f64 {
         let idle = (1.0 - DYNAMIC) * f64::from(SLOTS) * self.span;
-        idle + DYNAMIC * (self.busy - self.sprinted + self.sprinted * speed.powi(3))
+        idle + DYNAMIC * (self.busy - self.sprinted + self.sprinted * speed.powi(power))
     }
 }
 
@@ -175,6 +151,8 @@ struct Running {
     job: usize,
     began: f64,
     end: f64,
+    /// The seconds of service after which it stops at `end`, if it gives way there.
+    yields: Option<f64>,
 }
 
 /// An engine under way.
@@ -183,6 +161,8 @@ struct Engine<'a> {
     policy: Policy,
     budget: SprintBudget,
     waiting: [VecDeque<usize>; 2],
+    /// Seconds of service that a job had before it gave way.
+    done: Vec<f64>,
     running: Option<Running>,
     responses: [Vec<f64>; 2],
     outcome: Outcome,
@@ -197,6 +177,7 @@ pub fn run(case: &Case, policy: Policy, seed: u64) -> Outcome {
         policy,
         budget: SprintBudget::new(BUDGET, refill),
         waiting: [VecDeque::new(), VecDeque::new()],
+        done: vec![0.0; jobs.len()],
         running: None,
         responses: [Vec::new(), Vec::new()],
         outcome: Outcome::default(),
@@ -214,7 +195,13 @@ impl Engine<'_> {
     fn until(&mut self, instant: f64) {
         while let Some(running) = self.running.take_if(|running| running.end <= instant) {
             let job = &self.jobs[running.job];
-            self.responses[job.class].push(running.end - job.at);
+            match running.yields {
+                Some(done) => {
+                    self.done[running.job] = done;
+                    self.waiting[job.class].push_front(running.job);
+                }
+                None => self.responses[job.class].push(running.end - job.at),
+            }
             self.outcome.busy += (running.end - running.began) * f64::from(SLOTS);
             self.outcome.span = running.end;
             self.next(running.end);
@@ -231,8 +218,23 @@ impl Engine<'_> {
             self.outcome.busy += lost;
             self.waiting[0].push_front(evicted.job);
         }
+        if matches!(self.policy, Policy::Yields(..)) && job.class == 1 {
+            self.stop_after_wave(job.at);
+        }
         if self.running.is_none() {
             self.next(job.at);
+        }
+    }
+
+    /// Has a job of low class give way when its wave ends, if that is not its last.
+    fn stop_after_wave(&mut self, now: f64) {
+        let Some(running) = self.running.as_mut().filter(|running| self.jobs[running.job].class == 0) else { return };
+        let (job, done) = (&self.jobs[running.job], self.done[running.job]);
+        let boundary = job.boundary(self.policy.drop(), done + now - running.began);
+        let end = running.began + boundary - done;
+        if end < running.end {
+            running.end = end;
+            running.yields = Some(boundary);
         }
     }
 
@@ -241,11 +243,12 @@ impl Engine<'_> {
         let Some(job) = high.pop_front().or_else(|| low.pop_front()) else { return };
         let class = self.jobs[job].class;
         let service = self.jobs[job].service(if class == 0 { self.policy.drop() } else { DropRatio::NONE });
+        let service = service - self.done[job];
         let end = match self.policy.sprint().filter(|_| class == 1) {
             Some(sprint) => self.sprint(now, service, sprint),
             None => now + service,
         };
-        self.running = Some(Running { job, began: now, end });
+        self.running = Some(Running { job, began: now, end, yields: None });
     }
 
     /// The end of a job that sprints as long as the budget lasts.
@@ -292,10 +295,12 @@ pub struct Compared {
     pub wasted: Spread,
     /// The part by which core-seconds are fewer than with evictions.
     pub fewer: Spread,
-    /// The part by which energy is less than with evictions.
+    /// The part by which energy is less than with evictions, if power grows with the third power of the speed.
     pub energy: Spread,
-    /// By what part the model's prediction differs from the simulated mean; none with evictions, which it does not
-    /// model.
+    /// The same if power grows with the speed itself.
+    pub linear: Spread,
+    /// By what part the model's prediction differs from the simulated mean; none for what it does not model: evictions,
+    /// and jobs that give way.
     pub model: Option<[f64; 2]>,
     /// Half of the 95 % interval of a sum over a low job's tasks, as a part of it.
     pub error: f64,
@@ -313,7 +318,7 @@ pub fn error(drop: DropRatio) -> f64 {
 }
 
 /// The policies of a case: the paper's five with a fixed drop, and DiAS with what the search chooses so that low jobs
-/// take half as long as if they waited, and high ones three quarters; then a faster sprint.
+/// take half as long as if they waited, and high ones three quarters; then a faster sprint, and jobs that give way.
 pub fn policies(case: &Case) -> Vec<Policy> {
     let fifth = DropRatio::new(200).unwrap_or_default();
     let model = model(case);
@@ -334,6 +339,9 @@ pub fn policies(case: &Case) -> Vec<Policy> {
         Policy::Both(fifth, SPRINT),
         choice.sprint.map_or(Policy::Drops(drop), |sprint| Policy::Both(drop, sprint)),
         Policy::Both(fifth, FAST),
+        Policy::Yields(DropRatio::NONE, None),
+        Policy::Yields(fifth, Some(SPRINT)),
+        Policy::Yields(fifth, Some(FAST)),
     ]
 }
 
@@ -356,9 +364,10 @@ fn compared(case: &Case, policy: Policy, outcomes: &[Outcome], runs: &[Vec<Outco
     let shorter = |than: usize| classes(&|class, seed| 1.0 - outcomes[seed].mean[class] / runs[than][seed].mean[class]);
     let mean = classes(&|class, seed| outcomes[seed].mean[class]);
     let speed = policy.sprint().map_or(1.0, |sprint| f64::from(sprint.speed) / 1000.0);
+    let energy =
+        |power: i32| over(&|seed| 1.0 - outcomes[seed].energy(speed, power) / runs[0][seed].energy(1.0, power));
     let predicted = model(case).predict(&[policy.drop()], policy.sprint());
-    let model =
-        (policy != Policy::Evicts).then(|| [0, 1].map(|class: usize| predicted[class].mean / mean[class].mean - 1.0));
+    let model = policy.is_modelled().then(|| [0, 1].map(|class: usize| predicted[class].mean / mean[class].mean - 1.0));
     Compared {
         case: case.clone(),
         policy,
@@ -367,46 +376,12 @@ fn compared(case: &Case, policy: Policy, outcomes: &[Outcome], runs: &[Vec<Outco
         than_waits: shorter(1),
         wasted: over(&|seed| outcomes[seed].wasted / outcomes[seed].busy),
         fewer: over(&|seed| 1.0 - outcomes[seed].busy / runs[0][seed].busy),
-        energy: over(&|seed| 1.0 - outcomes[seed].energy(speed) / runs[0][seed].energy(1.0)),
+        energy: energy(CUBIC),
+        linear: energy(LINEAR),
         model,
         error: error(policy.drop()),
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_same_seed_gives_the_same_run_and_only_evictions_waste() {
-        let case = Case { low_per_high: 1.0, load: 0.7, jobs: 500 };
-        for policy in policies(&case) {
-            let outcome = run(&case, policy, 3);
-            assert_eq!(outcome, run(&case, policy, 3));
-            assert_eq!(outcome.wasted > 0.0, policy == Policy::Evicts, "{policy}");
-            assert_eq!(outcome.sprinted > 0.0, policy.sprint().is_some(), "{policy}");
-            // What sprints take is at most what there was at first, and what has come back.
-            let refill = policy.sprint().map_or(0.0, |sprint| sprint.refill as f64 / 1000.0);
-            assert!(outcome.sprinted <= 2000.0 + refill * outcome.span + 1.0);
-        }
-    }
-
-    #[test]
-    fn drops_help_low_classes_and_sprints_high_ones() {
-        let case = Case { low_per_high: 9.0, load: 0.8, jobs: 3000 };
-        let all = compare(&case, &[1, 2]);
-        let [waits, drops, sprints, both] = [1, 2, 3, 4].map(|n: usize| &all[n]);
-        assert!(drops.mean[0].mean < 0.7 * waits.mean[0].mean, "{drops:?}");
-        assert!(sprints.mean[1].mean < waits.mean[1].mean && both.mean[1].mean < drops.mean[1].mean);
-        assert!(error(DropRatio::NONE) == 0.0 && drops.error > 0.01 && drops.error < 0.1, "{}", drops.error);
-    }
-
-    #[test]
-    fn the_model_is_near_the_simulation() {
-        let case = Case { low_per_high: 9.0, load: 0.7, jobs: 20_000 };
-        for compared in compare(&case, &[1, 2, 3]) {
-            let Some(errors) = compared.model else { continue };
-            assert!(errors.iter().all(|error| error.abs() < 0.12), "{}: {errors:?}", compared.policy);
-        }
-    }
-}
+mod tests;

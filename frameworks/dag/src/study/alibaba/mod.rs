@@ -1,0 +1,278 @@
+//! Reads the batch tasks of Alibaba's cluster trace of 2018: `batch_task.csv`, whose task names say what a task waits
+//! for. It opens no file.
+//!
+//! `J5_2_3` is task 5, after tasks 2 and 3 of its job; letters say nothing. Names of another form, such as `task_x`,
+//! are tasks without dependencies. [`made`] makes jobs with the published distributions of the trace.
+
+mod line;
+pub mod made;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::io::{BufRead, Read};
+use std::sync::Arc;
+
+use super::StudyError;
+use super::job::{Durations, JobModel, StageModel};
+use crate::order::Amounts;
+use line::Line;
+
+/// A machine of the trace: 96 CPUs, and all of a machine's memory.
+pub const MACHINE: Amounts = Amounts { cpus: 96_000, mem: 100_000, gpus: 0 };
+
+/// Tasks of a job at most; jobs with more are left out.
+const TASKS: usize = 1000;
+
+/// Tasks of all jobs at most; no job is begun once there are so many.
+const ALL_TASKS: usize = 1_000_000;
+
+/// Instances of a task at most; those with more count as this many.
+const INSTANCES: u32 = 10_000;
+
+/// Bytes of a line at most.
+const LINE: u64 = 4096;
+
+/// A job of the trace, with the second at which its first task began.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Traced {
+    /// Seconds after the first job that was read.
+    pub at: u64,
+    /// The job.
+    pub job: Arc<JobModel>,
+}
+
+/// What was read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trace {
+    /// The jobs, in the order in which they begin.
+    pub jobs: Vec<Traced>,
+    /// Those that were left out.
+    pub left_out: LeftOut,
+}
+
+/// How many jobs were left out, by reason.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LeftOut(BTreeMap<Reason, usize>);
+
+/// Why a job was left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Reason {
+    Unfinished,
+    Outside,
+    TooWide,
+    TooMany,
+    Twice,
+    Unknown,
+    Circle,
+    Short,
+    Beyond,
+}
+
+impl Reason {
+    fn text(self) -> &'static str {
+        match self {
+            Reason::Unfinished => "have tasks that have not ended well",
+            Reason::Outside => "began or ended outside of the trace, or have tasks without instances",
+            Reason::TooWide => "have tasks that want more than a machine has",
+            Reason::TooMany => "have more than 1000 tasks",
+            Reason::Twice => "have two tasks with one number",
+            Reason::Unknown => "have tasks after some that are not there",
+            Reason::Circle => "have tasks that wait for each other",
+            Reason::Short => "have too few tasks",
+            Reason::Beyond => "came after as many as are read",
+        }
+    }
+}
+
+impl LeftOut {
+    /// Whether none was.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn add(&mut self, reason: Reason) {
+        *self.0.entry(reason).or_default() += 1;
+    }
+}
+
+impl fmt::Display for LeftOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all: usize = self.0.values().sum();
+        write!(f, "{all} jobs are left out")?;
+        for (place, (reason, count)) in self.0.iter().enumerate() {
+            write!(f, "{} {count} {}", if place == 0 { ":" } else { "," }, reason.text())?;
+        }
+        Ok(())
+    }
+}
+
+/// A task of the trace: a stage.
+struct Task {
+    number: Option<u32>,
+    after: Vec<u32>,
+    instances: u32,
+    times: (u64, u64),
+    demand: Amounts,
+}
+
+/// What a task name says: its number, and those of the tasks before it. None if the name has another form.
+pub fn parse_name(name: &str) -> Option<(u32, Vec<u32>)> {
+    let digits = name.trim_start_matches(|c: char| c.is_ascii_alphabetic());
+    if digits.len() == name.len() {
+        return None;
+    }
+    let mut parts = digits.split('_');
+    let number: u32 = parts.next()?.parse().ok()?;
+    // Parts that are no numbers, such as `Stg1`, name no task.
+    let after: Vec<u32> = parts.filter_map(|part| part.parse().ok()).filter(|other| *other != number).collect();
+    Some((number, after))
+}
+
+/// Reads up to this many jobs that have ended, and have at least `least` tasks with dependencies that make sense. Other
+/// jobs are left out, and counted.
+///
+/// # Errors
+/// A line that cannot be read, or breaks a rule.
+pub fn read(text: &mut dyn BufRead, jobs: usize, least: usize) -> Result<Trace, StudyError> {
+    let mut reader = Reader { most: jobs.saturating_mul(4).saturating_add(1000), ..Reader::default() };
+    let (mut bytes, mut number) = (Vec::new(), 0);
+    loop {
+        number += 1;
+        let wrong = |rule: String| StudyError::Line { line: number, rule };
+        bytes.clear();
+        let length =
+            Read::take(&mut *text, LINE + 1).read_until(b'\n', &mut bytes).map_err(|e| wrong(e.to_string()))?;
+        if length == 0 {
+            break;
+        }
+        if length as u64 > LINE {
+            return Err(wrong(format!("must have {LINE} bytes at most")));
+        }
+        let line = std::str::from_utf8(&bytes).map_err(|_| wrong("must be UTF-8".to_owned()))?.trim();
+        let is_header = number == 1 && line.starts_with("task_name");
+        if !(line.is_empty() || is_header) {
+            reader.take(&Line::read(line).map_err(wrong)?);
+        }
+    }
+    Ok(reader.finish(jobs, least))
+}
+
+/// The jobs so far.
+#[derive(Default)]
+struct Reader {
+    /// Jobs that are begun at most. The trace has them in no order, and the earliest of these are taken.
+    most: usize,
+    jobs: BTreeMap<String, Result<Vec<Task>, Reason>>,
+    tasks: usize,
+}
+
+impl Reader {
+    fn take(&mut self, line: &Line<'_>) {
+        if !self.jobs.contains_key(line.job) {
+            if self.jobs.len() >= self.most || self.tasks >= ALL_TASKS {
+                return;
+            }
+            self.jobs.insert(line.job.to_owned(), Ok(Vec::new()));
+        }
+        let Some(entry) = self.jobs.get_mut(line.job) else { return };
+        let Ok(tasks) = entry else { return };
+        match task(line, tasks) {
+            Ok(task) => {
+                self.tasks += 1;
+                tasks.push(task);
+            }
+            Err(reason) => {
+                self.tasks -= tasks.len();
+                *entry = Err(reason);
+            }
+        }
+    }
+
+    fn finish(self, jobs: usize, least: usize) -> Trace {
+        let mut trace = Trace::default();
+        for (name, tasks) in self.jobs {
+            match tasks.and_then(|tasks| job(name, tasks, least)) {
+                Ok(job) => trace.jobs.push(job),
+                Err(reason) => trace.left_out.add(reason),
+            }
+        }
+        trace.jobs.sort_by(|a, b| a.at.cmp(&b.at).then_with(|| a.job.name.cmp(&b.job.name)));
+        for _ in jobs..trace.jobs.len() {
+            trace.left_out.add(Reason::Beyond);
+        }
+        trace.jobs.truncate(jobs);
+        let first = trace.jobs.first().map_or(0, |first| first.at);
+        trace.jobs.iter_mut().for_each(|job| job.at -= first);
+        trace
+    }
+}
+
+/// A task beside the others of its job.
+fn task(line: &Line<'_>, others: &[Task]) -> Result<Task, Reason> {
+    let (start, end) = line.times;
+    let known = parse_name(line.task);
+    let number = known.as_ref().map(|(number, _)| *number);
+    if !line.ended {
+        return Err(Reason::Unfinished);
+    } else if line.instances == 0 || start == 0 || end < start {
+        return Err(Reason::Outside);
+    } else if MACHINE.fits(line.demand) == 0 {
+        return Err(Reason::TooWide);
+    } else if others.len() >= TASKS {
+        return Err(Reason::TooMany);
+    } else if number.is_some() && others.iter().any(|other| other.number == number) {
+        return Err(Reason::Twice);
+    }
+    Ok(Task {
+        number,
+        after: known.map_or_else(Vec::new, |(_, after)| after),
+        instances: line.instances.min(INSTANCES),
+        times: line.times,
+        demand: line.demand,
+    })
+}
+
+/// A job whose tasks come after those that they name.
+fn job(name: String, tasks: Vec<Task>, least: usize) -> Result<Traced, Reason> {
+    if tasks.len() < least {
+        return Err(Reason::Short);
+    }
+    let mut place: BTreeMap<u32, usize> = BTreeMap::new();
+    let mut order: Vec<usize> = Vec::new();
+    let numbers: BTreeSet<u32> = tasks.iter().filter_map(|task| task.number).collect();
+    if !tasks.iter().flat_map(|task| &task.after).all(|after| numbers.contains(after)) {
+        return Err(Reason::Unknown);
+    }
+    let mut left: Vec<usize> = (0..tasks.len()).collect();
+    while !left.is_empty() {
+        let ready = |task: &usize| tasks[*task].after.iter().all(|after| place.contains_key(after));
+        let at = left.iter().position(ready).ok_or(Reason::Circle)?;
+        let task = left.remove(at);
+        if let Some(number) = tasks[task].number {
+            place.insert(number, order.len());
+        }
+        order.push(task);
+    }
+    let at = tasks.iter().map(|task| task.times.0).min().ok_or(Reason::Short)?;
+    let stages = order.iter().map(|task| {
+        let task = &tasks[*task];
+        let mut parents: Vec<u32> = task.after.iter().map(|after| place[after] as u32).collect();
+        parents.sort_unstable();
+        parents.dedup();
+        let key = format!("{name}-{}", task.number.unwrap_or(0));
+        stage(key, task.instances, parents, task.times.1 - task.times.0, task.demand)
+    });
+    let stages = stages.collect();
+    Ok(Traced { at, job: Arc::new(JobModel { name, stages }) })
+}
+
+/// A stage whose instances each take as long as the task of the trace took from its beginning to its end, a second at
+/// least. The table says no more of them.
+fn stage(key: String, tasks: u32, parents: Vec<u32>, seconds: u64, demand: Amounts) -> StageModel {
+    let rough = seconds.max(1) * 1000;
+    let durations = vec![Durations { executors: 1, first: vec![rough], ..Durations::default() }];
+    StageModel { key, tasks, parents, rough, demand, durations }
+}
+
+#[cfg(test)]
+mod tests;
