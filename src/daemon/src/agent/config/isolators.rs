@@ -245,7 +245,7 @@ mod tests {
             (&["--container_ports_isolated_range=[1-2]"], "needs the isolator"),
             (&[PORTS, "--check_agent_port_range_only", "--container_ports_isolated_range=[1-2]"], "excludes"),
             (&[PORTS, "--container_ports_isolated_range=1-2"], "'--container_ports_isolated_range'"),
-            (&[PORTS, "--container_ports_isolated_range=[1-70000]"], "no range of ports"),
+            (&[PORTS, "--container_ports_isolated_range=[1-70000]"], "is not a range of ports"),
             (&["--cgroups_net_cls_primary_handle=0x1"], "needs the isolator"),
             (&["--isolation=cgroups/net_cls", "--cgroups_net_cls_primary_handle=1"], "must be a handle"),
             (&["--isolation=cgroups/net_cls", "--cgroups_net_cls_primary_handle=0x0"], "must be a handle"),
@@ -270,7 +270,7 @@ mod tests {
         for (text, said) in [
             ("{}", "no list"),
             (r#"{"allowed_devices":[{}]}"#, "without"),
-            (r#"{"allowed_devices":[{"device":{"path":"/"}}]}"#, "no device"),
+            (r#"{"allowed_devices":[{"device":{"path":"/"}}]}"#, "is not a device"),
         ] {
             assert!(devices(text).unwrap_err().contains(said), "{text}");
         }
