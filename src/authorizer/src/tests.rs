@@ -191,8 +191,8 @@ fn every_action_has_its_key() {
 fn what_cannot_be_is_refused_by_name() {
     let refused = |text: &str| Acls::parse(text).unwrap_err().to_string();
     for (text, words) in [
-        ("", "no JSON object"),
-        ("[]", "no JSON object"),
+        ("", "is not a JSON object"),
+        ("[]", "is not a JSON object"),
         (r#"{"permissive": 1}"#, "'permissive' must be true or false"),
         (r#"{"run_tasks": {}}"#, "'run_tasks' must be a list"),
         (r#"{"run_tasks": [{"users": {}}]}"#, "rule 1 of 'run_tasks': 'principals' is missing"),

@@ -186,7 +186,7 @@ mod tests {
         assert!(executor::docker::login(&good, "host.org/app").is_some());
         assert_eq!(login("token").unwrap(), r#"{"auths":{"host.org":{"identitytoken":"t"}}}"#);
         assert!(login("none").unwrap_err().contains("status 1"));
-        assert!(login("other").unwrap_err().contains("no login"));
+        assert!(login("other").unwrap_err().contains("is not a login"));
         assert!(login("missing").unwrap_err().contains("PATH"));
     }
 }

@@ -100,7 +100,9 @@ mod tests {
         assert_eq!((read[0].frame, read[0].id, read[0].vehicle), (0, 4, None));
         let place = read[1].place;
         assert!((place.x - 0.1).abs() < 1e-5 && (place.h - 0.2).abs() < 1e-5 && read[1].visible == 0.5);
-        for (text, says) in [("1,2,3\n", "at least 6"), ("a,1,1,1,1,1\n", "no number"), ("0,1,1,1,1,1\n", "from 1")] {
+        for (text, says) in
+            [("1,2,3\n", "at least 6"), ("a,1,1,1,1,1\n", "is not a number"), ("0,1,1,1,1,1\n", "from 1")]
+        {
             assert!(parse(text, (10, 10)).expect_err(text).contains(says));
         }
     }

@@ -161,7 +161,7 @@ fn bad_scenarios_are_refused_with_their_line() {
         ("cpus:8;mem:8192", "cpus:x", "x.toml:8:", "resources"),
         ("tasks = 200", "tasks = 0", "x.toml:15:", "tasks"),
         ("at = \"0s\"", "", "x.toml:13:", "exactly one of"),
-        ("exponential 20s", "gauss 20s", "x.toml:17:", "no distribution"),
+        ("exponential 20s", "gauss 20s", "x.toml:17:", "is not a distribution"),
         ("duration = \"20m\"", "duration = \"0s\"", "x.toml:3:", "more than 0"),
         ("name = \"b\"", "name = \"a\"", "x.toml:20:", "another framework"),
         ("until_done = true", "model.failures = 1.5", "x.toml:4:", "is a share: 0 to 1"),

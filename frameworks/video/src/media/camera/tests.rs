@@ -235,7 +235,7 @@ fn a_pipe_with_a_resolution_that_changes() {
     std::fs::write(&plain, "x").unwrap();
     let feed = Feed::open(&camera(&format!("pipe:{}", plain.display())), soon(20.0));
     let status = wait_until(&feed, |status| status.state == FeedState::Ended);
-    assert!(status.message.contains("no named pipe"), "{status:?}");
+    assert!(status.message.contains("is not a named pipe"), "{status:?}");
 }
 
 #[test]

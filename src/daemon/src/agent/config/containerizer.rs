@@ -193,7 +193,7 @@ mod tests {
         assert_eq!(read(LOGROTATE, other).unwrap().unwrap().prefix, "LOG_");
         for (logger, parameters, said) in [
             ("other", "", "not supported"),
-            (LOGROTATE, r#"{"key":"max_stderr_size","value":"x"}"#, "no size"),
+            (LOGROTATE, r#"{"key":"max_stderr_size","value":"x"}"#, "is not a size"),
             (LOGROTATE, r#"{"key":"logrotate_stderr_options","value":"compress"}"#, "'compress'"),
         ] {
             assert!(read(logger, parameters).unwrap_err().contains(said), "{said}");

@@ -257,7 +257,7 @@ mod tests {
             (&["--container_ports_isolated_range=[1-2]"], "needs the isolator"),
             (&[PORTS, "--check_agent_port_range_only", "--container_ports_isolated_range=[1-2]"], "excludes"),
             (&[PORTS, "--container_ports_isolated_range=1-2"], "'--container_ports_isolated_range'"),
-            (&[PORTS, "--container_ports_isolated_range=[1-70000]"], "no range of ports"),
+            (&[PORTS, "--container_ports_isolated_range=[1-70000]"], "is not a range of ports"),
             (&["--cgroups_net_cls_primary_handle=0x1"], "needs the isolator"),
             (&["--isolation=cgroups/net_cls", "--cgroups_net_cls_primary_handle=1"], "must be a handle"),
             (&["--isolation=cgroups/net_cls", "--cgroups_net_cls_primary_handle=0x0"], "must be a handle"),

@@ -329,9 +329,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_profile() {
+    fn what_is_not_a_profile() {
         for (text, said) in [
-            ("{", "no profile"),
+            ("{", "is not a profile"),
             (r#"{"defaultAction": "NONSENSE"}"#, "NONSENSE"),
             (r#"{"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": ["read"], "action": "X"}]}"#, "'X'"),
             (
@@ -344,7 +344,7 @@ mod tests {
             assert!(error.contains(said), "{error}");
         }
         for name in ["../x", "/etc/passwd", ""] {
-            assert!(read(Path::new("/tmp"), name, 0).unwrap_err().to_string().contains("no name"), "{name}");
+            assert!(read(Path::new("/tmp"), name, 0).unwrap_err().to_string().contains("is not a name"), "{name}");
         }
         assert!(compile(br#"{"defaultAction": "SCMP_ACT_ALLOW"}"#, 0).unwrap().is_empty());
         // Names and arguments multiply: a file of the largest size would take terabytes.
