@@ -91,7 +91,7 @@ fn only_agents_with_the_right_secret_are_admitted() {
 }
 
 #[test]
-fn who_need_not_may_all_the_same_and_unknown_ones_are_refused() {
+fn optional_authentication_accepts_all_but_wrong_credentials() {
     let directory = Directory::new("authentication-free");
     let log = directory.path().join("m.log");
     // It has no credentials: no client can authenticate.

@@ -45,7 +45,7 @@ fn by_itself(cluster: &OneAgent) {
 }
 
 #[test]
-fn who_listens_elsewhere_is_ended() {
+fn containers_that_listen_elsewhere_are_ended() {
     if !can_isolate() {
         return println!("not run: it needs root, and cgroups v1");
     }

@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn slaq_prefers_who_learns_most() {
+    fn slaq_prefers_the_job_that_learns_most() {
         let pool = Pool { cores: 8, epoch: 1.0, at_once: true };
         let curves: Vec<Curve> = (0..6).map(|n| curve(f64::from(n) * 8.0, 60)).collect();
         let [slaq, fair] = [Policy::Slaq, Policy::Fair].map(|policy| replay(&curves, policy, pool));

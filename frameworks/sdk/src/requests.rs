@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_is_woken() {
+    fn waiting_calls_are_woken() {
         let (requester, mut requests) = requests::<u32, u32>();
         let mut ask = Box::pin(requester.ask(20));
         let mut cx = Context::from_waker(Waker::noop());

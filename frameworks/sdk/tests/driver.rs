@@ -457,7 +457,7 @@ async fn an_answer_that_cannot_be_made_durable_is_not_given() {
 }
 
 #[tokio::test]
-async fn who_stops_or_fails_before_the_first_subscription_ends_at_once() {
+async fn a_scheduler_that_stops_or_fails_before_its_first_subscription_ends_at_once() {
     for fails in [false, true] {
         let fake = Fake::start().await;
         let mut options = options(&fake.address());

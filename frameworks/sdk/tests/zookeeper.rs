@@ -53,7 +53,7 @@ async fn follows_the_leader_that_zookeeper_names() {
 }
 
 #[tokio::test]
-async fn a_program_with_a_question_asks_who_leads() {
+async fn a_single_call_finds_the_leader() {
     let server = ZooKeeper::start(0).await;
     let (url, at) = (server.url(), server.address);
     let within = async |masters: &str, time: Duration| {

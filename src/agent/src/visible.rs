@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn whose_a_sandbox_is() {
+    fn the_user_of_a_sandbox() {
         let snapshot = snapshot();
         let of = |rest: &str| snapshot.sandbox_user(&format!("/w/slaves/S/frameworks/{rest}"));
         // The command's user goes before the framework's, and each run of an executor has its own.

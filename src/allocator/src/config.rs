@@ -79,7 +79,7 @@ pub struct FrameworkOptions {
     pub suppressed_roles: BTreeSet<Role>,
     /// What it can handle.
     pub capabilities: FrameworkCapabilities,
-    /// `offer_filters[role].min_allocatable_resources`: overrides [`Config::min_allocatable`]; an empty list is no
+    /// `offer_filters[role].min_allocatable_resources`: overrides [`Config::min_allocatable`]; an empty list is not a
     /// minimum.
     pub min_allocatable: BTreeMap<Role, Vec<Quantities>>,
     /// `offer_constraints`: conditions on the agents that it is offered.

@@ -118,7 +118,7 @@ fn no_framework_holds_more_offers_than_the_cap_allows() {
 }
 
 #[test]
-fn who_has_no_offer_may_have_one_larger_than_the_cap() {
+fn a_framework_without_offers_may_have_one_above_the_cap() {
     let mut world = World::new(Policies { max_offered_share: Some(0.1), ..Policies::default() });
     world.framework("a");
     world.agent("s1", "cpus:1;mem:64");
@@ -193,7 +193,7 @@ fn the_shortest_of_set_and_learned_timeouts_holds() {
 }
 
 #[test]
-fn fairness_says_who_is_behind() {
+fn fairness_names_clients_below_their_share() {
     let mut world = World::new(Policies::default());
     for name in ["a", "b"] {
         world.framework(name);
@@ -222,7 +222,7 @@ fn fairness_says_who_is_behind() {
 }
 
 #[test]
-fn who_answers_at_once_is_not_held_up_by_the_cap() {
+fn the_cap_does_not_delay_frameworks_that_answer_at_once() {
     let mut world = World::new(Policies { max_offered_share: Some(0.1), ..Policies::default() });
     world.framework("quick");
     world.framework("slow");

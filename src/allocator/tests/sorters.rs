@@ -85,7 +85,7 @@ fn placed(kind: SorterKind) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn servers_go_to_those_whom_they_suit() {
+fn agents_go_to_the_clients_that_they_suit() {
     for kind in [SorterKind::PsDsf, SorterKind::BestFitDrf] {
         let placed = placed(kind);
         assert_eq!(placed["many-cpus"], "cruncher", "{kind:?}");

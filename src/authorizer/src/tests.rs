@@ -155,7 +155,7 @@ fn all_roles_must_be_allowed() {
 }
 
 #[test]
-fn who_names_no_user_must_be_allowed_all() {
+fn without_a_user_all_users_must_be_allowed() {
     let lists = |text: &str| Authorizer::from(Acls::parse(text).unwrap());
     let not_root = lists(r#"{"run_tasks": [{"principals": {"type": "NONE"}, "users": {"values": ["root"]}}]}"#);
     assert!(not_root.may_run_as(Some("p"), "www") && !not_root.may_run_as(Some("p"), "root"));

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn whose_helper_it_is() {
+    fn the_helper_of_a_registry() {
         let config = r#"{"credHelpers": {"host:5000": "ecr", "index.docker.io": "pass", "bad.org": "../x"}}"#;
         let some = |name: &str, key: &str| Some((name.to_owned(), key.to_owned()));
         assert_eq!(found(config, "host:5000"), some("ecr", "host:5000"));

@@ -13,7 +13,7 @@ use crate::Url;
 use crate::candidate::rights;
 use crate::session::{Session, is_lost};
 
-/// The node below the group's that holds the entries. Not taken for a candidate: what follows the last `_` is no
+/// The node below the group's that holds the entries. Not taken for a candidate: what follows the last `_` is not a
 /// number.
 const ROOT: &str = "tepui_registry";
 /// One write takes this many bytes at the most; a server refuses more than a megabyte.

@@ -27,7 +27,7 @@ fn start(url: &str, session_timeout: Duration) -> Detector {
 }
 
 #[tokio::test]
-async fn who_has_the_smallest_number_leads() {
+async fn the_candidate_with_the_smallest_number_leads() {
     let server = ZooKeeper::start(0).await;
     let mut detector = start(&server.url(), LONG);
     assert_eq!(detector.known(), Known::Nothing);

@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn whose_policy() {
+    fn the_policy_that_counts() {
         let seconds = Duration::from_secs;
         assert_eq!(grace_of(policy(1), policy(2)), seconds(1));
         assert_eq!(grace_of(None, policy(2)), seconds(2));

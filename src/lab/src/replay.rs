@@ -80,7 +80,7 @@ pub struct Replay {
     pub differs: Option<(u64, f64)>,
     /// How many batches did not.
     pub different: u64,
-    /// The recording ends in the midst of a frame, as that of a master that was killed does.
+    /// The recording ends within a frame, as that of a master that was killed does.
     pub cut: bool,
     /// By framework: as it was, and under the other policies if there are any.
     pub frameworks: BTreeMap<String, (Deeds, Option<Deeds>)>,

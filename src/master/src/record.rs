@@ -30,7 +30,7 @@ pub const FRAME_MAX: usize = 256 << 20;
 /// Why a frame cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
-    /// It ends in the midst of something.
+    /// It ends within a value.
     #[error("it ends too early")]
     Short,
     /// A number or a tag that no recording has.

@@ -73,7 +73,7 @@ impl Reservation {
 }
 
 /// Principal and labels of a message.
-pub(crate) fn who(info: &ReservationInfo) -> (Option<Arc<str>>, Option<Labels>) {
+pub(crate) fn identity(info: &ReservationInfo) -> (Option<Arc<str>>, Option<Labels>) {
     let labels = info.labels.clone().map(|labels: mesos::Labels| labels.into());
     (info.principal.as_deref().map(Into::into), labels)
 }

@@ -203,7 +203,7 @@ fn with_few_cores_no_job_waits_for_ever_however_long_a_hand_over_takes() {
 }
 
 #[test]
-fn whose_turn_has_begun_keeps_a_core_until_an_iteration_has_ended() {
+fn a_job_keeps_its_core_until_its_iteration_ends() {
     // Two cores for three jobs: the last one gains nothing, and has its first core since an epoch.
     let gains = Bid { held: 1, served: 9, done: 9, ..bid(clear(0.5, 0.9, 1.0)) };
     let began = |served, done| Bid { held: 1, served, done, ..bid(clear(1e-9, 0.9, 1.0)) };

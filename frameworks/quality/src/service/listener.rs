@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_let_in_who_may_go_and_who_is_refused() {
+    fn workers_are_admitted_released_or_refused() {
         let (events, _heard) = mpsc::channel(1);
         let job_driver = JobDriver { token: "right".to_owned(), events };
         let job_drivers: JobDrivers = Arc::new(Mutex::new(BTreeMap::from([("a".to_owned(), job_driver)])));

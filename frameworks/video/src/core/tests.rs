@@ -452,7 +452,7 @@ fn a_move_that_fails_changes_nothing_and_one_whose_first_task_dies_is_finished()
 }
 
 #[test]
-fn queries_that_make_no_sense_are_refused_whole() {
+fn invalid_submissions_are_refused_as_a_whole() {
     let mut rig = Rig::new(BTreeMap::new(), Time::from_secs(1000));
     let mut bad = submission("b", 2.0);
     bad.spec.goals.min_quality = 3.0;

@@ -163,7 +163,7 @@ fn point(quality: f64, cores: f64) -> Point {
 }
 
 #[test]
-fn who_can_wait_lends_cores_to_who_cannot() {
+fn queries_that_can_wait_lend_cores_to_others() {
     let points = [point(0.5, 0.2), point(0.9, 1.0)];
     let demand =
         |max_lag| Demand { goals: Goals { max_lag, ..Default::default() }, points: &points, lag: 0.0, correction: 1.0 };

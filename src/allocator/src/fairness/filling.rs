@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_need_what_is_used_up_goes_on() {
+    fn competitors_that_do_not_need_an_exhausted_resource_are_filled_further() {
         let all =
             [competitor(1.0, 1.0, &[1.0, 0.0]), competitor(1.0, 1.0, &[1.0, 0.0]), competitor(1.0, 1.0, &[0.0, 1.0])];
         close(&fill(1.0, &all), &[0.5, 0.5, 1.0]);

@@ -57,7 +57,7 @@ mod tests {
     const LIMITS: Adaptive = Adaptive { min: Duration::from_millis(100), max: Duration::from_secs(64) };
 
     #[test]
-    fn follows_those_who_accept() {
+    fn follows_frameworks_that_accept() {
         let mut patience = Patience::default();
         assert_eq!(patience.limit(LIMITS), LIMITS.max, "nothing is known yet");
         for _ in 0..100 {
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn shortens_for_those_who_hold_and_mends() {
+    fn shortens_for_frameworks_that_hold_and_recovers() {
         let mut patience = Patience::default();
         for halved in [32, 16, 8, 4] {
             patience.unused(Duration::from_secs(9), Some(LIMITS));

@@ -11,11 +11,11 @@
 //! <!-- lab end -->
 //! ```
 //!
-//! NUMBER is a name as `tepui lab run --json` has it; a title that ends with `%` shows hundred times the number. `A of
-//! B` is A over both together, over the time of all seeds. In a table, `TITLE := ONE | TWO` is a column of words, one
-//! for each row; if it is the first one it stands for the sweep's values, and a row without a word is left out. In a
-//! curve such words are where on the axis the points are; what is not a number there is drawn as a line across. What a
-//! number means and what the paper says stands in the page, and is not touched.
+//! NUMBER is a name as `tepui lab run --json` has it; a title that ends with `%` shows hundred times the number.
+//! `A of B` is A over both together, over the time of all seeds. In a table, `TITLE := ONE | TWO` is a column of words,
+//! one for each row; if it is the first one it stands for the sweep's values, and a row without a word is left out. In
+//! a curve such words are where on the axis the points are; what is not a number there is drawn as a line across.
+//! What a number means and what the paper says stands in the page, and is not touched.
 #![allow(clippy::print_stdout, reason = "an example prints what it does")]
 #![allow(clippy::disallowed_methods, reason = "tells how long it took, on the clock on the wall")]
 

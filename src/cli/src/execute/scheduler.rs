@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn who_wants_an_end_does_not_wait_for_ever_for_a_master() {
+    fn an_interrupt_does_not_wait_forever_for_a_master() {
         let interrupt = Interrupt::default();
         let mut execute = Execute::new(one(), None, interrupt.clone(), Vec::new(), news());
         let mut bench = Bench::new(&mut execute);

@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_run_for_who_has_the_token() {
+    fn a_command_is_run_for_holders_of_the_token() {
         let (mut gang, serving) = rank(3);
         gang.ask(1, "").unwrap();
         let mut reader = gang.ask(1, "exit 7").unwrap();

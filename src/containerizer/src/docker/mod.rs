@@ -513,7 +513,7 @@ mod tests {
     }
 
     #[test]
-    fn who_goes_leaves_executors_but_not_what_was_to_end() {
+    fn an_agent_that_stops_leaves_executors_but_ends_what_was_being_killed() {
         let config = config::Docker { socket: "/nowhere".to_owned(), ..config::Docker::default() };
         let docker = Docker::new(&Config { docker: Some(config), ..Config::default() }, None);
         let name = |id| ContainerName::top(&base::ContainerId::new(id).unwrap());

@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_asked_where() {
+    fn realms_of_routes() {
         let routes = routes();
         let of = |path: &str| routes.find(path).map(|found| realm(*found.route));
         for path in

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn who_gave_up_starts_nothing() {
+    fn an_abandoned_command_starts_nothing() {
         let run = Run { client: Client::new("/nowhere"), stage: Mutex::default() };
         run.give_up();
         assert_eq!(run.reach(Stage::Started("id".to_owned())), Stage::GivenUp);

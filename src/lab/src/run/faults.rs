@@ -5,7 +5,7 @@ use std::time::Duration;
 use rand_distr::{Distribution, Exp1};
 use rand_pcg::rand_core::Rng as _;
 
-use crate::scenario::{FaultPart, Scenario, Trouble, Whom};
+use crate::scenario::{FaultPart, Scenario, Trouble, Target};
 use crate::seeds::{Rng, Seed};
 use crate::world::{Observer, Process, World};
 
@@ -16,7 +16,7 @@ const PARTS: u32 = 8;
 /// A fault that comes.
 struct Coming {
     part: FaultPart,
-    whom: Whom,
+    target: Target,
     at: Duration,
     rng: Rng,
 }
@@ -37,7 +37,7 @@ impl Coming {
 
     /// Draws some of the agents.
     fn draw(&mut self) -> Vec<usize> {
-        let Whom::Agents(mut all) = self.whom.clone() else { return Vec::new() };
+        let Target::Agents(mut all) = self.target.clone() else { return Vec::new() };
         let mut drawn = Vec::new();
         for _ in 0..self.part.count {
             drawn.push(all.swap_remove((self.rng.next_u64() % all.len() as u64) as usize));
@@ -49,17 +49,17 @@ impl Coming {
         let (part, now) = (self.part.clone(), world.now());
         let (lasts, until, by) = (part.lasts.0, now + part.lasts.0, part.by.unwrap_or_default().0);
         let durable = (self.rng.next_u64() % u64::from(PARTS)) as u32;
-        match (&self.whom, part.what) {
-            (Whom::Master, Trouble::Failover) => world.fail_master_over(lasts, durable, false),
-            (Whom::Master, Trouble::SlowDisk) => world.slow_registry(until, by),
-            (Whom::Master, _) => world.crash_master_so(lasts, durable, false),
-            (Whom::Framework(who), Trouble::Partition) => world.part_framework(*who, until),
-            (Whom::Framework(who), Trouble::Stall) => {
+        match (&self.target, part.what) {
+            (Target::Master, Trouble::Failover) => world.fail_master_over(lasts, durable, false),
+            (Target::Master, Trouble::SlowDisk) => world.slow_registry(until, by),
+            (Target::Master, _) => world.crash_master_so(lasts, durable, false),
+            (Target::Framework(who), Trouble::Partition) => world.part_framework(*who, until),
+            (Target::Framework(who), Trouble::Stall) => {
                 world.stall_one_way(Process::Scheduler(*who), until, true);
                 world.stall_one_way(Process::Scheduler(*who), until, false);
             }
-            (Whom::Framework(who), _) => world.cut_framework(*who),
-            (Whom::Agents(_), what) => {
+            (Target::Framework(who), _) => world.cut_framework(*who),
+            (Target::Agents(_), what) => {
                 for agent in self.draw() {
                     match what {
                         Trouble::Crash => world.crash_agent_so(agent, lasts, durable, false),
@@ -84,7 +84,7 @@ impl Troubles {
         let coming = |(n, part): (usize, &FaultPart)| {
             let at = part.at.map_or(part.from.0, |at| at.0.max(part.from.0));
             let rng = seed.nth("fault", n).rng();
-            let mut coming = Coming { whom: part.whom(scenario)?, part: part.clone(), at, rng };
+            let mut coming = Coming { target: part.target(scenario)?, part: part.clone(), at, rng };
             // The first of those that come at random is not at the beginning.
             (part.poisson.is_none() || coming.advance()).then_some(coming)
         };

@@ -65,7 +65,7 @@ pub struct FaultPart {
 
 /// Target of a fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Whom {
+pub(crate) enum Target {
     Master,
     /// Agents by their numbers; this many of them each time.
     Agents(Vec<usize>),
@@ -75,12 +75,12 @@ pub(crate) enum Whom {
 
 impl FaultPart {
     /// Resolves the target; `None` if the name is unknown.
-    pub(crate) fn whom(&self, scenario: &Scenario) -> Option<Whom> {
+    pub(crate) fn target(&self, scenario: &Scenario) -> Option<Target> {
         let Some(who) = self.who.as_deref() else {
-            return (self.what == Trouble::Failover).then_some(Whom::Master);
+            return (self.what == Trouble::Failover).then_some(Target::Master);
         };
         if who == "master" {
-            return Some(Whom::Master);
+            return Some(Target::Master);
         }
         let (mut first, mut of_group, mut of_name) = (0, Vec::new(), None);
         for group in &scenario.agents {
@@ -93,9 +93,9 @@ impl FaultPart {
             first += count;
         }
         if !of_group.is_empty() {
-            return Some(Whom::Agents(of_group));
+            return Some(Target::Agents(of_group));
         }
-        of_name.map(|agent| Whom::Agents(vec![agent])).or_else(|| framework(scenario, who).map(Whom::Framework))
+        of_name.map(|agent| Target::Agents(vec![agent])).or_else(|| framework(scenario, who).map(Target::Framework))
     }
 }
 
@@ -137,27 +137,27 @@ fn one_of(fault: &FaultPart, scenario: &Scenario) -> Result<(), Broken> {
         return Err(Broken::new(if fault.every.is_some() { "every" } else { "poisson" }, "must be more than 0"));
     }
     few(fault, scenario.duration.0)?;
-    let Some(whom) = fault.whom(scenario) else {
+    let Some(target) = fault.target(scenario) else {
         let groups = scenario.agents.iter().map(|group| group.name.as_str());
         let names: Vec<&str> = groups.chain(scenario.frameworks.iter().map(|part| part.name.as_str())).collect();
         let rule = format!("must be master, an agent's host such as {0}0, or one of {1}", names[0], names.join(", "));
         return Err(Broken::new("who", rule));
     };
-    let allowed: &[T] = match &whom {
-        Whom::Master => &[T::Crash, T::Failover, T::SlowDisk],
-        Whom::Agents(_) => &[T::Crash, T::Reboot, T::Partition, T::Stall, T::Cut, T::SlowDisk],
+    let allowed: &[T] = match &target {
+        Target::Master => &[T::Crash, T::Failover, T::SlowDisk],
+        Target::Agents(_) => &[T::Crash, T::Reboot, T::Partition, T::Stall, T::Cut, T::SlowDisk],
         // What a modelled framework knows is lost with its process.
-        Whom::Framework(_) => &[T::Partition, T::Stall, T::Cut],
+        Target::Framework(_) => &[T::Partition, T::Stall, T::Cut],
     };
     if !allowed.contains(&fault.what) {
-        let rule = match whom {
-            Whom::Master => "with a master go wrong: crash, failover, slow-disk",
-            Whom::Agents(_) => "with an agent go wrong: crash, reboot, partition, stall, cut, slow-disk",
-            Whom::Framework(_) => "with a framework go wrong: partition, stall, cut",
+        let rule = match target {
+            Target::Master => "with a master go wrong: crash, failover, slow-disk",
+            Target::Agents(_) => "with an agent go wrong: crash, reboot, partition, stall, cut, slow-disk",
+            Target::Framework(_) => "with a framework go wrong: partition, stall, cut",
         };
         return Err(Broken::new("what", rule));
     }
-    if let Whom::Agents(all) = &whom
+    if let Target::Agents(all) = &target
         && (fault.count == 0 || fault.count as usize > all.len())
     {
         return Err(Broken::new("count", format!("must be 1 to {}, so many agents there are", all.len())));

@@ -16,7 +16,7 @@ mod warnings;
 
 pub(crate) use check::MOST_REPETITIONS;
 pub use error::{Broken, ScenarioError};
-pub(crate) use faults::Whom;
+pub(crate) use faults::Target;
 pub use faults::{FaultPart, Trouble};
 pub use jobs::{Arrival, Arrivals, Traces, work};
 pub use schema::{AgentGroup, Framework, JobKind, ManagerPart, MasterPart, RolePart, Scenario, Window};

@@ -135,7 +135,7 @@ impl Disk {
         self.journal = None;
     }
 
-    /// Makes the first changes and a half of the next one, if that appends: a process ends in the midst of a write.
+    /// Makes the first changes and a half of the next one, if that appends: a process ends within a write.
     pub fn tear(&mut self, changes: Vec<Change>, whole: usize) {
         let mut changes = changes.into_iter();
         changes.by_ref().take(whole).for_each(|change| self.make(&change));

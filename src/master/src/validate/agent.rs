@@ -111,7 +111,7 @@ pub(crate) fn agent_fits(
     Ok(())
 }
 
-/// `1.0.0-dev` is older than 1.0.0. Components that are left out are 0 (docs/mesos/json.md). None for what is no
+/// `1.0.0-dev` is older than 1.0.0. Components that are left out are 0 (docs/mesos/json.md). None for what is not a
 /// version.
 fn is_before_1_0(version: &str) -> Option<bool> {
     let (core, build) = version.split_once('+').unwrap_or((version, "x"));

@@ -14,7 +14,7 @@ fn head(path: &str, length: usize, more: &str) -> String {
 }
 
 #[tokio::test]
-async fn who_is_refused_is_answered_before_the_body_is_read() {
+async fn refusals_are_answered_before_the_body_is_read() {
     let fixture = serve();
     let mut raw = Raw::connect(fixture.address).await;
     // The body never comes.

@@ -450,7 +450,7 @@ fn a_clock_that_was_set_back_makes_no_task_wait_for_it() {
 }
 
 #[test]
-fn processors_for_graphics_are_for_who_needs_them() {
+fn gpus_are_kept_for_jobs_that_need_them() {
     let mut world = World::new(Knobs::default(), &["cpus:4;mem:1000;gpus:2", "cpus:4;mem:1000"]);
     let need = Need([1_000, 10_000, 0, 1_000, 0]);
     world.submit(vec![array("plain", 3, 1.0), Job { need, ..array("gpu", 2, 1.0) }]);

@@ -187,7 +187,7 @@ fn queries_share_cores_by_quality_and_lag() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_with_its_line() {
+fn invalid_values_are_refused_with_their_line() {
     let jobs = "[[frameworks.jobs]]";
     for (text, from, to, start, words) in [
         (

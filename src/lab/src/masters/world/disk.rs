@@ -64,7 +64,7 @@ impl Disk {
         self.tear(PARTS);
     }
 
-    /// The process ends in the midst of a write, of which this many parts are durable. A new file is there or not.
+    /// The process ends within a write, of which this many parts are durable. A new file is there or not.
     pub fn tear(&mut self, part: u32) {
         match self.writing.take() {
             Some(Write::Append(bytes)) => {
