@@ -86,7 +86,7 @@ fn reservations(message: &mesos::Resource, roles: &mut Roles) -> Result<Vec<Rese
     Ok(vec![match &message.reservation {
         None => Reservation::fixed(role),
         Some(info) => {
-            let (principal, labels) = who(info);
+            let (principal, labels) = identity(info);
             Reservation::dynamic(role, principal, labels)
         }
     }])
@@ -97,7 +97,7 @@ fn newer(info: &ReservationInfo, roles: &mut Roles) -> Result<Reservation, RoleE
         ReservationType::Dynamic => ReservationKind::Dynamic,
         ReservationType::Static | ReservationType::Unknown => ReservationKind::Static,
     };
-    let (principal, labels) = who(info);
+    let (principal, labels) = identity(info);
     Ok(Reservation { kind, role: roles.get(info.role())?, principal, labels })
 }
 

@@ -2,8 +2,8 @@
 //!
 //! Tasks write into these directories, as users that may be others than the framework's. So symbolic links are removed
 //! and never followed, apart from those in the path of the shared directory itself, and only entries with the names
-//! that runners give are removed; directories are removed when nothing else is left in them. What is gone already is not a
-//! fault.
+//! that runners give are removed; directories are removed when nothing else is left in them. What is gone already is
+//! not a fault.
 
 use std::fs::{self, File};
 use std::io;

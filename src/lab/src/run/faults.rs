@@ -5,7 +5,7 @@ use std::time::Duration;
 use rand_distr::{Distribution, Exp1};
 use rand_pcg::rand_core::Rng as _;
 
-use crate::scenario::{FaultPart, Scenario, Trouble, Target};
+use crate::scenario::{FaultPart, Scenario, Target, Trouble};
 use crate::seeds::{Rng, Seed};
 use crate::world::{Observer, Process, World};
 
