@@ -5,7 +5,7 @@ use protos::mesos::resource::ReservationInfo;
 use protos::mesos::resource::reservation_info::Type as ReservationType;
 use protos::mesos::value::Type;
 
-use crate::reservation::who;
+use crate::reservation::identity;
 use crate::validate::{check_size, name_it, validate_resource};
 use crate::{
     Amount, Fault, InvalidResource, ItemSet, ProviderId, Ranges, Reservation, ReservationKind, Resource, Resources,
