@@ -1,12 +1,15 @@
-//! How fast the laboratory is: events a second in a small world, a simulated day of a large cluster, an hour of a
-//! larger one.
+//! Measures the laboratory: events a second in a small world, a simulated day of a large cluster, an hour of a larger
+//! one.
 //!
-//! `cargo bench -p lab`; a number behind it scales the tasks of the large worlds down, `small` runs the small one only,
-//! `large` the others, `day` the day, `hour` the hour; `2h` or `10m` plays the beginning of
-//! the large worlds only. With `faults` it plays this many seeds of the fault campaign instead.
+//! Run it with `cargo bench -p lab` and these arguments:
 //!
-//! $TEPUI names the program that plays, as `cargo xtask bench` has it; without, the worlds are played here, by code
-//! that is built without a profile and takes half as long again.
+//! - `small` runs the small world only, `large` the other two, `day` the day, `hour` the hour.
+//! - A number scales the tasks of the large worlds down; with `faults` it is the number of seeds.
+//! - `2h` or `10m` runs only the beginning of the large worlds.
+//! - `faults` runs seeds of the fault campaign instead.
+//!
+//! $TEPUI names the program that runs the worlds, as `cargo xtask bench` has it. Without it, the worlds run in this
+//! process, by code that is built without a profile and takes half as long again.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it has measured")]
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
@@ -41,7 +44,7 @@ needs = "cpus:1;mem:1024"
 time = "exponential 5s"
 "#;
 
-/// A day: 10,000 agents, 200 frameworks, 5 million tasks.
+/// Scenario of a day: 10,000 agents, 200 frameworks, 5 million tasks.
 const DAY: &str = r#"
 name = "day"
 duration = "1d"
@@ -65,7 +68,7 @@ needs = "cpus:1;mem:2048"
 time = "exponential 600s"
 "#;
 
-/// An hour: 50,000 agents, 1,000 frameworks, 5,000 launches a second.
+/// Scenario of an hour: 50,000 agents, 1,000 frameworks, 5,000 launches a second.
 const HOUR: &str = r#"
 name = "hour"
 duration = "1h"
@@ -89,14 +92,14 @@ needs = "cpus:1;mem:2048"
 time = "exponential 120s"
 "#;
 
-/// The most memory that a process has had, in MiB.
+/// Returns the peak resident memory of a process (`VmHWM`), in MiB.
 fn resident(process: &str) -> f64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or_default();
     line.split_whitespace().nth(1).and_then(|kb| kb.parse::<f64>().ok()).unwrap_or_default() / 1024.0
 }
 
-/// What came of a world.
+/// The result of running a world.
 #[derive(Deserialize)]
 struct Played {
     events: u64,
@@ -109,14 +112,15 @@ struct Finished {
     finished: u64,
 }
 
-/// Plays a world here.
+/// Runs a world in this process, and returns its result and the peak memory in MiB.
 fn play(scenario: &Scenario) -> (Played, f64) {
     let outcome: Outcome = run(scenario, 1, Path::new("."), &mut |_| true).expect("it runs");
     let frameworks = outcome.frameworks.iter().map(|framework| Finished { finished: framework.finished }).collect();
     (Played { events: outcome.events, digest: outcome.digest, frameworks }, resident("self"))
 }
 
-/// Has the released program play it, which is built by a profile.
+/// Runs a world with the released program, which is built with a profile, and returns its result and the peak memory in
+/// MiB.
 fn play_with(program: &OsStr, text: &str) -> (Played, f64) {
     let directory = std::env::temp_dir().join(format!("tepui-bench-lab-{}", std::process::id()));
     let out = directory.join("out");
@@ -162,7 +166,7 @@ fn measure(text: &str) {
     );
 }
 
-/// Seeds of the fault campaign, on one thread.
+/// Runs seeds of the fault campaign on one thread.
 fn faults(seeds: u64) {
     let start = Instant::now();
     let summary =

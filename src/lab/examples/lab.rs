@@ -1,4 +1,4 @@
-//! The laboratory as a library: runs a scenario with one seed and prints its numbers.
+//! Runs a scenario with one seed and prints its numbers; shows how to use the laboratory as a library.
 //!
 //! `cargo run --release -p lab --example lab -- lab/papers/drf.toml [SEED]`; `tepui lab run` does more.
 

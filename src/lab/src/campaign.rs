@@ -1,7 +1,7 @@
 //! Runs every point of a sweep with every seed, on several threads. Results survive an interruption.
 //!
-//! Each finished run is a file, and is not run again. If the scenario or a file that it reads has changed, the
-//! directory is started anew.
+//! Each finished run is a file, and is not run again. If the scenario or a file that it reads has changed, all results
+//! in the directory are deleted first.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -15,44 +15,44 @@ use crate::report;
 use crate::run::run;
 use crate::scenario::{MOST_REPETITIONS, Point, Scenario, ScenarioError, Traces, check_bundled, points};
 
-/// Reasons for an incomplete campaign.
+/// Reasons why a campaign did not complete.
 #[derive(Debug, thiserror::Error)]
 pub enum CampaignError {
-    /// The scenario, or one of its points.
+    /// The scenario or one of its points is invalid.
     #[error("the scenario cannot be run")]
     Scenario(#[from] ScenarioError),
-    /// A result could not be read or written.
+    /// A file of results could not be read or written.
     #[error("{}", .path.display())]
     File {
-        /// Which file.
+        /// Path of the file that could not be read or written.
         path: PathBuf,
-        /// The system's error.
+        /// Error of the operating system.
         #[source]
         source: std::io::Error,
     },
-    /// A result is not what such a file holds.
+    /// A file of results does not contain the result of a run.
     #[error("{} is not a result of a run; remove it", .path.display())]
     Result {
-        /// Which file.
+        /// Path of the file without a result.
         path: PathBuf,
-        /// The reader's error.
+        /// Error of the JSON reader.
         #[source]
         source: serde_json::Error,
     },
-    /// A run failed, elsewhere than in a world.
+    /// A run failed that is not played in a modelled world.
     #[error("a run failed")]
     Run(#[source] Box<dyn Error + Send + Sync>),
-    /// It was interrupted; what is finished is kept.
+    /// The campaign was interrupted. Results of finished runs are kept.
     #[error("interrupted with {done} of {all} runs finished; the same command goes on from there")]
     Interrupted {
-        /// Finished runs.
+        /// Number of finished runs.
         done: usize,
-        /// All runs.
+        /// Number of all runs.
         all: usize,
     },
 }
 
-/// What is to be run, and where its results go.
+/// The runs of a scenario with its sweep, and the directory of their results.
 #[derive(Debug)]
 pub struct Campaign {
     scenario: Scenario,
@@ -61,36 +61,36 @@ pub struct Campaign {
     traces: PathBuf,
     in_traces: Traces,
     points: Vec<Point>,
-    /// Point and seed of each run.
+    /// Index of the point, and seed, of each run.
     runs: Vec<(usize, u64)>,
-    /// Mode of the run, beside the scenario.
+    /// A line that names the mode of the runs; empty for modelled worlds.
     way: String,
-    /// What the files hold that it reads.
+    /// Digests of the files that the scenario reads.
     inputs: String,
 }
 
-/// Performs a run: a scenario, a seed, the directory of its traces, and a callback that receives the progress and may
-/// stop it.
+/// A function that performs a run. It receives a scenario, a seed, the directory of its traces, and a callback that
+/// receives the progress and may stop the run.
 pub type Runner<'a> =
     dyn Fn(&Scenario, u64, &Path, &mut dyn FnMut(f64) -> bool) -> Result<Outcome, CampaignError> + Sync + 'a;
 
-/// Progress of a campaign's threads.
+/// A receiver of the progress of a campaign's threads.
 pub trait Progress: Sync {
-    /// A run has reached this part, 0 to 1. Returning `false` stops everything.
+    /// Called when the run of a thread has reached this part, 0 to 1. Returning `false` stops the campaign.
     fn run_is(&self, thread: usize, part: f64) -> bool;
-    /// A run is finished, or was found finished.
+    /// Called when a run has finished, or was found finished in the directory.
     fn finished(&self, outcome: &Outcome);
 }
 
-/// All results of a campaign.
+/// All results of a campaign: the swept values of each point, and the outcomes of its runs.
 pub type Results = Vec<(Vec<(String, String)>, Vec<Outcome>)>;
 
 impl Campaign {
-    /// Reads a scenario with its sweep. `repetitions` replaces the scenario's own number; it can name the frameworks of
-    /// `catalog`.
+    /// Reads a scenario with its sweep. `repetitions` replaces the scenario's own number; the scenario can name the
+    /// frameworks of `catalog`.
     ///
     /// # Errors
-    /// What is wrong with the scenario.
+    /// Returns an error if the scenario or a file that it reads is invalid.
     pub fn new(
         text: &str,
         file: &Path,
@@ -131,14 +131,15 @@ impl Campaign {
         })
     }
 
-    /// The same campaign run in another way than in worlds, with [`run_with`](Campaign::run_with). Results of another
-    /// way are not mistaken for its own.
+    /// Returns the campaign for runs in another mode than in modelled worlds, by [`run_with`](Campaign::run_with).
+    /// `way` names the mode; results of one mode are not used for another.
     #[must_use]
     pub fn in_another_way(self, way: &str) -> Campaign {
         Campaign { way: format!("# {}\n", way.replace('\n', " ")), ..self }
     }
 
-    /// What can be run and is hardly meant, with file, line and reason, of all points of the sweep; each once.
+    /// Returns warnings about all points of the sweep, each once, with file, line and reason: what can be run but is
+    /// probably not intended.
     #[must_use]
     pub fn warnings(&self, file: &Path) -> Vec<ScenarioError> {
         let mut all: Vec<ScenarioError> = Vec::new();
@@ -150,23 +151,23 @@ impl Campaign {
         all
     }
 
-    /// Number of runs.
+    /// Returns the number of runs of the campaign.
     pub fn runs(&self) -> usize {
         self.runs.len()
     }
 
-    /// Runs what is not finished yet on this many threads, and writes the report.
+    /// Performs the runs that are not finished yet on this many threads, and writes the report.
     ///
     /// # Errors
-    /// The first thing that went wrong; what is finished is kept.
+    /// Returns the first failure; results of finished runs are kept.
     pub fn run(&self, threads: usize, progress: &dyn Progress) -> Result<Results, CampaignError> {
         self.run_with(threads, progress, &|scenario, seed, traces, progress| Ok(run(scenario, seed, traces, progress)?))
     }
 
-    /// The same, with runs of another kind than worlds.
+    /// Performs the runs with `runner` instead of in modelled worlds, and writes the report.
     ///
     /// # Errors
-    /// As [`run`](Campaign::run).
+    /// Returns the errors of [`run`](Campaign::run).
     pub fn run_with(
         &self,
         threads: usize,
@@ -220,7 +221,7 @@ impl Campaign {
         Ok(results)
     }
 
-    /// One run, or what it has left when it was run before.
+    /// Performs one run, or reads its result if it was performed before.
     fn one(
         &self,
         (point, seed): (usize, u64),
@@ -241,11 +242,11 @@ impl Campaign {
         }
         let text = serde_json::to_string(&outcome).unwrap_or_default();
         write(&path, &text)?;
-        // As it is read later: a report does not depend on which runs were found finished.
+        // Reads what was written, so that a report does not depend on which runs were found finished.
         read_outcome(&path)
     }
 
-    /// Prepares the directory: results of another scenario, or of the same one with other files, are deleted.
+    /// Prepares the directory: deletes results of another scenario, or of the same one with other files.
     fn open(&self) -> Result<(), CampaignError> {
         let runs = self.directory.join("runs");
         let known = self.directory.join("scenario.toml");
@@ -266,7 +267,7 @@ impl Campaign {
 /// Writes the results and the report of a single run, replacing the content of the directory.
 ///
 /// # Errors
-/// A file that cannot be written.
+/// Returns an error if a file cannot be written.
 pub fn save_one(directory: &Path, text: &str, about: &str, outcome: &Outcome) -> Result<(), CampaignError> {
     let runs = directory.join("runs");
     let broken = |source| CampaignError::File { path: runs.clone(), source };
@@ -279,7 +280,7 @@ pub fn save_one(directory: &Path, text: &str, about: &str, outcome: &Outcome) ->
     write_report(directory, &outcome.scenario, about, text, &vec![(Vec::new(), vec![outcome.clone()])])
 }
 
-/// The tables and the page.
+/// Writes the tables (`summary.csv`, `series.csv`) and the page (`report.html`).
 fn write_report(directory: &Path, name: &str, about: &str, text: &str, results: &Results) -> Result<(), CampaignError> {
     let all: Vec<_> = results
         .iter()
@@ -293,12 +294,12 @@ fn write_report(directory: &Path, name: &str, about: &str, text: &str, results: 
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    // A thread that panicked has left whole values behind: they are only put in whole.
+    // A poisoned lock is no problem: values are stored whole, so a thread that panicked has left no partial one.
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 fn write(path: &Path, text: &str) -> Result<(), CampaignError> {
-    // By a rename, so that an interruption leaves no half of a file.
+    // Renames a complete file, so that an interruption leaves no partial one.
     let part = path.with_extension("part");
     std::fs::write(&part, text)
         .and_then(|()| std::fs::rename(&part, path))
@@ -310,10 +311,11 @@ fn read_outcome(path: &Path) -> Result<Outcome, CampaignError> {
     serde_json::from_str(&text).map_err(|source| CampaignError::Result { path: path.to_owned(), source })
 }
 
-/// Reads a campaign's directory: its finished runs by points, with the swept values of each, and the scenario's text.
+/// Reads a campaign's directory: returns its finished runs by points, with the swept values of each, and the scenario's
+/// text.
 ///
 /// # Errors
-/// The directory cannot be read, or contains something else.
+/// Returns an error if the directory cannot be read, or contains something else.
 pub fn read_results(directory: &Path) -> Result<(Results, String), CampaignError> {
     let known = directory.join("scenario.toml");
     let text = std::fs::read_to_string(&known).map_err(|source| CampaignError::File { path: known.clone(), source })?;
@@ -327,7 +329,7 @@ pub fn read_results(directory: &Path) -> Result<(Results, String), CampaignError
     Ok((results, text))
 }
 
-/// The runs in a campaign's directory, with the numbers of their points, in the order of points and seeds.
+/// Returns the runs in a campaign's directory with the numbers of their points, in the order of points and seeds.
 fn read_runs(directory: &Path) -> Result<Vec<(usize, Outcome)>, CampaignError> {
     let runs = directory.join("runs");
     let broken = |source| CampaignError::File { path: runs.clone(), source };

@@ -1,7 +1,7 @@
 //! Distributions of durations in scenarios: `5s`, `exponential 23s`, `uniform 1s 10s`, `lognormal 20s 1.2`, `pareto 10s
 //! 1.5`, `normal 30s 10s`.
 //!
-//! It does not know what the durations are for.
+//! The code does not depend on what the durations are for.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,24 +16,24 @@ use crate::span::{parse_span, show_span};
 #[derive(Clone, Debug, PartialEq, serde::Deserialize)]
 #[serde(try_from = "String")]
 pub enum Dist {
-    /// Always the same.
+    /// Always this duration.
     Constant(Duration),
-    /// Evenly between the two.
+    /// Uniform between two durations.
     Uniform(Duration, Duration),
     /// Exponential with this mean.
     Exponential(Duration),
-    /// Log-normal with this median, and the standard deviation of the logarithm.
+    /// Log-normal with this median, and this standard deviation of the logarithm.
     LogNormal(Duration, f64),
-    /// Pareto: at least this long, and the tail's exponent.
+    /// Pareto with this least duration, and this exponent of the tail.
     Pareto(Duration, f64),
-    /// Normal with this mean and this standard deviation; nothing below 0.
+    /// Normal with this mean and this standard deviation; negative draws are 0.
     Normal(Duration, Duration),
 }
 
-/// Nothing modelled takes longer than this: a hundred years.
+/// The longest duration that is drawn, in seconds: a hundred years.
 const LONGEST: f64 = 100.0 * 365.0 * 86_400.0;
 
-/// Why a text is not a distribution.
+/// The error for a text that is not a distribution.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "'{0}' is not a distribution of times: allowed are '5s', 'uniform 1s 10s', 'exponential 23s', 'lognormal MEDIAN SIGMA', \
@@ -42,7 +42,7 @@ const LONGEST: f64 = 100.0 * 365.0 * 86_400.0;
 pub struct DistError(String);
 
 impl Dist {
-    /// No time at all.
+    /// The distribution that always draws a duration of 0.
     pub const ZERO: Dist = Dist::Constant(Duration::ZERO);
 
     /// Draws a duration; at most a hundred years.
@@ -71,7 +71,7 @@ impl Dist {
         Duration::from_secs_f64(seconds.clamp(0.0, LONGEST))
     }
 
-    /// The mean; none where it is infinite. Of a normal distribution the part below 0 is left out of account.
+    /// Returns the mean; `None` if it is infinite. For a normal distribution, the part below 0 is ignored.
     pub fn mean(&self) -> Option<Duration> {
         let seconds = match self {
             Dist::Constant(always) => return Some(*always),
@@ -85,7 +85,7 @@ impl Dist {
     }
 }
 
-/// A number that a distribution's shape can be: positive and finite.
+/// Parses the shape of a distribution, a number that is positive and finite.
 fn shape(text: &str) -> Option<f64> {
     text.parse().ok().filter(|shape: &f64| shape.is_finite() && *shape > 0.0 && *shape < 100.0)
 }

@@ -1,6 +1,6 @@
-//! Fingerprints of the files that a scenario reads (traces, job files, profiles), to detect changes.
+//! Digests of the files that a scenario reads (traces, job files, profiles), to detect changes.
 //!
-//! It does not interpret them.
+//! The files are not interpreted.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -12,11 +12,11 @@ use sha2::{Digest, Sha256};
 
 use crate::scenario::ScenarioError;
 
-/// Returns a line for each file, as a TOML comment: its name relative to `directory`, and a digest of its content. A
-/// directory counts with all of its files.
+/// Returns a line for each file, as a TOML comment: its name relative to `directory`, and a digest of its content. For
+/// a directory, the digest covers all of its files.
 ///
 /// # Errors
-/// A file that cannot be read.
+/// Returns an error if a file cannot be read.
 pub fn digests(files: &BTreeSet<PathBuf>, directory: &Path) -> Result<String, ScenarioError> {
     let mut lines = String::new();
     for file in files {
@@ -24,7 +24,7 @@ pub fn digests(files: &BTreeSet<PathBuf>, directory: &Path) -> Result<String, Sc
             |why: io::Error| ScenarioError { file: file.clone(), line: 1, rule: format!("cannot be read: {why}") };
         let digest = digest(file).map_err(unread)?;
         let name = file.strip_prefix(directory).unwrap_or(file);
-        // Writing to a string cannot fail. A name with a line break stays on its line.
+        // Writing to a string cannot fail. `Debug` escapes a line break in a name.
         let _ = writeln!(lines, "# with {name:?}, {}", base::hex(&digest));
     }
     Ok(lines)
@@ -43,7 +43,7 @@ fn digest(path: &Path) -> io::Result<[u8; 32]> {
     Ok(hash.finalize().into())
 }
 
-/// Traces may have gigabytes: they are never in memory as a whole.
+/// Returns the digest of a file, which may have gigabytes and is never in memory as a whole.
 fn of_file(path: &Path) -> io::Result<[u8; 32]> {
     let (mut file, mut hash) = (BufReader::new(File::open(path)?), Sha256::new());
     loop {

@@ -1,7 +1,7 @@
-//! The laboratory: the real cores under a virtual clock, with modelled networks, machines and users.
+//! The laboratory: runs the real cores under a virtual clock, with modelled networks, machines and users.
 //!
-//! [`world::World`] runs the cores, and [`masters`] the core of a group of masters; nothing here decides what a master,
-//! an agent or a scheduler decides.
+//! [`world::World`] runs the cores of a cluster, and [`masters`] the core of a group of masters. Nothing here makes the
+//! decisions of a master, an agent or a scheduler.
 #![forbid(unsafe_code)]
 
 pub mod bundled;

@@ -1,7 +1,7 @@
-//! Replays a recorded master: the same inputs at the same times, step by step, through the same core.
+//! Replays a recorded master: passes the same inputs at the same times to the same core.
 //!
 //! With the recorded settings every batch must have the recorded outcome. With other policies a second core runs beside
-//! it, and the results are compared. It reads no clock.
+//! it, and the results are compared. The replay reads no clock.
 //!
 //! A recorded call names offers by their ids at that time. The second master receives the ids of the offers that the
 //! same framework holds of the same agents there. A call without such an offer is skipped and counted.
@@ -25,25 +25,25 @@ pub use decisions::What;
 use differences::Finder;
 pub use differences::{By, Differences, Only, Parted};
 
-/// Why a recording cannot be played.
+/// Reasons why a recording cannot be replayed.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
-    /// It cannot be read.
+    /// The recording cannot be read.
     #[error("the recording cannot be read")]
     Read(#[from] io::Error),
     /// The file is not a recording.
     #[error("this is not a recording of `tepui master --record`")]
     Foreign,
-    /// A frame is damaged.
+    /// A frame of the recording is damaged.
     #[error("frame {frame} of the recording is damaged")]
     Damaged {
-        /// Which, from 0; the first is the head.
+        /// Number of the frame, from 0; the first is the head.
         frame: u64,
-        /// What is wrong with it.
+        /// Error of the frame's reader.
         #[source]
         why: RecordError,
     },
-    /// The flags do not give the master's settings.
+    /// The recorded flags are not valid settings of a master.
     #[error("the recorded master's settings cannot be had")]
     Settings(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
@@ -51,53 +51,56 @@ pub enum ReplayError {
 /// What one of the masters did for a framework.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Deeds {
-    /// Offers that it was made.
+    /// Number of offers that the framework received.
     pub offers: u64,
-    /// Number of used offers.
+    /// Number of offers that the framework accepted.
     pub accepted: u64,
-    /// Offers that it declined.
+    /// Number of offers that the framework declined.
     pub declined: u64,
-    /// Offers that were taken back.
+    /// Number of offers that were rescinded.
     pub rescinded: u64,
-    /// Its mean dominant share, offers included, from when it first had something until the end or its own.
+    /// Mean dominant share of the framework, offers included, from its first resources to its end or that of the
+    /// recording.
     pub share: f64,
-    /// What would have been fair, in the mean over the master's samples.
+    /// Mean fair share of the framework over the master's samples.
     pub target: f64,
-    /// How long it waited for offers, in all; seconds.
+    /// Total time for which the framework waited for offers, in seconds.
     pub waited: f64,
 }
 
-/// What came out of a replay.
+/// The result of a replay.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Replay {
-    /// Batches that were played.
+    /// Number of batches in the recording.
     pub batches: u64,
-    /// Inputs in them.
+    /// Number of inputs in all batches.
     pub inputs: u64,
-    /// How long the recorded time is, in seconds.
+    /// Duration of the recording, in seconds.
     pub seconds: f64,
-    /// The first batch that did not lead to what it led to then, and its second.
+    /// First batch whose outcome differs from the recorded one, with its time in seconds; `None` if all are equal.
     pub differs: Option<(u64, f64)>,
-    /// How many batches did not.
+    /// Number of batches whose outcome differs from the recorded one.
     pub different: u64,
-    /// The recording ends within a frame, as that of a master that was killed does.
+    /// Whether the recording ends within a frame, as that of a master that was killed does.
     pub cut: bool,
-    /// By framework: as it was, and under the other policies if there are any.
+    /// What the recorded master did for each framework, and what the second one did if there are other policies.
     pub frameworks: BTreeMap<String, (Deeds, Option<Deeds>)>,
-    /// Calls that the other master did not receive, because it had made none of their offers.
+    /// Number of calls that the second master did not receive, because it had made none of their offers.
     pub dropped: u64,
-    /// Why the outcomes of both differ; none without other policies.
+    /// Why the outcomes of both masters differ; `None` without other policies.
     pub differences: Option<Differences>,
 }
 
-/// Builds a master's settings from its flags, by names and values, or returns the reason why it cannot.
+/// A function that builds a master's settings from its flags, by names and values, or returns the reason why it cannot.
 pub type Settings = dyn Fn(&[(String, String)]) -> Result<Config, Box<dyn std::error::Error + Send + Sync>>;
 
-/// Plays a recording. `config` makes settings of flags, `policies` reads the text form in which policies were recorded;
-/// with `other` policies a second master runs beside the first.
+/// Replays a recording.
+///
+/// `config` builds the settings from flags, `policies` parses the text form in which policies were recorded. With
+/// `other` policies a second master runs beside the first.
 ///
 /// # Errors
-/// What cannot be read or understood.
+/// Returns an error if the recording cannot be read or is not valid.
 pub fn replay(
     recording: &mut dyn Read,
     config: &Settings,
@@ -159,7 +162,7 @@ pub fn replay(
     Ok(replay)
 }
 
-/// The next frame; none at the end.
+/// Reads the next frame; returns `None` at the end.
 fn frame(recording: &mut dyn Read) -> io::Result<Option<Vec<u8>>> {
     let mut length = [0; 4];
     if recording.read(&mut length[..1])? == 0 {
@@ -205,7 +208,7 @@ fn tell(core: &mut Master, mut put: impl FnMut(String, Deeds)) {
     }
 }
 
-/// The names of frameworks by their ids, with the id where several have the same name.
+/// Returns the names of frameworks by their ids, with the id added if several have the same name.
 fn names(core: &mut Master) -> BTreeMap<String, String> {
     let snapshot = core.snapshot();
     let frameworks = || snapshot.frameworks.values().chain(snapshot.completed.values());
@@ -219,7 +222,7 @@ fn names(core: &mut Master) -> BTreeMap<String, String> {
     frameworks().map(name).collect()
 }
 
-/// The master under other policies.
+/// The second master, which runs with other policies.
 struct Second {
     core: Master,
     out: Outbox,
@@ -232,12 +235,13 @@ impl Second {
         Second { core, out: Outbox::default(), dropped: 0, finder }
     }
 
-    /// Compares what the same batch has led to in both.
+    /// Compares the outcomes of the same batch in both masters.
     fn compare(&mut self, batch: (u64, Time, f64), first: (&Master, &Outbox)) {
         self.finder.batch(batch, [first, (&self.core, &self.out)]);
     }
 
-    /// Handles a batch before the first master does, which knows what the offers in it were.
+    /// Handles a batch. This happens before the first master handles it, while that still has the offers that the batch
+    /// names.
     fn batch(&mut self, batch: &Batch, first: &Master) {
         self.out.clear();
         for input in &batch.inputs {
@@ -248,11 +252,12 @@ impl Second {
         self.core.end_batch(batch.at, &mut self.out);
     }
 
-    /// An input with this master's offers in the place of the recorded ones; none if it is about nothing here.
+    /// Returns an input with the second master's offers in place of the recorded ones; `None` if it does not apply
+    /// here.
     fn translated(&mut self, input: &Input, first: &Master) -> Option<Input> {
         let mut input = input.clone();
         let call = match &mut input {
-            // The policies of this master are those that it was given.
+            // The second master keeps the policies that it was started with.
             Input::UpdatePolicies { .. } => return None,
             Input::SchedulerCall { call, .. } | Input::Message { message: Message::Call(call), .. } => call,
             _ => return Some(input),
@@ -272,14 +277,14 @@ impl Second {
         Some(input)
     }
 
-    /// What this master offers of the same agent to the same framework, in the same role.
+    /// Returns the second master's offer of the same agent to the same framework, in the same role.
     fn same_offer(&self, id: &OfferId, first: &Master) -> Option<OfferId> {
         let (framework, agent, role) = first.offer_named(&id.value)?;
         self.core.offer_like(framework, agent, role).map(|value| OfferId { value: value.into() })
     }
 }
 
-/// The offers that a call answers.
+/// Returns the ids of the offers that a call answers.
 fn offers_in(call: &mut Call) -> Option<&mut Vec<OfferId>> {
     match call {
         Call { accept: Some(accept), .. } => Some(&mut accept.offer_ids),

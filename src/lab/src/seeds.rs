@@ -1,4 +1,4 @@
-//! A tree of seeds: each part of a world has a generator of its own, named by its place in the tree.
+//! A tree of seeds: each part of a world has a random generator of its own, identified by its place in the tree.
 //!
 //! One more draw in one place does not change the numbers of another. Two runs that differ in one policy have the same
 //! arrivals, durations and failures. This module draws nothing itself.
@@ -6,20 +6,20 @@
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::SeedableRng;
 
-/// Where random numbers come from.
+/// The random generator of all places.
 pub type Rng = Pcg64Mcg;
 
-/// A place in the tree.
+/// A place in the tree of seeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seed(u64);
 
 impl Seed {
-    /// The root of a run's tree.
+    /// Returns the root of a run's tree.
     pub fn root(seed: u64) -> Seed {
         Seed(base::scramble(seed ^ 0x6c61_6221))
     }
 
-    /// The branch of this name.
+    /// Returns the branch with this name below this place.
     pub fn child(self, name: &str) -> Seed {
         // FNV-1a, which never changes, unlike the hashers of libraries.
         let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
@@ -28,17 +28,17 @@ impl Seed {
         Seed(base::scramble(self.0 ^ hash))
     }
 
-    /// The branch of this number below the branch of this name.
+    /// Returns the branch with this number below the branch with this name.
     pub fn nth(self, name: &str, n: usize) -> Seed {
         Seed(base::scramble(self.child(name).0.wrapping_add(n as u64).wrapping_mul(base::GAMMA)))
     }
 
-    /// A generator for this place. Two calls give the same stream.
+    /// Returns a generator for this place. Two calls give the same stream.
     pub fn rng(self) -> Rng {
         Rng::seed_from_u64(self.0)
     }
 
-    /// A number for this place, to seed what takes a number.
+    /// Returns a number for this place, to seed code that takes a number.
     pub fn number(self) -> u64 {
         self.0
     }

@@ -5,9 +5,9 @@ use std::time::Duration;
 use base::numbered;
 pub use base::parse_span;
 
-/// Writes a duration so that [`parse_span`] reads it and people like it: `90s`, `1500ms`, `2h`.
+/// Formats a duration so that it is short and [`parse_span`] reads it: `90s`, `1500ms`, `2h`.
 pub fn show_span(span: Duration) -> String {
-    // None that can be read is longer than 292 years, and this has room for 584.
+    // Durations that can be parsed are at most 292 years; `u64` has nanoseconds of 584.
     let nanos = u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
     if nanos == 0 {
         return "0s".to_owned();
@@ -19,12 +19,12 @@ pub fn show_span(span: Duration) -> String {
     numbered("", nanos / size, name)
 }
 
-/// A duration in a scenario.
+/// A duration in a scenario file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, serde::Deserialize)]
 #[serde(try_from = "String")]
 pub struct Span(pub Duration);
 
-/// A text that should be a duration.
+/// The error for a text that is not a duration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is not a length of time: allowed are for example 250ms, 5s, 10m, 2h and 1d, and at most 292 years")]
 pub struct NoSpan(String);

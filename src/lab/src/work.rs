@@ -12,21 +12,21 @@ use crate::span::{parse_span, show_span};
 
 /// Label with a task's duration.
 pub const WORK: &str = "lab.work";
-/// Label with a task's end: a status for exit(3).
+/// Label with a task's exit status, as for `exit(3)`.
 pub const EXIT: &str = "lab.exit";
 /// Label with the number and the attempt of a submitted task, as `12.0`, if its id does not contain them.
 pub const TASK: &str = "lab.task";
 
-/// What a task does.
+/// The duration and the exit status of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Work {
-    /// For how long; none: until it is killed.
+    /// Duration of the task; `None` if it runs until it is killed.
     pub span: Option<Duration>,
-    /// Its exit status.
+    /// Exit status of the task.
     pub exit: u8,
 }
 
-/// Which of the submitted tasks this one is, by its label: number and try.
+/// Returns the number and the attempt of a submitted task, from its label.
 pub(crate) fn numbered(task: &sdk::v1::TaskInfo) -> Option<(u64, u32)> {
     let labels = task.labels.iter().flat_map(|labels| &labels.labels);
     let text = labels.filter(|label| label.key == TASK).find_map(|label| label.value.as_deref())?;
@@ -35,7 +35,7 @@ pub(crate) fn numbered(task: &sdk::v1::TaskInfo) -> Option<(u64, u32)> {
 }
 
 impl Work {
-    /// What this task does: by its labels, else by its command if that is `sleep` or `true`.
+    /// Returns what a task does, from its labels, or else from its command if that is `sleep` or `true`.
     pub fn of(task: &TaskInfo) -> Work {
         let label = |key: &str| {
             let labels = task.labels.iter().flat_map(|labels| &labels.labels);
@@ -48,7 +48,7 @@ impl Work {
         }
     }
 
-    /// The labels that say so.
+    /// Returns the labels that describe the work.
     pub fn labels(self) -> Vec<(&'static str, String)> {
         let mut labels = Vec::new();
         labels.extend(self.span.map(|span| (WORK, show_span(span))));
@@ -57,19 +57,19 @@ impl Work {
     }
 }
 
-/// The shares of tasks that fail or are slow.
+/// Shares of tasks that fail or are slow.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Mishaps {
-    /// Tasks that fail at a random moment of their run: 0 to 1.
+    /// Share of tasks that fail at a random time of their run, 0 to 1.
     pub failures: f64,
-    /// Tasks that take `straggling` times as long: 0 to 1.
+    /// Share of tasks that take `straggling` times as long, 0 to 1.
     pub stragglers: f64,
-    /// See `stragglers`; at least 1.
+    /// Factor by which slow tasks take longer; at least 1.
     pub straggling: f64,
 }
 
 impl Mishaps {
-    /// How long a task takes, and whether it fails before. The draw belongs to `task`, the branch of the seeds that has
+    /// Draws how long a task runs, and whether it fails then. The draw depends on `task`, the branch of the seeds with
     /// the task's name, so that it is the same under every policy.
     pub fn draw(&self, span: Duration, task: impl FnOnce() -> Seed) -> (Duration, bool) {
         if self.failures <= 0.0 && self.stragglers <= 0.0 {
@@ -86,7 +86,7 @@ impl Mishaps {
     }
 }
 
-/// Duration of a command that states one.
+/// Returns the duration of a command that states one.
 fn command(command: &CommandInfo) -> Option<Duration> {
     let words: Vec<&str> = match command.shell() {
         true => command.value().split_whitespace().collect(),

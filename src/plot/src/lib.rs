@@ -1,6 +1,6 @@
 //! Plots as SVG, and self-contained HTML pages, for reports that need no network.
 //!
-//! Equal data give equal bytes. The crate does not depend on what is plotted, and does no I/O.
+//! Equal data gives equal bytes. The crate does not depend on what is plotted, and does no I/O.
 #![forbid(unsafe_code)]
 
 mod lines;
@@ -16,7 +16,7 @@ pub use small::{Small, sparkline};
 pub use strips::{Strip, Strips};
 pub use table::{Cell, Column, Table};
 
-/// Distinguishable colours, also for most people with colour blindness; used in this order.
+/// Colours that are distinguishable, also for most people with colour blindness, in the order of their use.
 pub const COLOURS: [(u8, u8, u8); 10] = [
     (31, 119, 180),
     (214, 39, 40),
@@ -30,12 +30,12 @@ pub const COLOURS: [(u8, u8, u8); 10] = [
     (188, 189, 34),
 ];
 
-/// The class of this colour in the style sheet of a page.
+/// Returns the CSS class of a colour in a page's style sheet.
 pub(crate) fn colour_class(number: usize) -> String {
     format!("c{}", number % COLOURS.len())
 }
 
-/// The colour of the thing of this number.
+/// Returns the colour of a line or owner with this number. Colours repeat after the last one.
 pub fn colour(number: usize) -> (u8, u8, u8) {
     COLOURS[number % COLOURS.len()]
 }

@@ -1,4 +1,4 @@
-//! Lines over an x axis.
+//! Plots of lines over an x axis.
 
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{AsRangedCoord, Ranged, ValueFormatter};
@@ -6,44 +6,44 @@ use plotters::prelude::*;
 
 use crate::colour;
 
-/// A line.
+/// A line of a plot.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Line {
-    /// What it is; lines without a name are not in the legend.
+    /// Name of the line in the legend; a line with an empty name is not there.
     pub name: String,
-    /// x and y; points that are not finite are left out.
+    /// Points as x and y. Points that are not finite are not drawn.
     pub points: Vec<(f64, f64)>,
-    /// Dashed: a target rather than a measurement.
+    /// Whether the line is dashed, as for a target rather than a measurement.
     pub dashed: bool,
-    /// A mark at each point.
+    /// Whether each point is marked by a dot.
     pub dots: bool,
-    /// Half of each point's interval, drawn as an upright line; none, or as many as there are points.
+    /// Half of each point's interval, drawn as a vertical line; empty, or as many as there are points.
     pub whiskers: Vec<f64>,
-    /// Which colour; by its place if unset.
+    /// Number of the line's colour; its position among the lines if unset.
     pub colour: Option<usize>,
 }
 
 impl Line {
-    /// A plain line.
+    /// Creates a solid line without marks.
     pub fn new(name: impl Into<String>, points: Vec<(f64, f64)>) -> Line {
         Line { name: name.into(), points, ..Line::default() }
     }
 }
 
-/// A picture of lines, with a legend below them.
+/// A plot of lines, with a legend below them.
 #[derive(Clone, Debug, Default)]
 pub struct Lines {
-    /// Above the picture.
+    /// Title above the plot.
     pub title: String,
-    /// Below the x axis.
+    /// Title of the x axis.
     pub x: String,
-    /// Beside the y axis.
+    /// Title of the y axis.
     pub y: String,
-    /// Both axes by powers of ten.
+    /// Whether both axes are logarithmic.
     pub log: bool,
-    /// The lines, drawn in their order.
+    /// Lines in the order in which they are drawn.
     pub lines: Vec<Line>,
-    /// What dashed lines are, for the legend; nothing if empty.
+    /// Meaning of dashed lines in the legend; not shown if empty.
     pub dashes: String,
     /// Width and height in pixels, without the legend; 760 by 420 if unset.
     pub size: Option<(u32, u32)>,
@@ -51,26 +51,26 @@ pub struct Lines {
 
 /// Approximate number of labels on an axis.
 const LABELS: usize = 8;
-/// More points than this on a line are thinned out: a picture has no more columns for them.
+/// The most points of a line that are drawn; more are thinned out, because a plot has no more columns for them.
 const POINTS: usize = 600;
-/// Lines with a name in the legend.
+/// The most lines in the legend.
 const LEGEND: usize = 12;
 /// Height of a row of the legend, in pixels.
 const ROW: i32 = 20;
-/// Width of a letter of the legend, about.
+/// Approximate width of a letter in the legend, in pixels.
 const LETTER: i32 = 8;
 
 type Drawn = Result<(), Box<dyn std::error::Error>>;
-/// A plot while it is drawn.
+/// The chart that a line is drawn on.
 type Chart<'a, 'b, X, Y> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<X, Y>>;
 
 impl Lines {
-    /// A picture of these lines; all else is as it comes.
+    /// Creates a plot of these lines, with linear axes and the default size.
     pub fn new(title: &str, x: &str, y: &str, lines: Vec<Line>) -> Lines {
         Lines { title: title.to_owned(), x: x.to_owned(), y: y.to_owned(), lines, ..Lines::default() }
     }
 
-    /// The picture; a sentence instead if there is nothing to draw.
+    /// Returns the plot as SVG; a paragraph of text instead if there is nothing to draw.
     pub fn svg(&self) -> String {
         let mut text = String::new();
         let (x, y) = (self.bounds(|point| point.0), self.bounds(|point| point.1));
@@ -82,14 +82,14 @@ impl Lines {
             .iter()
             .flat_map(|line| line.points.iter().zip(&line.whiskers).map(|(point, half)| point.1 + half));
         let top = tops.filter(|top| top.is_finite()).fold(y.1, f64::max);
-        // An axis must not be a point.
+        // The range of an axis must not be empty.
         let (x_most, y_most) = (x.1.max(x.0 + 1e-9), top.max(y.0 + 1e-9));
         let drawn = if self.log {
             let (x, y) = ((x.0 * 0.9..x_most * 1.1).log_scale(), (y.0 * 0.7..y_most * 1.4).log_scale());
             self.draw(&mut text, x, y)
         } else {
             let low = if y.0 < 0.0 { y.0 * 1.1 } else { 0.0 };
-            // Where all is 0 the axis goes to 1: labels of next to nothing would all read the same.
+            // If all values are 0, the axis goes to 1: labels of a tiny range would all look the same.
             let high = if y_most <= 1e-9 { 1.0 } else { (y_most * 1.1).max(1e-3) };
             self.draw(&mut text, x.0..x_most, low..high)
         };
@@ -161,7 +161,7 @@ impl Lines {
         Ok(())
     }
 
-    /// What stands in the legend, and in how many rows.
+    /// Returns the entries of the legend, and the number of its rows.
     fn legend(&self, width: i32) -> (Vec<Entry<'_>>, i32) {
         let named = self.lines.iter().enumerate().filter(|(_, line)| !line.name.is_empty());
         let mut entries: Vec<Entry<'_>> = named
@@ -190,10 +190,10 @@ impl Lines {
     }
 }
 
-/// Where the legend begins, in pixels from the left: below the axis.
+/// Left edge of the legend in pixels, which is that of the x axis.
 const LEFT: i32 = 84;
 
-/// A line of the legend, with its place.
+/// An entry of the legend, with its position.
 struct Entry<'a> {
     name: &'a str,
     colour: (u8, u8, u8),
@@ -218,7 +218,7 @@ pub(crate) fn is_finite(point: &(f64, f64)) -> bool {
     point.0.is_finite() && point.1.is_finite()
 }
 
-/// So few points that a screen can show them: the mean of each stretch.
+/// Reduces points to at most `most`, by the mean of each stretch.
 pub(crate) fn thinned(points: &[(f64, f64)], most: usize) -> Vec<(f64, f64)> {
     let finite: Vec<(f64, f64)> = points.iter().copied().filter(is_finite).collect();
     let stretch = finite.len().div_ceil(most.max(1)).max(1);
@@ -229,7 +229,7 @@ pub(crate) fn thinned(points: &[(f64, f64)], most: usize) -> Vec<(f64, f64)> {
     finite.chunks(stretch).map(mean).collect()
 }
 
-/// A label as short as it can be: `0.5`, `20`, `5k`.
+/// Formats a label as short as possible: `0.5`, `20`, `5k`.
 pub(crate) fn short(value: f64) -> String {
     let round = |value: f64| (value * 1000.0).round() / 1000.0;
     match value.abs() {

@@ -1,6 +1,6 @@
-//! Parts of a page that are closed at first, compressed: pages of sweeps say much the same hundreds of times.
+//! Compresses the parts of a page that are closed at first: pages of sweeps repeat similar content hundreds of times.
 //!
-//! The page's script puts the parts in their places when the page is loaded. What is on a page is not decided here.
+//! The page's script restores the parts when the page is loaded. The content of a page is not decided here.
 
 use std::io::Write as _;
 use std::ops::Range;
@@ -10,13 +10,14 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::DeflateEncoder;
 
-/// With fewer bytes than these parts stay as they are: such a page needs no script, and is small anyway.
+/// Size of the parts, in bytes, from which on they are compressed. Smaller pages need no script.
 const FROM: usize = 150_000;
-/// What divides the parts: HTML has no such character.
+/// Separator of the parts, which does not occur in HTML.
 const BETWEEN: u8 = 0;
 const UNPACK: &str = include_str!("unpack.js");
 
-/// The body without these parts, in order, and what brings them back; `None` if they are not worth it.
+/// Returns the body without these parts, which must be in order, and the scripts that restore them; `None` if the parts
+/// are too small.
 pub(super) fn packed(body: &str, parts: &[Range<usize>]) -> Option<(String, String)> {
     if parts.iter().map(Range::len).sum::<usize>() < FROM {
         return None;

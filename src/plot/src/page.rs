@@ -12,42 +12,42 @@ use crate::{COLOURS, colour_class};
 const STYLE: &str = include_str!("page.css");
 const SORT: &str = include_str!("sort.js");
 
-/// A page that grows from top to bottom.
+/// A page to which content is added at the end.
 #[derive(Clone, Debug)]
 pub struct Page {
     title: String,
     body: String,
-    /// Terms used so far, with what they mean.
+    /// Terms of the glossary, with their meanings.
     terms: BTreeMap<String, String>,
-    /// Where the insides of details are in the body.
+    /// Ranges of the details' content in the body.
     details: Vec<Range<usize>>,
     sorts: bool,
 }
 
 impl Page {
-    /// A page with this heading.
+    /// Creates a page with this title as its heading.
     pub fn new(title: &str) -> Page {
         let body = format!("<h1>{}</h1>\n", escape(title));
         Page { title: title.to_owned(), body, terms: BTreeMap::new(), details: Vec::new(), sorts: false }
     }
 
-    /// A heading.
+    /// Adds a heading of the second level.
     pub fn heading(&mut self, text: &str) {
         // Writing to a string cannot fail, here and below.
         let _ = writeln!(self.body, "<h2>{}</h2>", escape(text));
     }
 
-    /// A heading below [`heading`](Page::heading).
+    /// Adds a heading of the third level, below [`heading`](Page::heading).
     pub fn subheading(&mut self, text: &str) {
         let _ = writeln!(self.body, "<h3>{}</h3>", escape(text));
     }
 
-    /// A paragraph.
+    /// Adds a paragraph of text.
     pub fn text(&mut self, text: &str) {
         let _ = writeln!(self.body, "<p>{}</p>", escape(text));
     }
 
-    /// A list of sentences; nothing if there are none.
+    /// Adds a list of sentences, if there are any.
     pub fn list(&mut self, items: &[String]) {
         if !items.is_empty() {
             let items: String = items.iter().map(|item| format!("<li>{}</li>\n", escape(item))).collect();
@@ -55,12 +55,12 @@ impl Page {
         }
     }
 
-    /// Text as it is: a file, a log.
+    /// Adds preformatted text, such as a file or a log.
     pub fn verbatim(&mut self, text: &str) {
         let _ = writeln!(self.body, "<pre tabindex=\"0\">{}</pre>", escape(text));
     }
 
-    /// A table of cells as text; the first column is text, the others numbers.
+    /// Adds a table of text cells. The first column is text, the others are numbers.
     pub fn table(&mut self, head: &[&str], rows: &[Vec<String>]) {
         let mut table = Table::new(head.iter().copied().map(Into::into).collect());
         for row in rows {
@@ -69,18 +69,18 @@ impl Page {
         self.put(&table);
     }
 
-    /// A table. What is wider than the page scrolls inside a box, beside the first column.
+    /// Adds a table. A table that is wider than the page scrolls inside a box, beside its first column.
     pub fn put(&mut self, table: &Table) {
         self.sorts |= table.sortable;
         self.body.push_str(&table.html());
     }
 
-    /// A picture: an SVG made here.
+    /// Adds a picture, an SVG of this crate.
     pub fn picture(&mut self, svg: &str) {
         self.figure(svg, "");
     }
 
-    /// A picture, and below it what it shows.
+    /// Adds a picture with a caption.
     pub fn figure(&mut self, svg: &str, caption: &str) {
         let caption = match caption.is_empty() {
             true => String::new(),
@@ -89,8 +89,8 @@ impl Page {
         let _ = writeln!(self.body, "<figure><div class=\"plot\" tabindex=\"0\">{svg}</div>{caption}</figure>");
     }
 
-    /// Small pictures beside each other, and above them what their lines are: `legend` has names by
-    /// [colour](crate::colour), and `dashes` says what dashed lines are.
+    /// Adds small pictures beside each other, with a legend above them. `legend` has names by [colour](crate::colour),
+    /// and `dashes` is the meaning of dashed lines.
     pub fn small(&mut self, svgs: &[String], legend: &[String], dashes: &str) {
         let chip = |(n, name): (usize, &String)| {
             format!("<span><i class=\"{}\"></i>{}</span> ", colour_class(n), escape(name))
@@ -104,14 +104,15 @@ impl Page {
             writeln!(self.body, "<p class=\"legend\">{chips}{dashes}</p><div class=\"small\">{}</div>", svgs.concat());
     }
 
-    /// A picture of pixels, as base64 of a PNG, and what it shows.
+    /// Adds a PNG in base64. `shows` describes it for readers who cannot see it.
     pub fn png(&mut self, base64: &str, shows: &str) {
         let _ = writeln!(self.body, "<img src=\"data:image/png;base64,{base64}\" alt=\"{}\">", escape(shows));
     }
 
-    /// A part that is closed until the reader opens it, or follows a link to `#id`.
+    /// Adds a section that is closed until the reader opens it, or follows a link to `#id`.
     pub fn details(&mut self, summary: &str, id: &str, inner: impl FnOnce(&mut Page)) {
-        // Not a character more: the script finds the places of what was packed by their being empty.
+        // The element must have no other content: the script identifies the places of packed parts by their being
+        // empty.
         let _ = write!(self.body, "<details><summary>{}</summary><div id=\"{}\">", escape(summary), escape(id));
         let start = self.body.len();
         inner(self);
@@ -124,17 +125,17 @@ impl Page {
         self.terms.insert(term.to_owned(), meaning.to_owned());
     }
 
-    /// How long the page is so far, in bytes.
+    /// Returns the length of the page's body so far, in bytes.
     pub fn len(&self) -> usize {
         self.body.len()
     }
 
-    /// Whether nothing but the title is on the page.
+    /// Returns whether the page has only its title.
     pub fn is_empty(&self) -> bool {
         self.body.lines().count() <= 1
     }
 
-    /// The terms that were added, in alphabetical order.
+    /// Returns the glossary with all terms in alphabetical order.
     fn glossary(&self) -> String {
         if self.terms.is_empty() {
             return String::new();
@@ -147,7 +148,7 @@ impl Page {
         format!("<h2 id=\"glossary\">Glossary</h2>\n<dl>\n{terms}</dl>\n")
     }
 
-    /// The whole page.
+    /// Returns the whole page as HTML.
     pub fn html(&self) -> String {
         let mut script = if self.sorts { format!("<script>{SORT}</script>\n") } else { String::new() };
         let mut body = self.body.as_str();
@@ -173,7 +174,7 @@ impl Page {
     }
 }
 
-/// Text that means nothing to a browser.
+/// Escapes the characters that have a meaning in HTML.
 pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

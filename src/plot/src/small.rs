@@ -1,32 +1,34 @@
 //! Small pictures of lines in few bytes, for pages that have many of them: plots with the ends of their axes, and lines
-//! in the cells of a table. They take the colours of the page's text, and their strokes from its style sheet: they are
-//! for a [`crate::Page`] only.
+//! in the cells of a table.
+//!
+//! They inherit the colour of the page's text, and their strokes come from its style sheet: they are for a
+//! [`crate::Page`] only.
 
 use std::fmt::Write as _;
 
 use crate::lines::{Line, is_finite, short, thinned};
 use crate::{colour_class, escape};
 
-/// A small plot. Its lines have their colours as in [`crate::Lines`]; what they are the page says once for all plots.
+/// A small plot. Its lines have their colours as in [`crate::Lines`]; the page has one legend for all plots.
 #[derive(Clone, Debug, Default)]
 pub struct Small {
-    /// Above it, with the unit of the values.
+    /// Title above the plot, with the unit of the values.
     pub title: String,
-    /// The lines.
+    /// Lines of the plot.
     pub lines: Vec<Line>,
-    /// Most points of a line.
+    /// The most points of a line.
     pub points: usize,
 }
 
-/// Units of a plot: two for each pixel.
+/// Width and height of a plot in units; two are a pixel.
 const SIZE: (f64, f64) = (672.0, 300.0);
-/// Where its values are: left, top, right, bottom.
+/// Area of the values in a plot: left, top, right, bottom.
 const INSIDE: [f64; 4] = [84.0, 44.0, 660.0, 260.0];
-/// Units of a sparkline.
+/// Width and height of a sparkline in units.
 const SPARK: (f64, f64) = (240.0, 48.0);
 
 impl Small {
-    /// The plot; a sentence instead if there is nothing to draw.
+    /// Returns the plot as SVG; a paragraph of text instead if there is nothing to draw.
     pub fn svg(&self) -> String {
         let Some((x, y)) = bounds(&self.lines) else {
             return format!("<p class=\"empty\">{}: nothing to draw</p>", escape(&self.title));
@@ -52,8 +54,8 @@ impl Small {
     }
 }
 
-/// Lines without axes, as high as a line of text, of this many points each at most; empty if there is nothing to draw.
-/// `shows` says what they are.
+/// Returns lines without axes as SVG, as high as a line of text, with at most `points` points each; empty if there is
+/// nothing to draw. `shows` describes them for readers who cannot see them.
 pub fn sparkline(lines: &[Line], shows: &str, points: usize) -> String {
     let Some(ranges) = bounds(lines) else { return String::new() };
     let (w, h) = SPARK;
@@ -71,7 +73,7 @@ pub fn sparkline(lines: &[Line], shows: &str, points: usize) -> String {
 
 type Range = (f64, f64);
 
-/// The ranges of x and y; y begins at 0 if nothing is below.
+/// Returns the ranges of x and y. The range of y begins at 0 unless a value is negative.
 fn bounds(lines: &[Line]) -> Option<(Range, Range)> {
     let points = || lines.iter().flat_map(|line| &line.points).filter(|point| is_finite(point));
     let range = |of: fn(&(f64, f64)) -> f64| {
@@ -85,7 +87,7 @@ fn bounds(lines: &[Line]) -> Option<(Range, Range)> {
     x.0.is_finite().then_some(((x.0, x.1.max(x.0 + 1e-9)), (low, high)))
 }
 
-/// A line as one path, in whole units from point to point.
+/// Draws a line as one path, in whole units from point to point.
 fn drawn(svg: &mut String, line: &Line, n: usize, most: usize, (x, y): (Range, Range), inside: [f64; 4]) {
     let [left, top, right, bottom] = inside;
     let at = |&(px, py): &(f64, f64)| {
@@ -104,11 +106,11 @@ fn drawn(svg: &mut String, line: &Line, n: usize, most: usize, (x, y): (Range, R
         };
         before = Some(point);
     }
-    // A single point is a line of no length, which round ends make visible.
+    // A single point is a line of length 0, which round ends make visible.
     if !path.contains('l') {
         path.push_str("h0");
     }
-    // What all lines have in common is in the page's style sheet.
+    // The properties that all lines share are in the page's style sheet.
     let dashed = if line.dashed { " dashed" } else { "" };
     let _ = write!(
         svg,
@@ -118,7 +120,7 @@ fn drawn(svg: &mut String, line: &Line, n: usize, most: usize, (x, y): (Range, R
     );
 }
 
-/// Three significant digits.
+/// Rounds to three significant digits.
 fn rounded(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return 0.0;

@@ -1,48 +1,48 @@
-//! Strips over time, a row for each place: a Gantt chart.
+//! Gantt charts: strips over time, in a row for each place.
 
 use std::fmt::Write as _;
 
 use crate::{colour, escape};
 
-/// Something that lasts.
+/// A strip of a Gantt chart.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Strip {
-    /// Its row.
+    /// Index of the strip's row.
     pub row: usize,
-    /// The owner, which decides the colour.
+    /// Index of the strip's owner, which determines the colour.
     pub owner: usize,
-    /// From when.
+    /// Start of the strip, in seconds.
     pub from: f64,
-    /// Until when.
+    /// End of the strip, in seconds.
     pub to: f64,
 }
 
-/// Rows of strips. Strips of a row that overlap are drawn in lanes of their own.
+/// A Gantt chart. Strips of a row that overlap are drawn in lanes of their own.
 #[derive(Clone, Debug, Default)]
 pub struct Strips {
-    /// Above the picture.
+    /// Title above the chart.
     pub title: String,
-    /// The rows' names.
+    /// Names of the rows.
     pub rows: Vec<String>,
-    /// The owners' names.
+    /// Names of the owners.
     pub owners: Vec<String>,
-    /// The strips.
+    /// Strips in any order.
     pub strips: Vec<Strip>,
 }
 
 const WIDTH: f64 = 760.0;
 const LEFT: f64 = 90.0;
 const ROW: f64 = 26.0;
-/// Height of the title, above the legend.
+/// Height of the title above the legend.
 const TITLE: f64 = 30.0;
 const LEGEND_ROW: f64 = 18.0;
-/// Owners in the legend.
+/// The most owners in the legend.
 const OWNERS: usize = 12;
-/// Strips in a picture.
+/// The most strips that are drawn.
 const MOST: usize = 8_000;
 
 impl Strips {
-    /// The picture.
+    /// Returns the chart as SVG.
     pub fn svg(&self) -> String {
         let end = self.strips.iter().map(|strip| strip.to).fold(0.0, f64::max);
         let mut legend = String::new();
@@ -79,7 +79,7 @@ impl Strips {
         svg
     }
 
-    /// Draws the legend, and returns where it ends.
+    /// Draws the legend, and returns its lower end.
     fn legend(&self, svg: &mut String) -> f64 {
         let (mut x, mut y) = (LEFT, TITLE + 2.0);
         for (n, name) in self.owners.iter().enumerate().take(OWNERS) {

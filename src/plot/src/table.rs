@@ -4,16 +4,16 @@ use std::fmt::Write as _;
 
 use crate::escape;
 
-/// A column.
+/// A column of a table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Column {
-    /// Its title, with a unit in parentheses.
+    /// Title of the column, with a unit in parentheses.
     pub title: String,
-    /// Columns of the same group stand under its name; none if empty.
+    /// Group under whose name the column is shown, with adjacent ones of the same group; none if empty.
     pub group: String,
-    /// Its cells are words, which may be broken over lines.
+    /// Whether the cells are words, which may be broken over lines.
     pub words: bool,
-    /// Its cells are pictures, by which rows cannot be sorted.
+    /// Whether the cells are pictures, by which rows cannot be sorted.
     pub pictures: bool,
 }
 
@@ -23,16 +23,16 @@ impl From<&str> for Column {
     }
 }
 
-/// A cell.
+/// A cell of a table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cell {
-    /// Its text; what follows ` ± ` is an interval, and drawn smaller.
+    /// Text of the cell. What follows ` ± ` is an interval, which is drawn smaller.
     pub text: String,
-    /// Where a link in it goes: `#point-3`.
+    /// Target of a link on the cell, such as `#point-3`; none if empty.
     pub link: String,
-    /// By what rows are sorted; by the text if unset.
+    /// Number by which rows are sorted; the text if unset.
     pub key: Option<f64>,
-    /// An SVG that was made here, in place of the text.
+    /// SVG of this crate that is shown in place of the text; none if empty.
     pub svg: String,
 }
 
@@ -42,32 +42,33 @@ impl From<String> for Cell {
     }
 }
 
-/// A table; the first cell of a row is its head.
+/// A table of a page. The first cell of a row is its header.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
-    /// Above it; nothing if empty.
+    /// Caption above the table; none if empty.
     pub caption: String,
-    /// Its columns.
+    /// Columns of the table.
     pub columns: Vec<Column>,
-    /// Its rows.
+    /// Rows of the table, with a cell for each column.
     pub rows: Vec<Vec<Cell>>,
-    /// The reader can sort it by any column of text or numbers.
+    /// Whether the reader can sort the table by its columns of text or numbers.
     pub sortable: bool,
 }
 
 impl Table {
-    /// A table without rows.
+    /// Creates a table without rows.
     pub fn new(columns: Vec<Column>) -> Table {
         Table { columns, ..Table::default() }
     }
 
-    /// Adds a row.
+    /// Adds a row at the end of the table.
     pub fn row(&mut self, cells: Vec<Cell>) {
         self.rows.push(cells);
     }
 
-    /// The table in a box, in which it scrolls if it is too wide. Cells and rows have no end tags, which HTML does not
-    /// require: they would be a quarter of a page of a sweep.
+    /// Returns the table as HTML, in a box that scrolls if the table is too wide.
+    ///
+    /// Cells and rows have no end tags, which HTML does not require: they would be a quarter of a page of a sweep.
     #[must_use]
     pub fn html(&self) -> String {
         let class = if self.sortable { " class=\"sortable\"" } else { "" };
@@ -103,13 +104,13 @@ impl Table {
         html
     }
 
-    /// The row of groups above the titles.
+    /// Returns the row of group names above the titles.
     fn groups(&self) -> String {
         let mut html = "<tr>".to_owned();
         for part in self.columns.chunk_by(|a, b| a.group == b.group) {
             let (width, group) = (part.len(), &part[0].group);
             let _ = match group.is_empty() {
-                // A head without text is nothing to a screen reader.
+                // A header without text would confuse screen readers.
                 true => write!(html, "<td colspan=\"{width}\"></td>"),
                 false => {
                     write!(html, "<th class=\"group\" scope=\"colgroup\" colspan=\"{width}\">{}</th>", escape(group))
@@ -144,12 +145,12 @@ impl Table {
     }
 }
 
-/// Eight significant digits: as many as an order of rows needs.
+/// Rounds to eight significant digits, which suffice to sort rows.
 fn short_key(key: f64) -> f64 {
     format!("{key:.7e}").parse().unwrap_or(key)
 }
 
-/// The attribute with these classes; nothing if there are none.
+/// Returns the `class` attribute with these classes; empty if there are none.
 fn classes(all: &[Option<&'static str>]) -> String {
     let all: Vec<&str> = all.iter().copied().flatten().collect();
     if all.is_empty() { String::new() } else { format!(" class=\"{}\"", all.join(" ")) }

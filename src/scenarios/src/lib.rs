@@ -1,19 +1,19 @@
-//! Golden scenarios: text files of inputs with the outputs that a core answered.
+//! Golden scenarios: text files of inputs with the expected outputs of a core.
 //!
-//! A crate's test gives [`check`] a function that plays one file. What the lines of a file mean is the crate's own.
+//! A crate's test passes a function to [`check`] that runs one file. The crate defines the meaning of the lines.
 #![forbid(unsafe_code)]
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// If this environment variable is set, the files are written anew with what the core does now.
+/// Name of the environment variable that makes [`check`] rewrite the files with the actual outputs.
 pub const UPDATE: &str = "UPDATE_SCENARIOS";
 
-/// Plays every file of `directory`, at least `least`, and compares the result with the file. `play` returns the
-/// inputs of a scenario with their actual outputs.
+/// Runs every file of `directory` and compares the result with the file. `play` returns the inputs of a scenario with
+/// their actual outputs.
 ///
 /// # Panics
-/// A file differs, with the first different line; or there are fewer files.
+/// Panics if a file differs, with the first different line, or if there are fewer than `least` files.
 pub fn check(directory: impl AsRef<Path>, least: usize, play: impl Fn(&str) -> String) {
     let directory = directory.as_ref();
     let files = fs::read_dir(directory).and_then(Iterator::collect::<Result<Vec<_>, _>>);
@@ -25,7 +25,7 @@ pub fn check(directory: impl AsRef<Path>, least: usize, play: impl Fn(&str) -> S
     assert!(wrong.is_empty(), "set {UPDATE} if this is right:\n{}", wrong.join("\n"));
 }
 
-/// Plays one file; the difference, if there is one that is not to be written.
+/// Runs one file. Returns the difference, unless there is none or the file is rewritten.
 fn check_one(file: &Path, play: &impl Fn(&str) -> String) -> Option<String> {
     let expected = fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     let actual = play(&expected);
@@ -37,7 +37,7 @@ fn check_one(file: &Path, play: &impl Fn(&str) -> String) -> Option<String> {
     None
 }
 
-/// The first line in which two texts differ, with the two lines above it.
+/// Returns the first line in which two texts differ, with the two lines above it; `None` if they are equal.
 fn difference(expected: &str, actual: &str) -> Option<String> {
     if expected == actual {
         return None;

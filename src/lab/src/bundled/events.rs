@@ -1,6 +1,6 @@
 //! Events that a bundled framework reports to a run: progress of its jobs and its quality measures.
 //!
-//! They are written during a run and read by the next sample.
+//! The framework writes them during a run, and the next sample reads them.
 
 use std::cell::RefCell;
 use std::mem;
@@ -9,41 +9,41 @@ use std::rc::Rc;
 use base::Time;
 use resources::Quantities;
 
-/// An event of a framework.
+/// An event that a bundled framework reports.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Word {
-    /// The job whose first task has this number is worked on.
+    /// The framework has started the job whose first task has this number.
     Begun(u64),
-    /// It is over, well or not.
+    /// The job whose first task has this number has ended; `true` if it succeeded.
     Over(u64, bool),
-    /// So much more the framework could use, beside what it has, from now on.
+    /// From now on the framework could use this much more than it has.
     Wants(Quantities),
-    /// The measure at this place has this value from now on; none: there is no such thing for a while.
+    /// The measure with this index has this value from now on; with `None` it has no value for a while.
     Level(usize, Option<f64>),
-    /// The measure at this place was found to be this, once.
+    /// One value was found for the measure with this index.
     Found(usize, f64),
 }
 
-/// An event with its time.
+/// An event of a framework with its time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// The time.
+    /// Time of the event.
     pub at: Time,
-    /// The word.
+    /// What has happened.
     pub word: Word,
 }
 
-/// Events of one framework, in the order of time. Clones share the list.
+/// Events of one framework in the order of time. Clones share the list.
 #[derive(Clone, Debug, Default)]
 pub struct Diary(Rc<RefCell<Vec<Entry>>>);
 
 impl Diary {
-    /// Writes a word down.
+    /// Adds an event to the diary.
     pub fn write(&self, at: Time, word: Word) {
         self.0.borrow_mut().push(Entry { at, word });
     }
 
-    /// What was written since the last time.
+    /// Removes and returns the events that were written since the last call.
     pub fn take(&self) -> Vec<Entry> {
         mem::take(&mut *self.0.borrow_mut())
     }

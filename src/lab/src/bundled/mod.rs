@@ -20,16 +20,16 @@ pub use events::{Diary, Entry, Word};
 
 /// A kind of framework that scenarios can name.
 pub trait Bundled: Sync {
-    /// Its name in scenarios.
+    /// Returns the framework's name in scenarios.
     fn name(&self) -> &'static str;
 
     /// Reads a scenario's table of one framework.
     ///
     /// # Errors
-    /// The first field that breaks a rule; its path starts at the framework: `options.policy`, `jobs.0.time`.
+    /// Returns the first field that breaks a rule; its path starts at the framework: `options.policy`, `jobs.0.time`.
     fn read(&self, part: Part<'_>) -> Result<Box<dyn Ready>, Broken>;
 
-    /// Why it does not take part in runs on real clusters, and what to do instead; none if it does.
+    /// Returns why the framework cannot take part in runs on real clusters, and what to do instead; `None` if it can.
     fn not_live(&self) -> Option<&'static str> {
         None
     }
@@ -38,18 +38,18 @@ pub trait Bundled: Sync {
 /// A scenario's description of a bundled framework.
 #[derive(Clone, Copy, Debug)]
 pub struct Part<'a> {
-    /// Its `options`.
+    /// The framework's `options`.
     pub options: &'a Table,
-    /// Its jobs. Their fields are right, but what a task needs and how long it takes may be missing.
+    /// The framework's jobs. Their fields are valid, but the needs and the duration of a task may be missing.
     pub jobs: &'a [JobKind],
-    /// Where files that it names are looked for.
+    /// Directory to which relative file names are resolved.
     pub(crate) directory: &'a Path,
-    /// The files that were asked for: results of a run are of what they hold, too.
+    /// Files that the framework has asked for. Results of a run depend on their content, too.
     pub(crate) files: &'a RefCell<BTreeSet<PathBuf>>,
 }
 
 impl Part<'_> {
-    /// The file or directory that a scenario names; it counts as read.
+    /// Returns the path of a file or directory that a scenario names, and records that the scenario reads it.
     pub fn file(&self, name: &str) -> PathBuf {
         let file = self.directory.join(name);
         self.files.borrow_mut().insert(file.clone());
@@ -57,65 +57,66 @@ impl Part<'_> {
     }
 }
 
-/// A bundled framework whose part of a scenario is right.
+/// A bundled framework whose part of a scenario is valid.
 pub trait Ready {
-    /// The kinds of its jobs. A kind of the scenario can be several here that arrive at the same times, such as the
-    /// jobs of a file.
+    /// Returns the kinds of the framework's jobs. One kind of the scenario can become several kinds that arrive at the
+    /// same times, such as the jobs of a file.
     fn kinds(&self) -> Vec<Kind>;
 
-    /// What it writes of itself into its [`Diary`] beside what is measured of every framework.
+    /// Returns the measures that the framework writes into its [`Diary`], beside those that are measured of every
+    /// framework.
     fn measures(&self) -> &'static [Measure] {
         &[]
     }
 
-    /// Its scheduler. It takes its jobs from the desk at `Event::Wake`.
+    /// Returns the framework's scheduler, which takes its jobs from the desk at `Event::Wake`.
     fn scheduler(&self, desk: Desk) -> Box<dyn Scheduler>;
 }
 
-/// Jobs of one kind.
+/// Jobs of one kind of a bundled framework.
 #[derive(Clone, Debug)]
 pub struct Kind {
-    /// Which of the scenario's it belongs to.
+    /// Index of the scenario's kind that this kind belongs to.
     pub of: usize,
-    /// When and how they arrive; what a task needs and how long it takes are there.
+    /// Arrivals of the jobs, with the needs and the duration of a task, which are present.
     pub jobs: JobKind,
 }
 
 impl Kind {
-    /// The kinds of a framework that takes the scenario's as they are, filled in at most.
+    /// Returns one kind for each kind of the scenario, for a framework that at most fills missing fields in.
     pub fn each<'a>(jobs: impl Iterator<Item = &'a JobKind>) -> Vec<Kind> {
         jobs.cloned().enumerate().map(|(of, jobs)| Kind { of, jobs }).collect()
     }
 }
 
-/// The surroundings of a scheduler in a laboratory: its jobs, its events and its seed.
+/// The environment of a scheduler in a laboratory: its jobs, its events and its seed.
 #[derive(Clone, Debug)]
 pub struct Desk {
-    /// Where its jobs are put. A job's `kind` is the place of its kind among [`Ready::kinds`].
+    /// Receives the scheduler's jobs. A job's `kind` is the index of its kind in [`Ready::kinds`].
     pub inbox: Inbox,
-    /// Where it writes what only it knows.
+    /// Receives events that only the scheduler knows.
     pub diary: Diary,
-    /// For what it must draw.
+    /// Seed of the scheduler's random draws.
     pub seed: Seed,
 }
 
-/// Something that is measured of one framework alone.
+/// A quantity that is measured of one framework alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Measure {
-    /// Its name in results, below the framework's.
+    /// Name of the measure in results, below the framework's.
     pub name: &'static str,
-    /// What it is, with its unit.
+    /// Title of the measure, with its unit.
     pub title: &'static str,
-    /// How it is summed up.
+    /// How the values are summed up.
     pub of: Sum,
 }
 
-/// How something is summed up.
+/// How the values of a measure are summed up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sum {
-    /// It changes in steps: its mean over the time in which it has a value, and a picture.
+    /// The value changes in steps: the mean over the time in which it has a value, and a picture.
     Time,
-    /// It is a property of each job or query: the mean over these.
+    /// Each job or query has a value: the mean over these.
     Each,
 }
 
@@ -130,10 +131,10 @@ impl fmt::Debug for Catalog {
 }
 
 impl Catalog {
-    /// The bundled framework of this name.
+    /// Returns the bundled framework of this name.
     ///
     /// # Errors
-    /// An unknown name; the rule lists the known ones.
+    /// Returns an error if the name is unknown; the rule lists the known ones.
     pub fn find(self, name: &str) -> Result<&'static dyn Bundled, Broken> {
         let unknown = || {
             let known: Vec<&str> = self.0.iter().map(|one| one.name()).collect();
@@ -144,10 +145,10 @@ impl Catalog {
     }
 }
 
-/// Options as a type with a default for each.
+/// Reads a table of options as a type that has a default for each.
 ///
 /// # Errors
-/// An unknown option or an invalid value; its path starts with `path`.
+/// Returns an error for an unknown option or an invalid value; its path starts with `path`.
 pub fn options<T: serde::de::DeserializeOwned>(path: &str, table: &Table) -> Result<T, Broken> {
     let broken = |at: String, why: &toml::de::Error| Broken::new(at, why.message().trim().replace('\n', ", "));
     for (name, value) in table {

@@ -1,14 +1,14 @@
-//! A made trace in the format of Google's of 2011, with stated mechanisms.
+//! Generates a trace in the format of Google's of 2011, with stated mechanisms.
 //!
 //! - 40 users have one to five kinds of work each: a class, a priority, requests, a number of tasks and a duration.
 //! - One kind in six has an error: its tasks fail after a twentieth of their time, with a probability of the kind's own
 //!   (0.6 to 0.98), and are launched again up to four times. Tasks of other kinds fail with 1 %.
 //! - One kind in five is of services or trials that their users end: all tasks of such a job are killed together, at a
 //!   random moment, with a probability of 0.85. Of other jobs 3 % are killed.
-//! - Machines have little room for low priorities at some hours: tasks of priority 0 and 1 are evicted at a rate that
-//!   rises and falls over the day, with a phase of each machine's own; evicted tasks are launched again.
+//! - Machines have little capacity for low priorities at some hours: tasks of priority 0 and 1 are evicted at a rate
+//!   that rises and falls over the day, with a phase of each machine's own; evicted tasks are launched again.
 //! - One machine in thirty is broken for some hours: 9 of 10 tasks on it fail within 30 s.
-//! - Work of a kind comes in sessions: a user repeats the same kind for a while.
+//! - Work of a kind arrives in sessions: a user repeats the same kind for a while.
 //!
 //! There is no queue: tasks start some seconds after they are submitted.
 
@@ -24,18 +24,18 @@ use crate::seeds::{Rng, Seed};
 const USERS: usize = 40;
 const MACHINES: u64 = 300;
 const DAY: f64 = 86_400.0;
-/// How often a task is launched at most.
+/// The most times that a task is launched.
 const LAUNCHES: u32 = 12;
 const FAILURES_MAX: u32 = 4;
 
-/// How large a made trace is.
+/// Size and seed of a generated trace.
 #[derive(Clone, Copy, Debug)]
 pub struct MadeTrace {
     /// Number of jobs.
     pub jobs: usize,
-    /// Over how many days they arrive.
+    /// Number of days over which the jobs arrive.
     pub days: f64,
-    /// Decides what is drawn.
+    /// Seed of all random draws.
     pub seed: u64,
 }
 
@@ -56,18 +56,19 @@ struct Kind {
     killed: f64,
 }
 
-/// An event: time in microseconds, its number (events of one time keep their order), and its line after the time.
+/// An event of the trace: time in microseconds, its number (events of one time keep their order), and its line after
+/// the time.
 type Line = Reverse<(u64, u64, String)>;
 
 struct Maker {
     rng: Rng,
-    /// When each machine is broken, and the phase of its day.
+    /// Begin and end of each machine's broken period, in seconds, and the phase of its day.
     machines: Vec<([f64; 2], f64)>,
     lines: BinaryHeap<Line>,
     written: u64,
 }
 
-/// The trace's text.
+/// Returns the text of a generated trace.
 pub fn made_trace(made: &MadeTrace) -> String {
     let seed = Seed::root(made.seed);
     let mut users = seed.child("users").rng();
@@ -76,7 +77,7 @@ pub fn made_trace(made: &MadeTrace) -> String {
     let (mut now, mut user, mut kind) = (0.0, 0, 0);
     for job in 0..made.jobs {
         now += exponential(&mut users) * made.days * DAY / made.jobs as f64;
-        // A session goes on, or another user begins one.
+        // With a probability of 0.8 the session continues; otherwise another one begins.
         if share(&mut users) < 0.2 {
             user = below(&mut users, USERS);
             kind = below(&mut users, kinds[user].len());
@@ -98,7 +99,7 @@ fn exponential(rng: &mut Rng) -> f64 {
     Exp1.sample(rng)
 }
 
-/// A factor around 1, whose logarithm is normal.
+/// Draws a factor whose logarithm is normal with mean 0 and standard deviation `sigma`.
 fn factor(rng: &mut Rng, sigma: f64) -> f64 {
     let normal: f64 = StandardNormal.sample(rng);
     (sigma * normal).exp()
@@ -145,7 +146,8 @@ impl Maker {
         }
     }
 
-    /// Launches a task until it has ended for good.
+    /// Writes the events of a task: launches it until it finishes, is killed, has failed too often or has reached
+    /// [`LAUNCHES`].
     fn task(&mut self, task: &WrittenTask<'_>, submitted: f64) {
         let (mut now, mut failures) = (submitted, 0);
         for _ in 0..LAUNCHES {
@@ -166,7 +168,7 @@ impl Maker {
         }
     }
 
-    /// When and how a launch ends.
+    /// Returns when a launch ends, in seconds, and the event type of its end.
     fn run(&mut self, task: &WrittenTask<'_>, machine: usize, began: f64) -> (f64, u8) {
         let kind = task.kind;
         let needs = kind.seconds * factor(&mut self.rng, 0.4);
@@ -207,7 +209,7 @@ impl Maker {
     }
 }
 
-/// A task that is written.
+/// A task whose events are written.
 struct WrittenTask<'a> {
     job: u64,
     task: u32,

@@ -1,9 +1,8 @@
-//! The study of failures: how well `advice::ends` predicts how jobs and tasks of a trace end.
+//! The study of failures: measures how well `advice::ends` predicts how jobs and tasks of a trace end.
 //!
 //! [`study`] plays a trace in the order of time. In its first part the classifier only learns; in the rest its
-//! predictions are counted, and it continues to learn, as it would in use. [`made_trace`] makes a trace of the same
-//! format with stated mechanisms, for where the public one is not at hand: what comes out of it says nothing about
-//! other clusters.
+//! predictions are counted, and it continues to learn, as it would in use. [`made_trace`] generates a trace of the same
+//! format with stated mechanisms, for use without the public one; results with it say nothing about other clusters.
 
 mod made;
 mod play;

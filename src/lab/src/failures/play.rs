@@ -1,4 +1,4 @@
-//! Plays a trace through the classifier, in the order of time: an end is learned when it happens, not before.
+//! Plays a trace through the classifier in the order of time: an end is learned when it happens, not before.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -10,42 +10,42 @@ use crate::scenario::{GoogleEvent, ScenarioError, TaskEvent};
 
 /// Ages, in seconds, at which a task that still runs is predicted again.
 const AGES: [f64; 3] = [60.0, 600.0, 3_600.0];
-/// A job has ended when none of its tasks was submitted again within this time after the last one ended, in seconds.
+/// Time, in seconds, after which a job counts as ended: none of its tasks was submitted again since the last one ended.
 const QUIET: f64 = 600.0;
-/// Jobs that have not ended; launches of further ones are left out.
+/// The most jobs that are tracked at once. Launches of further ones are ignored.
 const JOBS_MAX: usize = 1_000_000;
-/// Tasks of a job whose last end is remembered.
+/// The most tasks of a job whose last end is stored.
 const TASKS_MAX: usize = 100_000;
 
-/// Predictions of tasks that run for so long already.
+/// Quality of predictions for tasks that have been running for some time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Running {
-    /// For how long, in seconds.
+    /// Time for which the tasks have been running, in seconds.
     pub age: f64,
-    /// How they were at that age.
+    /// Score of the predictions at that age.
     pub then: Score,
-    /// How the predictions at the launch of the same tasks were.
+    /// Score of the predictions at the launch of the same tasks.
     pub at_launch: Score,
 }
 
-/// How good the predictions for the later part of a trace were.
+/// Quality of the predictions for the later part of a trace.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Outcome {
-    /// From when on they count, in seconds since the trace's beginning.
+    /// Time from which on predictions count, in seconds since the trace's beginning.
     pub from: f64,
-    /// Launches that ended before that.
+    /// Number of ended launches that began before `from`.
     pub learned: u64,
-    /// Of jobs, when their first task is launched.
+    /// Score for jobs, predicted when their first task is launched.
     pub jobs: Score,
-    /// The same without a network: how most jobs of that kind ended.
+    /// Score for jobs without a network: predicts how most jobs of that kind ended.
     pub jobs_by_habit: Score,
-    /// Of launches ("events" in the source), when they begin.
+    /// Score for launches ("events" in the source), predicted when they begin.
     pub events: Score,
-    /// The same without a network: how most launches of that job, or of its kind, ended.
+    /// Score for launches without a network: predicts how most launches of that job, or of its kind, ended.
     pub events_by_habit: Score,
-    /// Of launches, by a classifier that stopped to learn when the first part was over.
+    /// Score for launches by a classifier that stopped learning at the end of the first part.
     pub events_frozen: Score,
-    /// Of launches that still run.
+    /// Scores for launches that are still running, by their age.
     pub running: Vec<Running>,
 }
 
@@ -57,7 +57,7 @@ struct Open {
     predicted: End,
     habit: End,
     frozen: Option<End>,
-    /// What was seen and predicted at each of [`AGES`] that it has reached.
+    /// Features and prediction at each of [`AGES`] that the launch has reached.
     later: Vec<(Vec<f64>, End)>,
 }
 
@@ -65,16 +65,17 @@ struct Open {
 #[derive(Default)]
 struct Job {
     start: JobStart,
-    /// What was seen of it and predicted at its first launch.
+    /// Features, prediction and habitual end of the job at its first launch.
     at_launch: Option<(Vec<f64>, End, End)>,
-    /// How each task ended last, and how often it was launched.
+    /// Number of launches of each task, and its last end.
     tasks: BTreeMap<u32, (u32, Option<End>)>,
     open: u32,
-    /// How often it was quiet: only the last time counts.
+    /// Number of submissions. A [`Due::Quiet`] with another number is outdated.
     quiets: u32,
 }
 
-/// What is due at a time, whose bits sort as it does: a task's age, or the end of a job.
+/// An action that is due at a time: a task reaches an age, or a job ends. Times are stored as bits, which sort as the
+/// times do.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Due {
     Age(u64, u32, u32),
@@ -90,11 +91,11 @@ struct Player {
     outcome: Outcome,
 }
 
-/// Plays a trace, whose events must come in the order of time. Predictions of what begins at `from` seconds or later
-/// count. What has not ended with the trace does not count.
+/// Plays a trace whose events are in the order of time. Only predictions at `from` seconds or later count. Launches and
+/// jobs that have not ended with the trace do not count.
 ///
 /// # Errors
-/// An event cannot be read.
+/// Returns an error if an event cannot be read.
 pub fn study(
     events: impl Iterator<Item = Result<GoogleEvent, ScenarioError>>,
     from: f64,
@@ -121,7 +122,7 @@ pub fn study(
     Ok(player.outcome)
 }
 
-/// Users are known by name in the trace, and by number here.
+/// Returns a number for a user, whom the trace identifies by name.
 fn number(user: &str) -> u64 {
     user.bytes().fold(0, |hash, byte| base::scramble(hash ^ u64::from(byte)))
 }
@@ -200,7 +201,7 @@ impl Player {
         if job.open == 0 {
             self.due.push(Reverse(((now + QUIET).to_bits(), Due::Quiet(event.job, job.quiets))));
         }
-        // A task that was killed while it waited was not launched.
+        // A task that was killed before its launch has no open launch.
         let Some(open) = self.open.remove(&(event.job, event.task)) else { return };
         let Some(end) = end else { return };
         self.score(&open, end);
@@ -227,7 +228,7 @@ impl Player {
         }
     }
 
-    /// Does what is due before a time.
+    /// Performs the actions that are due before `now`.
     fn until(&mut self, now: f64) {
         while let Some(Reverse((at, due))) =
             self.due.peek().copied().filter(|Reverse((at, _))| f64::from_bits(*at) < now)
@@ -249,7 +250,7 @@ impl Player {
         open.later.push((seen, predicted));
     }
 
-    /// The job ended as most of its tasks did last.
+    /// Ends a job: its end is the most frequent last end of its tasks.
     fn end_job(&mut self, id: u64, quiets: u32, now: f64) {
         if self.jobs.get(&id).is_none_or(|job| job.open > 0 || job.quiets != quiets) {
             return;

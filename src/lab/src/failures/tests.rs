@@ -1,4 +1,4 @@
-//! The study on the made trace, and what must hold of it.
+//! Tests of the study on generated traces.
 
 use std::path::Path;
 
@@ -41,7 +41,7 @@ fn it_predicts_better_than_the_most_frequent_end() {
 
 #[test]
 fn predictions_do_not_know_the_end() {
-    // Two traces that differ in the last end alone: what is predicted is the same, what came is not.
+    // The two traces differ in the last end only: the predictions are equal, the actual ends are not.
     let text = made_trace(&small());
     let is_end = |line: &&str| line.split(',').nth(5) == Some("4");
     let last = text.lines().rfind(is_end).unwrap();
@@ -52,7 +52,7 @@ fn predictions_do_not_know_the_end() {
     assert_eq!(predicted(&one.events), predicted(&other.events));
 }
 
-/// How often each end was predicted.
+/// Returns how often each end was predicted.
 fn predicted(score: &Score) -> [u64; 4] {
     let counts: [[u64; 4]; 4] = serde_json::from_value(serde_json::to_value(score).unwrap()["counts"].clone()).unwrap();
     std::array::from_fn(|column| counts.iter().map(|row| row[column]).sum())

@@ -1,4 +1,4 @@
-//! Runs many seeds of a fault campaign, and examines one.
+//! Runs many seeds of a fault campaign, and examines single ones.
 
 use super::finding::{Finding, examine_plan};
 use super::plan::Plan;
@@ -7,24 +7,24 @@ use super::seeds::{Settings, Tally, play_seeds};
 use super::shrink::shrink_by;
 use crate::world::Defect;
 
-/// What a campaign has seen.
+/// Totals of a fault campaign.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Summary {
-    /// Seeds that were played.
+    /// Number of seeds that were run.
     pub seeds: u64,
-    /// Those of them in which a disk refuses writes.
+    /// Number of those seeds in which a disk refuses writes.
     pub refusing: u64,
-    /// Events that happened.
+    /// Number of events in all runs.
     pub events: u64,
-    /// Tasks that were started.
+    /// Number of tasks that were started.
     pub tasks: u64,
-    /// Updates that schedulers received.
+    /// Number of status updates that schedulers received.
     pub updates: u64,
-    /// Faults that struck.
+    /// Number of faults that were injected.
     pub faults: u64,
-    /// Seconds of virtual time.
+    /// Virtual time of all runs, in seconds.
     pub seconds: u64,
-    /// The seeds that broke a rule, and which rule; at most [`Settings::most`].
+    /// Seeds that broke a rule, each with the rule; at most [`Settings::most`].
     pub broken: Vec<(u64, String)>,
 }
 
@@ -40,7 +40,7 @@ impl Tally for Summary {
     }
 }
 
-/// Runs a campaign. `progress` is called after each seed, on any thread; returning `false` ends the campaign.
+/// Runs a fault campaign. `progress` is called after each seed, on any thread; returning `false` ends the campaign.
 pub fn campaign(settings: &Settings<Defect>, progress: &(dyn Fn() -> bool + Sync)) -> Summary {
     let (summary, broken) = play_seeds(settings, progress, &|seed| {
         let plan = Plan::draw(seed).with_defect(settings.defect);
@@ -60,7 +60,7 @@ pub fn campaign(settings: &Settings<Defect>, progress: &(dyn Fn() -> bool + Sync
     Summary { broken, ..summary }
 }
 
-/// Examines a seed: none if it breaks no rule.
+/// Examines a seed; returns `None` if it breaks no rule.
 pub fn examine(seed: u64, defect: Option<Defect>) -> Option<Finding<Plan>> {
     let plan = Plan::draw(seed).with_defect(defect);
     let played = |plan: &Plan, log| {

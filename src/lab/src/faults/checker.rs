@@ -22,39 +22,39 @@ use super::volumes::Volumes;
 use super::worker::View;
 use crate::world::{CallRefusal, Note, Observer};
 
-/// A rule that was broken, and how.
+/// A broken rule, with the observation that breaks it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{rule}: {text}")]
 pub struct Broken {
-    /// Which rule, in a few words.
+    /// Name of the rule, in a few words.
     pub rule: &'static str,
-    /// What was seen.
+    /// The observation that breaks the rule.
     pub text: String,
 }
 
-/// A framework's task, by their ids.
+/// Identifies a task by the ids of its framework and of itself.
 pub(super) type TaskName = (String, String);
 
-/// An update that an executor has made.
+/// A status update that an executor has created.
 #[derive(Debug)]
 pub(super) struct Made {
     pub task: TaskName,
-    /// Its number among those of its task.
+    /// Number of the update among those of its task.
     pub number: usize,
 }
 
-/// A framework as the checker knows it.
+/// A framework with what the checker knows of it.
 #[derive(Debug)]
 pub(super) struct Party {
     pub plan: Rc<FrameworkPlan>,
     pub view: Rc<RefCell<View>>,
-    /// Its session is over.
+    /// Whether the framework's session has ended.
     pub ended: bool,
-    /// The tasks that it has launched, with the last state that it received for each.
+    /// Tasks that the framework has launched, with the last state that it received for each.
     tasks: FxHashMap<String, Option<ReportedState>>,
 }
 
-/// The observer.
+/// The observer that checks rules in the course of a run.
 #[derive(Debug)]
 pub(super) struct Checker {
     pub parties: Vec<Party>,
@@ -63,27 +63,27 @@ pub(super) struct Checker {
     started: FxHashSet<TaskName>,
     pub made: FxHashMap<Vec<u8>, Made>,
     counts: FxHashMap<TaskName, usize>,
-    /// The number of the next update of a task that its scheduler should see.
+    /// Number of the next update of each task that its scheduler should receive.
     pub expected: FxHashMap<TaskName, usize>,
-    /// Updates that agents have confirmed to executors, in order.
+    /// UUIDs of the updates that agents have confirmed to executors, in order.
     pub confirmed: Vec<Vec<u8>>,
     offers: FxHashMap<String, usize>,
     volumes: Volumes,
-    /// Tasks that came from masters which their agents had left.
+    /// Tasks that an agent received from a master which it had left.
     strays: FxHashSet<TaskName>,
-    /// Tasks that agents have dropped because a master has shut their framework down.
+    /// Tasks that agents have dropped because a master had shut their framework down.
     pub dropped: FxHashSet<TaskName>,
-    /// Tasks that came to agents which knew that their disk refuses.
+    /// Tasks that an agent received while it knew that its disk refuses writes.
     refused: FxHashSet<TaskName>,
     /// Acknowledged operator calls.
     pub operator_checks: OperatorChecks,
-    /// Task groups, with their schedulers.
+    /// Task groups, with the numbers of their schedulers.
     groups: Vec<(usize, Vec<String>)>,
-    /// The scheduler that has had each framework id.
+    /// Number of the scheduler that has had each framework id.
     ids: FxHashMap<String, usize>,
-    /// The host of each agent id.
+    /// Host of each agent id.
     hosts: FxHashMap<String, String>,
-    /// What happened, for a summary.
+    /// Number of tasks that were started.
     pub tasks: u64,
     pub updates: u64,
 }
@@ -114,12 +114,12 @@ impl Checker {
         }
     }
 
-    /// A rule does not hold; the first one counts.
+    /// Records that a rule is broken. Only the first one is kept.
     pub fn fail(&mut self, rule: &'static str, text: impl FnOnce() -> String) {
         self.broken.get_or_insert_with(|| Broken { rule, text: text() });
     }
 
-    /// The ids of frameworks whose sessions are over.
+    /// Returns the ids of frameworks whose sessions have ended.
     pub fn left(&self) -> Vec<String> {
         let ended = |id: &&String| self.parties[self.ids[*id]].ended;
         let mut left: Vec<String> = self.ids.keys().filter(ended).cloned().collect();
@@ -127,7 +127,7 @@ impl Checker {
         left
     }
 
-    /// A group of which some tasks were started and others not.
+    /// Returns a task group of which some tasks were started and others not.
     pub fn torn_group(&self) -> Option<&[String]> {
         let started = |who: usize, task: &String| {
             let mut ids = self.ids.iter().filter(|(_, owner)| **owner == who);
@@ -143,7 +143,7 @@ impl Checker {
     fn update(&mut self, who: usize, status: &TaskStatus) {
         let task = status.task_id.value.as_str();
         let Some(before) = self.parties[who].tasks.get(task).copied() else {
-            // A scheduler that ended between writing a launch down and sending it asks what became of it.
+            // A scheduler that ended between recording a launch and sending it reconciles the task.
             if status.uuid.is_none() {
                 return;
             }
@@ -163,7 +163,7 @@ impl Checker {
         ];
         let ended = before.is_some_and(|before| last.contains(&before));
         let checkpoint = self.parties[who].plan.checkpoint;
-        // An update that comes again is another thing: its acknowledgement was lost.
+        // An update with a UUID may be a retransmission whose acknowledgement was lost.
         if checkpoint && ended && lives.contains(&state) && status.uuid.is_none() {
             self.fail("the end of a task is its end", || {
                 format!("scheduler {who}: {task} has ended ({before:?}), and is reported as {state:?}")
@@ -189,7 +189,8 @@ impl Checker {
 }
 
 impl Checker {
-    /// A disk that refuses ends no task that runs, and a task that is refused for it comes back with the reason.
+    /// Checks that a disk that refuses writes ends no running task, and that a task that is refused for it is reported
+    /// with a reason.
     fn refusal(&mut self, who: usize, status: &TaskStatus) {
         let task = status.task_id.value.to_string();
         let name = (self.parties[who].view.borrow().id.clone().unwrap_or_default(), task);
@@ -303,7 +304,7 @@ impl Observer for Checker {
                     self.fail("a framework is kept", || format!("scheduler {who}: {ending:?}"));
                 }
             }
-            // The call came by a stream that another one has replaced.
+            // The call used a stream that another one has replaced.
             Note::CallRefused { why: CallRefusal::Rejected(error), .. }
                 if matches!(error.kind, ErrorKind::Invalid | ErrorKind::Forbidden) => {}
             Note::CallRefused { who, call, why } => {
@@ -316,12 +317,12 @@ impl Observer for Checker {
     }
 }
 
-/// Whether a state leaves open whether the task exists.
+/// Returns whether it is unknown if a task in this state exists.
 pub(super) fn is_doubtful(state: ReportedState) -> bool {
     matches!(state, ReportedState::TaskUnreachable | ReportedState::TaskUnknown)
 }
 
-/// Whether a task in this state does nothing any more.
+/// Returns whether a task in this state has ended.
 pub(super) fn is_over(state: TaskState) -> bool {
     use TaskState as S;
     !matches!(

@@ -15,7 +15,8 @@ use crate::world::World;
 
 type Doubt = Result<(), String>;
 
-/// What is not at rest yet; with `finished`, what is still there although all have ended their work.
+/// Checks that the cluster has converged; with `finished`, also that nothing remains after all frameworks have ended
+/// their work.
 pub(super) fn missing(world: &mut World<Checker>, agents: usize, finished: bool) -> Doubt {
     processes(world, agents)?;
     let Some(master) = world.master() else { return Err("no master leads".to_owned()) };
@@ -40,7 +41,7 @@ pub(super) fn missing(world: &mut World<Checker>, agents: usize, finished: bool)
     if finished { empty(world, &snapshot) } else { Ok(()) }
 }
 
-/// All checkpoints are in place, and no agent reports that its disk refuses writes.
+/// Checks that all checkpoints are written, and that no agent reports that its disk refuses writes.
 fn disks(world: &World<Checker>, agents: usize, snapshot: &Snapshot) -> Doubt {
     for agent in 0..agents {
         if let Some(trouble) = world.disk_trouble(agent) {
@@ -72,7 +73,7 @@ fn processes(world: &mut World<Checker>, agents: usize) -> Doubt {
     Ok(())
 }
 
-/// A scheduler has done its work.
+/// Checks that a scheduler has done its work.
 fn work(world: &mut World<Checker>, who: usize, finished: bool) -> Doubt {
     let party = &world.observer().parties[who];
     if party.ended {
@@ -91,7 +92,7 @@ fn work(world: &mut World<Checker>, who: usize, finished: bool) -> Doubt {
     Ok(())
 }
 
-/// The states of the scheduler, the master and the running processes are equal.
+/// Checks that the scheduler, the master and the running processes have the same tasks.
 fn tasks(world: &mut World<Checker>, who: usize, snapshot: &Snapshot) -> Doubt {
     let party = &world.observer().parties[who];
     if party.ended {
@@ -117,8 +118,10 @@ fn tasks(world: &mut World<Checker>, who: usize, snapshot: &Snapshot) -> Doubt {
     Ok(())
 }
 
-/// Agents and the master have the same tasks. The end of a task in the master's history waits at its agent forever if
-/// the framework that should acknowledge it has left without a connection.
+/// Checks that agents and the master have the same tasks.
+///
+/// An ended task in the master's history stays unacknowledged at its agent forever if its framework has left without a
+/// connection. Such tasks are ignored.
 fn agents_and_master(world: &mut World<Checker>, agents: usize, snapshot: &Snapshot) -> Doubt {
     let mut booked: BTreeMap<String, BTreeSet<(String, String)>> = BTreeMap::new();
     let mut waiting: BTreeSet<(String, String)> = BTreeSet::new();
@@ -152,7 +155,7 @@ fn agents_and_master(world: &mut World<Checker>, agents: usize, snapshot: &Snaps
     Ok(())
 }
 
-/// Reservations and volumes are the same on the agents' disks, for the agents, and for the master.
+/// Checks that the disks, the agents and the master have the same reservations and volumes.
 fn reservations(world: &mut World<Checker>, agents: usize, snapshot: &Snapshot) -> Doubt {
     for n in 0..agents {
         let directories: BTreeSet<String> =
@@ -173,7 +176,7 @@ fn reservations(world: &mut World<Checker>, agents: usize, snapshot: &Snapshot) 
     Ok(())
 }
 
-/// Nothing runs of frameworks that the master knows to have ended.
+/// Checks that no executor runs of a framework that has ended according to the master.
 fn ended_frameworks(world: &World<Checker>, snapshot: &Snapshot) -> Doubt {
     let ended: BTreeSet<&str> = snapshot.completed.values().map(|framework| framework.id.as_str()).collect();
     match world.living().find(|executor| ended.contains(executor.framework)) {
@@ -184,9 +187,10 @@ fn ended_frameworks(world: &World<Checker>, snapshot: &Snapshot) -> Doubt {
     }
 }
 
-/// What agents have written down is acknowledged, but for frameworks that have left, and for tasks that an agent gave
-/// up because a master had removed their framework: the masters after it may not know of that, and take the framework
-/// in again.
+/// Checks that all updates in the agents' checkpoints are acknowledged.
+///
+/// Exceptions are frameworks that have left, and tasks that an agent dropped because a master had removed their
+/// framework: later masters may not know of that, and admit the framework again.
 fn acknowledged(world: &mut World<Checker>, agents: usize) -> Doubt {
     let parties = world.observer().parties.iter();
     let present = parties.filter(|party| !party.ended).filter_map(|party| party.view.borrow().id.clone());
@@ -213,7 +217,8 @@ fn acknowledged(world: &mut World<Checker>, agents: usize) -> Doubt {
     Ok(())
 }
 
-/// Updates that agents have confirmed have reached the schedulers, with the same exceptions.
+/// Checks that updates which agents have confirmed have reached the schedulers, with the exceptions of
+/// [`acknowledged`].
 fn confirmed(world: &mut World<Checker>) -> Doubt {
     let checker = world.observer();
     for uuid in &checker.confirmed {
@@ -232,7 +237,7 @@ fn confirmed(world: &mut World<Checker>) -> Doubt {
     Ok(())
 }
 
-/// Nothing is left of frameworks that have finished.
+/// Checks that nothing is left of frameworks that have finished.
 fn empty(world: &World<Checker>, snapshot: &Snapshot) -> Doubt {
     let left: BTreeSet<&str> = snapshot.frameworks.values().map(|framework| framework.id.as_str()).collect();
     let mut present = BTreeSet::new();

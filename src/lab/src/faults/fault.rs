@@ -10,67 +10,67 @@ use crate::world::{Doom, Moment, Observer, Process, Refusal, World};
 use super::operate::Action;
 use super::rng::FaultRng;
 
-/// A fault, and when it happens.
+/// A fault with its time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fault {
-    /// After the beginning.
+    /// Time after the beginning of the run.
     pub at: Duration,
-    /// What happens.
+    /// What the fault does.
     pub kind: Kind,
 }
 
-/// What can be made to happen.
+/// The kinds of faults.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(
     missing_docs,
     reason = "`away`: until the process is started again; `durable` and `arrives`: see the world's faults"
 )]
 pub enum Kind {
-    /// A process ends.
+    /// A process crashes.
     Crash { process: Process, away: Duration, durable: u32, arrives: bool },
-    /// A process ends in its next batch that has something to do.
+    /// A process crashes in its next batch that has outputs or writes.
     Doom { process: Process, doom: Doom },
     /// Another master takes over.
     FailOver { away: Duration, durable: u32, arrives: bool },
-    /// Another master takes over, and the one before does not know it for a while.
+    /// Another master takes over, and the former leader continues for a while without knowing it.
     Depose { lasts: Duration, away: Duration, durable: u32, arrives: bool },
     /// An agent's host restarts.
     Reboot { agent: usize, away: Duration, durable: u32 },
-    /// An agent and all its executors end, and its host does not.
+    /// An agent and all its executors are killed, but its host does not restart.
     KillAll { agent: usize, away: Duration, durable: u32 },
     /// An executor's process is killed.
     KillExecutor { agent: usize, pick: usize },
     /// An executor's connection to its agent breaks.
     CutExecutor { agent: usize, pick: usize },
-    /// The next containers cannot be started.
+    /// The next `containers` containers of an agent cannot be started.
     FailContainers { agent: usize, containers: u32 },
     /// The connection of an agent or a scheduler to the master breaks.
     Cut { process: Process },
-    /// Of the connections between an agent and the master only that in one direction breaks.
+    /// One direction of the connection between an agent and the master breaks.
     CutOneWay { agent: usize, to_master: bool },
-    /// Nothing passes between them and the master.
+    /// All messages between a process and the master are lost for a while.
     Part { process: Process, span: Duration },
-    /// What they and the master say to each other is late.
+    /// Messages between a process and the master are delayed to the end of a period.
     Stall { process: Process, span: Duration },
-    /// The same in one direction only.
+    /// Messages between a process and the master are delayed in one direction only.
     StallOneWay { process: Process, span: Duration, to_master: bool },
-    /// Writes take longer.
+    /// Disk writes of a process take longer for a while.
     SlowDisk { process: Process, span: Duration, by: Duration },
     /// The disk of an agent's checkpoints or of the registry refuses writes.
     RefuseWrites { process: Process, refusal: Refusal, span: Duration },
-    /// A clock goes too fast or too slow, in parts of a million.
+    /// The clock of a process runs too fast or too slow, in parts of a million.
     Drift { process: Process, drift: i32 },
-    /// An operator does something.
+    /// An operator makes a call.
     Operate(Action),
 }
 
-/// The longest pauses of processes and networks, but for the few that are longer than any timeout.
+/// The longest pause of processes and networks, except for the few up to [`LONG_PAUSE`].
 const PAUSE: Duration = Duration::from_secs(20);
-/// Longer than agents and frameworks are waited for.
+/// The longest pause of all; it exceeds the timeouts of agents and frameworks.
 pub(super) const LONG_PAUSE: Duration = Duration::from_secs(900);
 
 impl Fault {
-    /// The fault of this place in the tree of seeds, within `horizon`, in a cluster of this many agents and schedulers.
+    /// Draws the fault of this seed, within `horizon`, in a cluster of this many agents and schedulers.
     pub fn draw(seed: Seed, horizon: Duration, agents: usize, schedulers: usize) -> Fault {
         let mut rng = FaultRng::new(seed);
         let at = Duration::from_millis(rng.within(0, horizon.as_millis() as u64));
@@ -114,14 +114,14 @@ impl Fault {
         Fault { at, kind }
     }
 
-    /// Makes it happen.
+    /// Injects the fault into a world.
     pub fn strike<O: Observer>(&self, world: &mut World<O>) {
         let now = world.now();
         match self.kind {
             Kind::Crash { process, away, durable, arrives } => match process {
                 Process::Master => world.crash_master_so(away, durable, arrives),
                 Process::Agent(agent) => world.crash_agent_so(agent, away, durable, arrives),
-                // Every other time the master notices only after the next process is there.
+                // Half of the time the master notices only after the next process has started.
                 Process::Scheduler(who) => {
                     let noticed = Duration::from_millis(if durable % 2 == 0 { 50 } else { 30_000 });
                     world.crash_scheduler(who, away, noticed, arrives);
@@ -169,7 +169,7 @@ impl Fault {
         }
     }
 
-    /// Milder forms of it: shorter, if it has a length.
+    /// Returns milder forms of the fault: shorter ones, if it has a duration.
     pub fn milder(&self) -> Vec<Fault> {
         let mut kind = self.kind.clone();
         let spans: Vec<&mut Duration> = match &mut kind {
@@ -194,7 +194,7 @@ impl Fault {
         if milder { vec![Fault { at: self.at, kind }] } else { Vec::new() }
     }
 
-    /// Whether it is about this agent or scheduler.
+    /// Returns whether the fault is about this agent or scheduler.
     pub fn concerns(&self, process: Process) -> bool {
         match self.kind {
             Kind::Crash { process: of, .. }

@@ -1,27 +1,28 @@
-//! Examines a seed that breaks a rule: finds a smaller plan that breaks the same one, and keeps its log. It
-//! does not know what a plan is.
+//! Examines a seed that breaks a rule: finds a smaller plan that breaks the same one, and keeps its log.
+//!
+//! The code does not depend on what a plan is.
 
 use super::checker::Broken;
 
 /// A seed that breaks a rule, with its plan reduced.
 #[derive(Debug)]
 pub struct Finding<P> {
-    /// The rule that it breaks, and how the small plan breaks it.
+    /// The broken rule, and how the smaller plan breaks it.
     pub broken: Broken,
-    /// The smaller plan.
+    /// The smaller plan that breaks the same rule.
     pub plan: P,
-    /// How many faults the seed's own plan has.
+    /// Number of faults in the seed's original plan.
     pub faults: usize,
-    /// What happens in the smaller plan.
+    /// Event log of the smaller plan.
     pub log: Vec<String>,
 }
 
-/// Plays a plan, with a log or without: the rule that it breaks, and the log.
+/// A function that runs a plan, with a log or without, and returns the rule that it breaks and the log.
 pub(crate) type Play<'a, P> = &'a dyn Fn(&P, bool) -> (Option<Broken>, Vec<String>);
-/// Returns the smallest plan that it finds for which the given condition holds.
+/// A function that returns the smallest plan it finds for which a condition holds.
 pub(crate) type Shrink<'a, P> = &'a dyn Fn(&P, &mut dyn FnMut(&P) -> bool) -> P;
 
-/// Examines a plan with so many faults: none if it breaks no rule.
+/// Examines a plan with this many faults; returns `None` if it breaks no rule.
 pub(crate) fn examine_plan<P>(plan: &P, faults: usize, play: Play<'_, P>, shrink: Shrink<'_, P>) -> Option<Finding<P>> {
     let rule = play(plan, false).0?.rule;
     let small = shrink(plan, &mut |smaller| play(smaller, false).0.is_some_and(|broken| broken.rule == rule));

@@ -1,6 +1,7 @@
 //! Invariants of the master's state, checked after every batch.
 //!
-//! A check sees one instant. Of earlier ones it knows only the number of the last offer.
+//! A check sees one instant. From earlier checks it has only the number of the last offer, and the limit and the
+//! reservations of the limited role.
 
 use std::collections::BTreeMap;
 
@@ -12,17 +13,17 @@ use super::operate::LIMITED;
 use super::plan::Plan;
 use crate::world::World;
 
-/// The checker of a run.
+/// Checks the invariants in the course of a run.
 #[derive(Debug)]
 pub(super) struct Invariants {
-    /// Batches that have been examined.
+    /// Number of batches that have been checked.
     seen: u64,
-    /// The offers of this master below that number have been examined.
+    /// Id of the master, and the number below which its offers have been checked.
     offers: (String, u64),
-    /// The limit at the last check, and the reservations of the role then, in thousandths of a CPU.
+    /// Limit of the limited role at the last check, in thousandths of a CPU; `kept` has its reservations then.
     limit: Option<i64>,
     kept: i64,
-    /// What is reserved by flags on each agent's host.
+    /// Static reservations on each agent's host.
     reserved: BTreeMap<String, Resources>,
 }
 
@@ -36,7 +37,7 @@ impl Invariants {
         Invariants { seen: 0, offers: (String::new(), 0), limit: None, kept: 0, reserved: reserved.collect() }
     }
 
-    /// Checks the master's state if it has changed.
+    /// Checks the master's state if there was a batch since the last check.
     pub fn check(&mut self, world: &mut World<Checker>) -> Result<(), Broken> {
         if self.seen == world.batches() {
             return Ok(());
@@ -65,7 +66,7 @@ impl Invariants {
         self.check_limit(&snapshot)
     }
 
-    /// A limited role is offered no more than its limit, with what it has.
+    /// Checks that new offers do not take a limited role beyond its limit.
     fn check_limit(&mut self, snapshot: &Snapshot) -> Result<(), Broken> {
         if self.offers.0 != snapshot.info.id {
             self.offers = (snapshot.info.id.clone(), 0);
@@ -77,7 +78,7 @@ impl Invariants {
             snapshot.agents.values().flat_map(|agent| agent.total.iter()).filter(|resource| is_kept_cpu(resource));
         let kept: i64 = kept.filter_map(Resource::amount).map(|amount| amount.thousandths()).sum();
         let before = (std::mem::replace(&mut self.limit, limit), std::mem::replace(&mut self.kept, kept));
-        // An offer of this batch may have been made before an operator's call of this batch.
+        // An offer may have been made before an operator call of the same batch.
         let (Some(limit), Some(last)) = (limit, before.0) else { return Ok(()) };
         if last > limit || kept > before.1 {
             return Ok(());
@@ -102,27 +103,26 @@ impl Invariants {
     }
 }
 
-/// The tables of a master agree with each other, and allocations do not exceed the total.
+/// Checks that the tables of a master agree with each other, and that allocations do not exceed the total.
 fn agree(master: &Master, snapshot: &Snapshot, left: &[String]) -> Result<(), Broken> {
     if let Err(text) = invariants::check_invariants(master) {
         return broken("all tables agree", text);
     }
     for agent in snapshot.agents.values() {
-        // An agent that reregisters without a volume or a reservation, because the operation was lost, does not have
-        // the tasks either that were to use it; its master is about to learn that. Shared resources may be allocated
-        // many times.
+        // If an operation was lost, an agent reregisters without the volume or the reservation, and without the tasks
+        // that were to use it; its master is about to learn that. Shared resources may be allocated many times.
         let made = |resource: &Resource| resource.is_persistent_volume() || resource.is_dynamically_reserved();
         let is_there = |resource: &Resource| !made(resource) || agent.total.contains_resource(resource);
         let offered = agent.offered.unallocated();
         let mut taken = agent.used.unallocated().single_copies().filter(is_there);
         taken += &offered;
         let taken = taken.single_copies();
-        // If it comes back with a reservation that was to be free, such tasks take what is reserved, for as long; what
-        // is offered is there.
+        // An agent that reregisters with a reservation that was to be released has such tasks on reserved resources for
+        // as long; offered resources exist all the same.
         let fits = agent.total.contains(&taken)
             || (agent.total.contains(&offered.single_copies()) && plain(&agent.total).contains(&plain(&taken)));
-        // What a framework that has left had is free at once, though its tasks may take a while to end: a master that
-        // begins to lead meanwhile finds both there.
+        // Resources of a framework that has left are released at once, though its tasks may take a while to end: a
+        // master that begins to lead meanwhile finds both allocated.
         let mut of_left = snapshot.frameworks.values().filter(|framework| left.contains(&framework.id.to_string()));
         if !fits && !of_left.any(|framework| !framework.tasks.is_empty()) {
             let text = format!("agent {} has {}, and {taken} is taken", agent.id, agent.total);
@@ -132,7 +132,7 @@ fn agree(master: &Master, snapshot: &Snapshot, left: &[String]) -> Result<(), Br
     Ok(())
 }
 
-/// The same without what was reserved while the cluster ran.
+/// Returns the resources with dynamic reservations removed, except those of volumes.
 fn plain(resources: &Resources) -> Resources {
     let one = |resource: &Resource| match resource.is_dynamically_reserved() && !resource.is_persistent_volume() {
         true => resource.to_unreserved(),
@@ -141,7 +141,7 @@ fn plain(resources: &Resources) -> Resources {
     resources.iter().map(one).collect()
 }
 
-/// Whether it is a CPU that is reserved to the limited role.
+/// Returns whether the resource is CPUs that are reserved to the limited role.
 fn is_kept_cpu(resource: &Resource) -> bool {
     *resource.name() == Name::Cpus && resource.reservation_role().is_some_and(|role| role.as_str() == LIMITED)
 }
@@ -150,7 +150,7 @@ fn is_plain_cpu(resource: &Resource) -> bool {
     *resource.name() == Name::Cpus && resource.is_unreserved()
 }
 
-/// Whether an allocated resource belongs to the role that it is reserved for, if any.
+/// Returns whether an allocated resource is unreserved or allocated to the role that it is reserved for.
 fn is_kept(resource: &Resource) -> bool {
     let role: Option<&Role> = resource.allocation();
     resource.reservation_role().is_none_or(|kept| role.is_some_and(|role| role.is_same_or_subrole_of(kept)))

@@ -11,44 +11,44 @@ use sdk::v1::scheduler::{Call, Event, event};
 use super::volumes::v1_id;
 use crate::world::{BEGIN, Note};
 
-/// What the lines of a log mean.
+/// Explanation of the lines of a log.
 pub const LEGEND: &str = "\
 seconds after the beginning, then who:
   FAULT  what goes wrong from then on        master  its process          agent N, sched N, exec  the others'
   sched N < what a scheduler is told         sched N > what it calls
   task ids are tJOB.ATTEMPT; updates made by executors have numbers (#N) by which they are found again";
 
-/// The lines; empty unless the log is kept.
+/// The lines of an event log; `None` inside if the log is not kept.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
     lines: Option<Vec<String>>,
 }
 
 impl Log {
-    /// A log that keeps its lines, or does not.
+    /// Creates an empty log that keeps its lines or drops them.
     pub fn new(keeps: bool) -> Log {
         Log { lines: keeps.then(Vec::new) }
     }
 
-    /// Adds a line.
+    /// Adds a line, if the log keeps lines.
     pub fn line(&mut self, now: Time, text: impl FnOnce() -> String) {
         if let Some(lines) = &mut self.lines {
             lines.push(format!("{:>11.6}  {}", now.since(BEGIN).as_secs_f64(), text()));
         }
     }
 
-    /// All lines.
+    /// Returns all lines of the log.
     pub fn into_lines(self) -> Vec<String> {
         self.lines.unwrap_or_default()
     }
 }
 
-/// The number in a made-up uuid.
+/// Returns the number that is encoded in a generated UUID.
 fn number(uuid: &[u8]) -> u64 {
     uuid.last_chunk::<8>().map_or(0, |tail| u64::from_be_bytes(*tail) & (u64::MAX >> 2))
 }
 
-/// The line of an event of a scheduler; `None` for events that are not logged.
+/// Returns the line of an event that a scheduler receives; `None` for events that are not logged.
 pub(super) fn received(who: usize, event: &Event) -> Option<String> {
     let mut line = format!("sched {who} <  ");
     match event.r#type() {
@@ -78,7 +78,7 @@ pub(super) fn received(who: usize, event: &Event) -> Option<String> {
     Some(line)
 }
 
-/// The line of a scheduler's call.
+/// Returns the line of a scheduler's call.
 pub(super) fn called(who: usize, call: &Call) -> String {
     let mut line = format!("sched {who} >  {}", call.r#type().as_str_name());
     if let Some(accept) = &call.accept {
@@ -112,7 +112,7 @@ pub(super) fn called(who: usize, call: &Call) -> String {
     line
 }
 
-/// The tasks that a call launches.
+/// Returns the tasks that a call launches.
 pub(super) fn launched(call: &Call) -> impl Iterator<Item = &sdk::v1::TaskInfo> {
     let operations = call.accept.iter().flat_map(|accept| &accept.operations);
     operations.flat_map(|operation| {

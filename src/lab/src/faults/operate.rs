@@ -1,6 +1,6 @@
 //! Operator calls of a fault campaign, and the calls that restore the cluster at its end.
 //!
-//! They go to the leading master. A call that is lost with a master is not repeated.
+//! They are sent to the leading master. A call that is lost with a master is not repeated.
 
 use std::fmt;
 
@@ -15,37 +15,37 @@ use super::plan::Plan;
 use super::rng::FaultRng;
 use crate::world::{Observer, World};
 
-/// The role that may be limited.
+/// The role whose quota may have a limit.
 pub(super) const LIMITED: &str = "a";
-/// The role that may be guaranteed something.
+/// The role whose quota may have a guarantee.
 pub(super) const GUARANTEED: &str = "b";
 
 /// An operator call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "agents are numbers, CPUs whole ones, and the rest is what the calls name so")]
 pub enum Action {
-    /// A role's weight, in tenths.
+    /// Sets the weight of a role, in tenths.
     Weight { role: &'static str, tenths: u32 },
-    /// Limit of role `a` in CPUs, or none.
+    /// Sets the limit of role `a` in CPUs, or removes it.
     Limit { cpus: Option<u64> },
-    /// What role `b` is guaranteed.
+    /// Sets the guarantee of role `b` in CPUs, or removes it.
     Guarantee { cpus: Option<u64> },
-    /// An agent's tasks end, and it is not offered.
+    /// Drains an agent: its tasks end, and its resources are not offered.
     Drain { agent: usize },
-    /// An agent is not offered.
+    /// Deactivates an agent: its resources are not offered.
     Deactivate { agent: usize },
-    /// An agent is offered again.
+    /// Reactivates an agent: its resources are offered again.
     Reactivate { agent: usize },
-    /// A CPU and some memory of an agent are reserved to a role.
+    /// Reserves a CPU and some memory of an agent to a role.
     Reserve { agent: usize, role: &'static str },
-    /// All that has been reserved so is free again.
+    /// Releases all dynamic reservations of an agent, except those of volumes.
     Unreserve { agent: usize },
-    /// The persistent volumes of an agent that no task uses are destroyed.
+    /// Destroys the persistent volumes of an agent that no task uses.
     DestroyVolumes { agent: usize },
 }
 
 impl Action {
-    /// One of them, in a cluster of this many agents of which `agent` is one.
+    /// Draws an operator call; calls about an agent are about this one.
     pub(super) fn draw(rng: &mut FaultRng, agent: usize) -> Action {
         let role = rng.pick(&[LIMITED, GUARANTEED]);
         let cpus = if rng.chance(30) { None } else { Some(rng.within(0, 4)) };
@@ -62,7 +62,7 @@ impl Action {
         }
     }
 
-    /// The agent that it is about.
+    /// Returns the agent that the call is about.
     pub(super) fn agent(self) -> Option<usize> {
         match self {
             Action::Weight { .. } | Action::Limit { .. } | Action::Guarantee { .. } => None,
@@ -75,7 +75,7 @@ impl Action {
         }
     }
 
-    /// The operator makes the call, if the master that leads knows the agent.
+    /// Makes the call, if a master leads that knows the agent.
     pub(super) fn strike<O: Observer>(self, world: &mut World<O>) {
         let Some(snapshot) = world.master().map(|master| master.snapshot()) else { return };
         if let Some(call) = self.call(&snapshot) {
@@ -121,10 +121,12 @@ impl Action {
     }
 }
 
-/// Makes the calls that set right what is not as the plan has it; how many there were. An agent that is still being
-/// drained needs another look later. When all have `finished` their work, volumes go, too. An agent is not drained
-/// before everything on it is acknowledged: frameworks that have `left` unheard, and can acknowledge nothing, are torn
-/// down.
+/// Makes the calls that restore the quotas of the plan, reactivate agents and release reservations. Returns their
+/// number.
+///
+/// An agent that is still being drained needs a later call. When all have `finished` their work, volumes are destroyed,
+/// too. A drain ends only when everything on the agent is acknowledged: frameworks in `left`, which have ended without
+/// a connection and can acknowledge nothing, are torn down.
 pub(super) fn settle<O: Observer>(world: &mut World<O>, plan: &Plan, finished: bool, left: &[String]) -> usize {
     let Some(snapshot) = world.master().map(|master| master.snapshot()) else { return 1 };
     let mut calls = Vec::new();
@@ -144,7 +146,7 @@ pub(super) fn settle<O: Observer>(world: &mut World<O>, plan: &Plan, finished: b
         if agent.deactivated {
             calls.push(reactivate(id.clone()));
         }
-        // What tasks use of it stays reserved until they end.
+        // Reservations that tasks use stay until the tasks end.
         let idle = &dynamic(&agent.total) - &dynamic(&agent.used.unallocated());
         calls.extend(unreserve(id.clone(), &idle));
         if finished {
@@ -160,12 +162,12 @@ pub(super) fn settle<O: Observer>(world: &mut World<O>, plan: &Plan, finished: b
     count
 }
 
-/// What has been reserved while the cluster ran, without the volumes on it.
+/// Returns the dynamically reserved resources, without volumes.
 pub(super) fn dynamic(resources: &Resources) -> Resources {
     resources.filter(|resource| resource.is_dynamically_reserved() && !resource.is_persistent_volume())
 }
 
-/// The volumes of an agent that no task uses.
+/// Returns the volumes of an agent that no task uses.
 fn idle_volumes(agent: &master::Agent) -> Resources {
     let used = agent.used.persistent_volumes();
     let id = |volume: &Resource| volume.disk().and_then(|disk| disk.persistence_id()).map(str::to_owned);
@@ -173,7 +175,7 @@ fn idle_volumes(agent: &master::Agent) -> Resources {
     agent.total.filter(|resource| resource.is_persistent_volume() && !used.contains(&id(resource)))
 }
 
-/// Which side of a quota.
+/// The two parts of a quota.
 #[derive(Clone, Copy, PartialEq)]
 enum Bound {
     Limit,

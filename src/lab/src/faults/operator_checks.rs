@@ -12,7 +12,7 @@ use resources::{Name, Role};
 
 use super::operate::LIMITED;
 
-/// What can be promised.
+/// A setting that an operator call changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum What {
     Limit,
@@ -20,18 +20,18 @@ enum What {
     Weight(&'static str),
 }
 
-/// What is known of one such thing.
+/// The last known call about a setting.
 #[derive(Clone, Copy, Debug, Default)]
 struct Known {
-    /// The last call about it.
+    /// Number of the last call about the setting.
     last: u64,
-    /// The value of that call, in thousandths; `None`: not set.
+    /// Value that the call set, in thousandths; `None` if it removed the setting.
     wanted: Option<i64>,
-    /// That call was answered with success.
+    /// Whether the call was answered with success.
     done: bool,
 }
 
-/// The memory of it.
+/// The settings that operator calls have changed.
 #[derive(Debug, Default)]
 pub(super) struct OperatorChecks(BTreeMap<What, Known>);
 
@@ -39,7 +39,7 @@ fn thousandths(value: f64) -> i64 {
     (value * 1000.0).round() as i64
 }
 
-/// What a call sets.
+/// Returns the settings that a call changes, with their values in thousandths.
 fn settings(call: &Call) -> Vec<(What, Option<i64>)> {
     let mut all = Vec::new();
     let cpus = |amounts: &BTreeMap<String, protos::mesos::value::Scalar>| {
@@ -59,22 +59,22 @@ fn settings(call: &Call) -> Vec<(What, Option<i64>)> {
 }
 
 impl OperatorChecks {
-    /// An operator calls.
+    /// Records an operator call.
     pub fn called(&mut self, request: u64, call: &Call) {
         for (what, wanted) in settings(call) {
             self.0.insert(what, Known { last: request, wanted, done: false });
         }
     }
 
-    /// An operator receives the answer. After a refusal its knowledge of the state is as before.
+    /// Records the answer to an operator call. A setting whose call was refused is not checked until the next answer.
     pub fn answered(&mut self, request: u64, done: bool) {
         self.0.values_mut().filter(|known| known.last == request).for_each(|known| known.done = done);
     }
 
-    /// Checks that a leading master keeps the settings.
+    /// Checks that a leading master has the acknowledged settings.
     ///
     /// # Errors
-    /// The first setting that differs.
+    /// Returns the first setting that differs.
     pub fn check(&self, snapshot: &Snapshot) -> Result<(), String> {
         for (what, known) in self.0.iter().filter(|(_, known)| known.done) {
             let quota = |role: &str| snapshot.quotas.get(&Role::parse(role).ok()?);

@@ -1,4 +1,4 @@
-//! The plan of a seed: the cluster, its work, and the faults.
+//! The plan that is drawn from a seed: the cluster, its work, and the faults.
 
 use std::time::Duration;
 
@@ -14,95 +14,95 @@ use crate::dist::Dist;
 use crate::seeds::Seed;
 use crate::world::{AgentSpec, Defect, Model};
 
-/// The roles that frameworks have.
+/// The roles from which those of frameworks are drawn.
 const ROLES: [&str; 4] = ["a", "b", "b/c", "*"];
-/// Faults happen within this time at most.
+/// The longest period in which faults happen.
 const HORIZON: Duration = Duration::from_secs(180);
 /// Failover timeout of frameworks that disconnect without a call.
 const WEEK: Duration = Duration::from_secs(7 * 86_400);
 
-/// All that a seed stands for.
+/// The plan of a run, drawn from a seed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// The seed that it was drawn from. Everything else that is random hangs on it, too.
+    /// The seed of the plan. All other random decisions of the run depend on it, too.
     pub seed: u64,
-    /// The agents.
+    /// The agents of the cluster.
     pub agents: Vec<AgentPlan>,
-    /// The frameworks.
+    /// The frameworks of the cluster.
     pub frameworks: Vec<FrameworkPlan>,
-    /// The most CPUs that role `a` may have, if it is limited.
+    /// Limit of role `a` in CPUs; `None` if it has none.
     pub limit: Option<u64>,
-    /// The CPUs that role `b` and its children are guaranteed.
+    /// Guarantee of role `b` and its children in CPUs; `None` if it has none.
     pub guarantee: Option<u64>,
-    /// One way through the network.
+    /// Distribution of the network's one-way latency.
     pub latency: Dist,
-    /// By how much the clocks of the master, the agents and the schedulers are ahead.
+    /// Time by which the clocks of the master, the agents and the schedulers are ahead.
     pub ahead: Vec<Duration>,
-    /// What goes wrong, in the order of time.
+    /// Faults of the run, in the order of time.
     pub faults: Vec<Fault>,
-    /// Whether timeouts are short.
+    /// Whether the master's timeouts are short.
     pub impatient: bool,
-    /// A deliberate defect, which the rules must detect.
+    /// A deliberate defect, which the rules must detect; `None` in a normal run.
     pub defect: Option<Defect>,
 }
 
 /// An agent of a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgentPlan {
-    /// What it has, as an agent's flag has it.
+    /// The agent's resources, in the form of `--resources`.
     pub resources: String,
-    /// Its CPUs that are not reserved.
+    /// Number of the agent's CPUs that are not reserved.
     pub cpus: u64,
 }
 
 /// A framework of a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FrameworkPlan {
-    /// Its role.
+    /// The framework's role.
     pub role: &'static str,
-    /// Whether its executors survive their agent.
+    /// Whether the framework checkpoints: its executors survive a restart of their agent.
     pub checkpoint: bool,
-    /// Whether it is PARTITION_AWARE.
+    /// Whether the framework has the capability PARTITION_AWARE.
     pub aware: bool,
-    /// For how long it is kept without its scheduler.
+    /// Failover timeout of the framework.
     pub failover: Duration,
-    /// When it starts.
+    /// Time after the beginning at which the scheduler starts.
     pub start: Duration,
-    /// Tasks that end.
+    /// Number of tasks that end by themselves.
     pub tasks: u32,
-    /// Tasks that run until they are killed.
+    /// Number of tasks that run until they are killed.
     pub services: u32,
-    /// The longest that a task works.
+    /// The longest duration of a task.
     pub longest: Duration,
-    /// At most this many tasks are launched at once.
+    /// The most tasks that are launched at once.
     pub at_once: usize,
-    /// For how long offers are held.
+    /// Time for which the scheduler holds offers.
     pub hold: Duration,
-    /// How long a refusal lasts.
+    /// Duration of the offer filters (`refuse_seconds`).
     pub refuse: Duration,
-    /// Whether it suppresses offers when it needs none.
+    /// Whether the scheduler suppresses offers when it needs none.
     pub suppress: bool,
-    /// Percent of tasks that it kills once they run.
+    /// Percentage of tasks that the scheduler kills once they run.
     pub kills: u64,
-    /// Percent of updates that it acknowledges late.
+    /// Percentage of updates that the scheduler acknowledges late.
     pub late: u64,
-    /// Percent of times at which it launches two tasks as a group, if it has two to launch.
+    /// Probability, in percent, that the scheduler launches two tasks as a group, if it has two to launch.
     pub groups: u64,
-    /// Percent of tasks that it gets wrong at first.
+    /// Percentage of tasks whose first launch is invalid.
     pub wrong: u64,
-    /// Places for persistent volumes, which some of its tasks use.
+    /// Number of slots for persistent volumes, which some of the tasks use.
     pub volumes: u32,
-    /// Whether several of its tasks may use a volume at once.
+    /// Whether several of the framework's tasks may use a volume at once.
     pub shared: bool,
-    /// Percent of tasks after whose end their volume is replaced by another one.
+    /// Percentage of tasks after whose end their volume is replaced by another one.
     pub changes: u64,
-    /// It tears itself down then, whatever it has.
+    /// Time after its start at which the scheduler tears its framework down, whatever still runs.
     pub quits: Option<Duration>,
-    /// Whether it tears itself down when all is done.
+    /// Whether the scheduler tears its framework down when all work is done.
     pub tears_down: bool,
 }
 
-/// Services hold what they have forever: some CPU must be left for the tasks that end.
+/// Reduces the number of services, which hold their resources forever, so that some CPU is left for the tasks that end.
 fn leave_room(frameworks: &mut [FrameworkPlan], cpus: u64, limited: bool) {
     let mut room = u32::try_from(cpus).unwrap_or(0).saturating_sub(1);
     for framework in frameworks {
@@ -113,7 +113,7 @@ fn leave_room(frameworks: &mut [FrameworkPlan], cpus: u64, limited: bool) {
 }
 
 impl Plan {
-    /// The plan of a seed.
+    /// Draws the plan of a seed.
     pub fn draw(seed: u64) -> Plan {
         let root = Seed::root(seed).child("faults");
         let mut rng = FaultRng::new(root.child("cluster"));
@@ -152,22 +152,22 @@ impl Plan {
         }
     }
 
-    /// The plan with a deliberate defect.
+    /// Returns the plan with a deliberate defect.
     pub fn with_defect(self, defect: Option<Defect>) -> Plan {
         Plan { defect, ..self }
     }
 
-    /// Whether a disk refuses writes.
+    /// Returns whether a disk refuses writes in the plan.
     pub fn refuses_writes(&self) -> bool {
         self.faults.iter().any(|fault| matches!(fault.kind, Kind::RefuseWrites { .. }))
     }
 
-    /// The place in the tree of seeds of all that is random in its world.
+    /// Returns the root of the seeds for all random decisions in the plan's world.
     pub fn root(&self) -> Seed {
         Seed::root(self.seed).child("world")
     }
 
-    /// The master's settings.
+    /// Returns the configuration of the master.
     pub fn config(&self) -> Config {
         let default = Config::default();
         let weights = vec![("a".to_owned(), 2.0)];
@@ -183,7 +183,7 @@ impl Plan {
         }
     }
 
-    /// The modelled parts.
+    /// Returns the parameters of the modelled networks, disks and containers.
     pub fn model(&self) -> Model {
         Model {
             latency: self.latency.clone(),
@@ -195,7 +195,7 @@ impl Plan {
         }
     }
 
-    /// The agents of its world.
+    /// Returns the agents of the plan's world.
     pub fn specs(&self) -> Vec<AgentSpec> {
         let resources = self.agents.iter().map(|agent| parse_text(&agent.resources, &Role::star()).unwrap_or_default());
         resources.enumerate().map(|(n, resources)| AgentSpec::new(&format!("agent{n}"), resources)).collect()
@@ -217,7 +217,8 @@ impl AgentPlan {
 impl FrameworkPlan {
     fn draw(rng: &mut FaultRng) -> FrameworkPlan {
         let plan = FrameworkPlan::draw_any(rng);
-        // A framework that waits for a volume is made offers for minutes, which should not take millions of events.
+        // A framework that waits for a volume receives offers for minutes; short filters would cause millions of
+        // events.
         let refuse = if plan.volumes > 0 { plan.refuse.max(Duration::from_millis(300)) } else { plan.refuse };
         FrameworkPlan { refuse, ..plan }
     }
@@ -244,14 +245,14 @@ impl FrameworkPlan {
             quits: rng.chance(12).then(|| seconds(rng.within(5, 200))),
             tears_down: rng.chance(70),
             groups: if rng.chance(35) { 60 } else { 0 },
-            // Nothing can be reserved to all.
+            // Resources cannot be reserved to the role `*`.
             volumes: if rng.chance(40) && role != "*" { rng.within(1, 2) as u32 } else { 0 },
             shared: rng.chance(40),
             changes: if rng.chance(60) { 40 } else { 0 },
         }
     }
 
-    /// Its `FrameworkInfo`.
+    /// Returns the `FrameworkInfo` of the framework with number `n`.
     pub fn info(&self, n: usize) -> FrameworkInfo {
         let mut kinds = vec![capability::Type::MultiRole, capability::Type::ReservationRefinement];
         if self.aware {

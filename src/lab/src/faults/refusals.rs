@@ -9,16 +9,15 @@ use super::rng::FaultRng;
 use crate::seeds::Seed;
 use crate::world::{DiskError, Process, Refusal};
 
-/// Percent of seeds that have such disks.
+/// Percentage of seeds in which disks refuse writes.
 const SEEDS: u64 = 30;
-/// A disk refuses for that long at most, but for the few that do for longer than any timeout.
+/// The longest time for which a disk refuses writes, except for the few up to `LONG_PAUSE`.
 const SPAN: Duration = Duration::from_secs(60);
 
-/// Disks begin to refuse within this time after a framework has begun: then agents have most to write.
+/// Time after the start of a framework within which disks begin to refuse writes: agents write most then.
 const BUSY: Duration = Duration::from_secs(30);
 
-/// The disks of this place in the tree of seeds that refuse, in a cluster of this many agents, whose frameworks begin
-/// then.
+/// Draws the disks that refuse writes, in a cluster of this many agents whose frameworks start at `starts`.
 pub(super) fn draw(seed: Seed, agents: usize, starts: &[Duration]) -> Vec<Fault> {
     let mut rng = FaultRng::new(seed);
     let mut faults = Vec::new();
@@ -38,7 +37,7 @@ pub(super) fn draw(seed: Seed, agents: usize, starts: &[Duration]) -> Vec<Fault>
             let span = millis(rng.within(500, 15_000));
             crashes_within = span;
             let kind = match rng.chance(50) {
-                // Messages of the agent do not leave it.
+                // No messages pass between the agent and the master.
                 true => Kind::Part { process, span },
                 // Launches still arrive, because the master does not learn that the agent is unhealthy.
                 false => Kind::StallOneWay { process, span, to_master: true },
@@ -56,7 +55,7 @@ pub(super) fn draw(seed: Seed, agents: usize, starts: &[Duration]) -> Vec<Fault>
 
 fn refusal(rng: &mut FaultRng, process: Process) -> Refusal {
     let errors = [DiskError::NoSpace, DiskError::Quota, DiskError::ReadOnly, DiskError::Io, DiskError::Descriptors];
-    // A registry's file is open already.
+    // A registry's file is already open, so it needs no descriptor.
     let error = rng.pick(if process == Process::Master { &errors[..4] } else { &errors });
     let is_full = matches!(error, DiskError::NoSpace | DiskError::Quota);
     let room = (rng.chance(40) && is_full && process != Process::Master).then(|| rng.within(1, 3) as u32);

@@ -18,44 +18,44 @@ use super::rng::FaultRng;
 use super::worker::{View, Worker};
 use crate::world::{BEGIN, FrameworkSpec, Process, Setup, World};
 
-/// More events than this mean that a world does not converge.
+/// The most events of a run. A world with more does not converge.
 const MOST_EVENTS: u64 = 500_000;
 /// Time after the last fault by which a world must have converged.
 const REST: Duration = Duration::from_secs(2 * 3600);
-/// How often it is examined whether it has.
+/// Interval at which convergence is checked.
 const LOOK: Duration = Duration::from_secs(10);
 
-/// What became of a plan.
+/// The result of running a plan.
 #[derive(Debug)]
 pub struct Played {
-    /// The first rule that was broken.
+    /// The first broken rule; `None` if all hold.
     pub broken: Option<Broken>,
     /// Hash over all messages to schedulers.
     pub digest: u64,
-    /// Events that happened.
+    /// Number of events in the run.
     pub events: u64,
-    /// Tasks that were started.
+    /// Number of tasks that were started.
     pub tasks: u64,
-    /// Updates that schedulers received.
+    /// Number of status updates that schedulers received.
     pub updates: u64,
-    /// The virtual time that passed.
+    /// Virtual time that passed in the run.
     pub time: Duration,
-    /// A line for each event, if the log is kept.
+    /// A line for each event; empty unless the log is kept.
     pub log: Vec<String>,
 }
 
-/// A plan that is being played.
+/// A plan that is being run.
 struct Play {
     world: World<Checker>,
     books: Invariants,
 }
 
-/// Plays a plan to its end, or to the first rule that is broken.
+/// Runs a plan to its end, or to the first broken rule.
 pub fn play(plan: &Plan, keep_log: bool) -> Played {
     play_with(plan, keep_log, |_| {})
 }
 
-/// The same, after `prepare` has done something to the world.
+/// Runs a plan after `prepare` has changed its world.
 pub(super) fn play_with(plan: &Plan, keep_log: bool, prepare: impl FnOnce(&mut World<Checker>)) -> Played {
     let mut play = Play { world: world(plan, keep_log), books: Invariants::new(plan) };
     play.world.set_defect(plan.defect);
@@ -127,7 +127,7 @@ impl Play {
         self.rest(plan, true)
     }
 
-    /// Runs until this time after the start, and checks each event.
+    /// Runs until this time after the start, and checks the rules after each event.
     fn until(&mut self, after: Duration) -> Result<(), Broken> {
         let end = BEGIN + after;
         while self.world.next_at().is_some_and(|at| at <= end) {
@@ -155,7 +155,7 @@ impl Play {
         (0..plan.frameworks.len()).for_each(|who| self.world.nudge(who));
     }
 
-    /// Waits until all is at rest.
+    /// Runs until the world has converged.
     fn rest(&mut self, plan: &Plan, finished: bool) -> Result<(), Broken> {
         let end = self.world.now() + REST;
         loop {

@@ -1,32 +1,34 @@
-//! Plays many seeds on several threads, and adds up what they have seen. It does not know what a seed stands for.
+//! Runs many seeds on several threads, and adds up their results.
+//!
+//! The code does not depend on what a seed stands for.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::checker::Broken;
 
-/// Which seeds a campaign runs, and how.
+/// The seeds of a campaign, and how they are run.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings<D> {
-    /// The first seed.
+    /// First seed of the campaign.
     pub first: u64,
-    /// Number of seeds.
+    /// Number of seeds that are run.
     pub seeds: u64,
-    /// Number of threads.
+    /// Number of threads that run them.
     pub threads: usize,
-    /// The campaign ends after this many seeds that break a rule.
+    /// Number of broken seeds after which the campaign ends.
     pub most: usize,
-    /// The deliberate defect of every plan.
+    /// A deliberate defect in every plan; `None` in a normal campaign.
     pub defect: Option<D>,
 }
 
-/// What seeds have seen.
+/// Totals of several seeds.
 pub(crate) trait Tally: Default + Send {
-    /// Adds what other seeds have seen.
+    /// Adds the totals of other seeds.
     fn add(&mut self, other: Self);
 }
 
-/// Plays the seeds. Returns their sum, and those that broke a rule.
+/// Runs the seeds of a campaign. Returns their totals, and the seeds that broke a rule.
 ///
 /// `progress` is called after each seed, on any thread; returning `false` ends the campaign.
 pub(crate) fn play_seeds<T: Tally, D>(

@@ -1,23 +1,23 @@
 //! Shrinks a plan that breaks a rule to a smaller one that breaks the same rule.
 //!
-//! First it leaves faults out (delta debugging), then it makes them milder, then it leaves agents, frameworks and tasks
-//! out. [`Shrinker`] also serves the plans of `masters`.
+//! First it removes faults (delta debugging), then agents and frameworks; then it makes faults milder and frameworks
+//! simpler, and removes faults once more. [`Shrinker`] also serves the plans of `masters`.
 
 use super::fault::Fault;
 use super::plan::Plan;
 use super::run::play;
 use crate::world::Process;
 
-/// This many plans are tried at most.
+/// The most plans that are tried.
 const TRIES: u32 = 600;
 
-/// A plan with faults.
+/// A plan that contains faults.
 pub(crate) trait Faulty: Clone + PartialEq {
-    /// One of them.
+    /// Type of the plan's faults.
     type Fault: Clone;
-    /// All of them.
+    /// Returns all faults of the plan.
     fn faults(&mut self) -> &mut Vec<Self::Fault>;
-    /// Milder forms of a fault.
+    /// Returns milder forms of a fault.
     fn milder(fault: &Self::Fault) -> Vec<Self::Fault>;
 }
 
@@ -33,12 +33,12 @@ impl Faulty for Plan {
     }
 }
 
-/// The smaller plan; what breaks in it is the same rule.
+/// Returns a smaller plan that breaks the same rule.
 pub fn shrink(plan: &Plan, rule: &str) -> Plan {
     shrink_by(plan, &mut |smaller| play(smaller, false).broken.is_some_and(|broken| broken.rule == rule))
 }
 
-/// The same by any measure.
+/// Returns a smaller plan for which `fails` returns `true`, too.
 pub(super) fn shrink_by(plan: &Plan, fails: &mut dyn FnMut(&Plan) -> bool) -> Plan {
     let mut shrinker = Shrinker::new(plan, fails);
     shrinker.leave_faults_out();
@@ -49,7 +49,7 @@ pub(super) fn shrink_by(plan: &Plan, fails: &mut dyn FnMut(&Plan) -> bool) -> Pl
     shrinker.best
 }
 
-/// The smallest plan so far that fails.
+/// A search for a smaller plan that fails. `best` is the smallest one so far.
 pub(crate) struct Shrinker<'a, P> {
     pub best: P,
     fails: &'a mut dyn FnMut(&P) -> bool,
@@ -57,12 +57,12 @@ pub(crate) struct Shrinker<'a, P> {
 }
 
 impl<'a, P: Faulty> Shrinker<'a, P> {
-    /// Starts from a plan that fails.
+    /// Creates a search that starts from a plan that fails.
     pub fn new(plan: &P, fails: &'a mut dyn FnMut(&P) -> bool) -> Shrinker<'a, P> {
         Shrinker { best: plan.clone(), fails, left: TRIES }
     }
 
-    /// Takes a plan as the best if it fails, too.
+    /// Runs a plan and makes it the best one if it fails, too. Returns whether it does.
     pub fn try_out(&mut self, plan: P) -> bool {
         if self.left == 0 || plan == self.best {
             return false;
@@ -75,7 +75,7 @@ impl<'a, P: Faulty> Shrinker<'a, P> {
         fails
     }
 
-    /// Leaves out the faults that are not needed.
+    /// Removes the faults without which the plan still fails.
     pub fn leave_faults_out(&mut self) {
         let mut size = self.best.faults().len().max(1);
         loop {
@@ -95,7 +95,7 @@ impl<'a, P: Faulty> Shrinker<'a, P> {
         }
     }
 
-    /// Makes faults milder.
+    /// Replaces faults by milder ones with which the plan still fails.
     pub fn make_milder(&mut self) {
         for at in 0..self.best.faults().len() {
             loop {
@@ -115,7 +115,7 @@ impl<'a, P: Faulty> Shrinker<'a, P> {
 }
 
 impl Shrinker<'_, Plan> {
-    /// The last ones first: the others keep their numbers.
+    /// Removes agents and frameworks, the last ones first, so that the others keep their numbers.
     fn leave_processes_out(&mut self) {
         while self.best.agents.len() > 1 {
             let mut plan = self.best.clone();

@@ -1,4 +1,4 @@
-//! Campaigns break no rule for some seeds, are deterministic, and detect deliberate defects.
+//! Tests that campaigns break no rule for some seeds, are deterministic, and detect deliberate defects.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -13,7 +13,7 @@ use super::uuids::Uuids;
 use super::*;
 use crate::world::{DiskError, Process};
 
-/// Seeds that are run by default. `cargo xtask test` runs many more with the release binary.
+/// Number of seeds that are run by default. `cargo xtask test` runs many more with the release binary.
 const SEEDS: u64 = 12;
 
 fn number(name: &str) -> Option<u64> {
@@ -60,7 +60,7 @@ fn every_uuid_on_every_wire_is_one() {
     }
 }
 
-/// Lines that the logs of a few seeds must contain; otherwise the campaign does not reach far enough.
+/// Lines that must occur in the logs of a few seeds; otherwise the campaign does not cover enough.
 const REACHED: [&str; 29] = [
     "from a master that it has left",
     "TASK_FINISHED",
@@ -108,7 +108,7 @@ fn seeds_reach_far_and_are_the_same_twice() {
     assert!(missing.is_empty(), "no seed has {missing:?}");
 }
 
-/// In this many plans a defect must show as what it is.
+/// Number of plans in which a defect must be detected by its rule.
 const PLANS: u64 = 300;
 /// The deliberate defects, and the text of the rule that detects each.
 const DEFECTS: [(Defect, &str); 40] = [
@@ -133,7 +133,7 @@ const DEFECTS: [(Defect, &str); 40] = [
     (Defect::LingeringTasks, "a volume is used by one task at a time"),
     (Defect::HiddenVolumes, "a task sees its volumes"),
     (Defect::DoubleOffers, "an offer is made once"),
-    // Frameworks ask for the reservations again at each offer, without end.
+    // Frameworks request the reservations again at each offer, without end.
     (Defect::LostOperations, "the world comes to rest"),
     (Defect::MisroutedUpdates, "updates go to their owners"),
     (Defect::RepeatedUpdates, "unfinished tasks"),
@@ -177,7 +177,7 @@ fn what_is_broken_on_purpose_is_found() {
                 && plan.faults.iter().any(|fault| ends(fault) && (at..at + span).contains(&fault.at))
         })
     };
-    // An operator sets something while the registry cannot be written, and another master leads later.
+    // An operator changes a setting while the registry cannot be written, and another master leads later.
     let forgets = |plan: &Plan| {
         let refusals = plan.faults.iter().filter_map(|fault| match fault.kind {
             Kind::RefuseWrites { process: Process::Master, span, .. } => Some(fault.at..fault.at + span),
@@ -212,12 +212,12 @@ fn what_is_broken_on_purpose_is_found() {
     let (next, unnoticed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || {
         while let Some((defect, rule)) = DEFECTS.get(next.fetch_add(1, Ordering::Relaxed)).copied() {
-            // A single one, to work on its rule.
+            // Runs a single defect, for work on its rule.
             if std::env::var("FAULTS_DEFECT").is_ok_and(|name| name != format!("{defect:?}")) {
                 continue;
             }
             let mut seen = BTreeSet::new();
-            // Few seeds have what it takes.
+            // Few seeds meet the conditions of these defects.
             let is_rare =
                 matches!(defect, Defect::IgnoredRefusals | Defect::LostJournal | Defect::IgnoredRegistryRefusals);
             let plans = if is_rare { 10 * PLANS } else { PLANS };

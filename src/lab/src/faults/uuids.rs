@@ -1,21 +1,21 @@
 //! Finds every UUID in the messages of a world by the names of its fields, and checks its version and variant. For
-//! tests.
+//! tests only.
 
 use std::collections::BTreeMap;
 
 use uuid::{Uuid, Variant, Version};
 
-/// What has been found.
+/// The UUIDs that were found in messages.
 #[derive(Debug, Default)]
 pub(crate) struct Uuids {
-    /// How many by the names of their fields.
+    /// Number of UUIDs by the names of their fields.
     pub seen: BTreeMap<String, usize>,
-    /// Those that are not of version 4 and the variant of RFC 9562.
+    /// UUIDs that are not of version 4 and the variant of RFC 9562.
     pub wrong: Vec<String>,
 }
 
 impl Uuids {
-    /// Looks at a message, as its derived `Debug` writes it.
+    /// Searches a message, in the form of its derived `Debug`, for UUIDs.
     pub fn look(&mut self, text: &str) {
         let mut rest = text;
         while let Some(at) = rest.find("uuid: ") {
@@ -23,7 +23,7 @@ impl Uuids {
             let name = format!("{name}uuid");
             rest = &rest[at + "uuid: ".len()..];
             let value = rest.trim_start_matches("Some(").trim_start_matches("Uuid { value: ");
-            // A message in between has a field of its own.
+            // A nested message has a UUID field of its own, which is found later.
             let Some(list) = value.strip_prefix('[').and_then(|value| value.split_once(']')) else { continue };
             *self.seen.entry(name.clone()).or_default() += 1;
             let bytes: Vec<u8> = list.0.split(", ").filter_map(|byte| byte.parse().ok()).collect();

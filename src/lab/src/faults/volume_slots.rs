@@ -1,8 +1,8 @@
-//! The persistent volumes of a campaign's frameworks: each framework has slots for some, and creates, uses and destroys
-//! their volumes.
+//! Persistent volumes of a campaign's frameworks: each framework has slots, and creates, uses and destroys their
+//! volumes.
 //!
 //! A slot holds one volume after another, each with its own id. The state of a volume is known only from offers: a
-//! request may be lost, and a volume that was given up may exist.
+//! request may be lost, and a volume that was abandoned may exist.
 
 use std::time::Duration;
 
@@ -13,65 +13,65 @@ use resources::{Amount, Disk, Name, Reservation, Resource, Resources, Role};
 use sdk::task::to_v1;
 use sdk::v1::offer::{Operation, operation};
 
-/// A volume that has neither been offered nor been in use for that long is given up.
+/// Time after which a volume is abandoned that has neither been offered nor been in use.
 pub(super) const GIVEN_UP: Duration = Duration::from_secs(10 * 60);
-/// A volume that lies where there is no room for its tasks for that long is given up, too.
+/// Time after which a volume is abandoned whose agent has no resources for its tasks.
 pub(super) const IDLE: Duration = Duration::from_secs(3 * 60);
-/// How large volumes are, in megabytes.
+/// Size of a volume, in megabytes.
 const SIZE: f64 = 64.0;
 
-/// A place for volumes.
+/// A slot that holds one persistent volume after another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Slot {
-    /// The number of the present volume, or of the last one.
+    /// Number of the present volume, or of the last one.
     pub attempt: u32,
-    /// A volume is thought to be there.
+    /// Whether the scheduler assumes that the volume exists.
     pub live: bool,
-    /// When it was last offered or in use.
+    /// Time when the volume was last offered or in use.
     pub seen: Option<Time>,
-    /// Since when it has been of no use to tasks that wait for it.
+    /// Time since when tasks that wait for the volume cannot use it.
     pub idle: Option<Time>,
 }
 
-/// The key under which a place is written down.
+/// Returns the key under which a slot is stored.
 pub(super) fn key(slot: usize) -> String {
     format!("slot{slot}")
 }
 
 impl Slot {
-    /// As it is written down.
+    /// Encodes the slot for storage.
     pub fn to_bytes(self) -> Vec<u8> {
         let mut bytes = self.attempt.to_le_bytes().to_vec();
         bytes.push(u8::from(self.live));
         bytes
     }
 
-    /// From what was written down.
+    /// Decodes a stored slot, whose volume counts as seen at `now`.
     pub fn from_bytes(bytes: &[u8], now: Time) -> Option<Slot> {
         let [a, b, c, d, live] = *bytes else { return None };
         Some(Slot { attempt: u32::from_le_bytes([a, b, c, d]), live: live == 1, seen: Some(now), idle: None })
     }
 }
 
-/// The id of a volume.
+/// Returns the id of a volume.
 pub(super) fn volume_id(who: usize, slot: usize, attempt: u32) -> String {
     format!("f{who}v{slot}.{attempt}")
 }
 
-/// Place and number of a volume, if it is one of this framework.
+/// Returns slot and number of a volume, if it belongs to this framework.
 pub(super) fn read_id(who: usize, volume: &Resource) -> Option<(usize, u32)> {
     let id = volume.disk()?.persistence_id()?;
     let (slot, attempt) = id.strip_prefix(&format!("f{who}v"))?.split_once('.')?;
     Some((slot.parse().ok()?, attempt.parse().ok()?))
 }
 
-/// Reserved, unallocated disk for one volume.
+/// Returns reserved, unallocated disk for one volume.
 pub(super) fn reserved(role: &Role) -> Resource {
     let disk = Resource::scalar(Name::Disk, Amount::from_f64(SIZE));
     disk.with_reservations(&[Reservation::dynamic(role.clone(), None, None)])
 }
 
-/// A volume on such disk.
+/// Returns a persistent volume on disk that is reserved to the role.
 pub(super) fn volume(role: &Role, id: &str, shared: bool) -> Resource {
     let info = DiskInfo {
         persistence: Some(Persistence { id: id.to_owned(), principal: None }),
@@ -81,7 +81,7 @@ pub(super) fn volume(role: &Role, id: &str, shared: bool) -> Resource {
     reserved(role).with_disk(Some(Disk::from(info))).with_copies(u32::from(shared))
 }
 
-/// The operations that make a volume; the disk for it is reserved first, if it is not.
+/// Returns the operations that create a volume. They reserve its disk first, if it is not reserved.
 pub(super) fn make(role: &Role, volume: Resource, is_reserved: bool) -> Vec<Operation> {
     let mut operations = Vec::new();
     if !is_reserved {
@@ -93,7 +93,7 @@ pub(super) fn make(role: &Role, volume: Resource, is_reserved: bool) -> Vec<Oper
     operations
 }
 
-/// The operations after which a volume's disk is free.
+/// Returns the operations that destroy a volume and release its disk.
 pub(super) fn unmake(role: &Role, volume: &Resource) -> Vec<Operation> {
     let destroy = operation::Destroy { volumes: messages(role, volume.clone()) };
     let mut operations = vec![Operation { destroy: Some(destroy), ..of(operation::Type::Destroy) }];
@@ -101,7 +101,7 @@ pub(super) fn unmake(role: &Role, volume: &Resource) -> Vec<Operation> {
     operations
 }
 
-/// The operation that ends a reservation.
+/// Returns the operation that ends a reservation.
 pub(super) fn free(role: &Role, disk: &Resource) -> Operation {
     let unreserve = operation::Unreserve { resources: messages(role, disk.clone()) };
     Operation { unreserve: Some(unreserve), ..of(operation::Type::Unreserve) }

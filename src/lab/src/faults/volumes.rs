@@ -1,6 +1,6 @@
 //! Rules about persistent volumes, and the records that they need: the owner, the agent and the content of each.
 //!
-//! It sees the requests of schedulers and operators, and the agents' disks.
+//! The records come from the requests of schedulers and operators, and from the agents' disks.
 
 use std::collections::BTreeSet;
 
@@ -10,21 +10,21 @@ use sdk::v1::scheduler::Call;
 use super::checker::TaskName;
 use crate::world::Note;
 
-/// A rule that does not hold, and how.
+/// A broken rule with its description; `None` if all hold.
 type Fault = Option<(&'static str, String)>;
 
-/// A volume, from the states of all processes together.
+/// A volume, with the states of all processes combined.
 #[derive(Debug, Default)]
 struct Volume {
-    /// Its destruction was requested.
+    /// Whether the destruction of the volume was requested.
     unwanted: bool,
-    /// Its agent and directory, while it exists.
+    /// Agent and directory of the volume, while it exists.
     place: Option<(u32, String)>,
-    /// It was there, and is no more.
+    /// Whether the volume was destroyed.
     gone: bool,
-    /// The tasks that have written into it.
+    /// Tasks that have written into the volume.
     data: BTreeSet<String>,
-    /// The tasks that use it now.
+    /// Tasks that use the volume now.
     users: Vec<TaskName>,
 }
 
@@ -33,7 +33,7 @@ struct Volume {
 pub(super) struct Volumes(FxHashMap<String, Volume>);
 
 impl Volumes {
-    /// A scheduler asks for volumes, or for their end.
+    /// Records the volumes that a scheduler's call creates or destroys.
     pub fn called(&mut self, call: &Call) {
         for operation in call.accept.iter().flat_map(|accept| &accept.operations) {
             for id in operation.create.iter().flat_map(|create| &create.volumes).filter_map(v1_id) {
@@ -45,7 +45,7 @@ impl Volumes {
         }
     }
 
-    /// Handles an event. Returns the rule that it breaks.
+    /// Handles an event and returns the rule that it breaks.
     ///
     /// `is_kept` returns whether a framework's tasks outlive its connections.
     pub fn noted(&mut self, note: &Note<'_>, is_kept: &dyn Fn(&str) -> bool) -> Fault {
@@ -69,7 +69,7 @@ impl Volumes {
         }
     }
 
-    /// A task does not run any more.
+    /// Records that a task has ended.
     pub fn ended(&mut self, framework: &str, task: &str) {
         for volume in self.0.values_mut() {
             volume.users.retain(|(of, name)| (of.as_str(), name.as_str()) != (framework, task));
@@ -102,7 +102,7 @@ impl Volumes {
         if !volume.unwanted {
             return Some(("no volume is lost", format!("{directory} was destroyed without a request")));
         }
-        // Of frameworks without checkpointing a task may run on after its master has given it up.
+        // A task of a framework without checkpointing may still run after its master has removed it.
         let user = volume.users.iter().find(|(framework, _)| is_kept(framework))?;
         Some(("no volume is lost", format!("{directory} is destroyed, while task {} of {} uses it", user.1, user.0)))
     }
@@ -129,12 +129,12 @@ impl Volumes {
     }
 }
 
-/// The id of the volume in a directory.
+/// Returns the id of the volume in a directory.
 pub(super) fn id_of(directory: &str) -> &str {
     directory.rsplit_once('/').map_or(directory, |(_, id)| id)
 }
 
-/// The id of a volume of an operation.
+/// Returns the id of a volume in an operation.
 pub(super) fn v1_id(volume: &sdk::v1::Resource) -> Option<&str> {
     Some(volume.disk.as_ref()?.persistence.as_ref()?.id.as_str())
 }

@@ -1,6 +1,6 @@
-//! The frameworks of a campaign: each has work, records it in its state, and ends when all is done.
+//! The scheduler of a campaign's frameworks: each has work, records it in its state, and ends when all is done.
 //!
-//! Its [`View`] shows what it knows to the checker.
+//! Its [`View`] shows its state to the checker.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -18,43 +18,43 @@ use super::volume_slots::{self, Slot};
 
 mod volumes;
 
-/// Time after which a task that neither agent nor master knows is given up, and its work is done by another one.
+/// Time after which a task that neither agent nor master knows is abandoned, and another task does its work.
 const GIVEN_UP: Duration = Duration::from_secs(20 * 60);
 
-/// The scheduler's knowledge, and requests from outside.
+/// The state of a scheduler that the checker reads, and requests to the scheduler.
 #[derive(Debug, Default)]
 pub(super) struct View {
-    /// The framework's id.
+    /// Id of the framework; `None` before it has subscribed.
     pub id: Option<String>,
-    /// Whether it is subscribed.
+    /// Whether the scheduler is subscribed.
     pub subscribed: bool,
-    /// What work is left, tasks that end only.
+    /// Number of jobs that are not done, without services.
     pub left: usize,
-    /// Services that do not run, as far as it knows.
+    /// Number of services that do not run, as far as the scheduler knows.
     pub down: usize,
-    /// Its tasks by its ledger.
+    /// Tasks in the scheduler's ledger, with their states.
     pub tasks: BTreeMap<String, TaskState>,
-    /// It is time to end the services, and itself.
+    /// Set by the run to request that the scheduler ends its services and itself.
     pub finish: bool,
 }
 
-/// A piece of work, which may take several tasks one after the other.
+/// A job, which may take several tasks one after the other.
 #[derive(Clone, Debug, Default)]
 struct Job {
-    /// The number of the last task for it, from 1.
+    /// Number of the last task for the job, from 1.
     attempt: u32,
     done: bool,
-    /// Whether that task is thought to be there.
+    /// Whether the scheduler assumes that this task exists.
     running: bool,
-    /// Neither master nor agent has known it since then.
+    /// Time since when neither master nor agent has known the task.
     lost: Option<Time>,
 }
 
-/// The scheduler.
+/// The scheduler of a framework in a fault campaign.
 #[derive(Debug)]
 pub(super) struct Worker {
     plan: Rc<FrameworkPlan>,
-    /// Its number among the frameworks.
+    /// Number of the scheduler among the frameworks.
     who: usize,
     view: Rc<RefCell<View>>,
     rng: FaultRng,
@@ -67,7 +67,7 @@ pub(super) struct Worker {
     pays: Option<Time>,
     suppressed: bool,
     subscribed: bool,
-    /// When its process started.
+    /// Time when the scheduler's process started.
     born: Option<Time>,
 }
 
@@ -81,7 +81,7 @@ fn read_id(id: &str) -> Option<(usize, u32)> {
 }
 
 impl Worker {
-    /// A scheduler whose process has just started.
+    /// Creates a scheduler whose process has just started.
     pub fn new(plan: Rc<FrameworkPlan>, who: usize, view: Rc<RefCell<View>>, rng: FaultRng) -> Worker {
         let jobs = vec![Job::default(); (plan.tasks + plan.services) as usize];
         Worker {
@@ -139,7 +139,8 @@ impl Worker {
         let service = self.is_service(n);
         let Some(job) = self.jobs.get_mut(n) else { return };
         if attempt != job.attempt || job.done {
-            // It was given up for lost, and is there after all. A kill of what is not there is answered with its state.
+            // The task was abandoned as lost but exists. A kill of a task that does not exist would be answered with
+            // its state again.
             let is_there = !is_terminal(state) && !matches!(state, TaskState::TaskUnreachable | TaskState::TaskUnknown);
             if is_there {
                 calls.kill(id, None);
@@ -156,7 +157,7 @@ impl Worker {
             _ => (job.running, job.lost) = (true, None),
         }
         if job.done && service && !finish {
-            // Another process has killed it.
+            // Another process has killed the service, so it must run again.
             job.done = false;
         }
         let done = job.done;
@@ -175,7 +176,7 @@ impl Worker {
         self.jobs.iter().enumerate().filter(move |job| !over(job)).map(|(n, _)| n)
     }
 
-    /// Does what it is time to do.
+    /// Performs all actions that are due.
     fn act(&mut self, now: Time, calls: &mut Calls) {
         if self.view.borrow().finish {
             self.finish(calls);
@@ -207,7 +208,7 @@ impl Worker {
             .for_each(|at| calls.wake_at(at));
     }
 
-    /// Whether there is nothing left to stay for.
+    /// Returns whether all work is done and the framework can be torn down.
     fn all_over(&self, calls: &Calls) -> bool {
         let gone = |state| matches!(state, TaskState::TaskUnreachable | TaskState::TaskUnknown);
         self.plan.tears_down
@@ -229,7 +230,7 @@ impl Worker {
         }
     }
 
-    /// Gives up tasks that have been unknown for long.
+    /// Abandons tasks that have been unknown for [`GIVEN_UP`].
     fn give_up(&mut self, now: Time) {
         let finish = self.view.borrow().finish;
         let tasks = self.plan.tasks as usize;
@@ -241,9 +242,10 @@ impl Worker {
         }
     }
 
-    /// Two tasks start together in one executor, if an offer has room for them.
+    /// Launches two tasks in one executor as a group, if an offer fits both.
     fn launch_group(&mut self, calls: &mut Calls) {
-        // A service would keep its executor's part forever, and plans leave room for tasks only.
+        // Services are left out: a service would hold the executor's resources forever, and plans reserve none for
+        // executors.
         let two: Vec<usize> =
             self.waiting().filter(|n| !self.is_service(*n) && self.slot_of(*n).is_none()).take(2).collect();
         let (Some(id), Ok(room)) =
@@ -275,13 +277,14 @@ impl Worker {
         calls.launch_group(&offer, executor, tasks, self.plan.refuse);
     }
 
-    /// What the next task for a piece of work does. The time belongs to the work, so that it is the same in each try.
+    /// Returns the command of the next task for a job. The duration depends on the job only, so that it is the same in
+    /// each try.
     fn command(&self, n: usize) -> String {
         let seconds = self.plan.longest.as_secs_f64() * ((n * 37 + 11) % 100) as f64 / 100.0;
         if self.is_service(n) { "sleep infinity".to_owned() } else { format!("sleep {seconds:.3}") }
     }
 
-    /// The next task for a piece of work is on its way: that is written down.
+    /// Records that the next task for a job is being launched.
     fn launched(&mut self, n: usize, calls: &mut Calls) {
         (self.jobs[n].attempt, self.jobs[n].running) = (self.jobs[n].attempt + 1, true);
         self.save(n, calls);

@@ -1,4 +1,4 @@
-//! Rejects what a real cluster cannot do of a scenario, or leaves it out where that is harmless.
+//! Rejects the parts of a scenario that a real cluster cannot do, or ignores them where that is harmless.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,21 +10,23 @@ use crate::bundled::Catalog;
 use crate::scenario::{Broken, JobKind, Scenario, ScenarioError, all_kinds, points};
 use crate::world::Fidelity;
 
-/// Agents of a cluster that is started for a run.
+/// The most agents of a cluster that is started for a run.
 pub const MOST_AGENTS: u64 = 64;
-/// Frameworks of a run.
+/// The most frameworks of a live run.
 pub const MOST_FRAMEWORKS: u64 = 200;
-/// Tasks that may run at once on a cluster that is started for a run: each of them is two processes.
+/// The most tasks that may run at once on a cluster that is started for a run: each of them is two processes.
 pub const MOST_TASKS: u64 = 2_000;
-/// How long a run may take.
+/// The longest duration of a live run.
 const LONGEST: Duration = Duration::from_secs(86_400);
 
-/// Checks that a scenario, with all points of its sweep, can run on a real cluster. `own` is true if a cluster is
-/// started for it; otherwise it is an existing one with its own agents and settings. `catalog` has the bundled
-/// frameworks. Returns descriptions of what is left out.
+/// Checks that a scenario, with all points of its sweep, can run on a real cluster. Returns descriptions of what is
+/// ignored.
+///
+/// `own` is true if a cluster is started for the run; otherwise it is an existing one with its own agents and settings.
+/// `catalog` has the bundled frameworks.
 ///
 /// # Errors
-/// The first item that is impossible, with file, line and rule.
+/// Returns the first item that is impossible, with file, line and rule.
 pub fn check(text: &str, file: &Path, pace: Pace, own: bool, catalog: Catalog) -> Result<Vec<String>, ScenarioError> {
     let (mut points, directory) = (points(text, file)?, file.parent().unwrap_or(Path::new(".")));
     for point in &mut points {
@@ -88,7 +90,7 @@ fn of_another(scenario: &Scenario) -> Result<(), Broken> {
     }
 }
 
-/// For how many tasks there is room, of the kind that is smallest on each agent.
+/// Returns the number of tasks that fit on all agents at once, taking on each agent the kind that fits most often.
 fn tasks_at_once(scenario: &Scenario, kinds: &[JobKind]) -> u64 {
     let needs: Vec<Quantities> = kinds
         .iter()
@@ -106,7 +108,7 @@ fn tasks_at_once(scenario: &Scenario, kinds: &[JobKind]) -> u64 {
     scenario.agents.iter().map(|group| u64::from(group.count).saturating_mul(of_group(&group.resources))).sum()
 }
 
-/// What is not as the scenario has it, in words.
+/// Returns descriptions of what the run ignores of the scenario.
 fn left_out(scenario: &Scenario, pace: Pace, own: bool) -> Vec<String> {
     let model = &scenario.model;
     let modelled = [

@@ -1,27 +1,27 @@
-//! The speed of a scenario's time, and policies scaled to it.
+//! The speed of a scenario's time on a real cluster, and policies scaled to it.
 
 use std::time::Duration;
 
 use allocator::policies::{Policies, Refusing};
 
-/// How a scenario is played on a real cluster.
+/// The speed at which a scenario runs on a real cluster.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pace {
-    /// How many seconds of the scenario pass in a real one.
+    /// Seconds of the scenario that pass in a real second.
     pub speed: f64,
-    /// Tasks use a processor for all of their time.
+    /// Whether tasks use a processor for all of their time; otherwise they sleep.
     pub burn: bool,
 }
 
 impl Default for Pace {
-    /// The scenario's pace, with tasks that sleep.
+    /// Returns the scenario's own speed, with tasks that sleep.
     fn default() -> Pace {
         Pace { speed: 1.0, burn: false }
     }
 }
 
 impl Pace {
-    /// How long something takes that takes `span` in the scenario.
+    /// Converts a duration of the scenario to real time.
     pub fn real(&self, span: Duration) -> Duration {
         if self.speed == 1.0 {
             return span;
@@ -30,13 +30,13 @@ impl Pace {
         Duration::try_from_secs_f64(span.as_secs_f64() / self.speed).unwrap_or(span)
     }
 
-    /// How much of the scenario's time passes meanwhile.
+    /// Converts a real duration to the scenario's time.
     pub fn simulated(&self, real: Duration) -> Duration {
         Duration::try_from_secs_f64(real.as_secs_f64() * self.speed).unwrap_or(Duration::MAX)
     }
 }
 
-/// The same policies for a master whose frameworks live so much faster.
+/// Returns the policies with all durations converted to real time.
 pub fn sped(policies: &Policies, pace: Pace) -> Policies {
     let mut policies = policies.clone();
     let short = |span: &mut Option<Duration>| *span = span.map(|span| pace.real(span));

@@ -1,4 +1,6 @@
 //! A run on a real cluster, without the cluster: frameworks, arriving jobs, records and the outcome.
+//!
+//! The caller connects the schedulers to the cluster and provides the clock.
 
 use std::cell::{Cell, Ref, RefCell};
 use std::path::Path;
@@ -19,41 +21,41 @@ use crate::seeds::Seed;
 use crate::work::Mishaps;
 use crate::world::{BEGIN, FrameworkSpec};
 
-/// For how long a master keeps a framework whose scheduler was killed.
+/// Failover timeout in seconds: the time for which a master keeps a framework whose scheduler was killed.
 const FAILOVER: f64 = 10.0;
 
-/// What is played, and where.
+/// The parameters of a run on a real cluster.
 pub struct Setting<'a> {
-    /// The scenario.
+    /// The scenario that is run.
     pub scenario: &'a Scenario,
-    /// The seed of arrivals, sizes and times.
+    /// Seed of arrivals, sizes and durations.
     pub seed: u64,
-    /// Where traces are.
+    /// Directory of the traces.
     pub directory: &'a Path,
-    /// All that the cluster's agents have.
+    /// Total resources of the cluster's agents.
     pub total: Quantities,
-    /// At which pace.
+    /// Speed of the scenario's time.
     pub pace: Pace,
-    /// The user of the tasks.
+    /// Operating system user of the tasks.
     pub user: String,
-    /// How much of the scenario's time has passed.
+    /// Returns how much of the scenario's time has passed.
     pub clock: Rc<dyn Fn() -> Duration>,
 }
 
-/// A framework for a driver to run.
+/// A framework that a driver connects to the cluster.
 #[derive(Debug)]
 pub struct Player {
-    /// When it subscribes, in the scenario's time.
+    /// Time at which the framework subscribes, in the scenario's time.
     pub start: Duration,
-    /// Its `FrameworkInfo`.
+    /// The framework's `FrameworkInfo`.
     pub info: FrameworkInfo,
-    /// How it behaves.
+    /// The framework's scheduler.
     pub scheduler: Watched,
-    /// Commands for it.
+    /// State that the scheduler shares with its driver, and requests to it.
     pub control: Rc<Control>,
 }
 
-/// See the module's text.
+/// A run on a real cluster, except for its connections: arriving jobs, records and the outcome.
 pub struct Session {
     scenario: String,
     seed: u64,
@@ -62,10 +64,10 @@ pub struct Session {
 }
 
 impl Session {
-    /// The session and its frameworks.
+    /// Creates a session and the frameworks that the caller must connect.
     ///
     /// # Errors
-    /// A trace that cannot be used.
+    /// Returns an error if a trace is invalid.
     pub fn new(setting: Setting<'_>) -> Result<(Session, Vec<Player>), ScenarioError> {
         let root = Seed::root(setting.seed);
         let Prepared { setup, frameworks } = prepare(setting.scenario, root, setting.directory)?;
@@ -94,27 +96,28 @@ impl Session {
         Ok((Session { scenario: setting.scenario.name.clone(), seed: setting.seed, timeline, books }, players))
     }
 
-    /// When the next thing is due, in the scenario's time; none when that is over.
+    /// Returns when the next event is due, in the scenario's time; `None` at the end of the scenario.
     pub fn next_at(&self) -> Option<Duration> {
         self.timeline.next_at()
     }
 
-    /// Does what is due by now. The frameworks, by number, to be nudged because there is new work for them.
+    /// Handles the events that are due by `now`. Returns the numbers of the frameworks that have new work and must be
+    /// woken.
     pub fn step(&mut self, now: Duration) -> Vec<usize> {
         self.timeline.step(now, &mut self.books.borrow_mut()).submitted
     }
 
-    /// All is done, and the scenario waits for nothing else.
+    /// Returns whether all jobs are done and the scenario has no further events.
     pub fn is_over(&self) -> bool {
         self.timeline.is_over()
     }
 
-    /// The current records.
+    /// Returns the records of the run so far.
     pub fn books(&self) -> Ref<'_, Recorder> {
         self.books.borrow()
     }
 
-    /// Sums up what there was until `now`.
+    /// Ends the session and returns the results until `now`.
     pub fn outcome(self, now: Duration, live: Live) -> Outcome {
         let books = self.books.borrow();
         let head = Head {
@@ -130,7 +133,7 @@ impl Session {
     }
 }
 
-/// A clock whose time does not go back.
+/// Returns a clock whose time does not go back.
 fn monotonic(clock: impl Fn() -> Time) -> impl Fn() -> Time {
     let last = Cell::new(BEGIN);
     move || {
@@ -139,7 +142,7 @@ fn monotonic(clock: impl Fn() -> Time) -> impl Fn() -> Time {
     }
 }
 
-/// A hash over what became of all tasks: no two real runs have the same.
+/// Returns a hash of the times of all tasks. No two real runs have the same.
 fn digest(books: &Recorder) -> String {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     let tasks = (0..books.frameworks()).flat_map(|who| books.tasks(who));

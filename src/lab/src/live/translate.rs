@@ -1,4 +1,4 @@
-//! Scales the calls of a modelled scheduler to a real cluster: refusals and tasks at the pace of the run.
+//! Scales the calls of a modelled scheduler to a real cluster: durations of offer filters and of tasks.
 
 use std::time::Duration;
 
@@ -10,17 +10,17 @@ use crate::seeds::Seed;
 use crate::span::parse_span;
 use crate::work::{Mishaps, WORK};
 
-/// How the calls of one framework are changed.
+/// Converts the calls of one framework to real time.
 #[derive(Debug)]
 pub(super) struct Translator {
     pub pace: Pace,
     pub mishaps: Mishaps,
-    /// Where the mishaps of its tasks are drawn.
+    /// Seed of the failures and stragglers among the framework's tasks.
     pub seed: Seed,
 }
 
 impl Translator {
-    /// Changes what is counted in the scenario's time.
+    /// Converts the durations in a call from the scenario's time to real time.
     pub fn call(&self, call: &mut Call) {
         if let Some(decline) = &mut call.decline {
             self.filters(&mut decline.filters);
@@ -46,9 +46,9 @@ impl Translator {
     }
 }
 
-/// What takes so long, and then ends well or not.
+/// Returns a command that takes `span` and then exits with 1 if it `fails`, otherwise with 0.
 fn command(span: Duration, fails: bool, burn: bool) -> CommandInfo {
-    // timeout(1) takes 0 for "forever".
+    // `timeout(1)` takes 0 for no timeout.
     let seconds = format!("{:.3}", span.as_secs_f64().max(0.001));
     if !fails && !burn {
         return CommandInfo {

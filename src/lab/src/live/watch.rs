@@ -13,10 +13,10 @@ use super::translate::Translator;
 use crate::measure::Recorder;
 use crate::world::Observer;
 
-/// Tells the scenario's time.
+/// Returns the scenario's current time.
 pub(super) type Clock = Rc<dyn Fn() -> Time>;
 
-/// Shared state of a framework and its driver.
+/// State that a framework shares with its driver.
 #[derive(Debug, Default)]
 pub struct Control {
     leaves: Cell<bool>,
@@ -26,23 +26,24 @@ pub struct Control {
 }
 
 impl Control {
-    /// It must kill its tasks and disconnect at its next event.
+    /// Requests that the framework tears itself down at its next event, which kills its tasks.
     pub fn leave(&self) {
         self.leaves.set(true);
     }
 
-    /// Whether it is subscribed.
+    /// Returns whether the framework is subscribed.
     pub fn subscribed(&self) -> bool {
         self.subscribed.get()
     }
 
-    /// How many of its calls were refused, and why the last one was.
+    /// Returns the number of the framework's calls that were refused, and the reason of the last refusal.
     pub fn refused(&self) -> (u64, String) {
         (self.refused.get(), self.last_refusal.borrow().clone())
     }
 }
 
-/// See the module's text.
+/// A modelled scheduler for a real driver: it runs in the scenario's time, its calls are recorded, and it tears itself
+/// down on request.
 pub struct Watched {
     pub(super) who: usize,
     pub(super) inner: Box<dyn Scheduler>,
@@ -89,7 +90,7 @@ impl Scheduler for Watched {
                 Event::Disconnected { .. } => self.control.subscribed.set(false),
                 _ => {}
             }
-            // A call without a connection would be lost.
+            // Without a connection the call would be lost.
             if self.control.subscribed() {
                 calls.teardown();
             }
@@ -111,5 +112,5 @@ impl Scheduler for Watched {
     }
 }
 
-/// A time that is never reached, for times that overflow.
+/// A delay that no run reaches, in place of delays that overflow.
 const NEVER: Duration = Duration::from_secs(10 * 365 * 86_400);

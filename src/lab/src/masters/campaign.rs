@@ -1,4 +1,4 @@
-//! Runs many seeds of the campaign of masters, and examines one.
+//! Runs many seeds of the campaign of masters, and examines single ones.
 
 use std::time::Duration;
 
@@ -7,26 +7,26 @@ use super::run::play;
 use super::world::Defect;
 use crate::faults::{Finding, Settings, Tally, examine_plan, play_seeds};
 
-/// What a campaign has seen.
+/// Totals of a campaign of masters.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Summary {
-    /// Seeds that were played.
+    /// Number of seeds that were run.
     pub seeds: u64,
-    /// Events that happened.
+    /// Number of events in all runs.
     pub events: u64,
-    /// Reads and writes of clients.
+    /// Number of reads and writes of clients.
     pub operations: u64,
-    /// How often a master has begun to lead.
+    /// Number of times that a master has begun to lead.
     pub leaders: u64,
-    /// Faults that struck.
+    /// Number of faults that were injected.
     pub faults: u64,
-    /// Seconds of virtual time.
+    /// Virtual time of all runs, in seconds.
     pub seconds: u64,
     /// The longest time from the end of all faults to a leader, in milliseconds.
     pub longest_election: u64,
-    /// The longest time of a change of the members without faults, in milliseconds.
+    /// The longest change of the members without faults, in milliseconds.
     pub longest_change: u64,
-    /// The seeds that broke a rule, and which rule; at most [`Settings::most`].
+    /// Seeds that broke a rule, each with the rule; at most [`Settings::most`].
     pub broken: Vec<(u64, String)>,
 }
 
@@ -43,7 +43,8 @@ impl Tally for Summary {
     }
 }
 
-/// Runs a campaign. `progress` is called after each seed, on any thread; returning `false` ends the campaign.
+/// Runs a campaign of masters. `progress` is called after each seed, on any thread; returning `false` ends the
+/// campaign.
 pub fn campaign(settings: &Settings<Defect>, progress: &(dyn Fn() -> bool + Sync)) -> Summary {
     let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     let (summary, broken) = play_seeds(settings, progress, &|seed| {
@@ -65,7 +66,7 @@ pub fn campaign(settings: &Settings<Defect>, progress: &(dyn Fn() -> bool + Sync
     Summary { broken, ..summary }
 }
 
-/// Examines a seed: none if it breaks no rule.
+/// Examines a seed; returns `None` if it breaks no rule.
 pub fn examine(seed: u64, defect: Option<Defect>) -> Option<Finding<Plan>> {
     let plan = Plan::draw(seed).with_defect(defect);
     let played = |plan: &Plan, log| {

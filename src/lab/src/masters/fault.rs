@@ -9,25 +9,25 @@ use crate::seeds::Seed;
 use crate::span::show_span;
 use crate::world::DiskError;
 
-/// A fault, and when it happens.
+/// A fault with its time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fault {
-    /// After the beginning.
+    /// Time after the beginning of the run.
     pub at: Duration,
-    /// What happens.
+    /// What the fault does.
     pub kind: Kind,
 }
 
 /// The master that a fault affects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// The one that leads then, or the first one.
+    /// The master that leads at the time of the fault, or the first one if none leads.
     Leader,
-    /// The one with that number.
+    /// The master with this number.
     Master(usize),
 }
 
-/// What can be made to happen.
+/// The kinds of faults.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(
     missing_docs,
@@ -35,45 +35,46 @@ pub enum Target {
               `arrives`: what is sent meanwhile arrives late, and is not lost"
 )]
 pub enum Kind {
-    /// A process ends.
+    /// The process of a master crashes.
     Crash { who: Target, part: u32, away: Duration },
-    /// A process ends in its next write.
+    /// The process of a master crashes in its next write.
     Doom { who: Target, part: u32, away: Duration },
-    /// All processes end at once.
+    /// The processes of all masters crash at once.
     CrashAll { part: u32, away: Duration },
-    /// A process does nothing for a while.
+    /// The process of a master is stopped for a while.
     Stop { who: Target, span: Duration },
     /// The connections between two masters break.
     Cut { one: usize, other: usize },
-    /// Nothing passes from one master to another one.
+    /// Messages from one master to another one are lost or delayed for a while.
     Part { from: usize, to: usize, span: Duration, arrives: bool },
-    /// Nothing passes between a master and all others.
+    /// Messages between a master and all others are lost or delayed for a while.
     Isolate { who: Target, span: Duration, arrives: bool },
-    /// Some messages are lost.
+    /// Some of all messages are lost for a while.
     Lose { percent: u64, span: Duration },
-    /// All messages take longer.
+    /// All messages take longer for a while.
     SlowNetwork { by: Duration, span: Duration },
-    /// Writes take longer.
+    /// Disk writes of a master take longer for a while.
     SlowDisk { who: Target, by: Duration, span: Duration },
-    /// A disk refuses writes.
+    /// The disk of a master refuses writes for a while.
     RefuseWrites { who: Target, error: DiskError, part: u32, span: Duration },
-    /// A disk is replaced by an empty one.
+    /// The disk of a master is replaced by an empty one.
     ReplaceDisk { who: Target, away: Duration },
-    /// A clock goes too fast or too slow, in parts of a million.
+    /// The clock of a master runs too fast or too slow, in parts of a million.
     Drift { who: Target, drift: i32 },
-    /// An operator does something.
+    /// An operator performs actions.
     Operate(Vec<Act>),
-    /// A disk is replaced by an empty one, and an operator replaces the member, with another master meanwhile.
+    /// The disk of a master is replaced by an empty one; an operator adds a spare master, removes the member and adds
+    /// it again.
     Replace { at: usize, spare: usize, away: Duration },
 }
 
-/// The longest pauses of processes and networks.
+/// The longest pause of processes and networks.
 const PAUSE: Duration = Duration::from_secs(8);
-/// By how much clocks go wrong at most: leases permit a tenth between two of them.
+/// The largest drift of clocks, in parts of a million. Leases permit a tenth between two of them.
 const DRIFT: u64 = 50_000;
 
 impl Fault {
-    /// The fault of this place in the tree of seeds, within `horizon`, in a group of this many founders and spares.
+    /// Draws the fault of this seed, within `horizon`, in a group of this many founders and spares.
     pub fn draw(seed: Seed, horizon: Duration, founders: usize, spares: usize) -> Fault {
         let mut rng = FaultRng::new(seed);
         let at = Duration::from_millis(rng.within(1000, horizon.as_millis() as u64));
@@ -83,7 +84,7 @@ impl Fault {
         let spare = founders + rng.below(spares as u64) as usize;
         let who = if rng.chance(50) { Target::Leader } else { Target::Master(one) };
         let (part, span) = (rng.below(u64::from(PARTS) + 1) as u32, rng.span(PAUSE));
-        // Some are back at once.
+        // Half of the processes restart almost at once.
         let away = if rng.chance(50) { rng.span(Duration::from_millis(300)) } else { span };
         let arrives = rng.chance(40);
         let kind = match rng.below(100) {
@@ -109,7 +110,7 @@ impl Fault {
         Fault { at, kind }
     }
 
-    /// Makes it happen.
+    /// Injects the fault into a world.
     pub fn strike(&self, world: &mut World) {
         let all = 0..world.count();
         match &self.kind {
@@ -165,7 +166,7 @@ impl Fault {
         }
     }
 
-    /// Milder forms of it: shorter, if it has a length.
+    /// Returns milder forms of the fault: shorter ones, if it has a duration.
     pub fn milder(&self) -> Vec<Fault> {
         let mut kind = self.kind.clone();
         let spans: Vec<&mut Duration> = match &mut kind {

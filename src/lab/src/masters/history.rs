@@ -1,38 +1,38 @@
-//! Whether a history of reads and writes of a key is linearizable: whether each operation can have happened at one
+//! Checks that a history of reads and writes of a key is linearizable: that each operation can have happened at one
 //! instant between its call and its answer, so that every read returns what was written last.
 //!
-//! It is the search of Wing and Gong, "Testing and verifying concurrent objects" (1993), that remembers where it has
-//! been, as Lowe's "Testing for linearizability" (2017). It does not know what a master is.
+//! It is the search of Wing and Gong, "Testing and verifying concurrent objects" (1993), with a set of visited states
+//! as in Lowe's "Testing for linearizability" (2017). The code does not depend on masters.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Places that are examined for one key. Histories of campaigns take some thousands; one that takes more is reported
-/// as a violation, because no order was found.
+/// The most states of the search that are examined for one key. Histories of campaigns take some thousands; one that
+/// takes more is reported as a violation, because no order was found.
 const PLACES_MAX: usize = 20_000;
 
-/// An operation on a key.
+/// An operation of a client on a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Operation {
-    /// The key.
+    /// Key of the operation.
     pub key: String,
-    /// What was asked for.
+    /// What the operation does.
     pub kind: Operate,
-    /// When it was called, in steps of the run.
+    /// Step of the run in which the operation was called.
     pub called: u64,
-    /// When it was answered; none if it is unknown whether it has happened.
+    /// Step of the run in which the operation was answered; `None` if it is unknown whether it has happened.
     pub answered: Option<u64>,
 }
 
-/// What an operation does.
+/// The kinds of operations, with their values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operate {
-    /// The key has this value from then on; none: it is deleted.
+    /// Sets the key to this value; with `None`, deletes it.
     Write(Option<u64>),
-    /// The key had this value. A read without an answer is not an operation.
+    /// Has read this value; `None` if the key was absent. A read without an answer is not an operation.
     Read(Option<u64>),
 }
 
-/// The key whose history is not linearizable, with its operations in the order of their calls.
+/// Returns the first key whose history is not linearizable, with its operations in the order of their calls.
 pub fn first_violation(history: &[Operation]) -> Option<(String, Vec<Operation>)> {
     let mut keys: BTreeMap<&str, Vec<&Operation>> = BTreeMap::new();
     history.iter().for_each(|operation| keys.entry(&operation.key).or_default().push(operation));
@@ -43,11 +43,11 @@ pub fn first_violation(history: &[Operation]) -> Option<(String, Vec<Operation>)
     Some((key.to_owned(), operations))
 }
 
-/// Whether the operations of one key are linearizable. At first the key is absent.
+/// Returns whether the operations of one key are linearizable. At first the key is absent.
 ///
-/// A write that may or may not have happened, and that no read shows before the next write, can be removed from any
-/// order. So it has a place only before a read that shows it. Of several ones of the same value the first takes that
-/// place, because it can be wherever a later one can.
+/// A write that may or may not have happened, and that no read returns before the next write, can be removed from any
+/// order. So it is placed only before a read that returns its value. Of several ones with the same value the first
+/// takes that place, because it can be wherever a later one can.
 fn is_linearizable(operations: &[&Operation]) -> bool {
     let mut search = Search::default();
     let mut operations = operations.to_vec();
@@ -77,29 +77,29 @@ fn is_linearizable(operations: &[&Operation]) -> bool {
     false
 }
 
-/// The operations of one key.
+/// The operations of one key, as the search needs them.
 #[derive(Debug, Default)]
 struct Search {
-    /// When they were called and answered, in the order of their calls.
+    /// Answered operations with their call and their answer, in the order of their calls.
     answered: Vec<(u64, u64, Operate)>,
-    /// When writes without an answer were called, by their values.
+    /// Calls of writes without an answer, by their values.
     open: BTreeMap<Option<u64>, Vec<u64>>,
 }
 
-/// How far a search has come: which operations have happened, and the value of the key.
+/// A state of the search: which operations have happened, and the value of the key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
-    /// All answered operations before it have happened, and it has not.
+    /// Index of the first answered operation that has not happened.
     first: usize,
-    /// Those after `first` that have happened.
+    /// Indices after `first` of operations that have happened.
     more: BTreeSet<usize>,
-    /// How many writes without an answer have happened, by their values.
+    /// Number of writes without an answer that have happened, by their values.
     used: BTreeMap<Option<u64>, usize>,
     value: Option<u64>,
 }
 
 impl Search {
-    /// The places after one more answered operation.
+    /// Returns the states after one more answered operation.
     fn after(&self, place: &Place) -> Vec<Place> {
         let left = || (place.first..self.answered.len()).filter(|at| !place.more.contains(at));
         // An operation cannot be next if another one was answered before its call. Those that are called after that
@@ -122,7 +122,7 @@ impl Search {
             }
         };
         let possible = || left().take_while(|at| self.answered[*at].0 <= end);
-        // A read of the present value takes no place from another operation: it is next, and nothing else is tried.
+        // A read of the present value does not exclude any other operation: it is next, and no alternative is tried.
         let free = possible().find(|at| self.answered[*at].2 == Operate::Read(place.value));
         match free {
             Some(at) => vec![place.with(at, place.value)],
@@ -173,10 +173,10 @@ mod tests {
     fn what_happened_in_some_order_is_linearizable() {
         assert!(holds(&[]));
         assert!(holds(&[read(0, 1, 2), write(1, 3, 4), read(1, 5, 6), delete(7, 8), read(0, 9, 10)]));
-        // Both orders of two writes at once.
+        // Two concurrent writes can happen in both orders.
         assert!(holds(&[write(1, 1, 9), write(2, 2, 8), read(1, 10, 11)]));
         assert!(holds(&[write(1, 1, 9), write(2, 2, 8), read(2, 10, 11)]));
-        // A read sees a write that has not been answered, and one that began with it does not.
+        // A read returns a write that has not been answered, and a concurrent read does not.
         assert!(holds(&[write(1, 1, 9), read(1, 2, 4), read(0, 2, 5)]));
     }
 
@@ -219,7 +219,7 @@ mod tests {
         assert_eq!((key.as_str(), operations.len()), ("l", 2));
     }
 
-    /// By the definition: some order of all answered operations and some of the others fits.
+    /// Returns whether some order of all answered operations and some of the others is valid, which is the definition.
     fn holds_by_trial(history: &[Operation], value: Option<u64>, left: &BTreeSet<usize>) -> bool {
         if left.iter().all(|at| history[*at].answered.is_none()) {
             return true;
@@ -239,7 +239,7 @@ mod tests {
         let one = (0u8..3, 0u64..3, 1u64..12, 0u64..6);
         prop::collection::vec(one, 0..7).prop_map(|choices| {
             let made = choices.into_iter().enumerate().map(|(n, (kind, value, called, length))| {
-                // No two instants are the same.
+                // Makes all instants different.
                 let (called, length) = (called * 20 + n as u64, length * 20);
                 let answered = if length == 0 { 0 } else { called + length + 7 };
                 match kind {
@@ -253,7 +253,7 @@ mod tests {
     }
 
     proptest! {
-        /// The search finds what a trial of all orders finds.
+        /// The search gives the same answer as a trial of all orders.
         #[test]
         fn the_search_is_complete(history in histories()) {
             let all = (0..history.len()).collect();

@@ -1,9 +1,9 @@
-//! The masters' own group (`peers`) under faults: election, replicated log, leases and changes of the members.
+//! Fault campaigns of the masters' own group (`peers`): election, replicated log, leases and changes of the members.
 //!
 //! A seed determines a [`Plan`]: a group, its clients, and a list of faults with their times. [`play`] runs it and
 //! returns the first rule that was broken; [`examine`] finds a smaller plan that breaks the same rule, and [`campaign`]
-//! runs many seeds. `docs/lab-guide.md` lists the faults and the rules. What the masters do for agents and frameworks
-//! is not here: that is `faults`.
+//! runs many seeds. `docs/lab-guide.md` lists the faults and the rules. What masters do for agents and frameworks is
+//! not covered here, but by `faults`.
 
 mod campaign;
 mod fault;
@@ -18,7 +18,7 @@ pub use plan::Plan;
 pub use run::{Played, play};
 pub use world::{Act, Defect, LEASE, Setup, World};
 
-/// What the lines of a log mean.
+/// Explanation of the lines of a log.
 pub const LEGEND: &str = "\
 seconds after the beginning, then who:
   FAULT  what goes wrong from then on        master N  its process        operator  changes of the members

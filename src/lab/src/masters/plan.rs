@@ -1,4 +1,4 @@
-//! The plan of a seed: the group, its clients, and the faults.
+//! The plan that is drawn from a seed: the group, its clients, and the faults.
 
 use std::time::Duration;
 
@@ -9,24 +9,24 @@ use crate::faults::rng::FaultRng;
 use crate::faults::shrink::{Faulty, Shrinker};
 use crate::seeds::Seed;
 
-/// Faults happen within this time.
+/// Bounds of the period in which faults happen, in seconds.
 const HORIZON: (u64, u64) = (5, 25);
 
-/// All that a seed stands for.
+/// The plan of a run of masters, drawn from a seed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// The seed that it was drawn from. Everything else that is random hangs on it, too.
+    /// The seed of the plan. All other random decisions of the run depend on it, too.
     pub seed: u64,
-    /// The group.
+    /// Masters, clients, network and disks of the group.
     pub setup: Setup,
-    /// What goes wrong, in the order of time.
+    /// Faults of the run, in the order of time.
     pub faults: Vec<Fault>,
-    /// When all faults end.
+    /// Time after the beginning at which all faults end.
     pub horizon: Duration,
 }
 
 impl Plan {
-    /// The plan of a seed.
+    /// Draws the plan of a seed.
     pub fn draw(seed: u64) -> Plan {
         let root = Seed::root(seed).child("masters");
         let mut rng = FaultRng::new(root.child("group"));
@@ -55,18 +55,18 @@ impl Plan {
         Plan { seed, setup, faults, horizon }
     }
 
-    /// The plan with a deliberate defect.
+    /// Returns the plan with a deliberate defect.
     pub fn with_defect(mut self, defect: Option<Defect>) -> Plan {
         self.setup.defect = defect;
         self
     }
 
-    /// The place in the tree of seeds of all that is random in its world.
+    /// Returns the root of the seeds for all random decisions in the plan's world.
     pub fn root(&self) -> Seed {
         Seed::root(self.seed).child("masters' world")
     }
 
-    /// A smaller plan that fails, too.
+    /// Returns a smaller plan for which `fails` returns `true`, too.
     pub fn shrink(&self, fails: &mut dyn FnMut(&Plan) -> bool) -> Plan {
         let mut shrinker = Shrinker::new(self, fails);
         shrinker.leave_faults_out();

@@ -11,45 +11,47 @@ use super::world::World;
 use crate::faults::Broken;
 use crate::world::BEGIN;
 
-/// A group without faults has a leader within this time, five leases: one for promises to the leader before, one for
-/// members that have started and wait, and three for elections that a member with a later round makes anew.
-const ELECTION: Duration = Duration::from_secs(5);
-/// An operator adds or removes a member in a group without faults within this time.
+/// The longest time in which a group without faults elects a leader.
 ///
-/// A master is started and shows itself for a lease, and an election may come between.
+/// It is five leases: one for promises to the leader before, one for members that have started and wait, and three for
+/// elections that a member with a later round repeats.
+const ELECTION: Duration = Duration::from_secs(5);
+/// The longest time in which an operator adds or removes a member in a group without faults.
+///
+/// The master is started and must have run for a lease, and an election may happen meanwhile.
 const CHANGE: Duration = Duration::from_secs(8);
-/// In a group without faults a write is done within this time. An election may come between.
+/// The longest time of a write in a group without faults. An election may happen meanwhile.
 const WRITE: Duration = Duration::from_secs(5);
-/// All members know all that was decided within this time: members ask for the log again every half lease, and some of
-/// these questions are late.
+/// The longest time until all members have all decided entries. Members ask for the log again every half lease, and
+/// some of these requests are late.
 const CATCH_UP: Duration = Duration::from_secs(4);
-/// How often it is examined whether something has happened.
+/// Interval at which a condition is checked.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What became of a plan.
+/// The result of running a plan of masters.
 #[derive(Debug)]
 pub struct Played {
-    /// The first rule that was broken.
+    /// The first broken rule; `None` if all hold.
     pub broken: Option<Broken>,
     /// Hash over all messages between masters.
     pub digest: u64,
-    /// Events that happened.
+    /// Number of events in the run.
     pub events: u64,
-    /// Reads and writes of clients.
+    /// Number of reads and writes of clients.
     pub operations: u64,
-    /// How often a master has begun to lead.
+    /// Number of times that a master has begun to lead.
     pub leaders: u64,
-    /// The virtual time that passed.
+    /// Virtual time that passed in the run.
     pub time: Duration,
-    /// From the end of all faults until a master led.
+    /// Time from the end of all faults until a master led.
     pub election: Duration,
-    /// The longest time of a change of the members after that.
+    /// The longest change of the members after all faults.
     pub change: Duration,
-    /// A line for each event, if the log is kept.
+    /// A line for each event; empty unless the log is kept.
     pub log: Vec<String>,
 }
 
-/// Plays a plan to its end, or to the first rule that is broken.
+/// Runs a plan to its end, or to the first broken rule.
 pub fn play(plan: &Plan, keep_log: bool) -> Played {
     let mut world = World::new(plan.setup.clone(), plan.root(), keep_log);
     for fault in &plan.faults {
@@ -83,8 +85,8 @@ pub fn play(plan: &Plan, keep_log: bool) -> Played {
     }
 }
 
-/// Ends all faults, and checks that the group becomes whole in time. Returns how long an election and a change of the
-/// members took.
+/// Ends all faults, and checks that the group recovers in time. Returns the durations of the election and of the
+/// longest change of the members.
 pub(super) fn restore(world: &mut World) -> (Duration, Duration) {
     world.note(|| "FAULT      no more: all is healed".to_owned());
     world.heal();
@@ -104,7 +106,7 @@ pub(super) fn restore(world: &mut World) -> (Duration, Duration) {
     (election, change)
 }
 
-/// An operator makes every master a member with the disk that it has now. Returns the longest time that a change took.
+/// Makes every master a member with its present disk, through an operator. Returns the duration of the longest change.
 fn repair(world: &mut World) -> Duration {
     let rule = "members change in time";
     let mut longest = Duration::ZERO;
@@ -112,7 +114,7 @@ fn repair(world: &mut World) -> Duration {
         true => Ok(()),
         false => Err("an operator waits".to_owned()),
     };
-    // What operators began during the faults, they give up in the end.
+    // Operators finish or give up what they began during the faults.
     wait(world, world.now() + 2 * CHANGE, rule, &mut |world| rest(world));
     while world.broken().is_none()
         && let Some(act) = world.next_repair()
@@ -128,7 +130,7 @@ fn repair(world: &mut World) -> Duration {
     longest
 }
 
-/// All keys are written and read once more, and all members must know everything.
+/// Writes and reads all keys once more, and checks that all members have all entries.
 fn finish(world: &mut World) {
     for key in ["k0", "k1", "k2"] {
         world.read_key(key);
@@ -161,7 +163,7 @@ fn finish(world: &mut World) {
     }
 }
 
-/// Lets time pass until something holds. It breaks the rule if it does not hold by then.
+/// Runs the world until a condition holds. Reports `rule` as broken if it does not hold at `until`.
 fn wait(world: &mut World, until: Time, rule: &'static str, holds: &mut dyn FnMut(&mut World) -> Result<(), String>) {
     while world.broken().is_none() {
         let Err(why) = holds(world) else { return };

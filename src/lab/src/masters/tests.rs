@@ -1,4 +1,4 @@
-//! Campaigns of masters break no rule for some seeds, are deterministic, and detect deliberate defects.
+//! Tests that campaigns of masters break no rule for some seeds, are deterministic, and detect deliberate defects.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::*;
 use crate::faults::Settings;
 
-/// Seeds that are run by default. `cargo xtask test` runs many more with the release binary.
+/// Number of seeds that are run by default. `cargo xtask test` runs many more with the release binary.
 const SEEDS: u64 = 40;
-/// The deliberate defects, the rules that detect each, and a little before the first seed with which one of them does.
-/// A change of the core moves these seeds: `tepui lab faults --masters --defect` finds others.
+/// The deliberate defects, the rules that detect each, and a seed shortly before the first one that reveals it. A
+/// change of the core moves these seeds: `tepui lab faults --masters --defect` finds others.
 const DEFECTS: [(Defect, &[&str], u64); 7] = [
     (Defect::AnswerBeforeCommit, &["linearizable", "is lost"], 3),
     (Defect::EmptyDiskLetIn, &["linearizable", "is lost", "the same entries", "does not go back"], 680),
@@ -19,16 +19,16 @@ const DEFECTS: [(Defect, &[&str], u64); 7] = [
     (Defect::SendBeforeDurable, &["linearizable", "is lost", "the same entries", "a later one has led"], 2125),
     (Defect::StaleReads, &["linearizable"], 1),
 ];
-/// Seeds that broke a rule once, with what was mended: members with a promise to another candidate, members that are
-/// let in and their round, masters that are added while no founder is a member, processes that start at the same time,
-/// groups that form beside another one, leaders that take the registry over twice in a round, members without the log
-/// of the round that they have promised.
+/// Seeds that broke a rule before a defect was fixed: members with a promise to another candidate, members that are
+/// admitted and their round, masters that are added while no founder is a member, processes that start at the same
+/// time, groups that form beside another one, leaders that take the registry over twice in a round, members without the
+/// log of the round that they have promised.
 const MENDED: [u64; 39] = [
     3194, 9983, 11_682, 12_262, 12_852, 14_694, 18_873, 20_896, 21_747, 22_531, 22_618, 27_891, 33_687, 35_269, 39_286,
     42_595, 48_556, 49_025, 49_699, 53_984, 54_165, 55_667, 56_487, 57_393, 58_812, 59_464, 59_927, 61_173, 62_717,
     65_661, 67_937, 71_581, 73_524, 74_435, 74_512, 78_420, 80_011, 80_189, 80_966,
 ];
-/// With this many seeds a defect must show as what it is.
+/// Number of seeds within which a defect must be detected by its rule.
 const PLANS: u64 = 20;
 
 fn number(name: &str) -> Option<u64> {
@@ -52,7 +52,7 @@ fn seeds_that_broke_a_rule_once_break_none() {
     }
 }
 
-/// Lines that the logs of a few seeds must contain; otherwise the campaign does not reach far enough.
+/// Lines that must occur in the logs of a few seeds; otherwise the campaign does not cover enough.
 const REACHED: [&str; 14] = [
     "a crash in a write",
     "the disk refuses with ENOSPC",

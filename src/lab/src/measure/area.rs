@@ -1,6 +1,6 @@
-//! Exact integrals over time of step functions.
+//! Exact integrals of step functions over time.
 
-/// A value over time, and its integral. Times are seconds since the beginning, and never go back.
+/// A step function of time with its integral. Times are seconds since the beginning, and never go back.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Area {
     value: f64,
@@ -9,27 +9,27 @@ pub struct Area {
 }
 
 impl Area {
-    /// The value is this from now on.
+    /// Sets the value of the function from `now` on.
     pub fn set(&mut self, value: f64, now: f64) {
         *self = Area { value, since: now, sum: self.at(now) };
     }
 
-    /// The integral until now.
+    /// Returns the integral of the function until `now`.
     pub fn at(&self, now: f64) -> f64 {
         self.sum + self.value * (now - self.since)
     }
 }
 
-/// The integrals of a run up to one moment.
+/// The integrals of a run up to one instant.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Areas {
-    /// The moment, in seconds since the beginning.
+    /// The instant, in seconds since the beginning.
     pub at: f64,
-    /// By framework, its dominant share in use.
+    /// Integral of each framework's dominant share in use.
     pub shares: Vec<f64>,
-    /// By resource, in the order of the cluster's, what is in use, in units.
+    /// Integral of each resource in use, in units, in the order of the cluster's resources.
     pub used: Vec<f64>,
-    /// The part of the cluster in unanswered offers.
+    /// Integral of the part of the cluster in unanswered offers.
     pub offered: f64,
 }
 

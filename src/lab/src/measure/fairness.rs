@@ -1,26 +1,26 @@
 //! Fairness of a window of a run: the three measures of unfairness of docs/papers/saha.md, and Jain's index.
 //!
 //! S is a framework's mean dominant share in use, F its mean fair share: what water-filling over the current demand
-//! would give it. Only instants count at which at least two frameworks want more than there is.
+//! would give it. Only contended instants count: those at which at least two frameworks want more than is available.
 
 use serde::{Deserialize, Serialize};
 
-/// One number for each definition, over a window.
+/// The measures of unfairness over a window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Unfairness {
-    /// 1 - min S / max S: the relative gap, whatever each should have.
+    /// 1 - min S / max S: the relative gap between shares, whatever each should be.
     pub gap: f64,
-    /// The largest |S - F| / F.
+    /// The largest |S - F| / F of any framework.
     pub deviation: f64,
-    /// Share-seconds lacking of those that were due, for the framework treated worst.
+    /// Share-seconds that were missing, as a part of those that were due, for the framework treated worst.
     pub lost: f64,
-    /// Jain's index of S / F.
+    /// Jain's index of S / F over all frameworks.
     pub jain: f64,
-    /// Contended moments, as a part of the window.
+    /// Contended instants, as a part of the window.
     pub contended: f64,
 }
 
-/// Sums over contended moments, for one framework.
+/// Sums over contended instants for one framework.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sums {
     pub share: f64,
@@ -29,14 +29,14 @@ pub(super) struct Sums {
 }
 
 impl Unfairness {
-    /// At one moment: shares and what would be fair, by framework.
+    /// Returns the measures at one instant, from the shares and the fair shares of all frameworks.
     pub fn at(shares: &[f64], targets: &[f64]) -> Unfairness {
         let sums =
             |(share, target): (&f64, &f64)| Sums { share: *share, target: *target, missing: (target - share).max(0.0) };
         Unfairness::of(&shares.iter().zip(targets).map(sums).collect::<Vec<_>>(), 1, 1)
     }
 
-    /// From the sums of each framework, over `contended` of `moments`.
+    /// Returns the measures from the sums of each framework, over `contended` of `moments`.
     pub(super) fn of(sums: &[Sums], contended: usize, moments: usize) -> Unfairness {
         let competing: Vec<Sums> = sums.iter().copied().filter(|sums| sums.target > 0.0).collect();
         let mut result = Unfairness { jain: 1.0, ..Unfairness::default() };

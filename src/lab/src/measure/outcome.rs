@@ -1,4 +1,4 @@
-//! The results of a run.
+//! The results of a run, as they are stored and reported.
 
 use std::collections::BTreeMap;
 
@@ -7,31 +7,33 @@ use serde::{Deserialize, Serialize};
 use super::fairness::Unfairness;
 use super::stats::Summary;
 
-/// What came out of one run: one scenario with one seed.
+/// The results of one run: one scenario with one seed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Outcome {
-    /// The scenario's name.
+    /// Name of the scenario.
     pub scenario: String,
-    /// The seed.
+    /// Seed of the run.
     pub seed: u64,
-    /// Hash over all messages to schedulers: equal runs have equal ones.
+    /// Hash over all messages to schedulers. Equal runs have equal digests.
     pub digest: String,
-    /// How many events happened.
+    /// Number of events in the run.
     pub events: u64,
-    /// How much virtual time passed, in seconds.
+    /// Virtual time that passed, in seconds.
     pub seconds: f64,
-    /// Every job was done by then.
+    /// Whether every job was done at the end of the run.
     pub done: bool,
-    /// It ran on a real cluster: how. All times are the scenario's nevertheless.
+    /// How the scenario ran on a real cluster; `None` for modelled worlds. All times are in the scenario's time in both
+    /// cases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live: Option<Live>,
-    /// By framework.
+    /// Results of each framework.
     pub frameworks: Vec<FrameworkOutcome>,
-    /// By window.
+    /// Results of each window.
     pub windows: Vec<WindowOutcome>,
-    /// Over time.
+    /// Values over time, one for each sample.
     pub series: Series,
-    /// Tasks on agents for a Gantt chart: agent, framework, from, to (seconds); the first ones only.
+    /// Tasks on agents for a Gantt chart: agent, framework, start and end in seconds. Only the first tasks are
+    /// recorded.
     #[serde(default)]
     pub strips: Vec<(u32, u32, f64, f64)>,
 }
@@ -39,124 +41,124 @@ pub struct Outcome {
 /// How a scenario ran on a real cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Live {
-    /// How many seconds of the scenario passed in a real one.
+    /// Seconds of the scenario that passed in a real second.
     pub speed: f64,
-    /// Tasks used a processor for all of their time.
+    /// Whether tasks used a processor for all of their time.
     pub burn: bool,
-    /// Number of agents.
+    /// Number of agents in the cluster.
     pub agents: usize,
-    /// The master, if it was not the run's own.
+    /// Address of the master; `None` if a cluster was started for the run.
     pub master: Option<String>,
-    /// Calls of frameworks that were refused, and why the last one was.
+    /// Number of calls of frameworks that were refused, and the reason of the last refusal.
     pub refused: (u64, String),
 }
 
-/// What came out for a framework. Times are in seconds.
+/// The results of one framework. Times are in seconds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FrameworkOutcome {
-    /// Its name.
+    /// Name of the framework.
     pub name: String,
-    /// Its role.
+    /// Role of the framework.
     pub role: String,
-    /// Tasks that were submitted to it.
+    /// Number of tasks that were submitted to the framework.
     pub submitted: u64,
-    /// Tasks that finished.
+    /// Number of tasks that finished.
     pub finished: u64,
-    /// Attempts that failed.
+    /// Number of attempts that failed.
     pub failed: u64,
-    /// Tasks that had not ended.
+    /// Number of tasks that had not ended at the end of the run.
     pub left: u64,
-    /// From submission to the update that the task runs.
+    /// Times from the submission of a task to the update that it runs.
     pub wait: Summary,
-    /// From launch to the update that the task runs.
+    /// Times from the launch of a task to the update that it runs.
     pub start: Summary,
-    /// From a job's submission to the end of its last task.
+    /// Times from the submission of a job to the end of its last task.
     pub job: Summary,
-    /// The same for the jobs of each kind that has a name.
+    /// Times from submission to the end of jobs, for each kind of jobs that has a name.
     #[serde(default)]
     pub kinds: Vec<(String, Summary)>,
-    /// What a bundled framework measures of itself, by name, in the mean.
+    /// Means of the bundled framework's own measures, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub own: Vec<(String, Option<f64>)>,
-    /// What these measures are, by the same names, with units.
+    /// Titles of these measures with units, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub own_titles: BTreeMap<String, String>,
-    /// Offers that it was made.
+    /// Number of offers that the framework received.
     pub offers_received: u64,
-    /// Offers that it used.
+    /// Number of offers that the framework accepted.
     pub offers_accepted: u64,
-    /// Offers that it declined.
+    /// Number of offers that the framework declined.
     pub offers_declined: u64,
-    /// Offers that were taken back.
+    /// Number of offers that were rescinded.
     pub offers_rescinded: u64,
-    /// How long it held an offer, in the mean.
+    /// Mean time for which the framework held an offer.
     pub offer_held: f64,
 }
 
-/// What came out of a window.
+/// The results of one window.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct WindowOutcome {
-    /// Its name.
+    /// Name of the window.
     pub name: String,
-    /// Seconds from the start.
+    /// Start of the window, in seconds from the start of the run.
     pub from: f64,
-    /// Seconds from the start.
+    /// End of the window, in seconds from the start of the run.
     pub to: f64,
-    /// How unfair it was.
+    /// Unfairness of the window.
     pub unfairness: Unfairness,
-    /// The part of the cluster in use, by resource, in the mean.
+    /// Mean part of the cluster in use, by resource.
     pub utilisation: Vec<(String, f64)>,
-    /// The part of the cluster that lay in unanswered offers: the largest of its resources, in the mean.
+    /// Mean part of the cluster in unanswered offers; at each instant, that of the resource with the largest part.
     pub offered: f64,
-    /// Each framework's dominant share in use, in the mean.
+    /// Mean dominant share in use of each framework.
     pub shares: Vec<f64>,
-    /// Each framework's fair share, in the mean.
+    /// Mean fair share of each framework.
     pub targets: Vec<f64>,
 }
 
-/// What changed over time.
+/// Values of a run over time, one for each sample.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Series {
-    /// Seconds from the start.
+    /// Times of the samples, in seconds from the start of the run.
     pub at: Vec<f64>,
-    /// The part of the cluster in use: the largest of its resources.
+    /// Part of the cluster in use, for the resource with the largest part.
     pub utilisation: Vec<f64>,
-    /// The part of the cluster in unanswered offers.
+    /// Part of the cluster in unanswered offers.
     pub offered: Vec<f64>,
-    /// The gap between the shares at that time; 0 without contention.
+    /// Gap between the shares at each sample; 0 without contention.
     #[serde(default)]
     pub gap: Vec<f64>,
-    /// Jain's index at that time; 1 without contention.
+    /// Jain's index at each sample; 1 without contention.
     #[serde(default)]
     pub jain: Vec<f64>,
-    /// By framework: the first ones only, if there are many.
+    /// Values by framework. If there are many frameworks, only the first ones are recorded.
     pub tracks: Vec<Track>,
 }
 
-/// One framework over time.
+/// Values of one framework over time, one for each sample.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Track {
-    /// Dominant share in use.
+    /// Dominant share that the framework's tasks use.
     pub share: Vec<f64>,
-    /// Fair share.
+    /// Fair share of the framework.
     pub target: Vec<f64>,
-    /// Tasks that wait.
+    /// Number of tasks that wait.
     pub waiting: Vec<f64>,
     /// Dominant share held as offers.
     pub held: Vec<f64>,
-    /// Offers declined so far.
+    /// Number of offers declined so far.
     #[serde(default)]
     pub declined: Vec<f64>,
-    /// What a bundled framework measures of itself.
+    /// The bundled framework's own measures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub own: Vec<OwnTrack>,
 }
 
-/// Something that a framework measures of itself, over time.
+/// A measure of a bundled framework over time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct OwnTrack {
-    /// What it is, with its unit.
+    /// Title of the measure, with its unit.
     pub title: String,
-    /// Its values; none where there is no such thing.
+    /// Values of the measure at the samples; `None` where it has no value.
     pub values: Vec<Option<f64>>,
 }

@@ -10,7 +10,7 @@ use super::recorder::Recorder;
 use super::recorder::seconds;
 use crate::bundled::{Entry, Word};
 
-/// A task that belongs to no submitted one: a worker of a job that has as many as there is room for.
+/// A task that was not submitted: a worker of a job that takes as many as the offers allow.
 #[derive(Debug)]
 pub(super) struct Hand {
     pub needs: Quantities,
@@ -18,7 +18,7 @@ pub(super) struct Hand {
     pub agent: u32,
 }
 
-/// A value that changes in steps, and may be missing for a while.
+/// A measure that changes in steps, and may have no value for a while.
 #[derive(Clone, Copy, Debug, Default)]
 struct Level {
     value: Option<f64>,
@@ -39,16 +39,16 @@ impl Level {
     }
 }
 
-/// See the module's text.
+/// Records that only bundled frameworks have.
 #[derive(Debug, Default)]
 pub(super) struct Own {
-    /// Tasks whose ids do not say their numbers: number and try.
+    /// Number and attempt of tasks whose ids do not contain them.
     pub names: FxHashMap<String, (u64, u32)>,
-    /// By number, the id under which it was launched last.
+    /// Id of the last launch of each task, by its number.
     pub newest: FxHashMap<u64, String>,
     pub hands: FxHashMap<String, Hand>,
     levels: BTreeMap<usize, Level>,
-    /// By measure, the sum of what was found and how often.
+    /// Sum and number of the values that were found, by measure.
     found: BTreeMap<usize, (f64, u64)>,
 }
 
@@ -69,12 +69,12 @@ impl Recorder {
         }
     }
 
-    /// What the measure at this place is now.
+    /// Returns the current value of the measure with this index.
     pub fn level(&self, who: usize, measure: usize) -> Option<f64> {
         self.books[who].own.levels.get(&measure)?.value
     }
 
-    /// The measure at this place in the mean: over time, or over what there is of it.
+    /// Returns the mean of the measure with this index: over time, or over the values that were found.
     pub fn mean_of(&self, who: usize, measure: usize, now: f64) -> Option<f64> {
         let own = &self.books[who].own;
         let over_time = own.levels.get(&measure).map(|level| level.until(now)).map(|level| (level.sum, level.seconds));

@@ -1,4 +1,4 @@
-//! Observer that records task and offer metrics of a simulation.
+//! Observer that records task and offer metrics of a run.
 
 use base::{Text, Time};
 use resources::{Amount, Name, Quantities};
@@ -15,26 +15,26 @@ use crate::world::{BEGIN, Observer};
 /// The time of an event that has not happened: later than the end of every run.
 const NOT_YET: f64 = f64::INFINITY;
 
-/// A task's life, in seconds since the beginning; infinite for what has not happened.
+/// The times of a task, in seconds since the beginning; infinite for events that have not happened.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TaskRecord {
-    /// It was submitted to its framework.
+    /// Time when the task was submitted to its framework.
     pub submitted: f64,
-    /// Its framework launched it, for the last time.
+    /// Time of the framework's last launch of the task.
     pub launched: f64,
-    /// Its framework received the first TASK_RUNNING.
+    /// Time when the framework received the first TASK_RUNNING.
     pub running: f64,
-    /// Its framework received its terminal state.
+    /// Time when the framework received the terminal state.
     pub ended: f64,
-    /// It finished.
+    /// Whether the task ended with TASK_FINISHED.
     pub finished: bool,
-    /// Its job, by number.
+    /// Number of the task's job.
     pub job: u32,
-    /// On which agent it ran last.
+    /// Number of the agent on which the task ran last.
     pub agent: u32,
 }
 
-/// A job's life.
+/// The times of a job, with the number of its tasks that have not ended.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct JobRecord {
     pub submitted: f64,
@@ -43,11 +43,11 @@ pub(super) struct JobRecord {
     pub ended: f64,
 }
 
-/// Whether a task that has ended is tried again.
+/// Whether a task that has ended is launched again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Again {
     Never,
-    /// If its job has tries left.
+    /// If the job has retries left.
     Counted,
     Always,
 }
@@ -64,56 +64,57 @@ pub(super) struct Books {
     pub tasks: Vec<TaskRecord>,
     pub jobs: Vec<JobRecord>,
     needs: Vec<Needs>,
-    /// Which of `needs` a task has, by task.
+    /// Index in `needs`, by task.
     kinds: Vec<u16>,
-    /// What its tasks use, from launch to end.
+    /// Resources of the framework's tasks, from launch to end.
     pub used: Quantities,
-    /// Its dominant share in use.
+    /// Dominant share of the framework in use.
     share: Area,
-    /// What its tasks that wait need.
+    /// Needs of the framework's waiting tasks.
     pub waiting: Quantities,
     pub waiting_tasks: u64,
     pub running_tasks: u64,
-    /// Offers that it holds.
+    /// Offers that the framework holds, with the times of their receipt.
     offers: FxHashMap<Text, (Quantities, Time)>,
     pub held: Quantities,
     pub offers_received: u64,
     pub offers_accepted: u64,
     pub offers_declined: u64,
     pub offers_rescinded: u64,
-    /// Seconds that offers were held, over all of them.
+    /// Total time for which offers were held, in seconds.
     pub offer_seconds: f64,
     pub failed: u64,
-    /// Set for a bundled framework.
+    /// Records that only a bundled framework has.
     pub own: Own,
 }
 
-/// The records of a world.
+/// The records of a run.
 #[derive(Debug, Default)]
 pub struct Recorder {
     pub(super) books: Vec<Books>,
     agents: FxHashMap<Text, u32>,
-    /// Strips for a Gantt chart: agent, framework, task, from, to; kept up to a limit.
+    /// Tasks on agents for a Gantt chart: agent, framework, start, end; recorded up to a limit.
     pub(super) strips: Vec<(u32, u32, f64, f64)>,
     strips_max: usize,
-    /// All that the agents have, and by name the same with what is used of it.
+    /// Total resources of the agents; `used` has the integral of what is in use, by name.
     total: Quantities,
     used: Vec<(Name, Area)>,
     used_now: Quantities,
     held_now: Quantities,
-    /// The part of the cluster in unanswered offers.
+    /// Part of the cluster in unanswered offers.
     offered: Area,
 }
 
 impl Recorder {
-    /// Books for this many frameworks, and this many strips of a Gantt chart; `total` is all that the agents have.
+    /// Creates empty records of this many frameworks, and at most `strips_max` tasks of a Gantt chart. `total` are the
+    /// resources of all agents.
     pub fn new(frameworks: usize, strips_max: usize, total: Quantities) -> Recorder {
         let books = (0..frameworks).map(|_| Books::default()).collect();
         let used = total.iter().map(|(name, _)| (name, Area::default())).collect();
         Recorder { books, strips_max, total, used, ..Recorder::default() }
     }
 
-    /// A framework uses so much more, or less.
+    /// Adds resources to those that a framework uses, or subtracts them.
     fn uses(&mut self, who: usize, needs: &Quantities, way: Way, now: f64) {
         let books = &mut self.books[who];
         way.change(&mut books.used, needs);
@@ -124,14 +125,14 @@ impl Recorder {
         }
     }
 
-    /// A framework holds so much more as offers, or less.
+    /// Adds resources to those that a framework holds as offers, or subtracts them.
     fn holds(&mut self, who: usize, offered: &Quantities, way: Way, now: f64) {
         way.change(&mut self.books[who].held, offered);
         way.change(&mut self.held_now, offered);
         self.offered.set(self.held_now.ratio(&self.total), now);
     }
 
-    /// The integrals up to now.
+    /// Returns the integrals until `now`.
     pub fn areas(&self, now: f64) -> Areas {
         Areas {
             at: now,
@@ -141,7 +142,7 @@ impl Recorder {
         }
     }
 
-    /// This many tasks are submitted to a framework. The number of the first.
+    /// Records that a job of this many tasks is submitted to a framework. Returns the number of its first task.
     pub fn submit(&mut self, who: usize, needs: &Needs, tasks: u32, retries: u32, now: Time) -> u64 {
         let books = &mut self.books[who];
         let first = books.tasks.len() as u64;
@@ -161,7 +162,7 @@ impl Recorder {
             agent: 0,
         };
         books.tasks.extend((0..tasks).map(|_| task));
-        // Kinds beyond this number share the last one in the records of demand.
+        // Kinds beyond the largest number share the last one in the records of demand.
         let kind = u16::try_from(kind).unwrap_or(u16::MAX);
         books.kinds.extend((0..tasks).map(|_| kind));
         books.jobs.push(JobRecord { submitted, left: tasks, retries, ended: NOT_YET });
@@ -170,36 +171,36 @@ impl Recorder {
         first
     }
 
-    /// Number of frameworks.
+    /// Returns the number of frameworks.
     pub fn frameworks(&self) -> usize {
         self.books.len()
     }
 
-    /// The tasks of a framework.
+    /// Returns the records of a framework's tasks.
     pub fn tasks(&self, who: usize) -> &[TaskRecord] {
         &self.books[who].tasks
     }
 
-    /// When the last task of a task's job ended; infinite before.
+    /// Returns when the last task of a task's job ended; infinite before.
     pub fn job_end(&self, who: usize, task: u64) -> f64 {
         let books = &self.books[who];
         let job = books.tasks.get(task as usize).and_then(|task| books.jobs.get(task.job as usize));
         job.map_or(NOT_YET, |job| job.ended)
     }
 
-    /// Whether every submitted task has ended for good.
+    /// Returns whether every submitted task has ended and is not launched again.
     pub fn all_done(&self) -> bool {
         self.books.iter().all(|books| books.waiting_tasks == 0 && books.running_tasks == 0)
     }
 
-    /// The number of an agent.
+    /// Returns the number of an agent.
     fn agent(&mut self, id: &Text) -> u32 {
         let next = self.agents.len() as u32;
         let known = self.agents.get(id).copied();
         known.unwrap_or_else(|| *self.agents.entry(id.clone()).or_insert(next))
     }
 
-    /// A framework launches a task.
+    /// Records the launch of a task by a framework.
     fn launches(&mut self, who: usize, info: &TaskInfo, now: Time) {
         let (id, agent) = (&info.task_id.value, self.agent(&info.agent_id.value));
         if let Some((task, _)) = task_number(id) {
@@ -215,8 +216,10 @@ impl Recorder {
         }
     }
 
-    /// A task is launched again under another id. If the end of the former one was not reported, it stays in the
-    /// records as a task that no job submitted: its framework has given it up, with an unreachable agent.
+    /// Records that a task is launched again under another id.
+    ///
+    /// If the end of the former one was not reported, it stays in the records as a task that no job submitted: its
+    /// framework has abandoned it with an unreachable agent.
     fn replaced(&mut self, who: usize, task: u64, id: &str) {
         let books = &mut self.books[who];
         let Some(before) = books.own.newest.insert(task, id.to_owned()) else { return };
@@ -228,7 +231,7 @@ impl Recorder {
                 .hands
                 .insert(before, Hand { needs: needs.clone(), launched: record.launched, agent: record.agent });
             books.running_tasks = books.running_tasks.saturating_sub(1);
-            // As if it had waited, for what follows.
+            // The task counts as waiting until its new launch is recorded.
             books.waiting_tasks += 1;
             books.waiting += &needs;
         }
@@ -243,7 +246,7 @@ impl Recorder {
         books.running_tasks += 1;
         let needs = books.needs_of(task);
         if over {
-            // It was taken for over, and its framework thinks otherwise.
+            // The task counted as ended, but its framework launches it again.
             let job = &mut books.jobs[job];
             (job.left, job.ended) = (job.left + 1, NOT_YET);
         } else {
@@ -253,7 +256,7 @@ impl Recorder {
         self.uses(who, &needs, Way::More, seconds(now));
     }
 
-    /// A framework receives a status.
+    /// Records a status that a framework receives.
     pub(crate) fn heard(&mut self, who: usize, status: &TaskStatus, now: Time) {
         let (id, state) = (&status.task_id.value, status.state());
         let own = &mut self.books[who].own;
@@ -275,8 +278,7 @@ impl Recorder {
             if over {
                 own.newest.remove(&number);
             }
-            // Its framework tries again without end what was lost through no fault of its own, and never what is wrong
-            // in itself.
+            // The framework always launches a lost task again, and never one that is invalid.
             let again = match state {
                 TaskState::TaskError => Again::Never,
                 TaskState::TaskFinished | TaskState::TaskFailed | TaskState::TaskKilled => Again::of(state),
@@ -327,7 +329,7 @@ impl Recorder {
         self.uses(who, &needs, Way::Less, now);
     }
 
-    /// An offer is not held any more.
+    /// Records that a framework holds an offer no longer.
     fn answered(&mut self, who: usize, id: &str, now: Time) {
         let books = &mut self.books[who];
         if let Some((held, since)) = books.offers.remove(id) {
@@ -346,13 +348,13 @@ impl Recorder {
 }
 
 impl Recorder {
-    /// An offer was taken back.
+    /// Records that an offer was rescinded.
     pub(crate) fn rescinded(&mut self, who: usize, id: &str, now: Time) {
         self.books[who].offers_rescinded += 1;
         self.answered(who, id, now);
     }
 
-    /// All offers of a framework are void: it has lost its connection, or made another one.
+    /// Records that all offers of a framework are void, because it has lost its connection or made another one.
     pub(crate) fn void(&mut self, who: usize, now: Time) {
         let mut ids: Vec<Text> = self.books[who].offers.keys().cloned().collect();
         ids.sort_unstable();
@@ -361,7 +363,7 @@ impl Recorder {
 }
 
 impl Books {
-    /// A job that is not a single task is worked on.
+    /// Records that a job has started which is not a single task.
     pub(super) fn begun(&mut self, task: u64, now: f64) {
         let Some(record) = self.tasks.get_mut(task as usize).filter(|record| record.running == NOT_YET) else { return };
         record.running = now;
@@ -369,7 +371,7 @@ impl Books {
         self.running_tasks += 1;
     }
 
-    /// It is over.
+    /// Records that such a job has ended; `well` if it succeeded.
     pub(super) fn over(&mut self, task: u64, well: bool, now: f64) {
         let Some(record) = self.tasks.get_mut(task as usize).filter(|record| record.ended == NOT_YET) else { return };
         (record.ended, record.finished) = (now, well);
@@ -395,7 +397,7 @@ impl Books {
     }
 }
 
-/// The scalars of resources.
+/// Returns the scalars among resources.
 fn scalars(resources: &[Resource]) -> Quantities {
     let mut all = Quantities::new();
     for resource in resources {
@@ -406,7 +408,7 @@ fn scalars(resources: &[Resource]) -> Quantities {
     all
 }
 
-/// More or less.
+/// Whether an amount is added or subtracted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     More,
@@ -414,7 +416,7 @@ enum Way {
 }
 
 impl Way {
-    /// Adds, or takes away.
+    /// Adds or subtracts an amount.
     fn change(self, amounts: &mut Quantities, by: &Quantities) {
         match self {
             Way::More => *amounts += by,
@@ -423,7 +425,7 @@ impl Way {
     }
 }
 
-/// Seconds since the beginning.
+/// Converts a time to seconds since the beginning.
 pub(super) fn seconds(now: Time) -> f64 {
     now.since(BEGIN).as_secs_f64()
 }
@@ -468,35 +470,35 @@ impl Observer for Recorder {
     fn ended(&mut self, _: &str, _: &str, _: Time) {}
 }
 
-/// A framework's records at one time.
+/// The records of a framework at one time.
 #[derive(Clone, Debug)]
 pub struct FrameworkState {
-    /// What its tasks use.
+    /// Resources of the framework's running tasks.
     pub used: Quantities,
-    /// What its tasks that wait need.
+    /// Needs of the framework's waiting tasks.
     pub waiting: Quantities,
-    /// What it holds as offers.
+    /// Resources in the framework's unanswered offers.
     pub held: Quantities,
-    /// Tasks that wait.
+    /// Number of tasks that wait.
     pub waiting_tasks: u64,
-    /// Tasks that were launched and have not ended.
+    /// Number of tasks that were launched and have not ended.
     pub running_tasks: u64,
-    /// Tries that did not end well.
+    /// Number of attempts that did not finish.
     pub failed: u64,
-    /// Offers that it was made.
+    /// Number of offers that the framework received.
     pub offers_received: u64,
-    /// Offers that it used.
+    /// Number of offers that the framework accepted.
     pub offers_accepted: u64,
-    /// Offers that it declined.
+    /// Number of offers that the framework declined.
     pub offers_declined: u64,
-    /// Offers that were taken back.
+    /// Number of offers that were rescinded.
     pub offers_rescinded: u64,
-    /// How long it held an offer that is answered, in the mean; seconds.
+    /// Mean time for which the framework held an answered or rescinded offer, in seconds.
     pub offer_held: f64,
 }
 
 impl Recorder {
-    /// A framework's current records.
+    /// Returns the current records of a framework.
     pub fn state(&self, who: usize) -> FrameworkState {
         let books = &self.books[who];
         let answered = books.offers_accepted + books.offers_declined + books.offers_rescinded;
@@ -515,13 +517,14 @@ impl Recorder {
         }
     }
 
-    /// From submission to end, for each job that is done; seconds.
+    /// Returns the times from submission to end of a framework's finished jobs, in seconds.
     pub fn job_times(&self, who: usize) -> Vec<f64> {
         let ended = self.books[who].jobs.iter().filter(|job| job.ended.is_finite());
         ended.map(|job| job.ended - job.submitted).collect()
     }
 
-    /// Tasks on agents: agent, framework, from, to (seconds); the first ones only.
+    /// Returns tasks on agents for a Gantt chart: agent, framework, start and end in seconds. Only the first tasks are
+    /// recorded.
     pub fn strips(&self) -> &[(u32, u32, f64, f64)] {
         &self.strips
     }

@@ -2,29 +2,29 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A distribution in a few numbers, in the unit of what was summarised.
+/// The mean, percentiles and maximum of some values, in their unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// How many there were.
+    /// Number of values.
     pub count: usize,
-    /// Their mean; 0 if there were none.
+    /// Mean of the values; 0 without values.
     pub mean: f64,
-    /// The median.
+    /// Median of the values.
     pub p50: f64,
-    /// Nine in ten are not above it.
+    /// 90th percentile of the values.
     pub p90: f64,
-    /// 99 in 100 are not above it.
+    /// 99th percentile of the values.
     pub p99: f64,
-    /// The largest.
+    /// Largest of the values.
     pub max: f64,
 }
 
 impl Summary {
-    /// Summarises; the order does not matter.
+    /// Summarizes values in any order.
     pub fn of(mut values: Vec<f64>) -> Summary {
         values.sort_unstable_by(f64::total_cmp);
         let Some(max) = values.last().copied() else { return Summary::default() };
-        // Nearest rank.
+        // Percentiles are of the nearest rank.
         let rank = |part: f64| values[((values.len() as f64 * part).ceil() as usize).clamp(1, values.len()) - 1];
         Summary {
             count: values.len(),

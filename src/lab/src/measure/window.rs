@@ -1,25 +1,25 @@
-//! Sums over a window: shares, use and offers exactly, and fair shares at the instants at which they are computed.
+//! Sums over a window of a run: shares, use and offers as exact integrals, fair shares as means over samples.
 
 use super::area::Areas;
 use super::fairness::{Sums, Unfairness};
 
-/// What is summed up in a window.
+/// The sums over a window of a run.
 #[derive(Clone, Debug)]
 pub struct WindowSums {
-    /// By framework, over contended moments.
+    /// Sums over contended samples, by framework.
     contended_sums: Vec<Sums>,
-    /// By framework, over all moments, what would be fair.
+    /// Sums of fair shares over all samples, by framework.
     targets: Vec<f64>,
     contended: usize,
     moments: usize,
-    /// The integrals at its beginning.
+    /// Integrals at the beginning of the window; `None` before.
     begin: Option<Areas>,
-    /// And at its end.
+    /// Integrals at the end of the window; `None` before.
     end: Option<Areas>,
 }
 
 impl WindowSums {
-    /// No moments yet, for this many frameworks.
+    /// Creates empty sums for this many frameworks.
     pub fn new(frameworks: usize) -> WindowSums {
         WindowSums {
             contended_sums: vec![Sums::default(); frameworks],
@@ -31,17 +31,17 @@ impl WindowSums {
         }
     }
 
-    /// It begins.
+    /// Begins the window.
     pub fn begins(&mut self, areas: Areas) {
         self.begin = Some(areas);
     }
 
-    /// It ends, unless it has.
+    /// Ends the window, unless it has ended.
     pub fn ends(&mut self, areas: Areas) {
         self.end.get_or_insert(areas);
     }
 
-    /// Adds a sample: shares and targets by framework, and whether there is contention.
+    /// Adds a sample: shares and fair shares by framework, and whether there is contention.
     pub fn add(&mut self, shares: &[f64], targets: &[f64], contended: bool) {
         self.moments += 1;
         for (at, (share, target)) in shares.iter().zip(targets).enumerate() {
@@ -56,32 +56,32 @@ impl WindowSums {
         self.contended += usize::from(contended);
     }
 
-    /// How unfair the window was.
+    /// Returns the unfairness of the window.
     pub fn unfairness(&self) -> Unfairness {
         Unfairness::of(&self.contended_sums, self.contended, self.moments)
     }
 
-    /// By resource, in the order of the cluster's, how much is used in the mean, in units.
+    /// Returns the mean amount in use of each resource, in units and in the order of the cluster's resources.
     pub fn used(&self) -> Vec<f64> {
         self.means(|areas| &areas.used)
     }
 
-    /// The part of the cluster in offers, in the mean.
+    /// Returns the mean part of the cluster in offers.
     pub fn offered(&self) -> f64 {
         self.means(|areas| std::slice::from_ref(&areas.offered)).first().copied().unwrap_or_default()
     }
 
-    /// By framework, the mean share.
+    /// Returns the mean share of each framework.
     pub fn shares(&self) -> Vec<f64> {
         self.means(|areas| &areas.shares)
     }
 
-    /// By framework, the mean fair share.
+    /// Returns the mean fair share of each framework.
     pub fn targets(&self) -> Vec<f64> {
         self.targets.iter().map(|sum| sum / self.moments.max(1) as f64).collect()
     }
 
-    /// Means over the window's time; zeros if the run did not reach it.
+    /// Returns means over the window's time; zeros if the run did not reach it.
     fn means(&self, of: impl Fn(&Areas) -> &[f64]) -> Vec<f64> {
         let Some(end) = &self.end else { return Vec::new() };
         let Some(begin) = &self.begin else { return vec![0.0; of(end).len()] };

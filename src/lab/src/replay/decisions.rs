@@ -1,5 +1,6 @@
-//! What a master decides in a batch, in words that mean the same in another master: offers that it makes and takes
-//! back, and tasks that it sends to agents. Ids of offers are left out, because the masters count them on their own.
+//! The decisions of a master in a batch, in a form that can be compared with those of another master: offers that it
+//! makes and rescinds, and tasks that it sends to agents. Ids of offers are omitted, because each master assigns its
+//! own.
 
 use std::collections::BTreeMap;
 
@@ -9,54 +10,54 @@ use protos::mesos;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-/// What a decision does.
+/// The kinds of decisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum What {
     /// Makes an offer.
     Offers,
-    /// Takes back an offer that was not answered.
+    /// Rescinds an offer that was not answered.
     TakesBack,
     /// Sends a task to its agent.
     Launches,
 }
 
-/// A decision, which equal ones of another master are equal to.
+/// A decision of a master, which is comparable with those of another master.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Decision {
     pub what: What,
-    /// The framework's id.
+    /// Id of the framework.
     pub framework: String,
-    /// The agent's id.
+    /// Id of the agent.
     pub agent: String,
     pub role: String,
-    /// Scalars, such as `cpus:4; mem:1024`.
+    /// Scalar resources, such as `cpus:4; mem:1024`.
     pub resources: String,
-    /// The task; empty for offers.
+    /// Id of the task; empty for offers.
     pub task: String,
 }
 
-/// An offer that is out.
+/// An offer that was made and not rescinded.
 #[derive(Clone, Debug)]
 struct Out {
     decision: Decision,
     since: Time,
 }
 
-/// Reads the decisions of one master.
+/// Reads the decisions of one master from its outputs.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
-    /// By id, offers that were made and not taken back; answered ones among them until there are too many.
+    /// Offers that were made and not rescinded, by id. Answered ones stay until there are too many.
     out: FxHashMap<String, Out>,
-    /// Names of agents.
+    /// Hosts of agents, by agent id.
     pub hosts: BTreeMap<String, String>,
 }
 
-/// Offers that are remembered. A master has fewer out; of others only the time is unknown.
+/// The most offers that are stored. A master has fewer unanswered ones; only the time of further ones is unknown.
 const OUT: usize = 1_000_000;
 
 impl Reader {
-    /// The decisions of a batch, sorted, and with them for how long an offer that is taken back was out.
+    /// Returns the decisions of a batch, sorted; each rescinded offer with the time since it was made, in seconds.
     pub fn read(&mut self, outbox: &Outbox, now: Time) -> Vec<(Decision, Option<f64>)> {
         let mut all = Vec::new();
         for output in outbox.outputs.iter().chain(&outbox.at_once) {
@@ -110,7 +111,8 @@ impl Reader {
         Some((Decision { what: What::TakesBack, ..decision }, Some(now.since(since).as_secs_f64())))
     }
 
-    /// An agent's host, or its id; both, shortly, if several agents have this host.
+    /// Returns an agent's host, or its id if that is unknown. If several agents have this host, the end of the id is
+    /// added.
     pub fn host(&self, agent: &str) -> String {
         let Some(host) = self.hosts.get(agent).filter(|host| !host.is_empty()) else { return agent.to_owned() };
         match self.hosts.values().filter(|other| *other == host).nth(1) {
@@ -131,20 +133,21 @@ fn launched(framework: &mesos::FrameworkInfo, task: &mesos::TaskInfo) -> Decisio
     }
 }
 
-/// The scalars of resources; what the master has accepted is valid.
+/// Returns the scalars of resources as text; empty if they are invalid, which those that the master has accepted are
+/// not.
 fn amounts(resources: &[mesos::Resource]) -> String {
     resources::from_proto(resources).map(|resources| resources.quantities().to_string()).unwrap_or_default()
 }
 
-/// The agent of a decision.
+/// Returns the agent id of a decision.
 pub(super) fn agent_of(decision: &Decision) -> Option<AgentId> {
     AgentId::new(decision.agent.as_str()).ok()
 }
 
-/// Decisions, with something about each.
+/// Decisions, each with a value.
 type Decided<T> = Vec<(Decision, T)>;
 
-/// What is in one sorted list alone: first of the one, then of the other.
+/// Returns the decisions that are only in the first sorted list, and those that are only in the second.
 pub(super) fn only<T>(one: Decided<T>, other: Decided<T>) -> (Decided<T>, Decided<T>) {
     let (mut a, mut b) = (one.into_iter().peekable(), other.into_iter().peekable());
     let (mut first, mut second) = (Vec::new(), Vec::new());

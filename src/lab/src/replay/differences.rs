@@ -1,7 +1,7 @@
-//! Why two masters with different policies lead to different outcomes: where their decisions part, what each gave to
-//! which framework and why the other did not, and which tasks only the recorded one launched.
+//! Explains why two masters with different policies lead to different outcomes: where their decisions differ, what each
+//! offered to which framework and why the other did not, and which tasks only the recorded one launched.
 //!
-//! The reasons are the allocator's own explanations, of the master that did not decide so, after that batch.
+//! The reasons are the allocator's own explanations, by the master that did not make the decision, after that batch.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,92 +14,93 @@ use serde::Serialize;
 
 use super::decisions::{Decision, Reader, What, agent_of, only};
 
-/// Decisions and tasks that are kept one by one; all are counted.
+/// The most decisions and the most tasks that are listed; all are counted.
 const KEPT: usize = 200;
 
-/// Which master.
+/// The two masters of a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum By {
-    /// The recorded one.
+    /// The recorded master.
     Recorded,
-    /// The one with other policies.
+    /// The master with other policies.
     Other,
 }
 
 /// A decision that only one of the masters made in a batch.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Parted {
-    /// The batch, from 0.
+    /// Number of the batch, from 0.
     pub batch: u64,
-    /// When, in seconds from the start.
+    /// Time of the batch, in seconds from the start.
     pub seconds: f64,
-    /// The master that made it.
+    /// The master that made the decision.
     pub by: By,
-    /// What it does.
+    /// Kind of the decision.
     pub what: What,
-    /// The framework's name.
+    /// Name of the framework.
     pub framework: String,
-    /// The role of an offer.
+    /// Role of an offer; empty for tasks.
     pub role: String,
-    /// The agent's host.
+    /// Host of the agent.
     pub agent: String,
-    /// Scalars, such as `cpus:4; mem:1024`.
+    /// Scalar resources, such as `cpus:4; mem:1024`.
     pub resources: String,
-    /// The task, if one is launched.
+    /// Id of the launched task; empty for offers.
     pub task: String,
-    /// Why the other master did not; empty if unknown.
+    /// Why the other master did not make the decision; empty if unknown.
     pub why: String,
 }
 
-/// How often only one master made a decision: the recorded one, and the other.
+/// Counts for the recorded master, and for the other one.
 pub type Counts = (u64, u64);
 
-/// By framework, what only one of the masters did.
+/// Decisions about a framework that only one of the masters made.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Only {
-    /// Offers made.
+    /// Number of offers that only one of them made in a batch.
     pub offers: Counts,
-    /// Offers taken back.
+    /// Number of offers that only one of them rescinded in a batch.
     pub taken_back: Counts,
-    /// Tasks launched, in all, by each of them.
+    /// Number of all tasks that each of them launched.
     pub launched: Counts,
-    /// Tasks that only the recorded one launched at any time.
+    /// Number of tasks that the recorded master launched and the other one never did.
     pub missing: u64,
 }
 
-/// What explains different outcomes.
+/// The differences that explain the outcomes of two masters.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Differences {
     /// Settings of the policies that differ: name, recorded value, other value.
     pub policies: Vec<(String, String, String)>,
-    /// The first batch with different decisions, and its second.
+    /// First batch with different decisions, with its time in seconds; `None` if there is none.
     pub parted: Option<(u64, f64)>,
-    /// How many batches have different decisions.
+    /// Number of batches with different decisions.
     pub batches: u64,
-    /// The decisions that differ, from the first on; of many the first ones only.
+    /// Decisions that differ, in the order of time; only the first ones if there are many.
     pub decisions: Vec<Parted>,
-    /// Tasks that only the recorded master launched, with why the other did not; of many the first ones only.
+    /// Tasks that only the recorded master launched, with the reason why the other did not; only the first ones if
+    /// there are many.
     pub tasks: Vec<Parted>,
-    /// By framework.
+    /// Differences by framework.
     pub frameworks: BTreeMap<String, Only>,
 }
 
-/// Finds the differences, batch by batch.
+/// Collects the differences, batch by batch.
 #[derive(Debug, Default)]
 pub(super) struct Finder {
     found: Differences,
     first: Reader,
     second: Reader,
-    /// Framework and task of what one has launched and the other not yet: the recorded one, the other.
+    /// Framework and task of launches that only one master has made so far: the recorded one, the other.
     pending: [BTreeSet<(String, String)>; 2],
-    /// Why calls with these tasks were not made to the other master.
+    /// Why calls with these tasks were not passed to the other master.
     refused: BTreeMap<(String, String), String>,
-    /// By task, what the other master said of it in this batch.
+    /// Messages of the other master's status updates in this batch, by task.
     messages: BTreeMap<String, String>,
 }
 
-/// Tasks that are remembered until the other master launches them, too.
+/// The most tasks that are stored until the other master launches them, too.
 const TASKS: usize = 500_000;
 
 impl Finder {
@@ -108,7 +109,8 @@ impl Finder {
         Finder { found, ..Finder::default() }
     }
 
-    /// A call is not made to the other master: it has no such offer, for which its allocator knows the reason.
+    /// Records that a call is not passed to the other master, which has no such offer, with the reason of its
+    /// allocator.
     pub fn dropped(&mut self, call: &Call, offer: (&str, &AgentId, &str), second: &Master) {
         let Some(accept) = &call.accept else { return };
         let groups = accept.operations.iter().flat_map(|operation| {
@@ -124,7 +126,7 @@ impl Finder {
         self.refused.extend(tasks.into_iter().map(|task| ((framework.to_owned(), task), why.clone())));
     }
 
-    /// Compares what a batch has led to.
+    /// Compares the outcomes of a batch in both masters.
     pub fn batch(&mut self, (batch, at, seconds): (u64, Time, f64), masters: [(&Master, &Outbox); 2]) {
         let [(first, out), (second, other)] = masters;
         let (own, others) = (self.first.read(out, at), self.second.read(other, at));
@@ -151,7 +153,7 @@ impl Finder {
         }
     }
 
-    /// Keeps a decision that only this master made, with the reason, unless there are too many.
+    /// Adds a decision that only one master made to the list, with the reason, unless the list is full.
     fn keep(&mut self, at: (u64, f64), by: By, decision: &Decision, out_for: Option<f64>, absent: &Master) {
         let is_missing = by == By::Recorded && decision.what == What::Launches;
         let full = if is_missing { self.found.tasks.len() } else { self.found.decisions.len() } >= KEPT;
@@ -197,13 +199,13 @@ impl Finder {
         Parted { batch, seconds, by, what, framework, role, agent, resources, task, why: String::new() }
     }
 
-    /// The result, with frameworks by these names.
+    /// Returns the result, with these names of frameworks.
     pub fn end(mut self, names: &BTreeMap<String, String>) -> Differences {
         for (framework, _) in &self.pending[0] {
             self.found.frameworks.entry(framework.clone()).or_default().missing += 1;
         }
         let Differences { decisions, tasks, frameworks, .. } = &mut self.found;
-        // What is launched later after all is not missing.
+        // A task that the other master launched later is not missing.
         tasks.retain(|parted| self.pending[0].contains(&(parted.framework.clone(), parted.task.clone())));
         let name = |id: &String| names.get(id).unwrap_or(id).clone();
         decisions.iter_mut().chain(tasks).for_each(|parted| parted.framework = name(&parted.framework));
@@ -212,7 +214,7 @@ impl Finder {
     }
 }
 
-/// What a master reports to frameworks about their tasks in a batch, by task.
+/// Returns the messages of a master's status updates in a batch, by task.
 fn messages(outbox: &Outbox) -> BTreeMap<String, String> {
     let events = outbox.outputs.iter().chain(&outbox.at_once).filter_map(|output| match output {
         Output::SchedulerEvent { event, .. } => event.update.as_ref(),
@@ -225,20 +227,20 @@ fn messages(outbox: &Outbox) -> BTreeMap<String, String> {
     events.filter_map(message).collect()
 }
 
-/// Framework and task.
+/// Returns framework and task of a decision.
 fn task_of(decision: &Decision) -> (String, String) {
     (decision.framework.clone(), decision.task.clone())
 }
 
-/// Why a master does not offer an agent to a framework in a role, by its allocator; empty if it cannot say. Offers to
-/// frameworks of a single role do not name it.
+/// Returns why a master does not offer an agent to a framework in a role, according to its allocator; empty if it has
+/// no explanation. Offers to frameworks of a single role do not name it.
 fn why(master: &Master, framework: &str, role: &str, agent: &AgentId) -> String {
     let role = Some(role).filter(|role| !role.is_empty());
     let explanations = master.explain(framework, role, &Quantities::default()).unwrap_or_default();
     explanations.iter().find_map(|explanation| explanation.about(agent)).unwrap_or_default()
 }
 
-/// The settings of policies that differ, by their paths: `refusal.max`.
+/// Returns the settings of policies that differ, by their paths such as `refusal.max`.
 fn settings(recorded: &Policies, other: &Policies) -> Vec<(String, String, String)> {
     let leaves = |policies: &Policies| {
         let mut all = BTreeMap::new();

@@ -8,43 +8,45 @@ use serde::Serialize;
 use super::metrics::{Metric, Spread, Unit, decimals_of, metrics, spreads};
 use crate::measure::Outcome;
 
-/// A number in both.
+/// A metric that two sets of runs have in common, with its difference.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Pair {
-    /// Its name.
+    /// Name of the metric.
     pub name: String,
-    /// The same in plain words.
+    /// Description of the metric in plain words.
     pub label: String,
-    /// Its unit.
+    /// Unit of the metric.
     pub unit: Unit,
-    /// Rank in reports: 0 is shown first, 9 last.
+    /// Rank of the metric in reports: 0 is shown first, 9 last.
     #[serde(skip)]
     pub rank: u8,
-    /// In the first set.
+    /// Value in the first set.
     pub first: Spread,
-    /// In the second.
+    /// Value in the second set.
     pub second: Spread,
     /// The second's mean over the first's, minus 1; `None` if the first is 0 or missing.
     pub change: Option<f64>,
-    /// The mean of the differences, and half of its 95 % confidence interval: of the runs seed by seed if both have
-    /// seeds in common (what chance does to one it does to the other, too), else of the two means.
+    /// Mean of the differences, and half of its 95 % confidence interval.
+    ///
+    /// If both sets have seeds in common, the runs are compared seed by seed, so that chance affects both alike;
+    /// otherwise the two means are compared.
     pub difference: (f64, f64),
-    /// That interval does not have 0 in it.
+    /// Whether the 95 % confidence interval excludes 0.
     pub clear: bool,
-    /// There is more than one run in each, so that there is an interval.
+    /// Whether each set has more than one run, so that there is an interval.
     pub repeated: bool,
-    /// Seeds in common whose runs were compared with each other; 0 if the means were.
+    /// Number of common seeds whose runs were compared with each other; 0 if the means were.
     pub paired: usize,
 }
 
 impl Pair {
-    /// Whether the number is another one.
+    /// Returns whether the means differ.
     pub fn differs(&self) -> bool {
         let (first, second) = (self.first.mean, self.second.mean);
         first != second && !(first.is_nan() && second.is_nan())
     }
 
-    /// Its name for readers, with the unit of pages.
+    /// Returns the description with the unit of pages.
     pub fn title(&self) -> String {
         match self.unit {
             Unit::Seconds => format!("{} (s)", self.label),
@@ -53,14 +55,14 @@ impl Pair {
         }
     }
 
-    /// The difference in the unit of pages, and in per cent of the first.
+    /// Returns the difference in the unit of pages, and in percent of the first value.
     pub fn changed(&self) -> String {
         let (difference, half) = self.in_unit();
         let change = self.change.map(|change| format!(" ({:+.1} %)", change * 100.0)).unwrap_or_default();
         format!("{}{change}", signed(difference, half))
     }
 
-    /// The 95 % interval of the difference; nothing without one.
+    /// Returns the 95 % confidence interval of the difference; empty if there is none.
     pub fn interval(&self) -> String {
         let (difference, half) = self.in_unit();
         match self.repeated && !difference.is_nan() {
@@ -69,7 +71,7 @@ impl Pair {
         }
     }
 
-    /// Whether chance explains it.
+    /// Returns whether the difference is clear or may be chance, in words.
     pub fn chance(&self) -> &'static str {
         match (self.clear, self.repeated) {
             (_, false) => "",
@@ -78,7 +80,7 @@ impl Pair {
         }
     }
 
-    /// The second against the first: "shorter", "more", "higher".
+    /// Returns how the second value compares with the first, such as "shorter", "more" or "higher".
     pub(super) fn direction(&self) -> &'static str {
         match (self.unit, self.difference.0 < 0.0) {
             (Unit::Seconds, true) => "shorter",
@@ -90,14 +92,14 @@ impl Pair {
         }
     }
 
-    /// The difference and half of its interval, parts in hundredths.
+    /// Returns the difference and half of its interval; parts of a whole are in percent.
     pub(super) fn in_unit(&self) -> (f64, f64) {
         let times = if self.unit == Unit::Part { 100.0 } else { 1.0 };
         (self.difference.0 * times, self.difference.1 * times)
     }
 }
 
-/// A number with its sign, and with the decimals that its interval has.
+/// Formats a number with its sign, and with as many decimals as its interval has.
 fn signed(value: f64, half: f64) -> String {
     if value.is_nan() {
         return "–".to_owned();
@@ -106,13 +108,13 @@ fn signed(value: f64, half: f64) -> String {
     if zero { "0".to_owned() } else { format!("{value:+.decimals$}") }
 }
 
-/// All numbers that both have.
+/// Compares all metrics that both sets have.
 pub fn pairs(first: &[Outcome], second: &[Outcome]) -> Vec<Pair> {
     let (own, others) = (spreads(first), spreads(second));
     let others: BTreeMap<&str, &Spread> = others.iter().map(|one| (one.name.as_str(), one)).collect();
     let common = common(first, second);
     let repeated = first.len() > 1 && second.len() > 1;
-    // One seed in common says less than the means of many others.
+    // A single common seed says less than the means of many others.
     let paired = common.len() > 1 || (common.len() == 1 && !repeated);
     let differences = if paired { differences(&common) } else { BTreeMap::new() };
     let pair = |one: Spread| {
@@ -139,13 +141,13 @@ pub fn pairs(first: &[Outcome], second: &[Outcome]) -> Vec<Pair> {
     own.into_iter().filter_map(pair).collect()
 }
 
-/// The runs of both with the same seeds.
+/// Returns the pairs of runs with equal seeds.
 fn common<'a>(first: &'a [Outcome], second: &'a [Outcome]) -> Vec<(&'a Outcome, &'a Outcome)> {
     let seeds: BTreeMap<u64, &Outcome> = second.iter().map(|outcome| (outcome.seed, outcome)).collect();
     first.iter().filter_map(|one| Some((one, *seeds.get(&one.seed)?))).collect()
 }
 
-/// Of each number the second less the first, seed by seed, where both have it.
+/// Returns the differences of each metric, second minus first, of all pairs of runs that have it.
 fn differences(runs: &[(&Outcome, &Outcome)]) -> BTreeMap<String, Vec<f64>> {
     let mut all: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for (one, other) in runs {
@@ -159,13 +161,13 @@ fn differences(runs: &[(&Outcome, &Outcome)]) -> BTreeMap<String, Vec<f64>> {
     all
 }
 
-/// Lines that only one of two texts has, in their order: true for the second's.
+/// Returns the lines that only one of two texts has, in their order; `true` marks those of the second.
 pub fn changed_lines<'a>(first: &'a str, second: &'a str) -> Vec<(bool, &'a str)> {
     let (a, b): (Vec<&str>, Vec<&str>) = (first.lines().collect(), second.lines().collect());
     if a.len().saturating_mul(b.len()) > 25_000_000 {
         return Vec::new();
     }
-    // The longest common part from each place on.
+    // Length of the longest common subsequence from each pair of lines on.
     let mut common = vec![vec![0_u32; b.len() + 1]; a.len() + 1];
     for (i, one) in a.iter().enumerate().rev() {
         for (j, other) in b.iter().enumerate().rev() {
@@ -238,12 +240,12 @@ pub(crate) mod tests {
         assert!(paired.clear && paired.difference.1 < 0.5 && paired.first.half > 20.0, "{paired:?}");
         let others: Vec<Outcome> = second.iter().map(|run| Outcome { seed: run.seed + 10, ..run.clone() }).collect();
         assert!(!wait(pairs(&first, &others)).clear);
-        // The second and third seed are in both.
+        // Seeds 2 and 3 are in both sets.
         let other = [outcome(2, 21.0), outcome(3, 31.0), outcome(9, 900.0)];
         let some = wait(pairs(&first, &other));
         assert!(some.clear && some.paired == 2 && some.difference == (1.0, 0.0), "{some:?}");
         assert_eq!((some.changed().as_str(), some.direction()), ("+1.00 (+1486.7 %)", "longer"));
-        // An undefined mean differs from no mean.
+        // A metric that is NaN still counts as present.
         let started = pairs(&first, &second).into_iter().find(|pair| pair.name == "f.start.mean").unwrap();
         assert!(started.first.mean.is_nan() && !started.differs() && !started.clear, "{started:?}");
     }

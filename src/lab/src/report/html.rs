@@ -1,4 +1,4 @@
-//! The HTML pages of a run, a sweep and a comparison: what stands on them, in which order.
+//! The HTML pages of a run, a sweep and a comparison: their content and its order.
 
 use plot::{Column, Page, Table};
 
@@ -10,8 +10,10 @@ use super::tables::tables;
 use super::terms::explain;
 use super::{in_unit, summary};
 
-/// The report of a run: tables over the repetitions, and pictures of the first one. Of a sweep: one table of all
-/// points, curves over what was swept, and the details of each point on demand.
+/// Returns the report of a run or a sweep.
+///
+/// For a run it has tables over the repetitions, and pictures of the first one. For a sweep it has one table of all
+/// points, curves over the swept field, and the details of each point on demand.
 pub fn page(name: &str, about: &str, text: &str, points: &[PointOutcomes]) -> String {
     let mut page = Page::new(&format!("Laboratory: {name}"));
     if !about.is_empty() {
@@ -44,7 +46,8 @@ pub fn page(name: &str, about: &str, text: &str, points: &[PointOutcomes]) -> St
     page.html()
 }
 
-/// Two results side by side: what is clear, which lines of the scenario differ, and the numbers of each point.
+/// Returns the comparison of two results: the clear differences, the lines of the scenario that differ, and the metrics
+/// of each point.
 pub fn comparison_page((a, b): (&str, &str), lines: &[(bool, &str)], points: &[Compared]) -> String {
     let mut page = Page::new(&format!("{a} and {b}"));
     page.heading("Summary");
@@ -88,7 +91,7 @@ mod tests {
     use super::*;
     use crate::measure::{Outcome, Series, Track, WindowOutcome};
 
-    /// A run of an hour with so many frameworks, and lines that never rest.
+    /// Returns the outcome of a run of an hour with this many frameworks, whose values change all the time.
     fn hour(seed: u64, frameworks: usize) -> Outcome {
         let one = outcome(seed, 10.0 + seed as f64);
         let named =

@@ -1,4 +1,4 @@
-//! The numbers of an outcome by name.
+//! The metrics of an outcome, by name.
 
 use std::collections::BTreeMap;
 
@@ -7,36 +7,36 @@ use serde::Serialize;
 
 use crate::measure::{FrameworkOutcome, Outcome, Summary, WindowOutcome};
 
-/// What a number counts or measures.
+/// The unit of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Unit {
-    /// Seconds.
+    /// A time in seconds.
     Seconds,
-    /// A part of a whole: 1 is all of it. Pages show it in per cent.
+    /// A part of a whole, where 1 is all of it. Pages show it in percent.
     Part,
-    /// How many.
+    /// A number of things.
     Count,
     /// A number without a unit.
     Index,
 }
 
-/// A number of an outcome.
+/// A metric of an outcome.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Metric {
-    /// Such as `a.wait.mean`, `whole.unfairness.gap`.
+    /// Name of the metric, such as `a.wait.mean` or `whole.unfairness.gap`.
     pub name: String,
-    /// The same in plain words: "mean wait of a".
+    /// Description of the metric in plain words, such as "mean wait of a".
     pub label: String,
-    /// Its unit.
+    /// Unit of the metric.
     pub unit: Unit,
-    /// Rank in reports: 0 is shown first, 9 last.
+    /// Rank of the metric in reports: 0 is shown first, 9 last.
     pub rank: u8,
-    /// Its value; times in seconds, shares as parts of 1. NaN if there was nothing to measure.
+    /// Value of the metric: times in seconds, shares as parts of 1. NaN if there was nothing to measure.
     pub value: f64,
 }
 
-/// Collects the numbers of an outcome.
+/// Collects the metrics of an outcome.
 #[derive(Default)]
 struct Numbers(Vec<Metric>);
 
@@ -46,7 +46,7 @@ impl Numbers {
     }
 }
 
-/// All numbers of an outcome, in a fixed order.
+/// Returns all metrics of an outcome, in a fixed order.
 pub fn metrics(outcome: &Outcome) -> Vec<Metric> {
     let mut all = Numbers::default();
     for window in &outcome.windows {
@@ -60,7 +60,7 @@ pub fn metrics(outcome: &Outcome) -> Vec<Metric> {
     let mean = waits().map(|wait| wait.mean * wait.count as f64).sum::<f64>() / tasks.max(1) as f64;
     let mean = if tasks == 0 { f64::NAN } else { mean };
     all.put("all.wait.mean".to_owned(), "mean wait of all tasks".to_owned(), Unit::Seconds, 1, mean);
-    // How far the mean wait of the framework is from it that is furthest.
+    // Largest distance of a framework's mean wait from the mean wait of all tasks.
     let apart = waits().filter(|wait| wait.count > 0).map(|wait| (wait.mean - mean).abs()).fold(0.0, f64::max);
     let apart = apart / mean.max(f64::MIN_POSITIVE);
     let label = "largest distance of a framework's mean wait from that of all, as a part of it";
@@ -70,12 +70,12 @@ pub fn metrics(outcome: &Outcome) -> Vec<Metric> {
     all.0
 }
 
-/// "in the whole run", or "in the window steady".
+/// Returns "in the whole run", or a phrase such as "in the window steady".
 fn during(window: &str) -> String {
     if window == "whole" { "in the whole run".to_owned() } else { format!("in the window {window}") }
 }
 
-/// A resource in plain words.
+/// Returns the name of a resource in plain words.
 fn word(resource: &str) -> &str {
     match resource {
         "cpus" => "CPUs",
@@ -90,7 +90,7 @@ fn of_window(window: &WindowOutcome, outcome: &Outcome, all: &mut Numbers) {
     let mut put = |what: &str, label: &str, unit, rank, value| {
         all.put(format!("{name}.{what}"), format!("{label} {during}"), unit, rank, value);
     };
-    // A window of its own says more than the whole run, which has its beginning and its end in it.
+    // A window of the scenario is ranked before the whole run, which includes its beginning and its end.
     let rank = u8::from(name == "whole");
     put("unfairness.gap", "unfairness (gap between shares)", Unit::Part, rank, unfair.gap);
     put("unfairness.deviation", "unfairness (deviation from fair shares)", Unit::Part, rank, unfair.deviation);
@@ -114,7 +114,7 @@ fn of_window(window: &WindowOutcome, outcome: &Outcome, all: &mut Numbers) {
             let within = at.filter(|(at, _)| (window.from..window.to).contains(*at)).filter_map(|(_, value)| *value);
             let (sum, count) = within.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
             let of = &framework.name;
-            // Without a sample it is 0/0: there is no value.
+            // Without a sample the quotient is 0/0, which is NaN: there is no value.
             put(&format!("{of}.{own}"), &format!("{own} of {of}"), Unit::Index, rank, sum / count);
         }
     }
@@ -167,41 +167,41 @@ fn of_framework(framework: &FrameworkOutcome, all: &mut Numbers) {
     put("offers.held", "mean time an offer is held", Unit::Seconds, 4, framework.offer_held);
 }
 
-/// A number of a summary; none if nothing was summarised.
+/// Returns a value of a summary; NaN if there were no values to summarize.
 fn known(summary: &Summary, value: f64) -> f64 {
     if summary.count == 0 { f64::NAN } else { value }
 }
 
-/// Frameworks whose numbers are listed.
+/// The most frameworks whose metrics are listed.
 const MOST: usize = 40;
 
-/// A number over repetitions.
+/// A metric over several repetitions.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Spread {
-    /// Its name.
+    /// Name of the metric.
     pub name: String,
-    /// The same in plain words.
+    /// Description of the metric in plain words.
     pub label: String,
-    /// Its unit.
+    /// Unit of the metric.
     pub unit: Unit,
-    /// Rank in reports: 0 is shown first, 9 last.
+    /// Rank of the metric in reports: 0 is shown first, 9 last.
     #[serde(skip)]
     pub rank: u8,
-    /// The mean over the repetitions with a value; NaN if there are none.
+    /// Mean over the repetitions with a value; NaN if there are none.
     pub mean: f64,
     /// Half the width of the 95 % confidence interval of the mean.
     pub half: f64,
 }
 
 impl Spread {
-    /// A number that says itself what it is.
+    /// Creates a metric without a unit whose name is its description.
     pub fn plain(name: &str, values: &[f64]) -> Spread {
         let (mean, half) = mean_and_interval(values);
         Spread { name: name.to_owned(), label: name.to_owned(), unit: Unit::Index, rank: 0, mean, half }
     }
 }
 
-/// The numbers of several repetitions.
+/// Returns the metrics of several repetitions.
 pub fn spreads(outcomes: &[Outcome]) -> Vec<Spread> {
     let mut values: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     let mut order = Vec::new();
@@ -221,38 +221,38 @@ pub fn spreads(outcomes: &[Outcome]) -> Vec<Spread> {
     order.into_iter().map(spread).collect()
 }
 
-/// A number for a table, with three significant digits; a dash for NaN.
+/// Formats a number for a table, with three significant digits; NaN is a dash.
 pub fn number(value: f64) -> String {
     with_decimals(value, decimals(value, 3))
 }
 
-/// A mean with its 95 % confidence interval, if there is more than one repetition: with as many decimals as two
-/// significant digits of the interval have.
+/// Formats a mean with its 95 % confidence interval, if there is more than one repetition. The number of decimals is
+/// that of two significant digits of the interval.
 pub fn with_interval(spread: &Spread) -> String {
     shown(spread.mean, spread.half)
 }
 
-/// The same in the unit of pages and tables: parts in per cent.
+/// Formats a mean with its interval in the unit of pages and tables: parts in percent.
 pub fn in_unit(spread: &Spread) -> String {
     let times = if spread.unit == Unit::Part { 100.0 } else { 1.0 };
     shown(spread.mean * times, spread.half * times)
 }
 
 fn shown(mean: f64, half: f64) -> String {
-    // What is left of an interval by rounding is none.
+    // An interval that is only a rounding error counts as none.
     let half = if half <= mean.abs() * 1e-6 { 0.0 } else { half };
     match half > 0.0 {
         true => {
             let decimals = decimals(half, 2);
             format!("{} ± {}", with_decimals(mean, decimals), with_decimals(half, decimals))
         }
-        // Counts, and what is nothing at all.
+        // Whole numbers have no decimals.
         false if mean.fract() == 0.0 => format!("{mean:.0}"),
         false => number(mean),
     }
 }
 
-/// How many decimals this many significant digits of a value are; at most five.
+/// Returns how many decimals a number with this many significant digits has; at most five.
 fn decimals(value: f64, digits: i32) -> usize {
     if value == 0.0 || !value.is_finite() {
         return 0;
@@ -261,7 +261,7 @@ fn decimals(value: f64, digits: i32) -> usize {
     (digits - before).clamp(0, 5) as usize
 }
 
-/// The decimals with which a difference is shown beside half of its interval.
+/// Returns the number of decimals with which a difference is shown beside half of its interval.
 pub(super) fn decimals_of(value: f64, half: f64) -> usize {
     if half > value.abs() * 1e-6 { decimals(half, 2) } else { decimals(value, 3) }
 }

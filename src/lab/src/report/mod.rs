@@ -1,4 +1,4 @@
-//! Reports of runs: numbers by name, CSV, JSON, self-contained HTML pages, and comparisons.
+//! Reports of runs: metrics by name, CSV, JSON, self-contained HTML pages, and comparisons.
 
 mod compare;
 mod html;

@@ -5,29 +5,29 @@ use plot::{Line, Lines, Page, Small, Strip, Strips};
 use super::terms::explain;
 use crate::measure::Outcome;
 
-/// Frameworks that get lines of their own.
+/// The most frameworks that have lines of their own.
 pub(super) const LINES: usize = 10;
-/// Agents in the Gantt chart.
+/// The most agents in the Gantt chart.
 const AGENTS: u32 = 32;
 
-/// What is known of each framework over time.
+/// Values of each framework over time that pictures show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Course {
-    /// Dominant shares in use, and, dashed, what would be fair.
+    /// Dominant shares in use, and fair shares as dashed lines.
     Share,
-    /// Tasks that wait.
+    /// Number of tasks that wait.
     Waiting,
-    /// What is held as offers, as a share.
+    /// Dominant share held as offers.
     Held,
-    /// Offers declined so far.
+    /// Number of offers declined so far.
     Declined,
 }
 
 impl Course {
-    /// The order of pages.
+    /// All values, in the order of pages.
     const ALL: [Course; 4] = [Course::Share, Course::Waiting, Course::Held, Course::Declined];
 
-    /// Title, title of the y axis with its unit, and what a picture shows.
+    /// Returns the title, the title of the y axis with its unit, and a description of the picture.
     fn words(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Course::Share => (
@@ -49,17 +49,17 @@ impl Course {
     }
 }
 
-/// What dashed lines are in a picture of shares.
+/// Legend of the dashed lines in a picture of shares.
 const FAIR: &str = "fair share of the same colour";
 
-/// A line for each framework over the time of a run.
+/// Returns a picture with a line for each framework over the time of a run.
 pub fn course(outcome: &Outcome, what: Course) -> Lines {
     let (title, y, _) = what.words();
     let dashes = if what == Course::Share { FAIR.to_owned() } else { String::new() };
     Lines { dashes, ..Lines::new(title, "time (s)", y, lines_of(outcome, what)) }
 }
 
-/// The lines of such a picture.
+/// Returns the lines of a picture of these values.
 pub(super) fn lines_of(outcome: &Outcome, what: Course) -> Vec<Line> {
     let at = &outcome.series.at;
     let over = |values: &[f64]| at.iter().copied().zip(values.iter().copied()).collect::<Vec<_>>();
@@ -79,7 +79,7 @@ pub(super) fn lines_of(outcome: &Outcome, what: Course) -> Vec<Line> {
     lines
 }
 
-/// All pictures of a run, in full size.
+/// Adds all pictures of a run to a page, in full size.
 pub(super) fn pictures(page: &mut Page, outcome: &Outcome) {
     let series = &outcome.series;
     let over = |values: &[f64]| series.at.iter().copied().zip(values.iter().copied()).collect::<Vec<_>>();
@@ -145,7 +145,7 @@ fn strips(outcome: &Outcome) -> Strips {
     }
 }
 
-/// The same, small and in few bytes: `points` of each line at most.
+/// Adds small pictures of a run to a page, with at most `points` points of each line.
 pub(super) fn small(page: &mut Page, outcome: &Outcome, points: usize) {
     let plot = |(title, lines): (&str, Vec<Line>)| Small { title: title.to_owned(), lines, points }.svg();
     let courses = Course::ALL.iter().map(|what| {
@@ -164,18 +164,18 @@ pub(super) fn small(page: &mut Page, outcome: &Outcome, points: usize) {
     explain(page, &["dominant share", "fair share", "held"]);
 }
 
-/// Whether a line is anything but 0: otherwise it says nothing.
+/// Returns whether a line is not 0 throughout. Other lines are not drawn.
 fn moves(line: &Line) -> bool {
     line.points.iter().any(|point| point.1 != 0.0)
 }
 
-/// How many lines the small pictures of a run have.
+/// Returns the number of lines in the small pictures of a run.
 pub(super) fn small_lines(outcome: &Outcome) -> usize {
     let tracks = || outcome.series.tracks.iter().take(LINES);
     tracks().map(|track| 5 + track.own.len()).sum()
 }
 
-/// What bundled frameworks measure of themselves, over time: a title for each measure, a line for each framework that
+/// Returns the bundled frameworks' own measures over time: a title for each measure, and a line for each framework that
 /// has it.
 fn own(outcome: &Outcome) -> Vec<(&str, Vec<Line>)> {
     let mut pictures: Vec<(&str, Vec<Line>)> = Vec::new();
@@ -185,7 +185,7 @@ fn own(outcome: &Outcome) -> Vec<(&str, Vec<Line>)> {
             if at == pictures.len() {
                 pictures.push((&own.title, Vec::new()));
             }
-            // A line for each time without a gap; the first has the name.
+            // Adds a line for each period without a gap. Only the first has the name.
             let mut name = framework.name.clone();
             for points in without_gaps(&outcome.series.at, &own.values) {
                 pictures[at].1.push(Line { colour: Some(n), ..Line::new(std::mem::take(&mut name), points) });
@@ -195,7 +195,7 @@ fn own(outcome: &Outcome) -> Vec<(&str, Vec<Line>)> {
     pictures
 }
 
-/// The points of a value that is missing now and then, in pieces in which it is not.
+/// Splits the points of a value at the times at which it is missing.
 fn without_gaps(at: &[f64], values: &[Option<f64>]) -> Vec<Vec<(f64, f64)>> {
     let known: Vec<(f64, Option<f64>)> = at.iter().copied().zip(values.iter().copied()).collect();
     let pieces = known.split(|(_, value)| value.is_none()).filter(|piece| !piece.is_empty());

@@ -1,14 +1,14 @@
-//! Points of a sweep with their runs, and how long these are and where they ran, in words.
+//! Points of a sweep with their runs, and descriptions of these.
 
 use crate::measure::Outcome;
 
-/// Swept fields with their values.
+/// Swept fields with their values at one point.
 pub type Values = Vec<(String, String)>;
 
-/// A point of a sweep, or the whole of a run without one: the swept values, and the repetitions.
+/// A point of a sweep, or a run without a sweep: the swept values, and the outcomes of the repetitions.
 pub type PointOutcomes = (Values, Vec<Outcome>);
 
-/// How long the runs of a point are, how many there are, and which of them pictures show.
+/// Describes the repetitions of a point: their duration, their number, and which of them pictures show.
 pub(super) fn repetitions(outcomes: &[Outcome]) -> String {
     let Some(first) = outcomes.first() else { return String::new() };
     match outcomes.len() {
@@ -21,7 +21,7 @@ pub(super) fn repetitions(outcomes: &[Outcome]) -> String {
     }
 }
 
-/// How much time has passed, and where.
+/// Describes how much time has passed in a run, and where it ran.
 pub fn passed(outcome: &Outcome) -> String {
     let seconds = outcome.seconds;
     let Some(live) = &outcome.live else { return format!("{seconds:.0} s of virtual time") };

@@ -1,4 +1,4 @@
-//! CSV files: one line for each run, and time series.
+//! CSV files of runs: one with a line for each run, and one of time series.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use super::metrics::{Metric, metrics};
 use crate::measure::Outcome;
 
-/// A line for each run with all its numbers; a number that only some runs have is empty in the others. `points` are the
-/// swept values of each run.
+/// Returns CSV with a line for each run and its metrics. A metric that only some runs have is empty in the others.
+/// `points` are the swept values of each run.
 pub fn summary_csv(runs: &[(Vec<(String, String)>, &Outcome)]) -> String {
     let mut text = String::new();
     let Some((values, _)) = runs.first() else { return text };
@@ -34,7 +34,7 @@ pub fn summary_csv(runs: &[(Vec<(String, String)>, &Outcome)]) -> String {
     text
 }
 
-/// What changed over time in a run: a line for each moment.
+/// Returns CSV of a run's values over time, with a line for each sample.
 pub fn series_csv(outcome: &Outcome) -> String {
     let series = &outcome.series;
     let names: Vec<&str> = outcome.frameworks.iter().map(|framework| framework.name.as_str()).collect();
@@ -50,7 +50,7 @@ pub fn series_csv(outcome: &Outcome) -> String {
     text.push('\n');
     for (n, at) in series.at.iter().enumerate() {
         let _ = write!(text, "{at}");
-        // Older results lack the last ones.
+        // Results of older versions lack the last ones.
         let whole = [&series.utilisation, &series.offered, &series.gap, &series.jain];
         let own = series
             .tracks

@@ -1,5 +1,5 @@
-//! What a comparison comes to, in sentences: what differs clearly, in which direction and by how much, and what does
-//! not. The tables have all numbers.
+//! The summary of a comparison in sentences: what differs clearly, in which direction and by how much, and what does
+//! not. The tables have all metrics.
 
 use std::collections::BTreeMap;
 
@@ -10,26 +10,26 @@ use super::metrics::{Unit, in_unit};
 use super::points::Values;
 use crate::measure::Outcome;
 
-/// A point that both have run.
+/// A point of a sweep that both results have, compared.
 #[derive(Clone, Debug, Serialize)]
 pub struct Compared {
-    /// The swept values; none if nothing was swept.
+    /// Swept values of the point; empty if nothing was swept.
     pub values: Values,
-    /// Every run is equal to the byte.
+    /// Whether all runs have equal digests.
     pub equal: bool,
-    /// What is clear at this point, in sentences.
+    /// Sentences about the clear differences at this point.
     pub summary: Vec<String>,
-    /// The numbers.
+    /// Metrics of the point.
     pub numbers: Vec<Pair>,
 }
 
-/// Sentences about single numbers.
+/// The most sentences about single metrics.
 const SENTENCES: usize = 8;
-/// Numbers of a lower rank than this are in the tables only, if there are others.
+/// The largest rank of metrics that are summarized. Those of a larger rank are only in the tables, if there are others.
 const WANTED: u8 = 3;
 
 impl Compared {
-    /// Compares the runs of a point in the results of these two names.
+    /// Compares the runs of a point in two results with these names.
     pub fn new(values: Values, names: (&str, &str), first: &[Outcome], second: &[Outcome]) -> Compared {
         let equal = first.len() == second.len() && first.iter().zip(second).all(|(a, b)| a.digest == b.digest);
         let mut point = Compared { values, equal, summary: Vec::new(), numbers: pairs(first, second) };
@@ -37,19 +37,19 @@ impl Compared {
         point
     }
 
-    /// The swept values.
+    /// Returns the swept values as text.
     pub fn title(&self) -> String {
         let values: Vec<String> = self.values.iter().map(|(field, value)| format!("{field} = {value}")).collect();
         values.join(", ")
     }
 
-    /// Leaves out numbers that are equal.
+    /// Removes metrics that are equal.
     pub fn keep_differences(&mut self) {
         self.numbers.retain(Pair::differs);
     }
 }
 
-/// What a comparison comes to.
+/// Returns the summary of a comparison, in sentences.
 pub fn summary((a, b): (&str, &str), points: &[Compared]) -> Vec<String> {
     match points {
         [point] => point.summary.clone(),
@@ -58,7 +58,7 @@ pub fn summary((a, b): (&str, &str), points: &[Compared]) -> Vec<String> {
     }
 }
 
-/// How runs were compared.
+/// Returns a sentence on how the runs were compared.
 fn way((a, b): (&str, &str), pair: &Pair) -> String {
     match (pair.repeated, pair.paired) {
         (false, _) => format!(
@@ -78,7 +78,7 @@ fn of_point((a, b): (&str, &str), point: &Compared) -> Vec<String> {
     let mut differing: Vec<&Pair> = point.numbers.iter().filter(|pair| pair.differs()).collect();
     let Some(first) = differing.first().copied() else { return vec!["No number differs.".to_owned()] };
     let mut sentences = vec![way((a, b), first)];
-    // What is clearest comes first among what is equally wanted.
+    // Among metrics of the same rank, the clearest difference comes first.
     let weight = |pair: &Pair| pair.difference.0.abs() / pair.difference.1.max(1e-12);
     differing.sort_by(|x, y| x.rank.cmp(&y.rank).then(weight(y).total_cmp(&weight(x))));
     if !first.repeated {
@@ -113,7 +113,7 @@ fn of_point((a, b): (&str, &str), point: &Compared) -> Vec<String> {
     sentences
 }
 
-/// The unit of a difference.
+/// Returns the unit of a difference.
 fn unit(pair: &Pair) -> &'static str {
     match pair.unit {
         Unit::Seconds => " s",
@@ -122,7 +122,7 @@ fn unit(pair: &Pair) -> &'static str {
     }
 }
 
-/// "Clearly shorter in B: mean wait of a, 3.0 s after 5.0 s ..."
+/// Returns a sentence about a metric, such as "Clearly shorter in B: mean wait of a, 3.0 s instead of 5.0 s ..."
 fn sentence(b: &str, pair: &Pair, how: &str) -> String {
     let (plain, direction) = (pair.unit, pair.direction());
     let value = |spread| match plain {
@@ -152,7 +152,7 @@ fn capital(word: &str) -> String {
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
-/// A number at all points of a sweep.
+/// The comparisons of a metric at all points of a sweep.
 #[derive(Default)]
 struct Over<'a> {
     less: Vec<&'a Pair>,
@@ -182,7 +182,7 @@ fn of_sweep((a, b): (&str, &str), points: &[Compared]) -> Vec<String> {
         return sentences;
     }
     let clear = |pair: &&Pair| numbers[pair.name.as_str()].less.len() + numbers[pair.name.as_str()].more.len();
-    // What is clear at most points comes first among what is equally wanted.
+    // Among metrics of the same rank, the one that is clear at most points comes first.
     order.sort_by(|x, y| x.rank.cmp(&y.rank).then(clear(y).cmp(&clear(x))));
     let found: Vec<&Pair> = order.iter().copied().filter(|pair| clear(pair) > 0).collect();
     for pair in found.iter().take(SENTENCES) {
@@ -213,7 +213,7 @@ fn of_sweep((a, b): (&str, &str), points: &[Compared]) -> Vec<String> {
     sentences
 }
 
-/// "clearly shorter at 9 of 12 points (by 3.0 to 45.0 s)"
+/// Returns a phrase such as "clearly shorter at 9 of 12 points (by 3.0 to 45.0 s)".
 fn side_of(side: &[&Pair], points: usize) -> String {
     let sizes = side.iter().map(|pair| pair.in_unit().0.abs());
     let (least, most) = sizes.fold((f64::INFINITY, 0.0_f64), |(least, most), size| (least.min(size), most.max(size)));
@@ -241,7 +241,7 @@ mod tests {
         let wanted = "Clearly shorter in b: mean wait of f, 15 ± 25 s instead of 20 ± 25 s (-5.00 s, -25.0 %; 95 % \
                       interval -5.25 to -4.75 s).";
         assert!(point.summary.iter().any(|sentences| sentences == wanted), "{:#?}", point.summary);
-        // Other seeds: the same difference is lost in what differs from seed to seed.
+        // With other seeds, the same difference is hidden by the differences between seeds.
         let point = Compared::new(Vec::new(), ("a", "b"), &first, &runs([5.0, 14.9, 25.1], 7));
         assert!(point.summary[0].contains("no seeds in common"), "{:#?}", point.summary);
         assert!(

@@ -1,5 +1,5 @@
 //! A sweep on a page: one table with a row for each point, curves over the first field, and the details of each point
-//! in a part that the reader opens. The bytes of all pictures together are limited, however many points there are.
+//! in a section that the reader opens. The size of all pictures together is limited, whatever the number of points.
 
 use std::collections::BTreeMap;
 
@@ -12,31 +12,31 @@ use super::tables::tables;
 use super::terms::explain;
 use crate::measure::Outcome;
 
-/// Points in the table; more are in summary.csv.
+/// The most points in the table; further ones are in summary.csv.
 const POINTS: usize = 1000;
-/// Points with details.
+/// The most points with details.
 const DETAILS: usize = 200;
-/// Bytes of the pictures in all details.
+/// The most bytes of the pictures in all details.
 const PICTURES: usize = 250_000;
-/// Bytes of the lines in all rows.
+/// The most bytes of the lines in all rows.
 const SPARKS: usize = 60_000;
-/// Bytes that a place on a line takes, about.
+/// Approximate number of bytes for each point of a line.
 const PLACE: usize = 6;
-/// Frameworks in a picture in a row.
+/// The most frameworks in the picture of a row.
 const SPARK_LINES: usize = 5;
-/// Columns of numbers.
+/// The most columns of metrics.
 const COLUMNS: usize = 12;
-/// Pictures of waits over what was swept, at most: of a framework each.
+/// The most frameworks whose waits have a column or a picture of their own.
 const WAITS: usize = 6;
 
-/// The numbers of all points, and which of them a table has.
+/// The metrics of all points, and the selection of them that the table shows.
 struct Sweep<'a> {
     points: &'a [PointOutcomes],
     numbers: Vec<BTreeMap<String, Spread>>,
     columns: Vec<(Column, String)>,
-    /// The window of the headline numbers.
+    /// Window of the headline metrics.
     window: String,
-    /// Frameworks by name, those of the first point.
+    /// Names of the frameworks of the first point.
     frameworks: Vec<String>,
 }
 
@@ -58,7 +58,7 @@ impl Sweep<'_> {
         sweep
     }
 
-    /// Chooses the numbers of the table: of fairness, of use, waits, and what frameworks measure of themselves.
+    /// Chooses the metrics of the table: fairness, use, waits, and the frameworks' own measures.
     fn choose(&mut self, first: Option<&Outcome>) {
         let Some(first) = first else { return };
         let window = &self.window;
@@ -103,7 +103,7 @@ impl Sweep<'_> {
         table
     }
 
-    /// The parts that the reader opens.
+    /// Adds the sections that the reader opens to a page.
     fn details(&self, page: &mut Page) {
         let shown = self.points.len().min(DETAILS);
         let lines = self.points.iter().filter_map(|(_, outcomes)| outcomes.first()).map(small_lines).max().unwrap_or(1);
@@ -129,10 +129,10 @@ impl Sweep<'_> {
     }
 }
 
-/// With fewer places than these a line shows nothing.
+/// The fewest points of a line that are worth a picture.
 const FEWEST_PLACES: usize = 10;
 
-/// The table, the curves, and the details.
+/// Adds the table, the curves, and the details of a sweep to a page.
 pub(super) fn sweep(page: &mut Page, points: &[PointOutcomes]) {
     let sweep = Sweep::new(points);
     page.heading("All points");
@@ -154,14 +154,14 @@ pub(super) fn sweep(page: &mut Page, points: &[PointOutcomes]) {
 }
 
 impl Sweep<'_> {
-    /// Curves over the first swept field, if it is a number or a time.
+    /// Adds curves over the first swept field, if it is a number or a time.
     fn over_first_field(&self, page: &mut Page) {
         let Some((field, _)) = self.points[0].0.first() else { return };
         let (x, window, one) = (&short(field), &self.window, self.points[0].0.len() == 1);
         let measures = ["gap", "deviation", "lost"].map(|what| (what, format!("{window}.unfairness.{what}")));
         let about = "Means over the seeds, with 95 % intervals. 0 is fair.";
         if one {
-            // One line for each measure.
+            // One line for each measure of unfairness.
             let lines =
                 measures.iter().filter_map(|(what, name)| self.curves(name).pop().map(|line| named(line, what)));
             over(page, &format!("Unfairness ({window})"), (x, "unfairness (part)"), lines.collect(), about);
@@ -189,8 +189,8 @@ impl Sweep<'_> {
         }
     }
 
-    /// A number over the first swept field, a line for each combination of the others. None if that field is not a
-    /// number.
+    /// Returns the curves of a metric over the first swept field, one for each combination of the others; empty if that
+    /// field is not a number or a time.
     fn curves(&self, name: &str) -> Vec<Line> {
         let mut lines: Vec<Line> = Vec::new();
         for ((values, _), numbers) in self.points.iter().zip(&self.numbers) {
@@ -210,7 +210,7 @@ impl Sweep<'_> {
     }
 }
 
-/// A value of a field as a place on an axis: a number, or a time in seconds.
+/// Parses the value of a field as a position on an axis: a number, or a time in seconds.
 fn on_axis(text: &str) -> Option<f64> {
     crate::span::parse_span(text).ok().map(|span| span.as_secs_f64()).or_else(|| text.parse().ok())
 }
@@ -223,7 +223,7 @@ fn cell(spread: &Spread) -> Cell {
     Cell { key: Some(spread.mean).filter(|mean| mean.is_finite()), ..Cell::from(in_unit(spread)) }
 }
 
-/// The dominant shares of a run as small lines.
+/// Returns the dominant shares of a run as a sparkline.
 fn spark(outcome: &Outcome, places: usize) -> String {
     let lines = lines_of(outcome, Course::Share).into_iter().filter(|line| !line.dashed);
     let lines: Vec<Line> = lines.take(SPARK_LINES).collect();
@@ -234,8 +234,8 @@ fn named(line: Line, name: &str) -> Line {
     Line { name: name.to_owned(), ..line }
 }
 
-/// The end of a field's way: `conduct.hold` of `frameworks.slow.conduct.hold`, `poisson` of `jobs.0.poisson`. Fields
-/// that vary together are joined by `+`, and named once if their ends are equal.
+/// Returns the end of a field's path: `conduct.hold` of `frameworks.slow.conduct.hold`, `poisson` of `jobs.0.poisson`.
+/// Fields that vary together are joined by `+`, and named once if their ends are equal.
 fn short(field: &str) -> String {
     let mut ends: Vec<&str> = Vec::new();
     for part in field.split('+').map(str::trim) {

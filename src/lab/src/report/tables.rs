@@ -8,10 +8,10 @@ use super::metrics::{Spread, in_unit, spreads};
 use super::terms::explain;
 use crate::measure::Outcome;
 
-/// Frameworks in a table.
+/// The most frameworks in a table.
 const FRAMEWORKS: usize = 40;
 
-/// A column: its group, its title, and the end of its number's name.
+/// A column of a table: its group, its title, and the end of its metric's name.
 type Shown = (&'static str, &'static str, &'static str);
 
 const TASKS: [Shown; 9] = [
@@ -45,13 +45,13 @@ const WINDOW: [Shown; 8] = [
     ("cluster (%)", "in offers", "offered"),
 ];
 
-/// The columns with a first one of names.
+/// Returns these columns after a first one of names.
 fn columns(first: &str, shown: &[Shown]) -> Vec<Column> {
     let rest = shown.iter().map(|(group, title, _)| Column { group: (*group).to_owned(), ..Column::from(*title) });
     std::iter::once(Column { words: true, ..Column::from(first) }).chain(rest).collect()
 }
 
-/// The tables of these repetitions of one point.
+/// Adds the tables of a point's repetitions to a page.
 pub(super) fn tables(page: &mut Page, outcomes: &[Outcome]) {
     let (Some(first), all) = (outcomes.first(), spreads(outcomes)) else { return };
     let known: BTreeMap<&str, &Spread> = all.iter().map(|spread| (spread.name.as_str(), spread)).collect();
@@ -108,10 +108,10 @@ pub(super) fn tables(page: &mut Page, outcomes: &[Outcome]) {
     }
 }
 
-/// Windows in the table of shares.
+/// The most windows in the table of shares.
 const SHARES: usize = 4;
 
-/// What bundled frameworks measure of themselves; nothing if there is none.
+/// Adds the table of the bundled frameworks' own measures to a page, if there are any.
 fn own(page: &mut Page, first: &Outcome, find: &dyn Fn(&str) -> String) {
     let columns = ["framework", "measure", "what it is"].map(|title| Column { words: true, ..Column::from(title) });
     let mut table = Table { caption: "Measures of the frameworks' own".to_owned(), ..Table::new(columns.into()) };

@@ -1,8 +1,8 @@
-//! What the words of reports mean: the glossary of pages.
+//! The glossary of report pages.
 
 use plot::Page;
 
-/// Terms with their meanings.
+/// Terms of reports with their meanings.
 const TERMS: [(&str, &str); 24] = [
     (
         "95 % interval",

@@ -9,11 +9,11 @@ use crate::scenario::{FaultPart, Scenario, Target, Trouble};
 use crate::seeds::{Rng, Seed};
 use crate::world::{Observer, Process, World};
 
-/// Granularity of the durable part of a batch when its process ends. The world decides how soon a master detects that a
-/// scheduler's process or its own peers are gone.
+/// Number of parts of a batch that may be durable when its process ends. The world decides how soon a master detects
+/// that a scheduler's process or its own peers are gone.
 const PARTS: u32 = 8;
 
-/// A fault that comes.
+/// A fault of the scenario with its next time.
 struct Coming {
     part: FaultPart,
     target: Target,
@@ -22,7 +22,7 @@ struct Coming {
 }
 
 impl Coming {
-    /// Advances to the next time; `false` if there is none.
+    /// Advances to the fault's next time; returns `false` if there is none.
     fn advance(&mut self) -> bool {
         if let Some(every) = self.part.every {
             self.at += every.0;
@@ -35,7 +35,7 @@ impl Coming {
         self.part.until.is_none_or(|until| self.at <= until.0)
     }
 
-    /// Draws some of the agents.
+    /// Draws the agents that the fault affects this time.
     fn draw(&mut self) -> Vec<usize> {
         let Target::Agents(mut all) = self.target.clone() else { return Vec::new() };
         let mut drawn = Vec::new();
@@ -75,28 +75,28 @@ impl Coming {
     }
 }
 
-/// All faults of a run.
+/// All faults of a run that are still to happen.
 pub(super) struct Troubles(Vec<Coming>);
 
 impl Troubles {
-    /// The faults of a scenario; each draws from a branch of its own.
+    /// Creates the faults of a scenario. Each draws from a branch of its own of the seed.
     pub fn new(scenario: &Scenario, seed: Seed) -> Troubles {
         let coming = |(n, part): (usize, &FaultPart)| {
             let at = part.at.map_or(part.from.0, |at| at.0.max(part.from.0));
             let rng = seed.nth("fault", n).rng();
             let mut coming = Coming { target: part.target(scenario)?, part: part.clone(), at, rng };
-            // The first of those that come at random is not at the beginning.
+            // A random fault does not happen at the very beginning.
             (part.poisson.is_none() || coming.advance()).then_some(coming)
         };
         Troubles(scenario.faults.iter().enumerate().filter_map(coming).collect())
     }
 
-    /// When the next one happens.
+    /// Returns the time of the next fault.
     pub fn next_at(&self) -> Option<Duration> {
         self.0.iter().map(|coming| coming.at).min()
     }
 
-    /// All that is due happens.
+    /// Injects all faults that are due.
     pub fn strike<O: Observer>(&mut self, at: Duration, world: &mut World<O>) {
         self.0.retain_mut(|coming| {
             if coming.at > at {

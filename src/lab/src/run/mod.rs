@@ -1,4 +1,4 @@
-//! A run: a scenario with one seed, from the first event to the outcome.
+//! Runs of scenarios: one scenario with one seed, from the first event to the outcome.
 
 mod faults;
 mod sampler;
@@ -19,14 +19,14 @@ pub(crate) use sampler::Head;
 pub use stepped::Stepped;
 pub(crate) use timeline::Timeline;
 
-/// Strips of a Gantt chart that a run keeps.
+/// The most tasks in the Gantt chart of a run.
 pub(crate) const STRIPS: usize = 20_000;
 
 /// Runs a scenario with a seed. `progress` is called from time to time with the part of the virtual time that has
 /// passed, and may stop the run by returning `false`.
 ///
 /// # Errors
-/// A trace that cannot be used.
+/// Returns an error if a trace is invalid.
 pub fn run(
     scenario: &Scenario,
     seed: u64,
@@ -38,7 +38,7 @@ pub fn run(
     Ok(run.finish())
 }
 
-/// Total resources of a world's agents.
+/// Returns the total resources of a world's agents.
 fn total_of(setup: &Setup) -> Quantities {
     let mut total = Quantities::new();
     setup.agents.iter().for_each(|agent| total += &agent.resources.quantities());

@@ -1,4 +1,4 @@
-//! Samples the records at regular times, and summarises them at the end.
+//! Samples the records at regular times, and summarizes them at the end of a run.
 
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ use crate::span::Span;
 
 use super::source::Sources;
 
-/// Frameworks that get a track of their own in the series.
+/// The most frameworks that have a track of their own in the series.
 const TRACKS: usize = 40;
 
-/// What an outcome begins with.
+/// The general fields of an outcome.
 pub(crate) struct Head {
     pub scenario: String,
     pub seed: u64,
@@ -29,27 +29,27 @@ pub(crate) struct Head {
     pub live: Option<Live>,
 }
 
-/// The empty track of a framework.
+/// Returns the empty track of a framework.
 fn track(framework: &PreparedFramework) -> Track {
     let over_time = framework.measures.iter().filter(|measure| measure.of == Sum::Time);
     let own = |measure: &Measure| OwnTrack { title: measure.title.to_owned(), ..OwnTrack::default() };
     Track { own: over_time.map(own).collect(), ..Track::default() }
 }
 
-/// Samples the records.
+/// Samples the records of a run.
 pub(super) struct Sampler {
     names: Vec<(String, String)>,
     weights: Vec<f64>,
-    /// What each framework measures.
+    /// Own measures of each framework.
     measures: Vec<&'static [Measure]>,
-    /// All that the agents have.
+    /// Total resources of the agents.
     total: Quantities,
     windows: Vec<(Window, WindowSums)>,
     series: Series,
 }
 
 impl Sampler {
-    /// `total` is all that the agents have.
+    /// Creates a sampler. `total` are the resources of all agents.
     pub fn new(scenario: &Scenario, total: Quantities, frameworks: &[PreparedFramework]) -> Sampler {
         // Frameworks of one role share its weight.
         let of_role = |role: &str| frameworks.iter().filter(|framework| framework.role == role).count().max(1) as f64;
@@ -67,17 +67,17 @@ impl Sampler {
         }
     }
 
-    /// The moments at which windows begin and end.
+    /// Returns the times at which windows begin and end.
     pub fn edges(&self) -> Vec<Duration> {
         self.windows.iter().flat_map(|(window, _)| [window.from.0, window.to.0]).collect()
     }
 
-    /// What was sampled until now.
+    /// Returns the samples so far.
     pub fn series(&self) -> &Series {
         &self.series
     }
 
-    /// Begins and ends the windows of which this is an edge.
+    /// Begins and ends the windows that begin or end at this time.
     pub fn edge(&mut self, at: Duration, recorder: &Recorder) {
         for (window, sums) in &mut self.windows {
             if window.from.0 == at {
@@ -104,7 +104,7 @@ impl Sampler {
             offered += &state.held;
         }
         let wanting = competitors.iter().filter(|one| one.demand > 0.0).count();
-        // There is contention if a framework gets less than it could use.
+        // There is contention if a framework's fair share is less than its demand.
         let short = targets.iter().zip(&competitors).any(|(target, one)| *target < one.demand - 1e-9);
         let contended = wanting >= 2 && short && demands > 0.0;
         for (window, sums) in &mut self.windows {
@@ -132,7 +132,7 @@ impl Sampler {
         }
     }
 
-    /// A framework's demand, for water-filling.
+    /// Returns a framework's demand, for water-filling.
     fn competitor(&self, state: &FrameworkState, weight: f64) -> Competitor {
         let mut wanted = state.used.clone();
         wanted += &state.waiting;
@@ -144,7 +144,7 @@ impl Sampler {
         Competitor { weight, demand, mix: mix.collect() }
     }
 
-    /// Sums up.
+    /// Ends the windows and returns the outcome of the run.
     pub fn outcome(mut self, head: Head, recorder: &Recorder, sources: &Sources) -> Outcome {
         let names: Vec<Name> = self.total.iter().map(|(name, _)| name).collect();
         let windows = std::mem::take(&mut self.windows);
@@ -180,7 +180,7 @@ impl Sampler {
         }
     }
 
-    /// What a framework measures of itself, by name.
+    /// Returns the means of a framework's own measures, by name.
     fn own(&self, who: usize, recorder: &Recorder, now: f64) -> Vec<(String, Option<f64>)> {
         let mean = |(n, measure): (usize, &Measure)| (measure.name.to_owned(), recorder.mean_of(who, n, now));
         self.measures[who].iter().enumerate().map(mean).collect()

@@ -1,6 +1,6 @@
-//! The work of a run: arrivals job after job, through a queue manager if there is one.
+//! The work of a run: arrivals of jobs, through a queue manager if there is one.
 //!
-//! It decides when a job arrives; frameworks decide what happens to it.
+//! This decides when a job arrives; frameworks decide what happens to it.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,21 +15,21 @@ use crate::scenario::{Arrival, Arrivals, ManagerPart, PreparedFramework, Prepare
 use crate::users::{Inbox, Job, Manager};
 use crate::world::BEGIN;
 
-/// Jobs of one kind at one framework.
+/// Jobs of one kind of one framework.
 struct Kind {
     name: Option<String>,
     arrivals: Peekable<Arrivals>,
     chain: Option<Chain>,
-    /// The first tasks of its jobs, if they are measured for themselves.
+    /// First task and arrival of each job, if jobs of this kind are measured separately.
     jobs: Vec<(u64, f64)>,
 }
 
-/// Jobs of which each waits for the one before.
+/// A chain of jobs, each of which waits for the one before.
 struct Chain {
     pause: Duration,
-    /// The first task of the job that has not ended.
+    /// First task of the job that has not ended; `None` if the next one may arrive.
     waits_for: Option<u64>,
-    /// The next one arrives then.
+    /// Time of the next job's arrival.
     next: Duration,
 }
 
@@ -53,7 +53,7 @@ impl Kind {
         if self.next_at()? > at { None } else { self.arrivals.next() }
     }
 
-    /// Whether the job has just ended that the next one waits for.
+    /// Returns whether the job has just ended that the next one waits for.
     fn look(&mut self, who: usize, recorder: &Recorder, now: Duration) -> bool {
         let Some(chain) = &mut self.chain else { return false };
         let ended = chain.waits_for.map(|task| recorder.job_end(who, task)).filter(|end| end.is_finite());
@@ -80,10 +80,10 @@ impl Source {
 /// The work of all frameworks.
 pub(super) struct Sources {
     all: Vec<Source>,
-    /// When each framework's next job arrives.
+    /// Time of each framework's next arrival.
     due: BinaryHeap<Reverse<(Duration, usize)>>,
     manager: Option<(Manager, Duration)>,
-    /// The manager looks then.
+    /// Time when the manager runs next.
     looks: Duration,
 }
 
@@ -101,19 +101,19 @@ impl Sources {
         Sources { all, due, manager, looks: Duration::ZERO }
     }
 
-    /// When the next job arrives or the manager looks, after the beginning. `None`: neither.
+    /// Returns when the next job arrives or the manager runs, after the beginning; `None` if neither happens.
     pub fn next_at(&self) -> Option<Duration> {
         let looks = self.manager.as_ref().map(|_| self.looks);
         self.due.peek().map(|Reverse((at, _))| *at).into_iter().chain(looks).min()
     }
 
-    /// Whether no job will arrive any more.
+    /// Returns whether no further job will arrive.
     pub fn is_dry(&mut self) -> bool {
         self.due.is_empty()
             && self.all.iter_mut().flat_map(|source| &mut source.kinds).all(|kind| kind.arrivals.peek().is_none())
     }
 
-    /// Looks at which jobs have ended that others wait for.
+    /// Checks which jobs have ended that others wait for.
     pub fn look(&mut self, books: &Recorder, now: Duration) {
         for (who, source) in self.all.iter_mut().enumerate() {
             for kind in &mut source.kinds {
@@ -124,8 +124,7 @@ impl Sources {
         }
     }
 
-    /// Submits all due arrivals, and lets the manager release tasks if it is time. Returns the frameworks with new
-    /// work.
+    /// Submits all due arrivals, and runs the manager if it is due. Returns the frameworks with new work.
     pub fn submit(&mut self, books: &mut Recorder, at: Duration) -> Vec<usize> {
         let mut frameworks = Vec::new();
         while self.due.peek().is_some_and(|Reverse((due, _))| *due <= at)
@@ -183,7 +182,7 @@ impl Sources {
         frameworks
     }
 
-    /// From submission to end, of the jobs of each kind of a framework that has a name.
+    /// Returns the times from submission to end of a framework's jobs, for each kind that has a name.
     pub fn kinds(&self, who: usize, recorder: &Recorder) -> Vec<(String, Summary)> {
         let time = |(task, from): &(u64, f64)| recorder.job_end(who, *task) - from;
         let summary = |jobs: &[(u64, f64)]| Summary::of(jobs.iter().map(time).filter(|t| t.is_finite()).collect());
@@ -192,7 +191,7 @@ impl Sources {
     }
 }
 
-/// The job of an arrival, added to the records.
+/// Returns the job of an arrival, and adds it to the records.
 fn booked(recorder: &mut Recorder, who: usize, arrival: Arrival, now: Time) -> Job {
     let tasks = arrival.spans.len() as u32;
     let first = recorder.submit(who, &arrival.needs, tasks, arrival.retries, now);

@@ -1,5 +1,5 @@
-//! A run that stops at any time to be examined, and whose master can be given other policies: for learners. Without
-//! that it is the same run.
+//! A run that can stop at any time to be examined, and whose master can be given other policies; for learners.
+//! Otherwise it equals a run by [`run`](super::run).
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::scenario::{Prepared, Scenario, ScenarioError, prepare};
 use crate::seeds::Seed;
 use crate::world::{BEGIN, World};
 
-/// A run under way.
+/// A run that is advanced step by step.
 pub struct Stepped {
     world: World<Recorder>,
     timeline: Timeline,
@@ -25,10 +25,11 @@ pub struct Stepped {
 }
 
 impl Stepped {
-    /// A run of this seed, at its beginning. `directory` has the traces and other files that the scenario names.
+    /// Creates a run with this seed, at its beginning. `directory` has the traces and other files that the scenario
+    /// names.
     ///
     /// # Errors
-    /// A trace that cannot be used.
+    /// Returns an error if a trace is invalid.
     pub fn new(scenario: &Scenario, seed: u64, directory: &Path) -> Result<Stepped, ScenarioError> {
         let root = Seed::root(seed);
         let Prepared { setup, frameworks } = prepare(scenario, root, directory)?;
@@ -42,7 +43,7 @@ impl Stepped {
         Ok(Stepped { world, timeline, troubles, name, seed, end, over: false })
     }
 
-    /// Carries out what is due up to this time, and returns with the last of it. `progress` is as for
+    /// Handles the external events up to this time, and returns at the last of them. `progress` is as for
     /// [`run`](super::run).
     pub(super) fn advance(&mut self, until: Duration, progress: &mut dyn FnMut(f64) -> bool) {
         while let Some(at) = self.timeline.next_at().filter(|at| !self.over && *at <= until) {
@@ -56,7 +57,7 @@ impl Stepped {
         self.over |= self.timeline.next_at().is_none();
     }
 
-    /// Lets faults strike up to this time.
+    /// Injects the faults up to this time.
     fn strike(&mut self, until: Duration) {
         while let Some(fault) = self.troubles.next_at().filter(|fault| *fault <= until) {
             self.world.run_until(BEGIN + fault);
@@ -64,7 +65,7 @@ impl Stepped {
         }
     }
 
-    /// Lets virtual time pass until then, but not beyond the end of the run.
+    /// Runs until this time, but not beyond the end of the run.
     pub fn run_until(&mut self, until: Duration) {
         let until = until.min(self.end);
         self.advance(until, &mut |_| true);
@@ -74,27 +75,27 @@ impl Stepped {
         }
     }
 
-    /// Whether the run is over: its time is, or all jobs are done and that is what the scenario waits for.
+    /// Returns whether the run has ended: its time has passed, or all jobs are done and the scenario ends with them.
     pub fn is_over(&self) -> bool {
         self.over
     }
 
-    /// An operator sets the master's policies. Those that are invalid change nothing.
+    /// Sets the master's policies, as an operator does. Invalid ones change nothing.
     pub fn set_policies(&mut self, policies: Policies) {
         self.world.set_policies(policies);
     }
 
-    /// What was sampled until now.
+    /// Returns the samples so far.
     pub fn series(&self) -> &Series {
         self.timeline.series()
     }
 
-    /// The tasks of a framework.
+    /// Returns the records of a framework's tasks.
     pub fn tasks(&mut self, who: usize) -> &[TaskRecord] {
         self.world.observer().tasks(who)
     }
 
-    /// Sums up.
+    /// Ends the run and returns its outcome.
     pub fn finish(self) -> Outcome {
         let (digest, events) = (self.world.digest(), self.world.events());
         let head = Head {

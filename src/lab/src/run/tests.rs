@@ -1,4 +1,4 @@
-//! Runs of small scenarios, and scenarios that are rejected.
+//! Tests of runs of small scenarios, and of scenarios that are rejected.
 
 use super::*;
 
@@ -46,7 +46,7 @@ fn all_jobs_are_done_and_reported() {
         assert!(outcome.done, "{fidelity}");
         let [a, b] = &outcome.frameworks[..] else { panic!() };
         assert_eq!((a.submitted, b.submitted, a.left, b.left), (200, 200, 0, 0));
-        // Without another try, one in ten of the tasks of `a` is lost; `b` tries again.
+        // Without retries, one in ten of the tasks of `a` is lost; `b` has retries.
         assert!(a.finished < 195 && a.finished + a.failed == 200, "{a:?}");
         assert!(b.finished == 200 && b.failed > 5, "{b:?}");
         assert!(a.wait.mean > 5.0 && b.start.max < 1.0, "{a:?} {b:?}");
@@ -70,13 +70,13 @@ fn quota_and_weights_hold() {
 
 #[test]
 fn windows_are_exact_however_seldom_one_looks() {
-    // Tasks of a second, looked at every seven: the work done is what it is.
+    // With tasks of a second and samples every seven seconds, the measured use must still equal the work done.
     let text = TWO.replace("exponential 20s", "1s").replace("time = \"20s\"", "time = \"1s\"");
     let text = text.replace("until_done = true", "sample = '7s'").replace("20m", "10m");
     let outcome = outcome(&text);
     let window = &outcome.windows[0];
     for (framework, share) in outcome.frameworks.iter().zip(&window.shares) {
-        // A task has 1 of 32 cores for a second and a few milliseconds.
+        // A task uses 1 of 32 cores for a second and a few milliseconds.
         let done = framework.finished as f64 / 32.0 / outcome.seconds;
         assert!((share / done - 1.0).abs() < 0.05, "{}: {share}, not {done}", framework.name);
     }
@@ -92,8 +92,8 @@ fn agents_of_a_region_take_part() {
 
 #[test]
 fn work_that_comes_while_a_framework_thinks_does_not_disturb_the_thought() {
-    // Jobs come far more often than it is done with a thought; each waits for the end of the present one, and for its
-    // own.
+    // Jobs arrive far more often than the framework decides; each decision waits for the end of the present one, and
+    // takes its own time.
     let text = TWO.replace(
         "name = \"b\"\nrole = \"b\"",
         "name = \"b\"\nrole = \"b\"\nconduct = { think = '10s', refuse = '1s' }",
@@ -124,7 +124,7 @@ fn what_goes_wrong_is_survived_and_seen() {
 
 #[test]
 fn a_framework_follows_its_script() {
-    // It holds all offers at first, then gives them back and takes none for a while, then works as others do, and
+    // The framework first holds all offers, then releases them and takes none for a while, then works normally, and
     // leaves.
     let script = "name = \"b\"\nrole = \"b\"\nlike = 'hoarder'\nconduct = { think = '1h' }\nscript = [\
         { at = '60s', do = 'suppress' }, { at = '61s', do = 'give-back', conduct = { hoard = false, think = '0s' } },\
@@ -136,7 +136,7 @@ fn a_framework_follows_its_script() {
     assert!(held(30, 59) > 0.1 && held(63, 119) == 0.0, "{} {}", held(30, 59), held(63, 119));
     let used = |at: usize| series.tracks[1].share[at];
     assert!(used(115) == 0.0 && used(150) > 0.1 && b.finished > 0, "{b:?}");
-    // Nothing more ends after it has left.
+    // No further task ends after the framework has left.
     assert!(b.finished < 200 && b.offers_received > 0, "{b:?}");
 }
 
@@ -249,7 +249,8 @@ fn every_published_experiment_can_be_run() {
     for file in files.filter(|file| file.extension().is_some_and(|extension| extension == "toml")) {
         let text = std::fs::read_to_string(&file).unwrap();
         if text.contains("\nreplay = ") {
-            // Of a framework's policies alone; `cargo xtask papers` runs these.
+            // A scenario with `replay` is about a framework's policies alone, without a master; `cargo xtask papers`
+            // runs it.
             continue;
         }
         let points = crate::scenario::points(&text, &file).unwrap_or_else(|why| panic!("{}: {why}", file.display()));
@@ -269,7 +270,7 @@ fn jobs_of_a_chain_come_one_after_another_and_are_measured_by_name() {
     let a = &outcome.frameworks[0];
     let (name, job) = &a.kinds[0];
     assert_eq!((name.as_str(), job.count, a.submitted, a.left), ("large", 3, 600, 0));
-    // None waits in the queue behind another, and there is a pause between them.
+    // No job waits in the queue behind another, and there is a pause between them.
     assert!(a.wait.max < job.max, "{a:?}");
     assert!(outcome.seconds > 10.0 + 3.0 * job.mean + 2.0 * 30.0, "{} {a:?}", outcome.seconds);
 }

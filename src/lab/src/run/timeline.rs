@@ -1,6 +1,6 @@
 //! External events of a run in the order of time: arrivals, starts and ends of windows, samples.
 //!
-//! It serves worlds and real clusters, and does not depend on either.
+//! The timeline serves modelled worlds and real clusters, and does not depend on either.
 
 use std::time::Duration;
 
@@ -12,22 +12,22 @@ use crate::bundled::Diary;
 use crate::measure::{Outcome, Recorder, Series};
 use crate::scenario::{PreparedFramework, Scenario};
 
-/// What was done at a moment.
+/// The external events that were handled in a step.
 #[derive(Debug, Default)]
 pub(crate) struct Step {
-    /// The frameworks for which there is new work.
+    /// Frameworks with new work.
     pub submitted: Vec<usize>,
-    /// A sample was taken.
+    /// Whether a sample was taken.
     pub looked: bool,
 }
 
-/// External events of a run.
+/// The external events of a run.
 pub(crate) struct Timeline {
     sources: Sources,
     sampler: Sampler,
-    /// What bundled frameworks say of themselves, by framework.
+    /// Events that bundled frameworks report, by framework.
     diaries: Vec<Diary>,
-    /// Beginnings and ends of windows, the last first.
+    /// Beginnings and ends of windows, the last ones first.
     edges: Vec<Duration>,
     next_sample: Duration,
     sample: Duration,
@@ -37,7 +37,7 @@ pub(crate) struct Timeline {
 }
 
 impl Timeline {
-    /// The timeline of a scenario on a cluster that has `total`.
+    /// Creates the timeline of a scenario on a cluster with these total resources.
     pub fn new(scenario: &Scenario, frameworks: Vec<PreparedFramework>, total: Quantities) -> Timeline {
         let sampler = Sampler::new(scenario, total.clone(), &frameworks);
         let mut edges = sampler.edges();
@@ -58,14 +58,14 @@ impl Timeline {
         }
     }
 
-    /// When the next thing is due; none when the run's time is over.
+    /// Returns when the next event is due; `None` after the end of the run.
     pub fn next_at(&self) -> Option<Duration> {
         let job = self.sources.next_at();
         let next = job.into_iter().chain(self.edges.last().copied()).chain([self.next_sample]).min();
         next.filter(|at| *at <= self.end)
     }
 
-    /// Does what is due at this moment, or was before.
+    /// Handles the events that are due by this time.
     pub fn step(&mut self, at: Duration, books: &mut Recorder) -> Step {
         while let Some(edge) = self.edges.pop_if(|edge| *edge <= at) {
             self.sampler.edge(edge, books);
@@ -89,22 +89,22 @@ impl Timeline {
         }
     }
 
-    /// Every job has arrived, and was done at the last sample.
+    /// Returns whether every job had arrived and ended at the last sample.
     pub fn is_done(&self) -> bool {
         self.done
     }
 
-    /// All is done, and that is what the scenario waits for.
+    /// Returns whether all jobs are done and the scenario ends with them.
     pub fn is_over(&self) -> bool {
         self.until_done && self.done
     }
 
-    /// What was sampled until now.
+    /// Returns the samples so far.
     pub fn series(&self) -> &Series {
         self.sampler.series()
     }
 
-    /// Sums up.
+    /// Returns the outcome of the run.
     pub fn outcome(self, head: Head, books: &Recorder) -> Outcome {
         self.sampler.outcome(head, books, &self.sources)
     }

@@ -9,13 +9,13 @@ use super::error::Broken;
 use super::jobs;
 use super::schema::{AgentGroup, ConductPart, Framework, RolePart, Scenario, Window};
 
-/// Agents of all groups together.
+/// The most agents of all groups together.
 pub(crate) const MOST_AGENTS: u64 = 200_000;
-/// Frameworks.
+/// The most frameworks of a scenario.
 pub(crate) const MOST_FRAMEWORKS: u64 = 10_000;
-/// Repetitions.
+/// The most repetitions of a scenario.
 pub(crate) const MOST_REPETITIONS: u32 = 1_000;
-/// Samples of one run.
+/// The most samples of one run.
 pub(crate) const MOST_SAMPLES: u128 = 1_000_000;
 
 type Checked = Result<(), Broken>;
@@ -103,7 +103,8 @@ fn role_part(part: &RolePart) -> Checked {
         return Err(Broken::new("limit", "must be more than 0"));
     }
     let (Some(guarantee), Some(limit)) = (guarantee, limit) else { return Ok(()) };
-    // What a limit does not name is not limited; the master refuses such a quota whole.
+    // A resource that a limit does not name is not limited. The master rejects a quota whose guarantee exceeds its
+    // limit.
     match guarantee.iter().find(|(name, most)| limit.iter().any(|(of, least)| of == *name && least < *most)) {
         Some((name, _)) => Err(Broken::new("guarantee", format!("more {name} is guaranteed than the limit allows"))),
         None => Ok(()),
@@ -152,7 +153,7 @@ fn framework(framework: &Framework) -> Checked {
     Ok(())
 }
 
-/// What goes with a bundled framework, and what without one.
+/// Checks that a framework has only fields that apply to bundled ones, or to others.
 fn bundled(framework: &Framework) -> Checked {
     if framework.bundled.is_none() {
         const ONLY: &str = "only a bundled framework is told options: say which with `bundled`";

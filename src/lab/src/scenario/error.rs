@@ -1,37 +1,37 @@
-//! Errors of a scenario, with their place.
+//! Errors of a scenario, with their position in its file.
 
 use std::path::{Path, PathBuf};
 
 use toml::de::{DeTable, DeValue};
 
-/// Why a scenario cannot be run.
+/// The reason why a scenario cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}:{line}: {rule}", .file.display())]
 pub struct ScenarioError {
-    /// The scenario's file.
+    /// Path of the file with the error.
     pub file: PathBuf,
-    /// The line, from 1.
+    /// Line of the error, from 1.
     pub line: usize,
-    /// What is wrong, and what is allowed.
+    /// What is invalid, and what is allowed.
     pub rule: String,
 }
 
-/// A rule that a field breaks.
+/// A field that breaks a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Broken {
-    /// The way to the field: names and positions, such as `frameworks.1.jobs.0.tasks`.
+    /// Path of the field: names and positions, such as `frameworks.1.jobs.0.tasks`.
     pub path: String,
-    /// What is wrong, and what is allowed.
+    /// What is invalid, and what is allowed.
     pub rule: String,
 }
 
 impl Broken {
-    /// This rule, of this field.
+    /// Creates an error for a field that breaks a rule.
     pub fn new(path: impl Into<String>, rule: impl Into<String>) -> Broken {
         Broken { path: path.into(), rule: rule.into() }
     }
 
-    /// The same, of a field below `prefix`.
+    /// Prepends `prefix` to the path of the field.
     pub fn below(mut self, prefix: &str) -> Broken {
         self.path = if self.path.is_empty() { prefix.to_owned() } else { format!("{prefix}.{}", self.path) };
         self
@@ -62,7 +62,7 @@ fn line_of(text: &str, offset: usize) -> usize {
     text.bytes().take(offset).filter(|byte| *byte == b'\n').count() + 1
 }
 
-/// Where in the text a field stands, or the last thing on the way to it that is there.
+/// Returns the offset of a field in the text, or of the last element of its path that exists.
 fn locate(text: &str, path: &str) -> usize {
     let Ok(table) = DeTable::parse(text) else { return 0 };
     let mut at = table.span().start;

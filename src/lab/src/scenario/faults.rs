@@ -11,70 +11,71 @@ use super::schema::{Scenario, one_small};
 use crate::span::Span;
 use crate::world::Fidelity;
 
-/// This many times a fault may come in a run, in the mean, each agent that it meets counted.
+/// The largest mean number of times that a fault may happen in a run; each affected agent counts.
 const MOST_FAULTS: u128 = 100_000;
 
-/// What can go wrong.
+/// The kinds of faults in a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Trouble {
-    /// A process crashes, and starts again with what was durable. Executors keep running.
+    /// A process crashes, and restarts with its durable state. Executors keep running.
     Crash,
-    /// The master ends, and another one leads, elsewhere, with the same registry.
+    /// The master ends, and another one leads on another host, with the same registry.
     Failover,
-    /// An agent's host stops with all that runs on it, and starts again.
+    /// An agent's host stops with all its processes, and starts again.
     Reboot,
-    /// Nothing passes between it and the master; what was lost shows as a broken connection when it is over.
+    /// No messages pass between a process and the master. If messages were lost, the connection breaks at the end.
     Partition,
-    /// What it and the master say to each other arrives late, and then at once.
+    /// Messages between a process and the master are delayed, and all arrive at the end.
     Stall,
-    /// Its connection to the master breaks: what is on its way is lost.
+    /// The connection between a process and the master breaks, and messages on their way are lost.
     Cut,
-    /// What it writes takes longer.
+    /// Disk writes of a process take longer.
     SlowDisk,
 }
 
-/// A fault, once or again and again.
+/// A fault of a scenario, which happens once or repeatedly.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FaultPart {
-    /// What goes wrong.
+    /// Kind of the fault.
     pub what: Trouble,
-    /// Its target: `master`, an agent by its host name, a group of agents by its name, or a framework by its name.
+    /// Target of the fault: `master`, an agent by its host name, a group of agents by its name, or a framework by its
+    /// name.
     pub who: Option<String>,
     /// Number of agents of a group, drawn each time.
     #[serde(default = "one_small")]
     pub count: u32,
-    /// Once, at this moment.
+    /// Time of a fault that happens once.
     pub at: Option<Span>,
-    /// Again and again, so far apart.
+    /// Interval of a fault that happens at regular times.
     pub every: Option<Span>,
-    /// At random, so far apart in the mean.
+    /// Mean interval of a fault that happens at random times.
     pub poisson: Option<Span>,
-    /// The first not before.
+    /// Earliest time of the first fault.
     #[serde(default)]
     pub from: Span,
-    /// The last not after.
+    /// Latest time of the last fault.
     pub until: Option<Span>,
-    /// How long it lasts, or how long a process is away.
+    /// Duration of the fault, or time until a process is started again.
     #[serde(default, rename = "for")]
     pub lasts: Span,
-    /// How much longer a write takes.
+    /// Additional time of each write.
     pub by: Option<Span>,
 }
 
-/// Target of a fault.
+/// The target of a fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     Master,
-    /// Agents by their numbers; this many of them each time.
+    /// Agents by their numbers, from which the affected ones are drawn each time.
     Agents(Vec<usize>),
     /// A framework by its number.
     Framework(usize),
 }
 
 impl FaultPart {
-    /// Resolves the target; `None` if the name is unknown.
+    /// Returns the target; `None` if the name is unknown.
     pub(crate) fn target(&self, scenario: &Scenario) -> Option<Target> {
         let Some(who) = self.who.as_deref() else {
             return (self.what == Trouble::Failover).then_some(Target::Master);
@@ -146,7 +147,7 @@ fn one_of(fault: &FaultPart, scenario: &Scenario) -> Result<(), Broken> {
     let allowed: &[T] = match &target {
         Target::Master => &[T::Crash, T::Failover, T::SlowDisk],
         Target::Agents(_) => &[T::Crash, T::Reboot, T::Partition, T::Stall, T::Cut, T::SlowDisk],
-        // What a modelled framework knows is lost with its process.
+        // A crash is not allowed: the state of a modelled framework would be lost with its process.
         Target::Framework(_) => &[T::Partition, T::Stall, T::Cut],
     };
     if !allowed.contains(&fault.what) {
@@ -172,7 +173,7 @@ fn one_of(fault: &FaultPart, scenario: &Scenario) -> Result<(), Broken> {
     }
 }
 
-/// A fault that comes again and again comes a bounded number of times.
+/// Checks that a repeated fault does not happen too often.
 fn few(fault: &FaultPart, duration: Duration) -> Result<(), Broken> {
     let (field, Some(apart)) = (if fault.every.is_some() { "every" } else { "poisson" }, fault.every.or(fault.poisson))
     else {

@@ -18,28 +18,28 @@ use crate::dist::Dist;
 use crate::seeds::{Rng, Seed};
 use crate::users::Needs;
 
-/// Tasks of one job.
+/// The most tasks of one job.
 const MOST_TASKS: u32 = 1_000_000;
-/// Jobs of one kind.
+/// The most jobs of one kind.
 const MOST_JOBS: u64 = 100_000_000;
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// A job that arrives.
+/// A job that arrives at a framework.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Arrival {
-    /// When, after the start.
+    /// Time of the arrival, after the start.
     pub at: Duration,
-    /// What each task needs.
+    /// Resources that each task needs.
     pub needs: Needs,
-    /// How long each task works.
+    /// Duration of each task.
     pub spans: Vec<Duration>,
-    /// All tasks start together.
+    /// Whether all tasks must start together.
     pub gang: bool,
-    /// Tries after the first.
+    /// Number of retries of a task after its first attempt.
     pub retries: u32,
 }
 
-/// The rules of when jobs arrive, and how many.
+/// Checks the fields that say when jobs arrive, and how many.
 pub(super) fn arrivals(kind: &JobKind) -> Result<(), Broken> {
     let ways = [
         kind.at.is_some(),
@@ -98,10 +98,10 @@ pub(super) fn arrivals(kind: &JobKind) -> Result<(), Broken> {
     Ok(())
 }
 
-/// The rules of what a task needs and how long it takes.
+/// Checks the fields that say what a task needs and how long it takes.
 ///
 /// # Errors
-/// The first field that breaks one.
+/// Returns the first field that breaks a rule.
 pub fn work(kind: &JobKind) -> Result<(), Broken> {
     match &kind.needs {
         Some(text) => {
@@ -119,7 +119,7 @@ pub fn work(kind: &JobKind) -> Result<(), Broken> {
     }
 }
 
-/// Arrivals of one kind of job, in the order of time.
+/// The arrivals of one kind of jobs, in the order of time.
 #[derive(Debug)]
 pub struct Arrivals {
     kind: JobKind,
@@ -127,7 +127,7 @@ pub struct Arrivals {
     time: Dist,
     left: u64,
     next: Duration,
-    /// How many of the present burst are left.
+    /// Number of jobs left in the present burst.
     of_burst: u32,
     when: Rng,
     sizes: Rng,
@@ -135,15 +135,15 @@ pub struct Arrivals {
     rows: std::vec::IntoIter<Row>,
 }
 
-/// The traces of some scenarios: that they can be read, and the largest tasks that they hold.
+/// The traces of some scenarios, which were read and are valid, with the largest tasks that they contain.
 #[derive(Debug, Default)]
 pub struct Traces {
     files: BTreeSet<PathBuf>,
     largest: BTreeMap<TraceKey, Vec<Quantities>>,
 }
 
-/// All on which it depends what a trace holds: its file, `shape` and `machine`, and whether the scenario has needs and
-/// times of its own.
+/// The fields that determine the content of a trace: its file, `shape` and `machine`, and whether the scenario has
+/// needs and times of its own.
 type TraceKey = (String, Option<String>, Option<String>, bool, bool);
 
 fn trace_key(kind: &JobKind) -> Option<TraceKey> {
@@ -155,13 +155,13 @@ impl Traces {
     /// Reads every trace that the scenarios name, relative to `directory`, before anything runs.
     ///
     /// # Errors
-    /// A trace that cannot be read, or an invalid row.
+    /// Returns an error if a trace cannot be read, or has an invalid row.
     pub fn read<'a>(scenarios: impl Iterator<Item = &'a Scenario>, directory: &Path) -> Result<Traces, ScenarioError> {
         let mut traces = Traces::default();
         let kinds = scenarios.flat_map(|scenario| &scenario.frameworks).flat_map(|framework| &framework.jobs);
         for kind in kinds {
             let Some(key) = trace_key(kind) else { continue };
-            // The points of a sweep mostly have the same ones.
+            // The points of a sweep mostly have the same traces.
             if let Entry::Vacant(place) = traces.largest.entry(key) {
                 let file = directory.join(&place.key().0);
                 place.insert(trace::largest(&trace::read(&file, kind)?));
@@ -171,22 +171,22 @@ impl Traces {
         Ok(traces)
     }
 
-    /// The files that they are.
+    /// Returns the files of the traces.
     pub fn files(&self) -> &BTreeSet<PathBuf> {
         &self.files
     }
 
-    /// What the largest tasks of this kind's trace need.
+    /// Returns the needs of the largest tasks in the trace of this kind.
     pub(super) fn largest(&self, kind: &JobKind) -> &[Quantities] {
         trace_key(kind).and_then(|key| self.largest.get(&key)).map_or(&[], Vec::as_slice)
     }
 }
 
 impl Arrivals {
-    /// The arrivals of this kind; traces are read relative to `directory`.
+    /// Creates the arrivals of a kind of jobs. Traces are read relative to `directory`.
     ///
     /// # Errors
-    /// A trace that cannot be read, or an invalid row.
+    /// Returns an error if a trace cannot be read, or has an invalid row.
     pub fn new(kind: &JobKind, seed: Seed, directory: &Path) -> Result<Arrivals, ScenarioError> {
         let rows = match &kind.trace {
             Some(file) => trace::read(&directory.join(file), kind)?,
@@ -211,7 +211,7 @@ impl Arrivals {
         Ok(arrivals)
     }
 
-    /// From one arrival to the next.
+    /// Advances `next` to the following arrival.
     fn advance(&mut self) {
         let kind = &self.kind;
         if let Some(every) = kind.every {
@@ -226,7 +226,8 @@ impl Arrivals {
             }
         } else if let Some(mean) = kind.diurnal {
             let (period, amplitude) = (kind.period.map_or(DAY, |period| period.0), kind.amplitude.unwrap_or(0.5));
-            // Thinning: candidates at the highest rate, each kept with the present part of it.
+            // Thinning: draws candidates at the highest rate, and keeps each with the ratio of the present rate to
+            // that.
             loop {
                 let gap: f64 = Exp1.sample(&mut self.when);
                 self.next += mean.0.mul_f64(gap / (1.0 + amplitude));
@@ -244,7 +245,7 @@ impl Arrivals {
             None => self.kind.tasks,
             Some(mean) => {
                 let draw: f64 = Exp1.sample(&mut self.sizes);
-                // Saturates, and is at least one.
+                // The conversion saturates, and a job has at least one task.
                 ((draw * mean).round() as u32).clamp(1, MOST_TASKS)
             }
         }

@@ -30,25 +30,26 @@ use std::path::Path;
 use crate::bundled::Catalog;
 
 impl Scenario {
-    /// Reads a scenario and checks it. `file` is named in errors, and traces are looked for beside it.
+    /// Reads a scenario and checks it. `file` is named in errors, and traces are resolved relative to its directory.
     ///
     /// # Errors
-    /// The first thing that is wrong, with file, line and rule.
+    /// Returns the first error, with file, line and rule.
     pub fn read(text: &str, file: &Path) -> Result<Scenario, ScenarioError> {
         let scenario: Scenario = toml::from_str(text).map_err(|why| ScenarioError::of_toml(file, text, &why))?;
         check::check(&scenario).map_err(|broken| broken.at(file, text))?;
         Ok(scenario)
     }
 
-    /// What can be run and is hardly meant, with file, line and reason: tasks for which there is no room anywhere.
-    /// `traces` are those that it names.
+    /// Returns warnings with file, line and reason: what can be run but is probably not intended, such as tasks that
+    /// fit on no agent. `traces` are those that the scenario names.
     #[must_use]
     pub fn warnings(&self, text: &str, file: &Path, traces: &Traces) -> Vec<ScenarioError> {
         let directory = file.parent().unwrap_or(Path::new("."));
         warnings::warnings(self, directory, traces).into_iter().map(|doubt| doubt.at(file, text)).collect()
     }
 
-    /// The same, whose frameworks can be those of a catalog. Whether they are right is for [`check_bundled`] to say.
+    /// Returns the scenario with a catalog of bundled frameworks. Whether their tables are valid is checked by
+    /// [`check_bundled`].
     #[must_use]
     pub fn with(self, catalog: Catalog) -> Scenario {
         Scenario { catalog, ..self }

@@ -12,55 +12,55 @@ use crate::span::Span;
 use crate::users::{Deed, Place, Preset, Release};
 use crate::world::Fidelity;
 
-/// A whole scenario.
+/// A scenario file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
-    /// Its name: letters, digits, `-` and `_`.
+    /// Name of the scenario: letters, digits, `-` and `_`.
     pub name: String,
-    /// What it is for, in words.
+    /// Purpose of the scenario, in words.
     #[serde(default)]
     pub about: String,
-    /// The first seed; repetitions count up from it.
+    /// First seed of the runs; repetitions count up from it.
     #[serde(default = "one")]
     pub seed: u64,
-    /// With how many seeds it is run.
+    /// Number of seeds with which the scenario is run.
     #[serde(default = "one_small")]
     pub repetitions: u32,
-    /// How much virtual time passes at most.
+    /// The longest virtual time of a run.
     pub duration: Span,
-    /// Ends as soon as all jobs are done.
+    /// Whether a run ends as soon as all jobs are done.
     #[serde(default)]
     pub until_done: bool,
-    /// How often shares and queues are examined.
+    /// Interval of the samples of shares and queues.
     #[serde(default = "second")]
     pub sample: Span,
-    /// The master.
+    /// Settings of the master.
     #[serde(default)]
     pub master: MasterPart,
-    /// The modelled parts.
+    /// Parameters of the modelled network, disks and containers.
     #[serde(default)]
     pub model: ModelPart,
-    /// The agents.
+    /// Groups of agents.
     pub agents: Vec<AgentGroup>,
     /// Roles with weights or quota, by name.
     #[serde(default)]
     pub roles: BTreeMap<String, RolePart>,
-    /// A queue manager in front of the frameworks.
+    /// A queue manager in front of the frameworks; `None` if frameworks receive their jobs directly.
     pub manager: Option<ManagerPart>,
-    /// The frameworks.
+    /// The frameworks of the cluster.
     pub frameworks: Vec<Framework>,
-    /// What goes wrong.
+    /// Faults that are injected.
     #[serde(default)]
     pub faults: Vec<FaultPart>,
-    /// Parts of the run that are measured for themselves. Without any: the whole run.
+    /// Parts of the run that are measured separately. If empty, the whole run is one.
     #[serde(default)]
     pub windows: Vec<Window>,
-    /// Fields to vary, by their way (`frameworks.NAME.conduct.refuse`; several joined by `+` vary together), each with
-    /// its values.
+    /// Fields to vary, by their paths (`frameworks.NAME.conduct.refuse`; several joined by `+` vary together), each
+    /// with its values.
     #[serde(default)]
     pub sweep: BTreeMap<String, Vec<toml::Value>>,
-    /// The bundled frameworks that it can name; not of the file.
+    /// Bundled frameworks that the scenario can name. The caller sets it; it is not a field of the file.
     #[serde(skip)]
     pub catalog: Catalog,
 }
@@ -75,90 +75,90 @@ fn second() -> Span {
     Span(std::time::Duration::from_secs(1))
 }
 
-/// The master's settings: its flags, by their names.
+/// Settings of the master: its flags, by their names.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct MasterPart {
-    /// `--allocation_interval`.
+    /// Value of `--allocation_interval`.
     pub allocation_interval: Option<Span>,
-    /// `--agent_ping_timeout`.
+    /// Value of `--agent_ping_timeout`.
     pub agent_ping_timeout: Option<Span>,
-    /// `--max_agent_ping_timeouts`.
+    /// Value of `--max_agent_ping_timeouts`.
     pub max_agent_ping_timeouts: Option<u32>,
-    /// `--role_sorter`: drf, random, psdsf, bfdrf.
+    /// Value of `--role_sorter`: drf, random, psdsf, bfdrf.
     pub role_sorter: Option<String>,
-    /// `--framework_sorter`.
+    /// Value of `--framework_sorter`.
     pub framework_sorter: Option<String>,
-    /// `--min_allocatable_resources`.
+    /// Value of `--min_allocatable_resources`.
     pub min_allocatable_resources: Option<String>,
-    /// `--fair_sharing_excluded_resource_names`: what does not count for shares.
+    /// Value of `--fair_sharing_excluded_resource_names`: resources that do not count for shares.
     pub fair_sharing_excluded_resource_names: Vec<String>,
-    /// `--policies`: the same table as in that file.
+    /// Content of the file of `--policies`: the same table.
     pub policies: Policies,
 }
 
 impl MasterPart {
-    /// Nothing is set.
+    /// Returns whether no setting is given.
     pub fn is_default(&self) -> bool {
         *self == MasterPart::default()
     }
 }
 
-/// A queue manager in front of the frameworks: it holds their jobs back, and releases task by task.
+/// A queue manager in front of the frameworks, which holds their jobs back and releases task by task.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ManagerPart {
-    /// Which job's task is released next.
+    /// Policy that selects the task to release next.
     pub release: Release,
-    /// Interval at which it checks what is free.
+    /// Interval at which the manager checks for free resources.
     #[serde(default = "second")]
     pub every: Span,
 }
 
-/// The modelled parts.
+/// Parameters of the modelled network, disks and containers.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ModelPart {
-    /// One way through the network.
+    /// Distribution of the network's one-way latency.
     pub latency: Option<Dist>,
     /// The master's CPU time for each input.
     pub master_cost: Option<Span>,
-    /// A durable write of the registry.
+    /// Distribution of the duration of a durable write of the registry.
     pub registry_write: Option<Dist>,
-    /// A durable write of an agent's checkpoints.
+    /// Distribution of the duration of a durable write of an agent's checkpoints.
     pub agent_write: Option<Dist>,
-    /// The start of a container.
+    /// Distribution of the start time of a container.
     pub container_start: Option<Dist>,
-    /// The share of tasks that fail.
+    /// Share of tasks that fail, 0 to 1.
     pub failures: f64,
-    /// The share of tasks that are slow.
+    /// Share of tasks that are slow, 0 to 1.
     pub stragglers: f64,
-    /// How many times as long those take.
+    /// Factor by which slow tasks take longer.
     pub straggling: Option<f64>,
-    /// `full` or `light`.
+    /// Fidelity of agents: `full` or `light`.
     pub fidelity: Fidelity,
 }
 
-/// Agents that are alike.
+/// A group of equal agents.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentGroup {
-    /// How many.
+    /// Number of agents in the group.
     #[serde(default = "one_small")]
     pub count: u32,
-    /// What their hosts' names begin with.
+    /// Prefix of the agents' host names, which a number follows.
     #[serde(default = "agent")]
     pub name: String,
-    /// As in `--resources`.
+    /// Resources of each agent, as in `--resources`.
     pub resources: String,
-    /// As in `--attributes`.
+    /// Attributes of each agent, as in `--attributes`.
     #[serde(default)]
     pub attributes: String,
     /// Region of the agents.
     pub region: Option<String>,
     /// Zone of the agents; needs a region.
     pub zone: Option<String>,
-    /// The share of tasks that fail on them, beside those of the model.
+    /// Share of tasks that fail on these agents, beside those of the model.
     #[serde(default)]
     pub failures: f64,
 }
@@ -167,47 +167,47 @@ fn agent() -> String {
     "agent".to_owned()
 }
 
-/// What is set for a role.
+/// Weight and quota of a role.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RolePart {
-    /// Its weight; 1 if unset.
+    /// Weight of the role; 1 if unset.
     pub weight: Option<f64>,
-    /// What it is guaranteed.
+    /// Quota guarantee of the role.
     pub guarantee: Option<String>,
-    /// What it may have at most.
+    /// Quota limit of the role.
     pub limit: Option<String>,
 }
 
-/// A framework, or several that are alike.
+/// A framework, or several equal ones.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Framework {
-    /// Its name; several get a number behind it.
+    /// Name of the framework; if there are several, a number follows it.
     pub name: String,
-    /// How many.
+    /// Number of equal frameworks.
     #[serde(default = "one_small")]
     pub count: u32,
-    /// Its role.
+    /// Role of the framework.
     #[serde(default = "star")]
     pub role: String,
-    /// When it subscribes.
+    /// Time at which the framework subscribes.
     #[serde(default)]
     pub start: Span,
-    /// The bundled framework that it is. Then it behaves as that does, with its `options`.
+    /// Name of the bundled framework that runs with `options`; `None` for a modelled framework.
     pub bundled: Option<String>,
     /// Options of the bundled framework.
     #[serde(default)]
     pub options: toml::Table,
-    /// The preset of its behaviour, unless it is a bundled framework; plain if unset.
+    /// Preset of a modelled framework's behaviour; plain if unset.
     pub like: Option<Preset>,
-    /// And what is different.
+    /// Settings of the behaviour that differ from the preset.
     #[serde(default)]
     pub conduct: ConductPart,
-    /// What it does at which time.
+    /// Changes of the behaviour and actions of the framework, with their times.
     #[serde(default)]
     pub script: Vec<ScriptPart>,
-    /// What it has to do.
+    /// Jobs that are submitted to the framework.
     #[serde(default)]
     pub jobs: Vec<JobKind>,
 }
@@ -216,12 +216,12 @@ pub struct Framework {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScriptPart {
-    /// When, after the framework's start.
+    /// Time of the step, after the framework's start.
     pub at: Span,
-    /// What of its conduct is different from then on.
+    /// Settings of the behaviour that change with the step.
     #[serde(default)]
     pub conduct: ConductPart,
-    /// What it does then.
+    /// Action of the framework in this step.
     #[serde(rename = "do")]
     pub deed: Option<Deed>,
 }
@@ -230,35 +230,35 @@ fn star() -> String {
     "*".to_owned()
 }
 
-/// Parts of a conduct that a scenario sets.
+/// Settings of a framework's behaviour that a scenario gives.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ConductPart {
-    /// `first`, `pack` or `spread`.
+    /// Placement of tasks on offers: `first`, `pack` or `spread`.
     pub place: Option<Place>,
-    /// For how long an offer of no use is kept.
+    /// Time for which an offer is held that no task can use.
     pub hold: Option<Dist>,
-    /// `refuse_seconds` while work waits and (unless `refuse_idle` is set) otherwise.
+    /// `refuse_seconds` while work waits and, unless `refuse_idle` is set, at other times.
     pub refuse: Option<Span>,
     /// `refuse_seconds` when there is nothing to launch.
     pub refuse_idle: Option<Span>,
-    /// Time to think about an offer.
+    /// Decision time for each set of offers.
     pub think: Option<Span>,
-    /// And for each task.
+    /// Additional decision time for each task.
     pub think_per_task: Option<Span>,
-    /// One job at a time.
+    /// Whether each decision is about one job only.
     pub job_at_a_time: Option<bool>,
-    /// Of all that waits, the task of the job with the fewest running ones is the next.
+    /// Whether the next task is one of the job with the fewest running tasks.
     pub fair_jobs: Option<bool>,
-    /// Tasks launched at once, at most.
+    /// The most tasks that are launched at once.
     pub attempt: Option<usize>,
-    /// Tasks on one offer, at most.
+    /// The most tasks that are launched on one offer.
     pub tasks_per_offer: Option<usize>,
-    /// Wants no offers when there is nothing to launch.
+    /// Whether the framework suppresses offers when there is nothing to launch.
     pub suppress: Option<bool>,
-    /// Forgets refusals when work comes.
+    /// Whether the framework revives offers, which removes its offer filters, when work arrives.
     pub revive: Option<bool>,
-    /// Keeps every offer.
+    /// Whether the framework holds every offer forever.
     pub hoard: Option<bool>,
 }
 
@@ -266,54 +266,54 @@ pub struct ConductPart {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JobKind {
-    /// Its name, if its jobs are to be measured for themselves.
+    /// Name of the kind, if its jobs are measured separately.
     pub name: Option<String>,
-    /// All at this moment.
+    /// Time at which all jobs arrive.
     pub at: Option<Span>,
-    /// One after another, so far apart.
+    /// Interval of jobs that arrive regularly.
     pub every: Option<Span>,
-    /// At random, so far apart in the mean.
+    /// Mean interval of jobs that arrive at random.
     pub poisson: Option<Span>,
-    /// This many at once, every `gap`.
+    /// Number of jobs that arrive at once, every `gap`.
     pub burst: Option<u32>,
-    /// See `burst`.
+    /// Interval of the bursts; see `burst`.
     pub gap: Option<Span>,
-    /// At random, so far apart in the mean over a day, with a wave of `amplitude`.
+    /// Mean interval of jobs that arrive at random, with a rate that varies over the day by `amplitude`.
     pub diurnal: Option<Span>,
-    /// The length of the wave; a day if unset.
+    /// Period of the rate's variation; a day if unset.
     pub period: Option<Span>,
-    /// How far the rate goes up and down: 0 to 1.
+    /// Amplitude of the rate's variation: 0 to 1.
     pub amplitude: Option<f64>,
-    /// One after another: the next one so long after the one before has ended.
+    /// Time from the end of a job to the arrival of the next one.
     pub chain: Option<Span>,
-    /// A CSV file beside the scenario: `submit_s,tasks,cpus,mem_mb,duration_s`, or one of the public formats. `needs`
-    /// and `time` override it.
+    /// Path of a CSV file, relative to the scenario: `submit_s,tasks,cpus,mem_mb,duration_s`, or one of the public
+    /// formats. `needs` and `time` override it.
     pub trace: Option<String>,
-    /// Which shape it has, if it has no header: `alibaba-2017`, `alibaba-2018`, `alibaba-gpu-2020`, `azure-vm`, `gavel`
-    /// or `google-2011`.
+    /// Format of a trace without a header: `alibaba-2017`, `alibaba-2018`, `alibaba-gpu-2020`, `azure-vm`, `gavel` or
+    /// `google-2011`.
     pub shape: Option<String>,
-    /// What the machine has of which its amounts are shares, as `cpus:32;mem:131072`.
+    /// Resources of the machine to which the shares in a trace refer, as `cpus:32;mem:131072`.
     pub machine: Option<String>,
-    /// How many jobs, at most.
+    /// The most jobs that arrive.
     pub count: Option<u64>,
-    /// The first not before.
+    /// Earliest time of the first arrival.
     #[serde(default)]
     pub from: Span,
-    /// The last not after.
+    /// Latest time of the last arrival.
     pub until: Option<Span>,
-    /// Tasks of a job.
+    /// Number of tasks of a job.
     #[serde(default = "one_small")]
     pub tasks: u32,
-    /// If set, the number of tasks is exponential with this mean, at least 1, instead.
+    /// Mean of an exponential distribution from which the number of tasks is drawn instead, at least 1.
     pub tasks_mean: Option<f64>,
-    /// What each task needs: scalars, as `cpus:1;mem:512`.
+    /// Resources that each task needs: scalars, as `cpus:1;mem:512`.
     pub needs: Option<String>,
-    /// How long each task works.
+    /// Distribution of the duration of a task.
     pub time: Option<Dist>,
-    /// All tasks of a job start together.
+    /// Whether all tasks of a job start together.
     #[serde(default)]
     pub gang: bool,
-    /// How often a task that fails is tried again.
+    /// Number of retries of a task that fails.
     #[serde(default)]
     pub retries: u32,
     /// Description of the jobs for a bundled framework.
@@ -321,14 +321,14 @@ pub struct JobKind {
     pub options: toml::Table,
 }
 
-/// A part of the run that is measured for itself.
+/// A part of the run that is measured separately.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Window {
-    /// Its name.
+    /// Name of the window.
     pub name: String,
-    /// It begins this long after the start.
+    /// Time after the start at which the window begins.
     pub from: Span,
-    /// And ends this long after the start.
+    /// Time after the start at which the window ends.
     pub to: Span,
 }

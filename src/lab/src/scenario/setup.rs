@@ -25,35 +25,36 @@ use crate::world::{AgentSpec, FrameworkSpec, Model, Setup};
 
 /// A scenario that is ready to run.
 pub struct Prepared {
-    /// The set-up of the world.
+    /// Parameters of the world.
     pub setup: Setup,
-    /// The frameworks, in the world's order.
+    /// Frameworks in the order of the world.
     pub frameworks: Vec<PreparedFramework>,
 }
 
-/// A framework's work.
+/// The jobs and measures of a framework that is ready to run.
 pub struct PreparedFramework {
-    /// Its name.
+    /// Name of the framework.
     pub name: String,
-    /// Its role.
+    /// Role of the framework.
     pub role: String,
-    /// Where its jobs go.
+    /// Receives the framework's jobs.
     pub inbox: Inbox,
-    /// Its jobs, by kind.
+    /// Jobs of the framework, by kind.
     pub arrivals: Vec<PreparedJobs>,
-    /// Events of a bundled framework.
+    /// Events that a bundled framework reports.
     pub diary: Diary,
-    /// What it measures.
+    /// Own measures of a bundled framework.
     pub measures: &'static [Measure],
 }
 
-/// Jobs of one kind.
+/// Jobs of one kind that are ready to arrive.
 pub struct PreparedJobs {
-    /// The name under which they are measured.
+    /// Name under which the jobs are measured; `None` if they are not measured separately.
     pub name: Option<String>,
-    /// If each waits for the one before: how long after its end it arrives. Times of arrivals then count for nothing.
+    /// Time from the end of a job to the arrival of the next one; `None` if jobs do not wait for each other. With it,
+    /// the times of arrivals are ignored.
     pub chain: Option<Duration>,
-    /// The jobs.
+    /// Arrivals of the jobs.
     pub arrivals: Arrivals,
 }
 
@@ -61,7 +62,7 @@ pub struct PreparedJobs {
 /// scenario's, `file` its name. Returns the files and directories that they read.
 ///
 /// # Errors
-/// The first invalid field, with file, line and rule.
+/// Returns the first invalid field, with file, line and rule.
 pub fn check_bundled(scenario: &Scenario, text: &str, file: &Path) -> Result<BTreeSet<PathBuf>, ScenarioError> {
     let directory = file.parent().unwrap_or(Path::new("."));
     let files = RefCell::default();
@@ -73,7 +74,7 @@ pub fn check_bundled(scenario: &Scenario, text: &str, file: &Path) -> Result<BTr
     Ok(files.into_inner())
 }
 
-/// The bundled framework that a part of a scenario is, if it is one. What it reads is put into `files`.
+/// Reads the bundled framework of a part of a scenario, if it is one. The files that it reads are added to `files`.
 fn ready(
     scenario: &Scenario,
     part: &Framework,
@@ -85,7 +86,7 @@ fn ready(
     Ok(Some(Rc::from(scenario.catalog.find(name)?.read(said)?)))
 }
 
-/// The jobs of all frameworks, by kind.
+/// Returns the jobs of all frameworks, by kind.
 pub(crate) fn all_kinds(scenario: &Scenario, directory: &Path) -> Result<Vec<JobKind>, Broken> {
     let mut all = Vec::new();
     for part in &scenario.frameworks {
@@ -94,18 +95,18 @@ pub(crate) fn all_kinds(scenario: &Scenario, directory: &Path) -> Result<Vec<Job
     Ok(all)
 }
 
-/// The jobs of one framework, by kind, with what a bundled one fills in.
+/// Returns the jobs of one framework, by kind, with the fields that a bundled framework fills in.
 pub(crate) fn kinds_of(scenario: &Scenario, part: &Framework, directory: &Path) -> Result<Vec<Kind>, Broken> {
     let ready = ready(scenario, part, directory, &RefCell::default())?;
     Ok(ready.map_or_else(|| Kind::each(part.jobs.iter()), |ready| ready.kinds()))
 }
 
-/// Builds a world from a scenario. `directory` has the traces and other files that it names.
+/// Prepares a world from a scenario. `directory` has the traces and other files that the scenario names.
 ///
 /// # Errors
-/// A trace that cannot be used, or a bundled framework whose files have changed since the check.
+/// Returns an error if a trace is invalid, or if the files of a bundled framework have changed since the check.
 pub fn prepare(scenario: &Scenario, seed: Seed, directory: &Path) -> Result<Prepared, ScenarioError> {
-    // Checked when the scenario was read.
+    // The settings were checked when the scenario was read.
     let master = master_config(scenario).unwrap_or_default();
     let agents = scenario.agents.iter().flat_map(agents_of).collect();
     let (mut specs, mut frameworks) = (Vec::new(), Vec::new());
@@ -138,7 +139,7 @@ pub fn prepare(scenario: &Scenario, seed: Seed, directory: &Path) -> Result<Prep
     Ok(Prepared { setup: Setup { master, agents, frameworks: specs, model: model_of(scenario) }, frameworks })
 }
 
-/// What makes a framework's scheduler.
+/// Returns a function that creates a framework's scheduler.
 fn scheduler_of(part: &Framework, ready: Option<Rc<dyn Ready>>, desk: Desk) -> Box<dyn FnMut() -> Box<dyn Scheduler>> {
     let (conduct, steps) = (conduct_of(part), steps_of(part));
     Box::new(move || match &ready {
@@ -150,7 +151,7 @@ fn scheduler_of(part: &Framework, ready: Option<Rc<dyn Ready>>, desk: Desk) -> B
     })
 }
 
-/// The jobs of a framework, by kind.
+/// Returns the jobs of a framework, by kind.
 fn arrivals_of(
     part: &Framework,
     ready: Option<&dyn Ready>,
@@ -171,11 +172,11 @@ fn sorter(path: &str, name: Option<&String>) -> Result<Option<SorterKind>, Broke
     name.map(|name| SorterKind::parse(name).ok_or_else(|| unknown(name))).transpose()
 }
 
-/// The master's settings, with weights.
+/// Returns the master's settings, with the weights of roles.
 pub(super) fn master_config(scenario: &Scenario) -> Result<Config, Broken> {
     let (part, default) = (&scenario.master, Config::default());
     let weights = scenario.roles.iter().filter_map(|(role, part)| Some((role.clone(), part.weight?))).collect();
-    // As the flag takes them.
+    // The flag is a list of names that commas separate, so a name is not empty and has no comma.
     if part.fair_sharing_excluded_resource_names.iter().any(|name| name.trim().is_empty() || name.contains(',')) {
         let rule = "must be names of resources, as in [\"mem\", \"disk\"]";
         return Err(Broken::new("master.fair_sharing_excluded_resource_names", rule));
@@ -195,7 +196,7 @@ pub(super) fn master_config(scenario: &Scenario) -> Result<Config, Broken> {
         fair_sharing_excluded_resource_names: part.fair_sharing_excluded_resource_names.clone(),
         policies: part.policies.clone(),
         weights,
-        // No reader needs completed tasks.
+        // Completed tasks are not read.
         max_completed_tasks_per_framework: 0,
         ..default
     })
@@ -253,7 +254,7 @@ fn conduct_of(framework: &Framework) -> Behaviour {
     changed(&framework.conduct, framework.like.unwrap_or_default().conduct())
 }
 
-/// The steps of its script; each changes what the one before has left.
+/// Returns the steps of a framework's script. Each changes the behaviour that the step before has set.
 fn steps_of(framework: &Framework) -> Vec<Step> {
     let mut parts: Vec<&ScriptPart> = framework.script.iter().collect();
     parts.sort_by_key(|part| part.at);
@@ -265,7 +266,7 @@ fn steps_of(framework: &Framework) -> Vec<Step> {
     parts.into_iter().map(step).collect()
 }
 
-/// A conduct of which parts are different.
+/// Returns a behaviour with the given settings replaced.
 fn changed(part: &ConductPart, like: Behaviour) -> Behaviour {
     let refuse = part.refuse.map(|span| span.0);
     Behaviour {
@@ -285,7 +286,7 @@ fn changed(part: &ConductPart, like: Behaviour) -> Behaviour {
     }
 }
 
-/// The quota of each role that has one, in the form of the operator's call.
+/// Returns the quota of each role that has one, in the form of the operator call.
 pub fn quotas(scenario: &Scenario) -> Vec<pb::quota::QuotaConfig> {
     let scalars = |text: &Option<String>| {
         let amounts = text.as_deref().and_then(|text| parse_quantities(text).ok()).unwrap_or_default();

@@ -8,22 +8,23 @@ use toml::{Table, Value};
 use super::error::{Broken, ScenarioError};
 use super::schema::Scenario;
 
-/// Points of one sweep.
+/// The most points of one sweep.
 pub const MOST_POINTS: usize = 10_000;
 
-/// One combination of values.
+/// A point of a sweep: one combination of values.
 #[derive(Clone, Debug)]
 pub struct Point {
     /// Each varied field with its value, as text.
     pub values: Vec<(String, String)>,
-    /// The scenario with them.
+    /// The scenario with these values.
     pub scenario: Scenario,
 }
 
-/// All points of a scenario's sweep, the last field varying fastest; one without values if it has none.
+/// Returns all points of a scenario's sweep, the last field varying fastest; a single point without values if it has
+/// none.
 ///
 /// # Errors
-/// A field that is not there, a value that does not go, or too many points.
+/// Returns an error for an unknown field, an invalid value, or too many points.
 pub fn points(text: &str, file: &Path) -> Result<Vec<Point>, ScenarioError> {
     let base = Scenario::read(text, file)?;
     let broken = |path: &str, rule: String| Broken::new(format!("sweep.{path}"), rule).at(file, text);
@@ -65,7 +66,7 @@ fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Puts a value at the end of a way: names of tables and keys, and in arrays positions or the `name` of an entry.
+/// Sets the field at a path: names of tables and keys, and in arrays positions or the `name` of an entry.
 fn set(table: &mut Table, path: &str, value: Value) -> Result<(), String> {
     let mut names: Vec<&str> = path.split('.').collect();
     let last = names.pop().filter(|last| !last.is_empty()).ok_or("names no field")?;

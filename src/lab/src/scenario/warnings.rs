@@ -1,6 +1,7 @@
-//! Warnings about a valid scenario that is probably not intended: tasks that fit nowhere, so that their jobs never end.
+//! Warnings about a valid scenario that is probably not intended: tasks that fit on no agent, so that their jobs never
+//! end.
 //!
-//! Such a scenario runs: work that waits forever can be studied, too.
+//! Such a scenario can be run: work that waits forever can be studied, too.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -13,15 +14,17 @@ use super::kinds_of;
 use super::schema::{AgentGroup, Framework, Scenario};
 use crate::bundled::Kind;
 
-/// This many kinds of agents are named in one doubt.
+/// The most kinds of agents that a warning names.
 const MOST_NAMED: usize = 3;
 
-/// Kinds of jobs whose tasks no agent has room for, or whose role may never have enough; also those that only a trace
-/// or the file of a bundled framework names. One for each kind of the scenario.
+/// Returns a warning for each kind of jobs whose tasks fit on no agent, or exceed the limit of their role.
+///
+/// Kinds that come from a trace or the file of a bundled framework are checked, too. There is at most one warning for
+/// each kind of the scenario.
 pub(super) fn warnings(scenario: &Scenario, directory: &Path, traces: &Traces) -> Vec<Broken> {
     let mut all = Vec::new();
     for (n, framework) in scenario.frameworks.iter().enumerate() {
-        // They could be read when the scenario was checked.
+        // The files were readable when the scenario was checked.
         let kinds = kinds_of(scenario, framework, directory).unwrap_or_default();
         let mut reported = BTreeSet::new();
         for Kind { of, jobs } in &kinds {
@@ -43,9 +46,9 @@ pub(super) fn warnings(scenario: &Scenario, directory: &Path, traces: &Traces) -
     all
 }
 
-/// Whether no agent has so much, were it all free.
+/// Returns a warning if no agent has these resources, even when all are free.
 fn too_large(groups: &[AgentGroup], needs: &Quantities) -> Option<String> {
-    // Checked when the scenario was read.
+    // The resources were checked when the scenario was read.
     let has_room = |group: &AgentGroup| {
         group.count > 0 && parse_text(&group.resources, &Role::star()).is_ok_and(|all| all.contains_quantities(needs))
     };
@@ -60,7 +63,7 @@ fn too_large(groups: &[AgentGroup], needs: &Quantities) -> Option<String> {
     Some(format!("no agent has {needs} (they have {agents}{more}): these tasks never run, and wait to the end"))
 }
 
-/// Whether the limit of the framework's role, or of one above it, is less than what one task needs.
+/// Returns a warning if the limit of the framework's role, or of a role above it, is less than one task needs.
 fn beyond_limit(scenario: &Scenario, framework: &Framework, needs: &Quantities) -> Option<String> {
     let is_above =
         |role: &str| framework.role.strip_prefix(role).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));

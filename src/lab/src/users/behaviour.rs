@@ -6,52 +6,53 @@ use std::time::Duration;
 
 use crate::dist::Dist;
 
-/// On which of the offers that have room a task is placed.
+/// The rule by which a task is placed on one of the offers that fit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Place {
-    /// The first.
+    /// The first offer that fits.
     #[default]
     First,
-    /// The one that is left with least: bin-packing.
+    /// The offer that is left with least: bin-packing.
     Pack,
-    /// The one that is left with most: spreading.
+    /// The offer that is left with most: spreading.
     Spread,
 }
 
-/// A framework's conduct.
+/// The behaviour of a modelled framework.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Behaviour {
-    /// Where tasks are placed.
+    /// Placement of tasks on offers.
     pub place: Place,
-    /// For how long an offer that is of no use is kept before it is declined.
+    /// Time for which an offer that no task can use is held before it is declined.
     pub hold: Dist,
-    /// How long a refusal lasts: `refuse_seconds`.
+    /// Duration of offer filters: `refuse_seconds`.
     pub refuse: Duration,
-    /// The same, while there is nothing to launch.
+    /// Duration of offer filters while there is nothing to launch.
     pub refuse_idle: Duration,
-    /// From an offer's coming until it is examined.
+    /// Decision time from the arrival of an offer on.
     pub think: Duration,
-    /// And longer by this for each task that is examined with it.
+    /// Additional decision time for each task that is considered.
     pub think_per_task: Duration,
-    /// Looks at one job at a time, as the schedulers of Omega's simulator do.
+    /// Whether each decision is about one job only, as with the schedulers of Omega's simulator.
     pub job_at_a_time: bool,
-    /// Of all that waits, the task of the job with the fewest running ones is the next: Hadoop's fair scheduler.
+    /// Whether the next task is one of the job with the fewest running tasks, as with Hadoop's fair scheduler.
     pub fair_jobs: bool,
-    /// At most this many tasks are launched at once; the others wait until the next time.
+    /// The most tasks that are launched at once. The others wait until the next decision.
     pub attempt: usize,
-    /// At most this many tasks are put on one offer.
+    /// The most tasks that are launched on one offer.
     pub tasks_per_offer: usize,
-    /// Suppresses offers when it has nothing to launch.
+    /// Whether offers are suppressed when there is nothing to launch.
     pub suppress: bool,
-    /// Forgets its refusals when work comes.
+    /// Whether offers are revived, which removes the offer filters, when work arrives.
     pub revive: bool,
-    /// Keeps all offers forever, whether it has a use for them or not.
+    /// Whether all offers are held forever, used or not.
     pub hoard: bool,
 }
 
 impl Default for Behaviour {
-    /// Takes what it can use at once, and gives everything else back for Mesos's five seconds.
+    /// Returns the behaviour that accepts at once what tasks can use, and declines everything else for Mesos's default
+    /// of five seconds.
     fn default() -> Behaviour {
         Behaviour {
             place: Place::First,
@@ -71,33 +72,33 @@ impl Default for Behaviour {
     }
 }
 
-/// The conduct of a known framework.
+/// The behaviour of a known framework.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Preset {
-    /// [`Behaviour::default`].
+    /// Behaves as [`Behaviour::default`].
     #[default]
     Plain,
-    /// Answers at once, refuses for two minutes, forgets its refusals when an app comes.
+    /// Answers within 20 ms, filters offers for two minutes, revives offers when an app arrives.
     Marathon,
-    /// Holds offers for five to six minutes, refuses for five seconds, five tasks at a time.
+    /// Holds offers for five to six minutes, filters them for five seconds, launches five tasks at a time.
     Aurora,
-    /// Refuses for two minutes once it has what it needs, and for five seconds before.
+    /// Filters offers for two minutes once it has what it needs, and for five seconds before.
     Spark,
-    /// Packs, answers at once, refuses for a second: the bin-packing policy of Scylla.
+    /// Packs tasks, answers at once, filters offers for a second: the bin-packing policy of Scylla.
     Scylla,
-    /// Keeps whatever it is offered.
+    /// Holds every offer forever.
     Hoarder,
-    /// Accepts what it can use, and refuses the rest for a second: with endless work it takes all that other frameworks
+    /// Accepts what it can use, and filters the rest for a second: with endless work it takes all that other frameworks
     /// leave.
     Greedy,
-    /// Thinks for ten seconds and ten milliseconds a task about one job at a time: a service scheduler of Omega's
+    /// Decides on one job at a time, in ten seconds and ten milliseconds for each task: a service scheduler of Omega's
     /// simulator.
     Slow,
 }
 
 impl Preset {
-    /// All of them.
+    /// All presets.
     pub const ALL: [Preset; 8] = [
         Preset::Plain,
         Preset::Marathon,
@@ -109,7 +110,7 @@ impl Preset {
         Preset::Slow,
     ];
 
-    /// Its name in a scenario.
+    /// Returns the preset's name in scenarios.
     pub fn name(self) -> &'static str {
         match self {
             Preset::Plain => "plain",
@@ -123,7 +124,7 @@ impl Preset {
         }
     }
 
-    /// What it does.
+    /// Returns the behaviour of the preset.
     pub fn conduct(self) -> Behaviour {
         let plain = Behaviour::default();
         match self {

@@ -1,4 +1,4 @@
-//! Offers that a modelled user holds, as scalars, which its tasks need.
+//! Offers that a modelled framework holds, reduced to the scalars that its tasks need.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use sdk::v1::{Offer, OfferId, Resource};
 
 use super::Place;
 
-/// What a task needs.
+/// Resources that a task needs; shared between tasks.
 pub type Needs = Arc<Quantities>;
 
 /// An offer that has not been answered.
@@ -19,18 +19,18 @@ pub(super) struct Held {
     pub id: OfferId,
     pub agent_id: sdk::v1::AgentId,
     pub role: Option<Text>,
-    /// What is free in it and may be used without more ado: not reserved, not revocable.
+    /// Free resources of the offer that are neither reserved nor revocable.
     pub left: Quantities,
-    /// Part of the current decision or an earlier one; not an offer that has arrived since.
+    /// Whether the offer is part of the current decision or an earlier one, and has not arrived since.
     pub seen: bool,
-    /// It is given back then.
+    /// Time at which the offer is declined.
     pub until: Time,
-    /// What was last needed, as messages: most tasks of an offer need the same.
+    /// The last needs that were converted to messages; most tasks of an offer have equal ones.
     made: Option<(Needs, Vec<Resource>)>,
 }
 
 impl Held {
-    /// Takes an offer in.
+    /// Creates a held offer that is declined at `until`.
     pub fn new(offer: Offer, until: Time) -> Held {
         let mut left = Quantities::new();
         for resource in &offer.resources {
@@ -53,7 +53,7 @@ impl Held {
         }
     }
 
-    /// Needs as messages, allocated as the offer is.
+    /// Converts needs to messages, with the allocation of the offer.
     pub fn messages(&mut self, needs: &Needs) -> Vec<Resource> {
         if let Some((_, made)) = self.made.as_ref().filter(|(of, _)| Arc::ptr_eq(of, needs)) {
             return made.clone();
@@ -71,14 +71,15 @@ impl Held {
     }
 }
 
-/// The offer on which a task is placed. `used` has the number of tasks on each.
+/// Chooses the offer on which a task is placed. `used` has the number of tasks on each offer, `most` their limit.
 pub(super) fn choose(held: &[Held], used: &[usize], most: usize, needs: &Quantities, place: Place) -> Option<usize> {
     let mut found: Option<(usize, f64)> = None;
     for (at, offer) in held.iter().enumerate() {
         if !offer.seen || used[at] >= most || !offer.left.contains(needs) {
             continue;
         }
-        // What is left of the tightest resource, as a multiple of the need.
+        // The score is the needed part of the scarcest resource in the offer, negated for packing. The lowest score
+        // wins.
         let score = match place {
             Place::First => return Some(at),
             Place::Pack => -needs.ratio(&offer.left),

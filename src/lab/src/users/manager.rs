@@ -1,9 +1,9 @@
 //! A queue manager in front of frameworks that share a cluster, after Tromino (Saha et al., UCC 2018): it knows waiting
-//! and running tasks, and releases tasks to their frameworks one by one, as many as there is room for.
+//! and running tasks, and releases tasks to their frameworks one by one, as many as fit.
 //!
 //! Shares are dominant shares: of the released tasks (`running`, DS in the paper) and of the waiting tasks (`waiting`,
 //! DDS). The policies have the paper's names; how the third one combines both shares is tepui's choice
-//! (docs/papers/tromino.md). Its caller asks what to release and when.
+//! (docs/papers/tromino.md). The caller decides when to release.
 
 use std::collections::VecDeque;
 
@@ -11,33 +11,33 @@ use resources::Quantities;
 
 use super::Job;
 
-/// Selects the user whose task is released next.
+/// The policy that selects the framework whose task is released next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Release {
-    /// The tasks of all users at once: as without a manager.
+    /// Releases all tasks at once, as without a manager.
     All,
-    /// A task of the user with the least running.
+    /// Releases a task of the framework with the smallest running share.
     Drf,
-    /// A task of the user with the most waiting.
+    /// Releases a task of the framework with the largest waiting share.
     Demand,
-    /// A task of the user whose part of all that waits is furthest above its part of all that runs.
+    /// Releases a task of the framework whose part of all waiting shares exceeds its part of all running shares most.
     DemandDrf,
 }
 
-/// The queues, one a framework.
+/// The queues of a manager, one for each framework.
 #[derive(Debug)]
 pub struct Manager {
     release: Release,
-    /// All that there is.
+    /// Total resources of the cluster.
     total: Quantities,
     queues: Vec<VecDeque<Job>>,
-    /// What the tasks in each queue need.
+    /// Needs of all tasks in each queue.
     waiting: Vec<Quantities>,
 }
 
 impl Manager {
-    /// Empty queues for so many frameworks, on a cluster that has `total`.
+    /// Creates empty queues for this many frameworks, on a cluster with these total resources.
     pub fn new(release: Release, frameworks: usize, total: Quantities) -> Manager {
         Manager {
             release,
@@ -47,19 +47,19 @@ impl Manager {
         }
     }
 
-    /// A job waits for its framework.
+    /// Adds a job to the queue of its framework.
     pub fn submit(&mut self, who: usize, job: Job) {
         self.waiting[who] += &job.needs.scale(job.spans.len() as f64);
         self.queues[who].push_back(job);
     }
 
-    /// What the tasks need that are still held back.
+    /// Returns the needs of a framework's tasks that are not released yet.
     pub fn waiting(&self, who: usize) -> &Quantities {
         &self.waiting[who]
     }
 
-    /// Releases what fits beside the tasks that have been released and have not ended; `running` is what these need, by
-    /// framework. A gang is released whole.
+    /// Releases the tasks that fit beside those that have been released and have not ended. `running` has the needs of
+    /// these, by framework. A gang is released whole.
     pub fn release(&mut self, running: &[Quantities]) -> Vec<(usize, Job)> {
         if self.release == Release::All {
             self.waiting.iter_mut().for_each(|waiting| *waiting = Quantities::new());
@@ -78,7 +78,7 @@ impl Manager {
         released
     }
 
-    /// The user whose task is next, among those whose next task fits.
+    /// Returns the framework whose task is released next, among those whose next task fits.
     fn next(&self, running: &[Quantities]) -> Option<usize> {
         let mut free = self.total.clone();
         running.iter().for_each(|used| free = free.saturating_sub(used));
@@ -99,7 +99,7 @@ impl Manager {
         (0..self.queues.len()).filter(fits).max_by(better)
     }
 
-    /// The first task of a queue, or the whole gang.
+    /// Removes and returns the first task of a queue, or the whole gang.
     fn take(&mut self, who: usize) -> Option<Job> {
         let queue = &mut self.queues[who];
         let first = queue.front_mut()?;
@@ -120,7 +120,7 @@ impl Manager {
     }
 }
 
-/// What must fit before anything of a job is released.
+/// Returns what must fit before a part of a job is released.
 fn head(job: &Job) -> Quantities {
     let tasks = if job.gang { job.spans.len() } else { 1 };
     job.needs.scale(tasks as f64)
@@ -156,11 +156,11 @@ mod tests {
 
     #[test]
     fn each_policy_looks_at_its_own_part() {
-        // Four slots are free; the first framework has most waiting, and most running.
+        // Four slots are free; the first framework has most waiting, and most running tasks.
         let running = ["cpus:4;mem:40", "cpus:2;mem:20"];
         assert_eq!(released(&mut manager(Release::Drf, [90, 10]), running), [1, 3]);
         assert_eq!(released(&mut manager(Release::Demand, [90, 10]), running), [4, 0]);
-        // Nine tenths of what waits, and two thirds of what runs.
+        // The first framework has nine tenths of what waits, and two thirds of what runs.
         assert_eq!(released(&mut manager(Release::DemandDrf, [90, 10]), running), [4, 0]);
         assert_eq!(released(&mut manager(Release::DemandDrf, [30, 30]), running), [1, 3]);
         assert_eq!(released(&mut manager(Release::All, [90, 10]), running), [90, 10]);
@@ -177,7 +177,7 @@ mod tests {
     }
 
     proptest! {
-        // What is released fits, comes in the order of submission, each task once; and nothing that fits is held back.
+        // Released tasks fit, come in the order of submission, each once; and no task that fits is held back.
         #[test]
         fn what_is_released_fits_and_nothing_is_lost(
             tasks in prop::collection::vec((0usize..3, 1usize..6, 1u32..4), 1..12),

@@ -1,4 +1,4 @@
-//! Modelled users: jobs that are submitted to frameworks, and frameworks that follow their behaviour.
+//! Modelled users: jobs that are submitted to frameworks, and frameworks with a configured behaviour.
 //!
 //! A user is an `sdk::Scheduler`: it runs under virtual time and against a live master.
 
@@ -20,27 +20,27 @@ pub use manager::{Manager, Release};
 pub use script::{Deed, Script, Step};
 pub use user::User;
 
-/// Some tasks of one kind that are submitted together.
+/// Tasks of one kind that are submitted together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
-    /// The number of its first task among those of its framework; the others follow.
+    /// Number of the job's first task among those of its framework; the others follow.
     pub first: u64,
-    /// What each task needs.
+    /// Resources that each task needs.
     pub needs: Needs,
-    /// For how long each task works; as many as there are tasks.
+    /// Duration of each task; as many as there are tasks.
     pub spans: Vec<Duration>,
-    /// All tasks start together, or none.
+    /// Whether all tasks start together or none does.
     pub gang: bool,
-    /// How often a task that fails or is lost is tried again.
+    /// Number of retries of a task that fails or is lost.
     pub retries: u32,
-    /// Of which of its framework's kinds it is, from 0.
+    /// Index of the job's kind among those of its framework, from 0.
     pub kind: usize,
 }
 
-/// Where jobs are put for a user to find when it is nudged.
+/// A queue of submitted jobs, which a user reads when it is woken.
 pub type Inbox = Rc<RefCell<VecDeque<Job>>>;
 
-/// The id of a try to run the task of this number.
+/// Returns the id of an attempt to run the task with this number.
 pub fn task_id(number: u64, attempt: u32) -> String {
     match attempt {
         0 => numbered("t", number, ""),
@@ -48,7 +48,7 @@ pub fn task_id(number: u64, attempt: u32) -> String {
     }
 }
 
-/// The number of the task with this id, and which try it is.
+/// Returns the number of the task with this id, and the number of the attempt.
 pub fn task_number(id: &str) -> Option<(u64, u32)> {
     let rest = id.strip_prefix('t')?;
     match rest.split_once('.') {
@@ -57,7 +57,7 @@ pub fn task_number(id: &str) -> Option<(u64, u32)> {
     }
 }
 
-/// Whether a task that has ended so is tried again, if tries are left.
+/// Returns whether a task that ended in this state is launched again, if retries are left.
 pub fn is_tried_again(state: sdk::v1::TaskState) -> bool {
     use sdk::v1::TaskState::{TaskFinished, TaskKilled};
     !matches!(state, TaskFinished | TaskKilled)

@@ -7,32 +7,32 @@ use base::Time;
 
 use super::Behaviour;
 
-/// Something that a framework does once.
+/// An action of a framework in a step of its script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Deed {
-    /// Suppresses offers until it revives, regardless of its work.
+    /// Suppresses offers until it revives them, regardless of its work.
     Suppress,
-    /// Wants offers again, and forgets its refusals.
+    /// Revives offers, which removes the offer filters.
     Revive,
     /// Declines all offers that it holds.
     GiveBack,
-    /// Tears itself down: its tasks end, and it does not come back.
+    /// Tears the framework down: its tasks end, and it does not subscribe again.
     Leave,
 }
 
-/// A line of a script.
+/// A step of a script.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// When, after the framework's start.
+    /// Time of the step, after the framework's start.
     pub at: Duration,
-    /// How it behaves from then on.
+    /// Behaviour of the framework from this step on.
     pub conduct: Behaviour,
-    /// What it does then.
+    /// Action in this step; `None` if only the behaviour changes.
     pub deed: Option<Deed>,
 }
 
-/// A script: its steps in the order of time.
+/// A script: steps in the order of time.
 #[derive(Debug, Default)]
 pub struct Script {
     steps: VecDeque<Step>,
@@ -41,19 +41,19 @@ pub struct Script {
 }
 
 impl Script {
-    /// A script of these steps.
+    /// Creates a script of these steps.
     pub fn new(mut steps: Vec<Step>) -> Script {
         steps.sort_by_key(|step| step.at);
         Script { steps: steps.into(), born: None }
     }
 
-    /// The next step that is due.
+    /// Removes and returns the next step that is due.
     pub(super) fn due(&mut self, now: Time) -> Option<Step> {
         let born = *self.born.get_or_insert(now);
         self.steps.pop_front_if(|step| born + step.at <= now)
     }
 
-    /// When the next step is due.
+    /// Returns when the next step is due.
     pub(super) fn next_at(&self) -> Option<Time> {
         Some(self.born? + self.steps.front()?.at)
     }

@@ -1,4 +1,4 @@
-//! The scheduler of a modelled framework.
+//! The scheduler of a modelled framework, which follows its behaviour and its script.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -15,12 +15,12 @@ use super::{Behaviour, Inbox, Job, Needs, is_tried_again, task_id, task_number};
 use crate::seeds::Rng;
 use crate::work::Work;
 
-/// How many tasks that fit nowhere are passed over in one decision.
+/// The most tasks that fit on no offer and are skipped in one decision.
 const PASSED_OVER: usize = 16;
-/// "For ever", for offers that are hoarded.
+/// Hold time of offers that are hoarded.
 const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 86_400);
 
-/// A task that is to be launched, or runs.
+/// A task that waits for its launch, or runs.
 #[derive(Clone, Debug)]
 struct Pending {
     number: u64,
@@ -28,13 +28,13 @@ struct Pending {
     retries: u32,
     needs: Needs,
     span: Duration,
-    /// Number of tasks of its gang that follow and must start with it; 0: none.
+    /// Number of tasks of its gang, from this one on, that must start together; 0 if it is in no gang.
     with: u32,
-    /// The number of its job.
+    /// Number of the task's job.
     job: u64,
 }
 
-/// A framework that follows its behaviour.
+/// A modelled framework, which follows its behaviour.
 #[derive(Debug)]
 pub struct User {
     conduct: Behaviour,
@@ -43,21 +43,21 @@ pub struct User {
     waiting: VecDeque<Pending>,
     running: FxHashMap<u64, Pending>,
     held: Vec<Held>,
-    /// The decision that is being thought about comes then.
+    /// Time at which the current decision takes effect.
     decides: Option<Time>,
-    /// How many tasks it is about.
+    /// Number of tasks that the current decision considers.
     about: usize,
-    /// Work has arrived since the last decision.
+    /// Whether work has arrived since the last decision.
     more: bool,
     suppressed: bool,
-    /// Offers are suppressed by its script.
+    /// Whether the script has suppressed offers.
     muted: bool,
     script: Script,
     jobs: u64,
 }
 
 impl User {
-    /// A user that finds its work in `inbox`.
+    /// Creates a framework that takes its jobs from `inbox`.
     pub fn new(conduct: Behaviour, inbox: Inbox, rng: Rng) -> User {
         User {
             conduct,
@@ -76,13 +76,13 @@ impl User {
         }
     }
 
-    /// The same, with a script.
+    /// Returns the framework with a script.
     #[must_use]
     pub fn with_script(self, script: Script) -> User {
         User { script, ..self }
     }
 
-    /// A step of its script.
+    /// Performs a step of the script.
     fn perform(&mut self, step: Step, calls: &mut Calls) {
         self.conduct = step.conduct;
         // Decides again with the new behaviour.
@@ -105,7 +105,7 @@ impl User {
         }
     }
 
-    /// Takes new jobs in. True if there were any.
+    /// Moves new jobs from the inbox to the queue. Returns whether there were any.
     fn collect(&mut self) -> bool {
         let jobs: Vec<Job> = self.inbox.borrow_mut().drain(..).collect();
         let any = !jobs.is_empty();
@@ -162,8 +162,8 @@ impl User {
         }
     }
 
-    /// Brings the tasks of jobs with few running ones to the front: those are counted as if the tasks before in the
-    /// queue ran.
+    /// Sorts the tasks of jobs with few running tasks to the front. Tasks of the same job that are earlier in the queue
+    /// count as running.
     fn by_fairness(&mut self) {
         let mut having: FxHashMap<u64, u64> = FxHashMap::default();
         for task in self.running.values() {
@@ -172,7 +172,7 @@ impl User {
         let place = |task: &Pending| {
             let has = having.entry(task.job).or_default();
             let before = *has;
-            // A gang stays together.
+            // The tasks of a gang are kept together.
             *has += u64::from(task.with <= 1);
             before
         };
@@ -182,7 +182,7 @@ impl User {
         self.waiting.extend(order.into_iter().map(|(_, task)| task));
     }
 
-    /// Number of tasks that the next decision considers.
+    /// Returns the number of tasks that the next decision considers.
     fn looked_at(&self) -> usize {
         let of_job = match (self.conduct.job_at_a_time, self.waiting.front()) {
             (true, Some(first)) => self.waiting.iter().take_while(|task| task.job == first.job).count(),
@@ -191,7 +191,7 @@ impl User {
         of_job.min(self.conduct.attempt)
     }
 
-    /// Decides what is due, and begins to think about the next thing.
+    /// Carries out the decision that is due, and starts the next one.
     fn act(&mut self, now: Time, calls: &mut Calls) {
         if self.decides.is_some_and(|at| at <= now) {
             self.decides = None;
@@ -199,15 +199,15 @@ impl User {
         }
         self.give_back(now, calls);
         if self.decides.is_none() && std::mem::take(&mut self.more) {
-            // What is still held was of no use to the tasks that were thought about, and may be to those that have come
-            // since.
+            // The offers that are still held did not fit the tasks considered so far, but may fit those that have
+            // arrived since.
             self.held.iter_mut().for_each(|offer| offer.seen = false);
         }
         if self.decides.is_none() && !self.held.is_empty() && !self.waiting.is_empty() {
             let looked_at = self.looked_at();
             let tasks = u32::try_from(looked_at).unwrap_or(u32::MAX);
             let think = self.conduct.think + self.conduct.think_per_task.saturating_mul(tasks);
-            // An offer that was thought about and did not fit is examined again only for the sake of something new.
+            // Offers that did not fit are examined again only together with a new one.
             let news = self.held.iter().any(|offer| !offer.seen);
             self.held.iter_mut().for_each(|offer| offer.seen = true);
             if think.is_zero() {
@@ -227,7 +227,7 @@ impl User {
         }
     }
 
-    /// Places what fits of this many tasks onto the offers that have been thought about.
+    /// Launches as many of the first `tasks` tasks as fit on the offers of the decision.
     fn decide(&mut self, tasks: usize, calls: &mut Calls) {
         if self.conduct.fair_jobs {
             self.by_fairness();
@@ -265,13 +265,14 @@ impl User {
         }
     }
 
-    /// Where the tasks from `at` on go, all of them or none; what they take is taken off the offers.
+    /// Places the tasks from `at` on, all of them or none, and returns the offers. Their needs are subtracted from the
+    /// offers.
     fn place(&mut self, at: usize, tasks: usize, used: &mut [usize]) -> Vec<usize> {
         let mut places = Vec::new();
         for task in self.waiting.range(at..(at + tasks).min(self.waiting.len())) {
             let most = self.conduct.tasks_per_offer;
             let Some(place) = choose(&self.held, used, most, &task.needs, self.conduct.place) else {
-                // All or none: what was taken for the first ones goes back.
+                // All or none: returns what the first tasks have taken to the offers.
                 for (place, task) in places.iter().zip(self.waiting.range(at..)) {
                     let held: &mut Held = &mut self.held[*place];
                     task.needs.iter().for_each(|(name, amount)| held.left.add(&name, amount));
@@ -291,7 +292,7 @@ impl User {
         let id = task_id(task.number, task.attempt);
         let work = Work { span: Some(task.span), exit: 0 };
         let label = |(key, value): (&str, String)| Label { key: key.to_owned(), value: Some(value) };
-        // How long stands in the label; where tasks are real, they are dressed in a command that keeps to it.
+        // The label has the duration. On a real cluster the command is replaced by one that takes this time.
         let command = CommandInfo { shell: Some(false), value: Some("sleep".to_owned()), ..CommandInfo::default() };
         TaskInfo {
             name: id.clone(),
@@ -304,7 +305,7 @@ impl User {
         }
     }
 
-    /// Declines what has been held long enough, unless it is being thought about.
+    /// Declines offers that have been held long enough, unless they are part of the current decision.
     fn give_back(&mut self, now: Time, calls: &mut Calls) {
         if self.decides.is_some() {
             return;
@@ -312,7 +313,7 @@ impl User {
         let waits = !self.waiting.is_empty();
         let mut gone = Vec::new();
         self.held.retain(|offer| {
-            // With work to do an offer is thought about before it is given back.
+            // If tasks wait, an offer is considered in a decision before it is declined.
             let goes = offer.until <= now && (offer.seen || !waits);
             if goes {
                 gone.push(offer.id.clone());

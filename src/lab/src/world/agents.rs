@@ -25,28 +25,28 @@ use super::writer::Writer;
 use super::{Fidelity, Note, Observer, World};
 use crate::seeds::Seed;
 
-/// An agent of a world.
+/// The parameters of an agent in a world.
 #[derive(Clone, Debug)]
 pub struct AgentSpec {
-    /// Its host's name.
+    /// Name of the agent's host.
     pub hostname: String,
-    /// All that it has.
+    /// Total resources of the agent.
     pub resources: Resources,
-    /// Its attributes.
+    /// Attributes of the agent.
     pub attributes: Vec<protos::mesos::Attribute>,
-    /// Its region and zone.
+    /// Region and zone of the agent.
     pub domain: Option<protos::mesos::DomainInfo>,
-    /// The share of its tasks that fail, beside those that fail anywhere.
+    /// Share of the agent's tasks that fail, beside those that fail anywhere.
     pub failures: f64,
 }
 
 impl AgentSpec {
-    /// A plain agent.
+    /// Creates an agent without attributes, domain and failures.
     pub fn new(hostname: &str, resources: Resources) -> AgentSpec {
         AgentSpec { hostname: hostname.to_owned(), resources, attributes: Vec::new(), domain: None, failures: 0.0 }
     }
 
-    /// Its `SlaveInfo`.
+    /// Returns the agent's `SlaveInfo`.
     pub(super) fn info(&self) -> SlaveInfo {
         SlaveInfo {
             hostname: self.hostname.clone(),
@@ -60,43 +60,43 @@ impl AgentSpec {
     }
 }
 
-/// An agent's host: the process, if it runs, and what outlives it.
+/// The host of an agent: the process, if it runs, and the state that outlives it.
 pub(super) struct AgentHost {
     pid: Pid,
     pub spec: AgentSpec,
     seed: Seed,
     core: Option<Box<Agent>>,
-    /// What there is of it, if only the outside is modelled.
+    /// State of a light agent, of which only the messages are modelled.
     pub light: Option<LightAgent>,
-    /// Counts its starts.
+    /// Number of starts of the agent's process.
     pub life: u32,
-    /// Counts the host's starts.
+    /// Number of starts of the host.
     pub boots: u32,
-    /// Its checkpoints and their disk.
+    /// Checkpoints of the agent, and their disk.
     pub keeper: Keeper,
-    /// The directories of persistent volumes, with the tasks that have written into each.
+    /// Directories of persistent volumes, with the tasks that have written into each.
     pub volumes: BTreeMap<String, BTreeSet<String>>,
-    /// Changes of volumes that the disk has not taken yet, in order, and the wait before the next try.
+    /// Changes of volumes that are not on the disk yet, in order; `volume_waits` has the wait before the next attempt.
     pub volume_changes: VecDeque<VolumeChange>,
     pub volume_waits: Waits,
     pub writer: Writer<Persist, Output>,
-    /// The process ends in its next batch that has something to do.
+    /// Set if the process will crash in its next batch that has outputs or writes.
     pub doom: Option<Doom>,
     pub clock: Clock,
-    /// The master to which the connection is watched.
+    /// Master whose connection the agent monitors.
     pub linked: Option<Pid>,
     pub to_master: Lane,
     pub to_agent: Lane,
     inbox: Vec<Input>,
     planned: bool,
     wake: Option<Time>,
-    /// This many containers cannot be started from now on.
+    /// Number of further containers that cannot be started.
     pub failing: u32,
-    /// The executor of each container that lives.
+    /// Executor of each running container.
     pub containers: FxHashMap<ContainerName, u32>,
-    /// The executor of each stream.
+    /// Executor of each event stream.
     pub streams: FxHashMap<u64, u32>,
-    /// The executor and the connection of each call that waits for an answer.
+    /// Executor and connection of each call that waits for an answer.
     pub requests: FxHashMap<u64, (u32, u64)>,
 }
 
@@ -134,7 +134,7 @@ impl AgentHost {
         self.light.is_some()
     }
 
-    /// Whether its process runs.
+    /// Returns whether the agent's process runs.
     pub fn runs(&self) -> bool {
         self.core.is_some() || self.light.is_some()
     }
@@ -143,24 +143,24 @@ impl AgentHost {
         self.pid.clone()
     }
 
-    /// Its core, if its process runs and is modelled in full.
+    /// Returns the agent's core, if its process runs and is not a light agent.
     pub fn core(&mut self) -> Option<&mut Agent> {
         self.core.as_deref_mut()
     }
 }
 
-/// The pid of the agent of this number, in all its lives.
+/// Returns the pid of the agent with this number, which is the same after each start.
 pub(super) fn pid(index: u32) -> Pid {
     let address = Ipv4Addr::from_bits(0x0a00_0000 + index + 1);
     Pid::new("slave(1)", SocketAddrV4::new(address, 5051))
 }
 
-/// The number of the agent with this pid.
+/// Returns the number of the agent with this pid.
 pub(super) fn number(pid: &Pid) -> Option<u32> {
     pid.address().ip().to_bits().checked_sub(0x0a00_0001)
 }
 
-/// What an agent takes in of what a master sends: the same messages, by other names.
+/// Converts a message that a master sends to the type that an agent receives; `None` if agents do not receive it.
 pub(super) fn incoming(message: Outgoing) -> Option<Incoming> {
     Some(match message {
         Outgoing::SlaveRegistered(m) => Incoming::SlaveRegistered(*m),
@@ -184,7 +184,8 @@ pub(super) fn incoming(message: Outgoing) -> Option<Incoming> {
     })
 }
 
-/// What a master takes in of what an agent sends; pongs go to the observer that has pinged.
+/// Converts a message that an agent sends to the type that a master receives. Pongs are for the observer that has
+/// pinged.
 fn for_master(to: &Pid, message: agent::Outgoing) -> Option<Message> {
     use agent::Outgoing as Said;
     Some(match message {
@@ -204,7 +205,7 @@ fn for_master(to: &Pid, message: agent::Outgoing) -> Option<Message> {
     })
 }
 
-/// The framework and the tasks of a launch.
+/// Returns the framework and the tasks of a launch.
 fn launched(message: &Incoming) -> Option<(&str, &[TaskInfo])> {
     let (framework, tasks) = match message {
         Incoming::RunTask(run) => (&run.framework, std::slice::from_ref(&run.task)),
@@ -228,16 +229,16 @@ impl<O: Observer> World<O> {
         if let Err(why) = host.keeper.checkpoints.recover() {
             let why = why.trouble().why;
             self.observer.noted(&Note::AgentStartRefused { agent, why: &why }, self.now);
-            // A supervisor starts it again.
+            // A supervisor restarts the agent.
             return self.queue.push(self.now + EXIT_PAUSE, Event::StartAgent(agent));
         }
         let mut config = Config::new(host.pid(), "/w");
         config.boot_id = format!("boot-{}", host.boots);
-        // No reader needs completed executors.
+        // Completed executors are not read.
         config.max_completed_executors_per_framework = 0;
         let (seed, now) = (host.seed.nth("life", host.life as usize).number(), host.clock.show(self.now));
         let mut out = Outbox::default();
-        // What the agent itself has written is always whole, so it can always start.
+        // Checkpoints that an agent has written are always complete, so the agent must be able to start.
         let started = Recovered::read(&host.keeper.tree(), true).map_err(|why| why.to_string()).and_then(|found| {
             Agent::new(config, host.spec.info(), found, seed, now, &mut out).map_err(|why| why.to_string())
         });
@@ -257,7 +258,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Gives an agent an input at once.
+    /// Passes an input to an agent now.
     pub(super) fn agent_input(&mut self, agent: u32, input: Input) {
         let host = &mut self.agents[agent as usize];
         if host.core.is_none() {
@@ -269,14 +270,14 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Gives an agent an input later, if it still lives the same life then.
+    /// Passes an input to an agent later, if the same process still runs then.
     pub(super) fn agent_later(&mut self, agent: u32, delay: Duration, input: Input) {
         let life = self.agents[agent as usize].life;
         self.queue.push(self.now + delay, Event::Agent { agent, life, epoch: None, input });
     }
 
-    /// Gives an agent an input, as the last thing that an event does. Its batch would be the next event, if nothing
-    /// else happens now.
+    /// Passes an input to an agent as the last action of an event. If nothing else is due now, its batch runs at once,
+    /// as it would be the next event.
     fn agent_takes(&mut self, agent: u32, input: Input) {
         let host = &mut self.agents[agent as usize];
         if host.core.is_some() && !host.planned && self.queue.next_at().is_none_or(|at| at > self.now) {
@@ -298,7 +299,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Reports a task to the observer that comes from a master which its agent has left.
+    /// Reports tasks to the observer that an agent receives from a master which it has left.
     fn note_stray(&mut self, agent: u32, input: &Input) {
         let Input::Message { from, message } = input else { return };
         if self.deposed.is_none() || self.agents[agent as usize].linked.as_ref().is_none_or(|pid| pid == from) {
@@ -310,7 +311,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Whether what a master sent an agent in that epoch of their connection still arrives.
+    /// Returns whether a message that a master sent to an agent in this epoch of their connection still arrives.
     fn reaches(&self, agent: u32, epoch: u32) -> bool {
         let other = || self.deposed.as_ref().is_some_and(|other| other.reaches(agent, epoch));
         self.agents[agent as usize].to_agent.carries(epoch) || other()
@@ -374,8 +375,8 @@ impl<O: Observer> World<O> {
         self.plan_agent_wake(agent);
     }
 
-    /// Carries out what need not wait for a write. The rest becomes durable first, then visible; a doomed process gets
-    /// only so far.
+    /// Carries out the outputs of a batch. Those that depend on a write wait until it is durable. A doomed process ends
+    /// at its doom.
     fn agent_outbox(&mut self, agent: u32, out: &mut Outbox) {
         let life = self.agents[agent as usize].life;
         out.log.clear();
@@ -404,7 +405,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Starts the next write unless one is in progress. Returns the time at which it is done.
+    /// Starts the next write unless one is in progress. Returns the time at which it is complete.
     pub(super) fn agent_writes(&mut self, agent: u32) -> Option<Time> {
         let host = &mut self.agents[agent as usize];
         let (writes, life) = (host.writer.begin()?, host.life);
@@ -416,7 +417,7 @@ impl<O: Observer> World<O> {
         Some(until)
     }
 
-    /// Ends the process at the point of its doom.
+    /// Ends the agent's process at its doom.
     pub(super) fn agent_dies(&mut self, agent: u32, life: u32, doom: Doom) {
         if self.agents[agent as usize].life == life {
             let durable = if let Moment::Writing(durable) = doom.moment { durable } else { 0 };
@@ -430,7 +431,8 @@ impl<O: Observer> World<O> {
             Output::Send { to, message } => {
                 let message = std::sync::Arc::unwrap_or_clone(message);
                 let Some(message) = for_master(&to, message) else { return };
-                // No process listens at the address of an earlier master, unless it does not know that it was deposed.
+                // No process listens at the address of an earlier master, unless that has been deposed without knowing
+                // it.
                 if to.address() == self.master.address() {
                     self.send_to_master(agent, message, self.now);
                 } else if self.is_at_deposed(&to) {
@@ -478,7 +480,7 @@ impl<O: Observer> World<O> {
             Output::Exit { message, .. } => {
                 self.observer.noted(&Note::AgentExits { agent, why: &message }, self.now);
                 self.stop_agent(agent, 0, true);
-                // A supervisor starts it again.
+                // A supervisor restarts the agent.
                 self.queue.push(self.now + EXIT_PAUSE, Event::StartAgent(agent));
             }
             Output::Delete { paths } => self.agents[agent as usize].keeper.disk().deleted(paths.len()),
@@ -493,7 +495,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Sends an agent's libprocess message.
+    /// Sends an agent's libprocess message to the master.
     pub(super) fn send_to_master(&mut self, agent: u32, mut message: Message, ready: Time) {
         self.spoil_report(&mut message);
         if self.master.core.is_none() {
@@ -508,7 +510,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// An agent's connection to the master breaks.
+    /// Breaks the connection of an agent to the master.
     pub(super) fn break_to_master(&mut self, agent: u32) {
         let host = &mut self.agents[agent as usize];
         host.to_master.cut();
@@ -517,7 +519,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Whether a deposed master that still runs listens there.
+    /// Returns whether a deposed master that still runs listens at this pid.
     pub(super) fn is_at_deposed(&self, pid: &Pid) -> bool {
         self.deposed.as_ref().is_some_and(|other| other.host.address() == pid.address())
     }
@@ -526,19 +528,19 @@ impl<O: Observer> World<O> {
     fn link_ends(&mut self, agent: u32) {
         let host = &mut self.agents[agent as usize];
         if let Some(pid) = host.linked.take() {
-            // After what still arrives over it.
+            // The notice follows the messages that still arrive over the connection.
             let still = host.to_agent.last().since(self.now);
             self.agent_later(agent, still + Duration::from_millis(50), Input::Exited { pid });
         }
     }
 
-    /// The master's connection to an agent breaks.
+    /// Breaks the connection of the master to an agent.
     pub(super) fn break_to_agent(&mut self, agent: u32) {
         self.agents[agent as usize].to_agent.cut();
         self.agent_is_gone(agent, self.now);
     }
 
-    /// The master notices that an agent's process or connection is gone, after `since`.
+    /// Notifies the master, after `since`, that an agent's process or connection has ended.
     fn agent_is_gone(&mut self, agent: u32, since: Time) {
         if self.master.links.remove(&agent) {
             let input = master::Input::Exited { pid: pid(agent) };
@@ -547,9 +549,10 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// An agent's process crashes; its executors keep running. Of what it was writing, `durable` entries are,
-    /// modulo how many there were, and of the next one a half if it appends. What it has sent still arrives if
-    /// `arrives`, else it is lost.
+    /// Crashes an agent's process; its executors keep running.
+    ///
+    /// Of the entries being written, the first `durable` modulo their number plus one are durable, and a half of the
+    /// next one if it appends. Messages on their way arrive if `arrives`, otherwise they are lost.
     pub(super) fn stop_agent(&mut self, agent: u32, durable: u32, arrives: bool) {
         let host = &mut self.agents[agent as usize];
         if host.core.take().is_none() && host.light.take().is_none() {

@@ -1,7 +1,7 @@
 //! Writes of an agent's checkpoints to its disk: refused writes are repeated, and the agent is notified.
 //!
-//! `store::Checkpoints` decides where something is written and `store::Health` what the agent learns, as in the
-//! daemon. This module has the times.
+//! `store::Checkpoints` decides where something is written and `store::Health` what the agent learns, as in the daemon.
+//! This module decides when.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -14,17 +14,17 @@ use super::disk::{Disk, DiskError, shown};
 use super::event::Event;
 use super::{Note, Observer, World};
 
-/// An agent's checkpoints and what its process knows of their disk.
+/// An agent's checkpoints, and what its process knows of their disk.
 pub(super) struct Keeper {
     pub checkpoints: Checkpoints<Disk>,
     health: Health,
-    /// A write that the disk has refused, and when it is tried again.
+    /// Changes that the disk has refused; they are repeated.
     refused: Option<Vec<Change>>,
     waits: Waits,
-    /// The disk is looked after when this event happens.
+    /// Whether an event is planned that checks the disk.
     tends: bool,
     tend_waits: Waits,
-    /// The core has handled the report that checkpoints fail.
+    /// Whether the core has handled the report that checkpoints fail.
     pub is_reported: bool,
 }
 
@@ -45,7 +45,8 @@ impl Keeper {
         self.checkpoints.disk_mut()
     }
 
-    /// What a process that starts reads: what is in place, and what is aside as if it were.
+    /// Returns the checkpoints that a starting process reads: those in place, with the changes that are in the journal
+    /// only.
     pub fn tree(&self) -> Cow<'_, Tree> {
         let tree = &self.checkpoints.disk().tree;
         match self.checkpoints.aside().next() {
@@ -54,15 +55,15 @@ impl Keeper {
         }
     }
 
-    /// The process ends: of what it was writing, `durable` entries are in place, modulo how many there were, and of the
-    /// next one a half if it appends. A record of the journal is there as a whole or not at all.
+    /// Ends the process. Of the entries being written, the first `durable` modulo their number plus one are in place,
+    /// and a half of the next one if it appends. A record of the journal exists as a whole or not at all.
     pub fn stop(&mut self, writing: Vec<Change>, durable: u32, now: Time) {
         let refused = self.refused.take().unwrap_or_default();
         let writing: Vec<Change> = refused.into_iter().chain(writing).collect();
         let refuses = self.disk().refuses(now).is_some();
         let aside: Vec<Change> = self.checkpoints.aside().cloned().collect();
         if !aside.is_empty() && !refuses {
-            // It may have been writing in place what was aside.
+            // The process may have been writing changes from the journal to their place.
             let whole = durable as usize % (aside.len() + 1);
             self.disk().tear(aside, whole);
         } else if refuses || !aside.is_empty() {
@@ -79,7 +80,8 @@ impl Keeper {
 }
 
 impl<O: Observer> World<O> {
-    /// The next batches of an agent are to be durable now: they are, or the disk refuses them and they are tried again.
+    /// Completes a write of an agent's batches: makes them durable and carries out their outputs. If the disk refuses,
+    /// the write is repeated later.
     pub(super) fn agent_written(&mut self, agent: u32, life: u32) {
         let host = &mut self.agents[agent as usize];
         if host.life != life {
@@ -99,7 +101,8 @@ impl<O: Observer> World<O> {
         self.agent_writes(agent);
     }
 
-    /// Writes what an agent's batches in progress ask for. False if the disk refuses; then it is tried again.
+    /// Writes the entries of an agent's batches in progress. Returns `false` if the disk refuses; then the write is
+    /// repeated later.
     fn agent_keeps(&mut self, agent: u32) -> bool {
         let now = self.now;
         let host = &mut self.agents[agent as usize];
@@ -153,7 +156,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Looks after an agent's disk, until all is well.
+    /// Tends an agent's disk, repeatedly until it works.
     pub(super) fn agent_tends(&mut self, agent: u32, life: u32) {
         let now = self.now;
         let host = &mut self.agents[agent as usize];
@@ -180,13 +183,13 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Why an agent's disk refuses to make something new, if it does.
+    /// Returns why an agent's disk refuses to create files, if it does.
     pub(super) fn agent_disk_refuses(&mut self, agent: u32) -> Option<DiskError> {
         let now = self.now;
         self.agents[agent as usize].keeper.disk().refuses(now)
     }
 
-    /// From now on an agent's disk refuses writes, for at most so long.
+    /// Makes an agent's disk refuse writes, for at most `span`.
     pub fn refuse_checkpoints(&mut self, agent: usize, refusal: super::Refusal, span: Duration) {
         let until = self.now + span;
         self.agents[agent].keeper.disk().refuse(refusal, until);

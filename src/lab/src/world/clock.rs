@@ -1,44 +1,44 @@
 //! The clocks of a world's processes: they differ from each other, and none goes back.
 //!
-//! It does not read the machine's clock.
+//! The machine's clock is not read.
 
 use std::time::Duration;
 
 use base::Time;
 
-/// Parts of a million.
+/// Denominator of drifts.
 const MILLION: i128 = 1_000_000;
 
-/// A process's clock, as a function of the world's time.
+/// The clock of a process, as a function of the world's time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
-    /// Since then it goes as it goes now.
+    /// World time of the last change.
     since: Time,
-    /// What it showed then.
+    /// Time that the clock showed then.
     shown: Time,
-    /// How much too fast it goes, in parts of a million; less than a million either way.
+    /// Drift in parts of a million: positive if the clock runs too fast. The absolute value is less than a million.
     drift: i32,
 }
 
 impl Clock {
-    /// A clock that equals the world's.
+    /// Returns a clock that equals the world's.
     pub fn exact() -> Clock {
         Clock { since: super::BEGIN, shown: super::BEGIN, drift: 0 }
     }
 
-    /// It is ahead by so much from the beginning.
+    /// Sets the clock ahead from the beginning on.
     pub fn ahead(&mut self, by: Duration) {
         self.shown = self.shown + by;
     }
 
-    /// From `now` on it goes too fast by `drift` parts of a million, or too slow.
+    /// Makes the clock run too fast by `drift` parts of a million from `now` on, or too slow if it is negative.
     pub fn drifts(&mut self, now: Time, drift: i32) {
         self.shown = self.show(now);
         self.since = now;
         self.drift = drift.clamp(-500_000, 500_000);
     }
 
-    /// What it shows at an instant of the world.
+    /// Returns the time that the clock shows at a world time.
     pub fn show(&self, at: Time) -> Time {
         let passed = at.since(self.since);
         if self.drift == 0 {
@@ -48,7 +48,7 @@ impl Clock {
         self.shown + nanos(passed * (MILLION + i128::from(self.drift)) / MILLION)
     }
 
-    /// The first instant of the world at which it shows `shown` or more.
+    /// Returns the first world time at which the clock shows `shown` or more.
     pub fn when(&self, shown: Time) -> Time {
         let ahead = shown.since(self.shown);
         if self.drift == 0 || shown == Time::NEVER {
@@ -56,7 +56,7 @@ impl Clock {
         }
         let ahead = i128::try_from(ahead.as_nanos()).unwrap_or(i128::MAX / 2 / MILLION);
         let rate = MILLION + i128::from(self.drift);
-        // Rounded up, so that what is due then is due.
+        // Rounds up, so that what is due at that time is due.
         self.since + nanos((ahead * MILLION + rate - 1) / rate)
     }
 }

@@ -11,7 +11,7 @@ use protos::mesos::{self as old};
 use sdk::v1 as new;
 use sdk::v1::scheduler as v1;
 
-/// Whether a resource, of either version, is a scalar and nothing more.
+/// Returns whether a resource, of either version, is a scalar without other properties.
 macro_rules! is_plain {
     ($resource:ident) => {
         $resource.scalar.is_some()
@@ -26,12 +26,12 @@ macro_rules! is_plain {
     };
 }
 
-/// The same part of a message in the other version, encoded and decoded: their binary forms are the same.
+/// Converts a message to the other version by encoding and decoding it. Both versions have the same binary form.
 fn recode<A: Message, B: Message + Default>(message: &A) -> B {
     B::decode(message.encode_to_vec().as_slice()).unwrap_or_default()
 }
 
-/// An event as schedulers read it.
+/// Converts an event from v0 to v1, for schedulers.
 pub(super) fn event(event: v0::Event) -> v1::Event {
     match event {
         v0::Event { r#type, update: Some(update), .. } => {
@@ -139,7 +139,7 @@ fn resource(resource: old::Resource) -> new::Resource {
     }
 }
 
-/// A call as the master reads it.
+/// Converts a call from v1 to v0, for the master.
 pub(super) fn call(call: v1::Call) -> v0::Call {
     if call.acknowledge.is_none() && call.decline.is_none() && call.accept.is_none() {
         return devolve(&call);
@@ -242,7 +242,7 @@ mod tests {
         }
     }
 
-    /// A status with a value in every field that agents set.
+    /// Returns a status with a value in every field that agents set.
     fn status() -> old::TaskStatus {
         old::TaskStatus {
             task_id: old::TaskId { value: "t1".into() },
@@ -358,7 +358,7 @@ mod tests {
 
     #[test]
     fn subscribe_keeps_its_suppressed_roles() {
-        // In v0 `force` stands before them, so the binary forms differ.
+        // In v0 the field `force` precedes the suppressed roles, so the binary forms differ.
         let part = v1::call::Subscribe { suppressed_roles: vec!["dev".to_owned()], ..v1::call::Subscribe::default() };
         let subscribe = v1::Call { r#type: Some(1), subscribe: Some(Box::new(part)), ..v1::Call::default() };
         let old = call(subscribe);

@@ -1,6 +1,6 @@
 //! Deliberate defects of a world, which show that a fault campaign detects such defects.
 //!
-//! A world without a defect passes everything through unchanged.
+//! In a world without a defect, everything passes unchanged.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use sdk::v1::scheduler::Call;
 use super::event::{Event as Queued, ToScheduler};
 use super::{Note, Observer, World};
 
-/// What is broken. Names are in kebab-case in text, such as `lost-tasks`.
+/// The deliberate defects. In text their names are in kebab-case, such as `lost-tasks`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Defect {
@@ -104,17 +104,17 @@ pub enum Defect {
 }
 
 impl<O: Observer> World<O> {
-    /// Gives the world a defect.
+    /// Sets the defect of the world; `None` removes it.
     pub fn set_defect(&mut self, defect: Option<Defect>) {
         self.defect = defect;
     }
 
-    /// Whether that is broken, in every fifth case.
+    /// Returns whether the world has this defect, in every fifth case.
     pub(super) fn spoils(&mut self, what: Defect) -> bool {
         self.defect == Some(what) && self.name().is_multiple_of(5)
     }
 
-    /// The settings of a master that is about to be started.
+    /// Returns the settings with which a master is started.
     pub(super) fn spoiled_config(&self, config: Config) -> Config {
         match self.defect {
             Some(Defect::MasterGivesUp) => {
@@ -125,7 +125,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// The master that leads is about to handle a batch, or has.
+    /// Applies defects of the leading master's state, before and after each batch.
     pub(super) fn spoil_master(&mut self) {
         let breakage = match self.defect {
             Some(Defect::UncountedUse) => Breakage::Used,
@@ -138,7 +138,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Whether what a master sends to an agent is lost.
+    /// Returns whether a message of a master to an agent is lost.
     pub(super) fn spoils_order(&mut self, message: &Outgoing) -> bool {
         match message {
             Outgoing::RunTask(_) => self.spoils(Defect::LostTasks),
@@ -149,7 +149,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// The directories of volumes that are deleted from and created on an agent's disk.
+    /// Changes the volumes that are created on an agent's disk.
     pub(super) fn spoil_directories(&mut self, agent: u32, gone: &[GoneVolume], new: &mut Vec<String>) {
         match self.defect {
             Some(Defect::VolumesOnTwoAgents) => {
@@ -163,12 +163,12 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// The volumes that an executor sees.
+    /// Returns the volumes that an executor sees.
     pub(super) fn spoiled_links(&self, links: Vec<VolumeLink>) -> Vec<VolumeLink> {
         if self.defect == Some(Defect::HiddenVolumes) { Vec::new() } else { links }
     }
 
-    /// A group of tasks for an executor.
+    /// Returns the event that launches a group of tasks, as the executor receives it.
     pub(super) fn spoiled_group(&mut self, executor: u32, mut said: Said) -> Said {
         if self.spoils(Defect::SplitGroups)
             && let Some(task) = said.launch_group.as_mut().and_then(|group| group.task_group.tasks.pop())
@@ -178,7 +178,8 @@ impl<O: Observer> World<O> {
         said
     }
 
-    /// An input of an agent; it appears to come from the master that the agent follows.
+    /// Returns an input as the agent receives it. With a defect, its sender appears to be the master that the agent
+    /// follows.
     pub(super) fn spoiled_order(&self, agent: u32, mut input: Input) -> Input {
         if let Input::Message { from, .. } = &mut input
             && self.defect == Some(Defect::DeposedMasterObeyed)
@@ -190,7 +191,7 @@ impl<O: Observer> World<O> {
         input
     }
 
-    /// A message of an agent to a master.
+    /// Changes a message of an agent to a master.
     pub(super) fn spoil_report(&self, message: &mut Message) {
         let Message::ReregisterSlave(message) = message else { return };
         let resources = &mut message.slave.resources;
@@ -207,7 +208,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// What is durable of what a master has written.
+    /// Returns the part of a master's writes that becomes durable.
     pub(super) fn spoiled_registry(&self, written: Vec<RegistryOp>) -> Vec<RegistryOp> {
         let lost = |op: &RegistryOp| matches!(op, RegistryOp::UpdateQuota(_) | RegistryOp::UpdateWeights(_));
         if self.defect != Some(Defect::LostQuota) {
@@ -216,13 +217,13 @@ impl<O: Observer> World<O> {
         written.into_iter().filter(|op| !lost(op)).collect()
     }
 
-    /// What a master answers to a call.
+    /// Returns the error with which a call is answered; `None` without the defect.
     pub(super) fn spoiled_answer(&mut self) -> Option<CallError> {
         let error = CallError::new(ErrorKind::Unimplemented, "");
         self.spoils(Defect::RefusedCalls).then_some(error)
     }
 
-    /// A scheduler's subscription.
+    /// Returns a scheduler's subscription as the master receives it.
     pub(super) fn spoiled_subscription<'a>(&self, call: &'a Call) -> Cow<'a, Call> {
         let mut call = Cow::Borrowed(call);
         if self.defect == Some(Defect::LostFailoverTimeouts)
@@ -233,7 +234,8 @@ impl<O: Observer> World<O> {
         call
     }
 
-    /// An event for a scheduler; `false` if it is dropped although it is answered.
+    /// Changes an event for a scheduler. Returns `false` if the observer must not see it, as if it had not been
+    /// delivered.
     pub(super) fn spoil_event(&mut self, who: u32, connection: u64, event: &mut Arc<Event>) -> bool {
         if self.defect.is_none() {
             return true;
@@ -271,7 +273,7 @@ impl<O: Observer> World<O> {
     }
 }
 
-/// Whether an agent's core never gets an input.
+/// Returns whether an input does not reach an agent's core.
 pub(super) fn is_kept_from_agent(defect: Option<Defect>, input: &Input) -> bool {
     match input {
         Input::CheckpointsFailing { .. } => defect == Some(Defect::UnreportedDiskErrors),
@@ -280,7 +282,7 @@ pub(super) fn is_kept_from_agent(defect: Option<Defect>, input: &Input) -> bool 
     }
 }
 
-/// What is durable of what an agent has written.
+/// Returns the part of an agent's writes that becomes durable.
 pub(super) fn spoiled_entries(defect: Option<Defect>, mut written: Vec<Persist>) -> Vec<Persist> {
     if defect == Some(Defect::EarlySentinel) {
         written.extend(written.iter().filter_map(done_at_once).collect::<Vec<_>>());
@@ -299,11 +301,11 @@ pub(super) fn spoiled_entries(defect: Option<Defect>, mut written: Vec<Persist>)
     written.into_iter().filter_map(spoiled).collect()
 }
 
-/// That an executor is done, if the end of a task of its is being written down.
+/// Returns an executor's sentinel, if the entry is the final update of a task.
 fn done_at_once(entry: &Persist) -> Option<Persist> {
     let Persist::Append { path, bytes, .. } = entry else { return None };
     let (run, task) = path.split_once("/tasks/")?;
-    // After the length.
+    // Skips the length of the record.
     let record = StatusUpdateRecord::decode(bytes.get(4..)?).ok().filter(|_| task.ends_with("task.updates"))?;
     let state = record.update?.status.state();
     let is_over = !matches!(state, TaskState::TaskStarting | TaskState::TaskRunning);

@@ -1,8 +1,8 @@
-//! A master that no longer leads and does not know it: cut off from ZooKeeper, it serves the processes that have not
-//! detected the next leader, until it finds out.
+//! A master that no longer leads and does not know it: disconnected from ZooKeeper, it serves the processes that have
+//! not detected the next leader, until it detects that itself.
 //!
-//! While something happens to it, it takes the place of the leading master, with its own connections. It writes nothing
-//! to the registry, so outputs that wait for a write never happen.
+//! While it handles an event, it takes the place of the leading master, with its own connections. It writes nothing to
+//! the registry, so outputs that depend on a write never happen.
 
 use std::time::Duration;
 
@@ -13,26 +13,28 @@ use super::master::MasterHost;
 use super::network::Lane;
 use super::{Note, Observer, World};
 
-/// A master that is not the leader, with its ends of all connections.
+/// A deposed master, with its ends of all connections.
 pub(super) struct Deposed {
     pub host: MasterHost,
-    /// To each agent, and from it.
+    /// Connections to each agent, and from it.
     agents: Vec<(Lane, Lane)>,
-    /// To each scheduler, and from it.
+    /// Connections to each scheduler, and from it.
     schedulers: Vec<(Lane, Lane)>,
 }
 
 impl Deposed {
-    /// Whether what an agent was sent in that epoch of a connection still arrives.
+    /// Returns whether a message that was sent to an agent in this epoch of the connection still arrives.
     pub fn reaches(&self, agent: u32, epoch: u32) -> bool {
         self.agents[agent as usize].0.carries(epoch)
     }
 }
 
 impl<O: Observer> World<O> {
-    /// Another master is elected elsewhere with the same registry and leads after `away`; the former one finds out
-    /// after `lasts`. Agents and schedulers detect the new leader within `lasts`. Of its pending writes, `durable`
-    /// batches are durable, modulo their number; the outputs that follow them are still sent if `arrives`.
+    /// Deposes the leading master: another one is elected on another host with the same registry and leads after
+    /// `away`, and the former one detects that after `lasts`.
+    ///
+    /// Agents and schedulers detect the new leader within `lasts`. Of the pending writes, the first `durable` batches
+    /// modulo their number plus one are durable; the outputs that follow them are still sent if `arrives`.
     pub fn depose_master(&mut self, lasts: Duration, away: Duration, durable: u32, arrives: bool) {
         if self.master.core.is_none() || self.deposed.is_some() {
             return self.fail_master_over(away, durable, arrives);
@@ -65,17 +67,17 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// The master that does not lead, if there is one that does not know it.
+    /// Returns the core of the deposed master, if there is one.
     pub(crate) fn deposed(&mut self) -> Option<&mut ::master::Master> {
         self.deposed.as_mut()?.host.core.as_mut()
     }
 
-    /// Whether this life of a master's is that of the deposed one.
+    /// Returns whether the master with this life number is the deposed one.
     pub(super) fn is_deposed(&self, life: u32) -> bool {
         self.deposed.as_ref().is_some_and(|other| other.host.life == life)
     }
 
-    /// Something happens between the deposed master, if there is one, and the others.
+    /// Performs an action with the deposed master in place of the leading one. Does nothing if there is none.
     pub(super) fn as_deposed(&mut self, act: impl FnOnce(&mut Self)) {
         let Some(mut other) = self.deposed.take() else { return };
         self.swap(&mut other);
@@ -98,14 +100,14 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// The deposed master finds out, and ends.
+    /// Ends the deposed master, which has detected that it no longer leads.
     pub(super) fn finds_out(&mut self, life: u32) {
         if self.is_deposed(life) {
             self.as_deposed(|world| world.stop_master(0, true));
         }
     }
 
-    /// A scheduler detects the leading master, and leaves another one.
+    /// Makes a scheduler detect the leading master and disconnect from a deposed one.
     pub(super) fn scheduler_detects(&mut self, who: u32) {
         let host = &mut self.schedulers[who as usize];
         host.detects = Time::EPOCH;

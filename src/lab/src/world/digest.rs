@@ -1,26 +1,26 @@
-//! Hash over all messages to schedulers; equal hashes mean equal runs.
+//! Hash over all messages to schedulers. Equal hashes mean equal runs.
 //!
-//! Frequent events are hashed field by field, in memory; all others as they are encoded. It is not a cryptographic
+//! Frequent events are hashed field by field, in memory; all others in their encoded form. It is not a cryptographic
 //! hash.
 
 use prost::Message;
 use protos::mesos::{Offer, Resource, TaskStatus, resource::AllocationInfo, scheduler::Event, value::Scalar};
 
-/// The hash so far.
+/// A hash over the messages so far.
 #[derive(Debug, Default)]
 pub(super) struct Digest {
     hash: u64,
-    /// Memory for what is written only to be hashed.
+    /// Buffer for messages that are encoded only to be hashed.
     scratch: Vec<u8>,
 }
 
 impl Digest {
-    /// The hash.
+    /// Returns the hash over the messages so far.
     pub fn value(&self) -> u64 {
         self.hash
     }
 
-    /// Takes in an event for a scheduler, and when it came.
+    /// Adds an event for a scheduler, and the time of its arrival.
     pub fn event(&mut self, who: u32, nanos: i64, event: &Event) {
         self.word(u64::from(who));
         self.word(nanos.cast_unsigned());
@@ -35,7 +35,7 @@ impl Digest {
     }
 
     fn status(&mut self, status: &TaskStatus) {
-        // Every field by name: one that is added later cannot be forgotten.
+        // Destructures every field by name, so that one that is added later cannot be forgotten.
         let TaskStatus {
             task_id,
             state,
@@ -104,7 +104,7 @@ impl Digest {
 
     fn resource(&mut self, resource: &Resource) {
         match resource {
-            // A scalar and nothing more.
+            // A scalar resource without other properties.
             Resource {
                 name,
                 r#type,
@@ -135,7 +135,7 @@ impl Digest {
         self.some_bytes(info.and_then(|info| info.role.as_ref()).map(|role| role.as_bytes()));
     }
 
-    /// What is seldom there.
+    /// Adds an optional message that is rarely present.
     fn rare(&mut self, part: Option<&impl Message>) {
         match part {
             Some(part) => self.message(part),
@@ -146,7 +146,7 @@ impl Digest {
     fn message(&mut self, message: &impl Message) {
         let mut bytes = std::mem::take(&mut self.scratch);
         bytes.clear();
-        // A vector takes everything.
+        // Encoding into a vector cannot fail.
         let written = message.encode(&mut bytes);
         debug_assert!(written.is_ok());
         self.bytes(&bytes);
@@ -172,7 +172,7 @@ impl Digest {
         let (words, rest) = bytes.as_chunks::<8>();
         words.iter().for_each(|word| self.word(u64::from_le_bytes(*word)));
         let tail = rest.iter().fold(0, |tail, byte| (tail << 8) | u64::from(*byte));
-        // The length distinguishes concatenated texts, and an empty text from none.
+        // The length distinguishes concatenated texts, and an empty text from a missing one.
         self.word(tail ^ ((bytes.len() as u64) << 56));
     }
 

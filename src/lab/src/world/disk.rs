@@ -1,4 +1,4 @@
-//! An agent's modelled disk: the checkpoints in place, the journals, and the refusal of writes for a while.
+//! An agent's modelled disk: the checkpoints in place, the journals, and temporary refusal of writes.
 //!
 //! `store::Checkpoints` decides where something is written and what the agent is told, as in the daemon.
 
@@ -11,26 +11,26 @@ use agent::Tree;
 use base::Time;
 use store::{Change, CheckpointDisk, Lasting, StoreError, Trouble};
 
-/// How many bytes of records the journal holds: so few that it fills up.
+/// Capacity of the journal in bytes of records; so small that the journal fills up.
 const JOURNAL_BYTES: usize = 8 << 10;
 
-/// Why a disk refuses writes.
+/// The error with which a disk refuses writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskError {
-    /// ENOSPC.
+    /// No space left on the device (ENOSPC).
     NoSpace,
-    /// EDQUOT.
+    /// Disk quota exceeded (EDQUOT).
     Quota,
-    /// EMFILE.
+    /// Too many open files (EMFILE).
     Descriptors,
-    /// EROFS.
+    /// Read-only file system (EROFS).
     ReadOnly,
-    /// EIO.
+    /// Input/output error (EIO).
     Io,
 }
 
 impl DiskError {
-    /// The number of the error on Linux.
+    /// Returns the number of the error on Linux.
     fn code(self) -> i32 {
         match self {
             DiskError::NoSpace => 28,
@@ -41,7 +41,7 @@ impl DiskError {
         }
     }
 
-    /// Whether files that are there, such as the journal, can still be overwritten.
+    /// Returns whether existing files, such as the journal, can still be overwritten.
     fn overwrites(self) -> bool {
         matches!(self, DiskError::NoSpace | DiskError::Quota | DiskError::Descriptors)
     }
@@ -63,16 +63,17 @@ impl fmt::Display for DiskError {
     }
 }
 
-/// How a disk refuses writes.
+/// The way in which a disk refuses writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// The error.
+    /// Error of refused writes.
     pub error: DiskError,
-    /// It ends before its time once the agent has deleted this many old sandboxes and directories of checkpoints.
+    /// Number of old sandboxes and directories of checkpoints whose deletion ends the refusal early; `None` if
+    /// deletions do not help.
     pub room: Option<u32>,
-    /// How much of a refused write is done anyway, modulo the length of the write.
+    /// Number of changes of a refused write that are made anyway, modulo the length of the write plus one.
     pub partial: u32,
-    /// Whether the descriptors in reserve are enough.
+    /// Whether the reserved descriptors are sufficient for writes.
     pub reserve: bool,
 }
 
@@ -80,28 +81,28 @@ pub struct Refusal {
 #[derive(Debug, Default)]
 pub(super) struct Disk {
     pub tree: Tree,
-    /// Records of the journal; none before it is made.
+    /// Records of the journal; `None` before it is created.
     journal: Option<Vec<Vec<u8>>>,
     /// Records of the second journal, which is on a tmpfs.
     second: Vec<Vec<u8>>,
-    /// How many bytes of a file count, where a part of a refused write could not be cut off. The process knows it, not
+    /// Valid lengths of files from which a part of a refused write could not be removed. The process knows them, not
     /// the disk.
     longer: BTreeMap<String, u64>,
     refusal: Option<(Refusal, Time)>,
 }
 
 impl Disk {
-    /// Refuses writes until then.
+    /// Makes the disk refuse writes until a time.
     pub fn refuse(&mut self, refusal: Refusal, until: Time) {
         self.refusal = Some((refusal, until));
     }
 
-    /// Takes writes again.
+    /// Ends the refusal of writes.
     pub fn heal(&mut self) {
         self.refusal = None;
     }
 
-    /// The error of writes, if they fail at this time.
+    /// Returns the error of writes, if they fail at this time.
     pub fn refuses(&mut self, now: Time) -> Option<DiskError> {
         if self.refusal.is_some_and(|(_, until)| until <= now) {
             self.heal();
@@ -109,19 +110,19 @@ impl Disk {
         self.refusal.map(|(refusal, _)| refusal.error)
     }
 
-    /// The host restarts: what is on a tmpfs is lost.
+    /// Restarts the host, which loses the content of a tmpfs.
     pub fn host_restarts(&mut self) {
         self.second.clear();
     }
 
-    /// A new process uses it, with descriptors of its own.
+    /// Starts a new process, which has descriptors of its own.
     pub fn process_starts(&mut self) {
         if self.refusal.is_some_and(|(refusal, _)| refusal.error == DiskError::Descriptors) {
             self.heal();
         }
     }
 
-    /// The agent has deleted something that took room.
+    /// Records that the agent has deleted `count` directories, which may end a refusal.
     pub fn deleted(&mut self, count: usize) {
         let Some((Refusal { room: Some(room), .. }, _)) = &mut self.refusal else { return };
         *room = room.saturating_sub(u32::try_from(count).unwrap_or(u32::MAX));
@@ -130,12 +131,13 @@ impl Disk {
         }
     }
 
-    /// The journal is gone.
+    /// Removes the journal.
     pub fn lose_journal(&mut self) {
         self.journal = None;
     }
 
-    /// Makes the first changes and a half of the next one, if that appends: a process ends within a write.
+    /// Makes the first `whole` changes, and a half of the next one if it appends, as when a process ends within a
+    /// write.
     pub fn tear(&mut self, changes: Vec<Change>, whole: usize) {
         let mut changes = changes.into_iter();
         changes.by_ref().take(whole).for_each(|change| self.make(&change));
@@ -145,7 +147,7 @@ impl Disk {
         }
     }
 
-    /// Makes a change in place.
+    /// Applies a change to the files in place.
     fn make(&mut self, change: &Change) {
         let mut change = change.clone();
         if let Change::Append { path, at, .. } = &mut change {
@@ -154,7 +156,8 @@ impl Disk {
         self.tree.take(change);
     }
 
-    /// A refused write: directories and names may be there already, and appended bytes where they cannot be cut off.
+    /// Makes a part of a refused write: directories and names may exist already, and appended bytes where they cannot
+    /// be removed.
     fn make_partly(&mut self, changes: &[Change], refusal: Refusal) {
         let done = refusal.partial as usize % (changes.len() + 1);
         for change in changes.iter().take(done) {
@@ -231,7 +234,7 @@ impl CheckpointDisk for Disk {
     }
 }
 
-/// Adds a record to a journal, unless it is full.
+/// Adds a record to a journal, unless it is full. Returns whether it was added.
 fn add(journal: &mut Vec<Vec<u8>>, record: &[u8]) -> bool {
     let used: usize = journal.iter().map(Vec::len).sum();
     let fits = used + record.len() <= JOURNAL_BYTES;
@@ -241,7 +244,7 @@ fn add(journal: &mut Vec<Vec<u8>>, record: &[u8]) -> bool {
     fits
 }
 
-/// A tree with changes as if they were in place.
+/// Returns a tree in which the changes are made.
 pub(super) fn shown<'a>(tree: Tree, aside: impl Iterator<Item = &'a Change>) -> Tree {
     let mut disk = Disk { tree, ..Disk::default() };
     aside.for_each(|change| disk.make(change));

@@ -1,6 +1,7 @@
-//! Tasks that an agent drops because a master has shut their framework down: no scheduler waits for their updates.
+//! Finds tasks that an agent drops because a master has shut their framework down: no scheduler waits for their
+//! updates.
 //!
-//! It compares the agent before and after the message, so a message that the agent ignores drops nothing.
+//! The agent is compared before and after the message, so a message that the agent ignores drops nothing.
 
 use agent::{Agent, FrameworkState, Incoming, Input, Queued};
 use base::{FrameworkId, Time};
@@ -15,7 +16,7 @@ pub(super) struct Dropped {
 }
 
 impl Dropped {
-    /// What a message may make an agent drop. What the agent takes for done already is not in it.
+    /// Returns what an input may make an agent drop. Tasks that the agent no longer has are not included.
     pub fn by(input: &Input, agent: &mut Agent) -> Option<Dropped> {
         let Input::Message { message, .. } = input else { return None };
         let Incoming::ShutdownFramework(shutdown) = &**message else { return None };

@@ -8,7 +8,7 @@ use protos::mesos::{TaskInfo, TaskState, executor, scheduler};
 
 use super::CallRefusal;
 
-/// An event in the queue. Each names the life, connection or serial number of its receiver; an event for an earlier one
+/// An event in the queue. It names the life, connection or serial number of its receiver; an event for an earlier one
 /// is dropped.
 #[derive(Debug)]
 pub(crate) enum Event {
@@ -16,9 +16,9 @@ pub(crate) enum Event {
     Master { life: u32, over: Option<Over>, input: master::Input },
     /// The master handles the inputs that have arrived.
     MasterBatch { life: u32 },
-    /// What the master wrote first is durable.
+    /// The first write of the master is durable.
     MasterWritten { life: u32 },
-    /// The instant that the master named.
+    /// A wake-up time of the master is reached.
     MasterWake { life: u32 },
     /// The master's process starts.
     StartMaster,
@@ -28,37 +28,37 @@ pub(crate) enum Event {
     AgentBatch { agent: u32, life: u32 },
     /// The first write of an agent is durable.
     AgentWritten { agent: u32, life: u32 },
-    /// An agent tries again what its disk has refused.
+    /// An agent checks its disk, and repeats what it has refused.
     AgentTends { agent: u32, life: u32 },
-    /// An agent's volumes, which the disk has refused to change, are tried again.
+    /// An agent repeats the changes of volumes that its disk has refused.
     AgentVolumes { agent: u32, life: u32 },
-    /// The instant that an agent named.
+    /// A wake-up time of an agent is reached.
     AgentWake { agent: u32, life: u32 },
     /// An agent's process starts.
     StartAgent(u32),
     /// A message arrives at a light agent.
     Light { agent: u32, epoch: u32, message: master::Outgoing },
-    /// A task of such an agent gets into a state.
+    /// A task of a light agent changes its state.
     LightTask { agent: u32, task: u32, serial: u64, state: TaskState },
-    /// An agent's process crashes within a write.
+    /// An agent's process crashes at its doom.
     AgentDies { agent: u32, life: u32, doom: Doom },
-    /// The same of the master.
+    /// The master's process crashes at its doom.
     MasterDies { life: u32, doom: Doom },
-    /// A master that was deposed finds out.
+    /// A deposed master detects that it no longer leads.
     FindsOut { life: u32 },
     /// A scheduler detects the leading master.
     SchedulerDetects(u32),
     /// An agent detects the leading master.
     Detect { agent: u32, life: u32 },
-    /// Between an agent and the master everything arrives again.
+    /// The partition between an agent and the master ends.
     AgentRejoined(u32),
-    /// The same between a scheduler and the master.
+    /// The partition between a scheduler and the master ends.
     SchedulerRejoined(u32),
     /// Data arrives over a scheduler's connection.
     Scheduler { who: u32, connection: u64, what: ToScheduler },
-    /// Wake-up of a scheduler's session.
+    /// A wake-up time of a scheduler's session is reached.
     SchedulerWake { who: u32, life: u32 },
-    /// An external wake-up of a scheduler.
+    /// A scheduler is woken from outside.
     Nudge { who: u32, life: u32 },
     /// A scheduler's process starts.
     StartScheduler(u32),
@@ -67,7 +67,7 @@ pub(crate) enum Event {
 }
 
 impl Event {
-    /// The life of the master to which it happens, if it does to one.
+    /// Returns the life of the master that receives the event, if a master does.
     pub fn master(&self) -> Option<u32> {
         match self {
             Event::Master { life, .. }
@@ -80,25 +80,27 @@ impl Event {
     }
 }
 
-/// A connection to the master: whose, and its epoch.
+/// A connection to the master: number of the client, and epoch of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Over {
     Agent(u32, u32),
     Scheduler(u32, u32),
 }
 
-/// How far a process gets in its next batch before it ends, and for how long it stays away.
+/// A planned crash: how far a process gets in its next batch, and when it starts again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Doom {
-    /// In the midst of the write, after this many entries (of the next one, if it appends, a half is there); else after
-    /// the write, when this many outputs have been carried out.
+    /// Point of the batch at which the process ends.
+    ///
+    /// It is within the write, after this many entries (and a half of the next one, if it appends), or after the write,
+    /// when this many outputs have been carried out.
     pub moment: Moment,
-    /// For how long it stays away.
+    /// Time until the process starts again.
     pub away: std::time::Duration,
 }
 
 impl Doom {
-    /// Takes the doom of a process if it ends in this batch, and removes the outputs that it does not carry out.
+    /// Takes the doom of a process if it ends in this batch, and removes the outputs that are not carried out.
     pub(super) fn take<P, O>(doom: &mut Option<Doom>, out: &mut Outbox<P, O>) -> Option<Doom> {
         let ends = match doom.as_ref()?.moment {
             Moment::Writing(_) => !out.persist.is_empty(),
@@ -111,7 +113,7 @@ impl Doom {
         Some(doom)
     }
 
-    /// When the process ends whose write begins and ends then.
+    /// Returns when the process ends, if its write takes from `from` to `until`.
     pub(super) fn instant(self, from: Time, until: Time) -> Time {
         match self.moment {
             Moment::Writing(_) => from + until.since(from) / 2,
@@ -120,44 +122,44 @@ impl Doom {
     }
 }
 
-/// When a doomed process ends.
+/// The point of a batch at which a doomed process ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
-    /// In the midst of a write, when so much is durable, modulo what there is to write.
+    /// Within a write, when this many entries are durable, modulo their number plus one.
     Writing(u32),
-    /// When this many outputs of a batch have been carried out.
+    /// After this many outputs of a batch have been carried out.
     After(u32),
 }
 
-/// Data for a scheduler.
+/// Data for a scheduler over its connection.
 #[derive(Debug)]
 pub(crate) enum ToScheduler {
-    /// An event of its stream.
+    /// An event of the scheduler's stream.
     Event(Arc<scheduler::Event>),
-    /// A call was refused.
+    /// A call of the scheduler that was refused.
     Refused { call: Box<sdk::v1::scheduler::Call>, why: CallRefusal },
-    /// The connection is gone.
+    /// The connection of the scheduler has ended.
     Closed,
 }
 
 /// A message for an executor.
 #[derive(Debug)]
 pub(crate) enum ToExecutor {
-    /// Its process runs; an agent of that life has started it.
+    /// The executor's process has started, in a container that an agent with this life number launched.
     Started { life: u32 },
-    /// It is time to subscribe.
+    /// The executor must subscribe.
     Subscribe,
-    /// An event of a stream.
+    /// An event of the stream of this connection.
     Event { connection: u64, event: Arc<executor::Event> },
-    /// A call was refused.
+    /// The agent refused a call of this connection.
     Refused { connection: u64 },
-    /// A connection is gone.
+    /// The connection with this number has ended.
     Closed { connection: u64 },
-    /// Its task ends in this state.
+    /// The tasks of the executor end in this state.
     TaskEnds(TaskState),
-    /// The process ends with this wait status.
+    /// The executor's process ends with this wait status.
     Exit(i32),
 }
 
-/// State of a task in the model.
+/// A task of an executor, on the heap.
 pub(crate) type BoxedTask = Box<TaskInfo>;

@@ -16,43 +16,43 @@ use super::view::Living;
 use super::{Note, Observer, World};
 use crate::work::Work;
 
-/// The wait status of a process that signal 9 has ended.
+/// Wait status of a process that was ended by signal 9.
 const KILLED: i32 = 9;
-/// How long an executor looks for its agent: the agent's `--recovery_timeout`.
+/// Time for which an executor tries to reconnect: the agent's `--recovery_timeout`.
 const RECOVERY: Duration = Duration::from_secs(15 * 60);
-/// Between two looks for the agent.
+/// Interval of an executor's attempts to reconnect.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
-/// Between the last confirmation and the end of the process.
+/// Time from the last acknowledgement to the end of an executor's process.
 const LINGER: Duration = Duration::from_millis(5);
 
 /// A task in an executor.
 struct Running {
     task: BoxedTask,
     ended: bool,
-    /// None of its updates has been confirmed.
+    /// Whether none of the task's updates has been acknowledged.
     unseen: bool,
 }
 
-/// An executor's process.
+/// A process of an executor.
 pub(super) struct Executor {
     serial: u64,
     agent: u32,
     container: ContainerName,
     framework: String,
     id: String,
-    /// Whether it outlives the loss of its agent.
+    /// Whether the executor survives the loss of its agent.
     checkpoint: bool,
-    /// The life of the agent that watches the process.
+    /// Life number of the agent that monitors the process.
     watcher: u32,
     connection: Option<u64>,
-    /// The connection carries nothing any more, and neither end has noticed.
+    /// Whether the connection is broken and neither end has noticed it.
     broken: bool,
     subscribed: bool,
     lost_at: Time,
     tasks: Vec<Running>,
-    /// The persistent volumes that it sees.
+    /// Persistent volumes that the executor sees.
     volumes: Vec<VolumeLink>,
-    /// What was not confirmed, and whether it went out over the present connection.
+    /// Updates that are not acknowledged, and whether each was sent over the present connection.
     updates: Vec<(pb::TaskStatus, bool)>,
     calls: Lane,
     events: Lane,
@@ -68,7 +68,7 @@ impl Executor {
         }
     }
 
-    /// What is seen of it from outside.
+    /// Returns the executor's state for checkers.
     pub fn view(&self) -> Living<'_> {
         let tasks = self.tasks.iter().filter(|running| !running.ended);
         Living {
@@ -84,7 +84,7 @@ impl Executor {
 }
 
 impl<O: Observer> World<O> {
-    /// An agent starts a container.
+    /// Launches a container for an agent.
     pub(super) fn launch_container(&mut self, agent: u32, container: ContainerName, spec: &ContainerSpec) {
         let variable = |name: &str| {
             let found = spec.environment.iter().find(|(known, _)| known == name);
@@ -124,7 +124,7 @@ impl<O: Observer> World<O> {
         self.queue.push(at, Event::Executor { executor, serial, what: ToExecutor::Started { life } });
     }
 
-    /// A container sees other volumes from now on.
+    /// Changes the volumes that a container sees.
     pub(super) fn link_volumes(
         &mut self,
         agent: u32,
@@ -147,7 +147,7 @@ impl<O: Observer> World<O> {
         entry.volumes.extend(appear);
     }
 
-    /// An agent watches a container that an earlier life of its has started.
+    /// Makes an agent monitor a container that an earlier process of it has launched.
     pub(super) fn reattach_container(&mut self, agent: u32, container: ContainerName) {
         let host = &self.agents[agent as usize];
         let input = match host.containers.get(&container).copied() {
@@ -160,7 +160,7 @@ impl<O: Observer> World<O> {
         self.agent_input(agent, input);
     }
 
-    /// An agent ends a container.
+    /// Destroys a container for an agent.
     pub(super) fn destroy_container(&mut self, agent: u32, container: &ContainerName) {
         match self.agents[agent as usize].containers.get(container).copied() {
             Some(executor) => self.end_executor(executor, KILLED),
@@ -168,7 +168,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Ends a process, and notifies its agent.
+    /// Ends an executor's process, and notifies its agent.
     pub(super) fn end_executor(&mut self, executor: u32, status: i32) {
         let Some(entry) = self.executors.try_remove(executor as usize) else { return };
         let note = Note::ExecutorEnds { agent: entry.agent, framework: &entry.framework, id: &entry.id, status };
@@ -187,21 +187,21 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// An agent's process has ended: its executors lose their connections.
+    /// Breaks the connections of an agent's executors when its process ends.
     pub(super) fn executors_lose(&mut self, agent: u32) {
         for executor in self.executors_of(agent) {
             self.break_executor(executor);
         }
     }
 
-    /// The executors on an agent's host whose processes live, in a fixed order.
+    /// Returns the running executors on an agent's host, in a fixed order.
     pub(super) fn executors_of(&self, agent: u32) -> Vec<u32> {
         let mut executors: Vec<u32> = self.agents[agent as usize].containers.values().copied().collect();
         executors.sort_unstable();
         executors
     }
 
-    /// The connection between an executor and its agent breaks; both notice after a while.
+    /// Breaks the connection between an executor and its agent. Both notice it after a while.
     pub(super) fn break_executor(&mut self, executor: u32) {
         let Some(entry) = self.executors.get_mut(executor as usize) else { return };
         let Some(connection) = entry.connection.filter(|_| !entry.broken) else { return };
@@ -217,7 +217,7 @@ impl<O: Observer> World<O> {
 
     /// Sends a message to an executor.
     pub(super) fn tell_executor(&mut self, executor: u32, what: ToExecutor) {
-        // Both are on one machine: no modelled latency.
+        // Both are on one host, so there is no modelled latency.
         if let Some(entry) = self.executors.get_mut(executor as usize)
             && !entry.broken
             && let Some(at) = entry.events.send(self.now, self.now)
@@ -226,7 +226,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Something has happened to an executor.
+    /// Handles a message for an executor.
     pub(super) fn executor_arrival(&mut self, executor: u32, serial: u64, what: ToExecutor) {
         let Some(entry) = self.executors.get(executor as usize).filter(|entry| entry.serial == serial) else { return };
         let current = |connection: u64| entry.connection == Some(connection);
@@ -255,7 +255,7 @@ impl<O: Observer> World<O> {
         self.queue.push(self.now, Event::Executor { executor, serial, what: ToExecutor::Subscribe });
     }
 
-    /// An executor without a connection subscribes, or gives up.
+    /// Subscribes an executor that has no connection, or ends it if it has tried for too long.
     fn subscribe_executor(&mut self, executor: u32) {
         let entry = &self.executors[executor as usize];
         if entry.connection.is_some() {
@@ -305,7 +305,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// An executor has lost its connection.
+    /// Handles the loss of an executor's connection.
     fn executor_lost(&mut self, executor: u32) {
         let entry = &mut self.executors[executor as usize];
         entry.connection = None;
@@ -374,7 +374,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// The last task of an executor looks into its volumes, and writes its name there.
+    /// Makes the last task of an executor read its volumes and write its name into them.
     fn use_volumes(&mut self, executor: u32) {
         let entry = &self.executors[executor as usize];
         let Some(task) = entry.tasks.last() else { return };
@@ -400,7 +400,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// A task of an executor ends, if it has not; without a name all do.
+    /// Ends a task of an executor, unless it has ended; all tasks if `task` is `None`.
     fn end_tasks(&mut self, executor: u32, task: Option<&str>, state: TaskState) {
         let entry = &mut self.executors[executor as usize];
         let mut ended = Vec::new();

@@ -1,6 +1,6 @@
 //! Faults of a world: processes end, disks are slow, clocks drift, connections break, stall and partition.
 //!
-//! The peers detect them on their own, by broken connections and by timeouts.
+//! The peers detect faults on their own, by broken connections and by timeouts.
 
 use std::time::Duration;
 
@@ -10,40 +10,41 @@ use super::disk::Refusal;
 use super::event::{Doom, Event};
 use super::{Observer, World};
 
-/// The wait status of a process that signal 9 has ended.
+/// Wait status of a process that was ended by signal 9.
 const KILLED: i32 = 9;
-/// Longest time until an agent detects another master.
+/// The longest time until an agent detects another master.
 pub(super) const DETECTION: Duration = Duration::from_millis(2000);
 
-/// A process of a world.
+/// A process of a world that a fault can affect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Process {
-    /// The master that leads, whichever it is.
+    /// The leading master, on whichever host.
     Master,
-    /// An agent, by its number.
+    /// The agent with this number.
     Agent(usize),
-    /// A scheduler, by its number.
+    /// The scheduler with this number.
     Scheduler(usize),
 }
 
 impl<O: Observer> World<O> {
-    /// The master's process crashes, and starts again with its registry after `away`.
+    /// Crashes the master's process, which starts again with its registry after `away`.
     pub fn crash_master(&mut self, away: Duration) {
         self.crash_master_so(away, 0, false);
     }
 
-    /// The same. `durable` gives the part of its pending writes that is durable; sent data still arrives if `arrives`.
+    /// Crashes the master's process, as [`crash_master`](Self::crash_master) does. `durable` determines the part of its
+    /// pending writes that is durable; sent data still arrives if `arrives`.
     pub fn crash_master_so(&mut self, away: Duration, durable: u32, arrives: bool) {
         self.stop_master(durable, arrives);
         self.queue.push(self.now + away, Event::StartMaster);
     }
 
-    /// The master's process ends without closing connections, and after `away` another one leads elsewhere with the
+    /// Ends the master's process without closing connections. After `away` another one leads on another host with the
     /// same registry. Each agent detects it on its own.
     pub fn fail_master_over(&mut self, away: Duration, durable: u32, arrives: bool) {
         self.stop_master(durable, arrives);
         self.master.moves_on();
-        // Where a deposed one still runs, its address is taken.
+        // The address of a deposed master that still runs is in use.
         if self.is_at_deposed(&self.master.pid()) {
             self.master.moves_on();
         }
@@ -51,7 +52,7 @@ impl<O: Observer> World<O> {
         self.all_hosts_detect(DETECTION);
     }
 
-    /// All agents detect the leading master within this time.
+    /// Makes all agents detect the leading master within this time.
     pub(super) fn all_hosts_detect(&mut self, within: Duration) {
         self.master.moved = true;
         for agent in 0..self.agents.len() {
@@ -66,31 +67,32 @@ impl<O: Observer> World<O> {
             return;
         }
         let master = self.master.core.is_some().then(|| self.master.pid());
-        // An agent without a master detects the next one.
+        // If no master leads yet, the agent detects the next one when it does.
         self.master.moved |= master.is_none();
         self.agent_input(agent, agent::Input::Detected { master });
     }
 
-    /// An agent's process crashes, and starts again with its checkpoints after `away`. Its executors keep running.
+    /// Crashes an agent's process, which starts again with its checkpoints after `away`. Its executors keep running.
     pub fn crash_agent(&mut self, agent: usize, away: Duration) {
         self.crash_agent_so(agent, away, 0, false);
     }
 
-    /// The same. `durable` gives the part of its pending writes that is durable; sent data still arrives if `arrives`.
+    /// Crashes an agent's process, as [`crash_agent`](Self::crash_agent) does. `durable` determines the part of its
+    /// pending writes that is durable; sent data still arrives if `arrives`.
     pub fn crash_agent_so(&mut self, agent: usize, away: Duration, durable: u32, arrives: bool) {
         self.stop_agent(agent as u32, durable, arrives);
         self.queue.push(self.now + away, Event::StartAgent(agent as u32));
     }
 
-    /// An agent's host stops with all that runs on it, and is there again after `away`.
+    /// Reboots an agent's host: all its processes end, and the agent starts again after `away`.
     pub fn reboot_agent(&mut self, agent: usize, away: Duration, durable: u32) {
         self.agents[agent].boots += 1;
         self.kill_agent_and_executors(agent, away, durable);
         self.agents[agent].keeper.disk().host_restarts();
     }
 
-    /// An agent's process and all its executors end; the agent starts again after `away`, on a host that has not
-    /// stopped.
+    /// Ends an agent's process and all its executors. The agent starts again after `away`, on a host that has not
+    /// rebooted.
     pub fn kill_agent_and_executors(&mut self, agent: usize, away: Duration, durable: u32) {
         self.stop_agent(agent as u32, durable, false);
         for executor in self.executors_of(agent as u32) {
@@ -99,14 +101,14 @@ impl<O: Observer> World<O> {
         self.queue.push(self.now + away, Event::StartAgent(agent as u32));
     }
 
-    /// A scheduler's process crashes, and starts again with its saved state after `away`. The master notices after
+    /// Crashes a scheduler's process, which starts again with its saved state after `away`. The master notices it after
     /// `noticed`.
     pub fn crash_scheduler(&mut self, who: usize, away: Duration, noticed: Duration, arrives: bool) {
         self.stop_scheduler(who as u32, noticed, arrives);
         self.queue.push(self.now + away, Event::StartScheduler(who as u32));
     }
 
-    /// Ends a process in its next batch with effects, at the point of `doom`.
+    /// Crashes a process in its next batch that has outputs or writes, at the point of `doom`.
     pub fn doom(&mut self, process: Process, doom: Doom) {
         match process {
             Process::Master => self.master.doom = Some(doom),
@@ -115,7 +117,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// From now on a process's clock goes too fast by this many parts of a million, or too slow.
+    /// Makes a process's clock run too fast from now on by this many parts of a million, or too slow if negative.
     pub fn drift(&mut self, process: Process, drift: i32) {
         let now = self.now;
         match process {
@@ -125,7 +127,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// A process's clock is ahead by so much. Only for the beginning: clocks do not jump.
+    /// Sets a process's clock ahead. This is only for the beginning of a run: clocks do not jump.
     pub fn set_ahead(&mut self, process: Process, by: Duration) {
         match process {
             Process::Master => self.master.clock.ahead(by),
@@ -134,22 +136,22 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Until then each write of the master's registry takes longer by so much.
+    /// Makes each write of the master's registry take longer until a time.
     pub fn slow_registry(&mut self, until: Time, by: Duration) {
         self.master.writer.slow(until, by);
     }
 
-    /// Until then each write of an agent's checkpoints takes longer by so much.
+    /// Makes each write of an agent's checkpoints take longer until a time.
     pub fn slow_agent(&mut self, agent: usize, until: Time, by: Duration) {
         self.agents[agent].writer.slow(until, by);
     }
 
-    /// From now on the registry's disk refuses writes, for at most so long. A master that writes ends.
+    /// Makes the registry's disk refuse writes, for at most `span`. A master that writes meanwhile ends.
     pub fn refuse_registry(&mut self, refusal: Refusal, span: Duration) {
         self.master.refusal = Some((refusal, self.now + span));
     }
 
-    /// An executor on an agent's host is killed; `pick` modulo their number selects it.
+    /// Kills an executor on an agent's host; `pick` modulo their number selects it.
     pub fn kill_executor(&mut self, agent: usize, pick: usize) {
         let living = self.executors_of(agent as u32);
         if let Some(executor) = living.get(pick % living.len().max(1)) {
@@ -157,7 +159,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// An executor's connection to its agent breaks; which one, modulo how many there are.
+    /// Breaks the connection of an executor to its agent; `pick` modulo the number of executors selects it.
     pub fn cut_executor(&mut self, agent: usize, pick: usize) {
         let living = self.executors_of(agent as u32);
         if let Some(executor) = living.get(pick % living.len().max(1)) {
@@ -165,7 +167,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// The next containers on an agent's host, so many, cannot be started.
+    /// Makes the next `containers` containers on an agent's host fail to start.
     pub fn fail_containers(&mut self, agent: usize, containers: u32) {
         self.agents[agent].failing = containers;
     }
@@ -178,7 +180,7 @@ impl<O: Observer> World<O> {
         });
     }
 
-    /// Something happens between the others and the master that leads, and the deposed one too.
+    /// Performs an action with the leading master, and then with the deposed one if there is one.
     pub(super) fn with_each_master(&mut self, mut act: impl FnMut(&mut Self)) {
         act(self);
         self.as_deposed(act);
@@ -203,7 +205,7 @@ impl<O: Observer> World<O> {
         });
     }
 
-    /// What an agent and the master say to each other until then is lost. If anything was, the connections break then.
+    /// Loses all messages between an agent and the master until a time. If any was lost, the connections break then.
     pub fn part_agent(&mut self, agent: usize, until: Time) {
         self.with_each_master(|world| {
             let host = &mut world.agents[agent];
@@ -223,7 +225,7 @@ impl<O: Observer> World<O> {
         });
     }
 
-    /// What an agent and the master say to each other from now on arrives after `until`.
+    /// Delays all messages between an agent and the master that are sent from now on to `until`.
     pub fn stall_agent(&mut self, agent: usize, until: Time) {
         self.with_each_master(|world| {
             let host = &mut world.agents[agent];
@@ -241,8 +243,7 @@ impl<O: Observer> World<O> {
         });
     }
 
-    /// What a scheduler and the master say to each other until then is lost. If anything was, the connections break
-    /// then.
+    /// Loses all messages between a scheduler and the master until a time. If any was lost, the connections break then.
     pub fn part_framework(&mut self, who: usize, until: Time) {
         self.with_each_master(|world| {
             let host = &mut world.schedulers[who];
@@ -252,7 +253,7 @@ impl<O: Observer> World<O> {
         self.queue.push(until, Event::SchedulerRejoined(who as u32));
     }
 
-    /// What a scheduler and the master say to each other from now on arrives after `until`.
+    /// Delays all messages between a scheduler and the master that are sent from now on to `until`.
     pub fn stall_framework(&mut self, who: usize, until: Time) {
         self.with_each_master(|world| {
             let host = &mut world.schedulers[who];
@@ -261,8 +262,8 @@ impl<O: Observer> World<O> {
         });
     }
 
-    /// Ends all faults: everything that is sent from now on arrives in time. Losses in a partition become visible now,
-    /// and a deposed master finds out.
+    /// Ends all faults: messages arrive in time from now on, connections with losses in a partition break now, and a
+    /// deposed master ends.
     pub fn heal(&mut self) {
         self.as_deposed(|world| world.stop_master(0, true));
         self.master.doom = None;

@@ -1,4 +1,4 @@
-//! Agents of which only the interface to the master is modelled, without faults.
+//! Light agents, of which only the messages with the master are modelled, without faults.
 //!
 //! They register, run tasks, and send updates one at a time until each is acknowledged. They have no executors,
 //! checkpoints and faults, and are not pinged. Worlds with faults use the real cores.
@@ -14,16 +14,16 @@ use super::event::Event;
 use super::{Observer, World};
 use crate::work::{Mishaps, Work};
 
-/// What there is of such an agent.
+/// The state of a light agent.
 pub(super) struct LightAgent {
     id: Option<pb::SlaveId>,
-    /// Its pid's text.
+    /// The agent's pid as text.
     pid: String,
-    /// Its tasks: few enough to be looked through.
+    /// Tasks of the agent; few enough for a linear search.
     tasks: Vec<u32>,
 }
 
-/// A task on such an agent.
+/// A task on a light agent.
 pub(super) struct LightTask {
     agent: u32,
     serial: u64,
@@ -31,11 +31,12 @@ pub(super) struct LightTask {
     id: pb::TaskId,
     executor: Option<pb::ExecutorId>,
     ended: bool,
-    /// Updates that are not acknowledged; the first is on its way. A task has two at most: that it runs, and its end.
+    /// Updates that are not acknowledged, with their numbers; the first has been sent. A task has at most two: that it
+    /// runs, and its end.
     updates: [Option<(TaskState, u64)>; 2],
 }
 
-/// The capabilities of an agent of version 1.11.
+/// Returns the capabilities of an agent of version 1.11.
 fn capabilities() -> Vec<pb::slave_info::Capability> {
     use pb::slave_info::capability::Type;
     [Type::MultiRole, Type::HierarchicalRole, Type::ReservationRefinement, Type::AgentDraining]
@@ -43,20 +44,20 @@ fn capabilities() -> Vec<pb::slave_info::Capability> {
         .to_vec()
 }
 
-/// The uuid of an update: whose it is, and its number.
+/// Returns the UUID of an update, which encodes the task and the number of the update.
 fn uuid(task: u32, serial: u64) -> [u8; 16] {
-    // Above and below the bits of version and variant.
+    // The task is above and the number below the bits of version and variant.
     base::uuid_from((u128::from(task) << 96 | u128::from(serial)).to_be_bytes())
 }
 
-/// The task of the update that has this uuid, and the update's number.
+/// Returns the task and the number of the update with this UUID.
 fn update_of(uuid: &[u8]) -> Option<(u32, u64)> {
     let both = u128::from_be_bytes(uuid.try_into().ok()?);
     Some(((both >> 96) as u32, both as u64 & (u64::MAX >> 2)))
 }
 
 impl LightAgent {
-    /// An agent that has not registered.
+    /// Creates a light agent that has not registered.
     pub fn new(pid: &Pid) -> LightAgent {
         LightAgent { id: None, pid: pid.to_string(), tasks: Vec::new() }
     }
@@ -123,7 +124,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// A task gets into a state.
+    /// Changes the state of a task, and sends an update.
     pub(super) fn light_task(&mut self, agent: u32, task: u32, serial: u64, state: TaskState) {
         let (number, now) = (self.name(), self.now);
         let Some(entry) = self.light_tasks.get_mut(task as usize).filter(|entry| entry.serial == serial) else {
@@ -204,8 +205,8 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// How long a task takes and how it ends; none: it runs until it is killed. The draw belongs to the task's name, so
-    /// that it is the same under every policy.
+    /// Returns how long a task runs and in which state it ends; `None` if it runs until it is killed. The draw depends
+    /// on the task's name, so that it is the same under every policy.
     pub(super) fn task_span(
         &mut self,
         agent: u32,

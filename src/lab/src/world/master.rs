@@ -16,47 +16,47 @@ use super::event::{Doom, Event, Moment, Over, ToScheduler};
 use super::writer::Writer;
 use super::{CallRefusal, Note, Observer, World, agents};
 
-/// A master's process and its disk.
+/// The leading master's process, and its disk.
 pub(super) struct MasterHost {
     pub core: Option<Master>,
-    /// Counts its starts.
+    /// Number of starts of masters' processes.
     pub life: u32,
     config: Config,
     registry: Registry,
-    /// What is durable and not yet in `registry`: applied when a master reads it.
+    /// Durable operations that are not applied to `registry` yet; they are when a master reads it.
     pub written: Vec<RegistryOp>,
     inbox: Vec<Input>,
     out: Outbox,
-    /// A batch is in the queue.
+    /// Whether a batch is in the queue.
     planned: bool,
-    /// Until then it is at work on what came before.
+    /// Time until which the master handles earlier inputs.
     busy_until: Time,
-    /// The earliest wake-up in the queue.
+    /// Time of the earliest wake-up in the queue.
     wake: Option<Time>,
-    /// The agents whose connections are watched.
+    /// Agents whose connections the master monitors.
     pub links: FxHashSet<u32>,
     /// Calls that wait for an answer.
     pub requests: FxHashMap<u64, Waiting>,
-    /// Calls of operators that have not been answered.
+    /// Calls of operators that wait for an answer.
     operators: FxHashSet<u64>,
-    /// The scheduler of each stream.
+    /// Scheduler of each stream.
     pub streams: FxHashMap<u64, u32>,
     pub clock: Clock,
-    /// Which of the hosts that can lead it runs on, and what its messages say that they are from: of one another.
+    /// Number of the host that the master runs on. `pid` is its sender address, which differs from host to host.
     place: u8,
     pid: Pid,
-    /// Some agents do not know that it leads.
+    /// Whether some agents have not detected that this master leads.
     pub moved: bool,
     pub writer: Writer<RegistryOp, Output>,
-    /// The process ends in its next batch that has something to do.
+    /// Set if the process will crash in its next batch that has outputs or writes.
     pub doom: Option<Doom>,
-    /// Until then the registry's disk refuses writes.
+    /// Refusal of writes by the registry's disk, until a time.
     pub refusal: Option<(Refusal, Time)>,
-    /// It may not write into the registry, and waits forever once it has tried.
+    /// Set if the master may not write to the registry. It waits forever once it has tried.
     fenced: Option<Stuck>,
 }
 
-/// Whether a master that may not write has tried.
+/// Whether a master that may not write to the registry has tried.
 #[derive(Clone, Copy, PartialEq)]
 enum Stuck {
     NotYet,
@@ -99,8 +99,8 @@ impl MasterHost {
         }
     }
 
-    /// The process of the master that leads after this one, elsewhere, with all that is durable. This one does not
-    /// write any more; if it was writing, it waits for that.
+    /// Returns the process of the master that leads after this one, on another host, with all durable state. This one
+    /// does not write any more; if a write of it was `lost`, it waits for that.
     pub fn next(&mut self, lost: bool) -> MasterHost {
         self.fenced = Some(if lost { Stuck::Waits } else { Stuck::NotYet });
         let mut next = MasterHost {
@@ -116,38 +116,38 @@ impl MasterHost {
         next
     }
 
-    /// From now on it is the next one of the hosts that can lead.
+    /// Moves the master to the next host.
     pub fn moves_on(&mut self) {
         self.place = (self.place + 1) % 3;
         self.pid = Pid::new("master", address(self.place));
     }
 
-    /// Where it listens.
+    /// Returns the address at which the master listens.
     pub fn address(&self) -> SocketAddrV4 {
         self.pid.address()
     }
 
-    /// The master notices that a stream has been closed.
+    /// Returns the event that the master notices the end of a stream.
     pub fn closes(&self, connection: u64) -> Event {
         let input = Input::StreamClosed { stream: StreamId(connection) };
         Event::Master { life: self.life, over: None, input }
     }
 
-    /// The pid of the master that leads, or is to.
+    /// Returns the pid of the master.
     pub fn pid(&self) -> Pid {
         self.pid.clone()
     }
 }
 
-/// Where a master of that place listens.
+/// Returns the address at which a master on this host listens.
 fn address(place: u8) -> SocketAddrV4 {
     SocketAddrV4::new(Ipv4Addr::new(10, 255, 0, place + 1), 5050)
 }
 
-/// How long a supervisor waits before it starts a process again that has ended itself.
+/// Time after which a supervisor restarts a process that has exited.
 pub(super) const EXIT_PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// The text of a stream's `Mesos-Stream-Id`.
+/// Returns the text of a stream's `Mesos-Stream-Id`.
 pub(super) fn stream_text(connection: u64) -> Arc<str> {
     format!("stream-{connection}").into()
 }
@@ -166,7 +166,7 @@ impl<O: Observer> World<O> {
             pid: Some(self.master.pid().to_string()),
             hostname: Some("master".to_owned()),
             version: Some("1.11.0".to_owned()),
-            // An agent with a domain is let in by a master with one only.
+            // A master admits agents with a domain only if it has one itself.
             domain: self.agents.iter().find_map(|host| host.spec.domain.clone()),
             ..MasterInfo::default()
         };
@@ -188,7 +188,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Handles an arrival, unless its process or connection is gone.
+    /// Handles an input that arrives, unless its process or connection has ended.
     pub(super) fn master_arrival(&mut self, life: u32, over: Option<Over>, input: Input) {
         let lost = |over: Over| match over {
             Over::Agent(agent, epoch) => !self.agents[agent as usize].to_master.carries(epoch),
@@ -201,7 +201,7 @@ impl<O: Observer> World<O> {
         self.batch_or_plan();
     }
 
-    /// An operator calls the master; the answer is not waited for.
+    /// Makes an operator call, without waiting for the answer.
     pub fn operate(&mut self, call: protos::mesos::master::Call) {
         let request = self.name();
         self.observer.noted(&Note::OperatorCalls { request, call: &call }, self.now);
@@ -210,7 +210,7 @@ impl<O: Observer> World<O> {
         self.queue.push(self.now, Event::Master { life: self.master.life, over: None, input });
     }
 
-    /// An operator sets the master's policies; the answer is not waited for.
+    /// Sets the master's policies as an operator does, without waiting for the answer.
     pub fn set_policies(&mut self, policies: allocator::policies::Policies) {
         let request = self.name();
         self.master.operators.insert(request);
@@ -218,7 +218,7 @@ impl<O: Observer> World<O> {
         self.queue.push(self.now, Event::Master { life: self.master.life, over: None, input });
     }
 
-    /// The last thing that an event does: the master's batch. It would be the next event, if nothing else happens now.
+    /// Runs the master's batch at once if nothing else is due now, as it would be the next event; otherwise plans it.
     fn batch_or_plan(&mut self) {
         let free = !self.master.planned && self.master.busy_until <= self.now;
         if free && self.queue.next_at().is_none_or(|at| at > self.now) {
@@ -259,7 +259,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Handles all inputs that have arrived together, as the daemon does; outputs follow when the batch is durable.
+    /// Handles all inputs that have arrived together, as the daemon does. Outputs follow when the batch is durable.
     pub(super) fn master_batch(&mut self, life: u32) {
         if self.master.life != life {
             return;
@@ -288,7 +288,7 @@ impl<O: Observer> World<O> {
         self.plan_master_wake();
     }
 
-    /// First durable, then visible; a doomed process gets only so far.
+    /// Writes the entries of a batch, and then carries out its outputs. A doomed process ends at its doom.
     fn master_commits(&mut self, out: &mut Outbox, ready: Time) {
         let doom = Doom::take(&mut self.master.doom, out);
         if let Some(stuck) = &mut self.master.fenced
@@ -312,7 +312,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Starts the next write unless one is in progress. Returns the time at which it is done.
+    /// Starts the next write unless one is in progress. Returns the time at which it is complete.
     fn master_writes(&mut self, from: Time) -> Option<Time> {
         let writes = self.master.writer.begin()?;
         let mut until = from;
@@ -341,7 +341,8 @@ impl<O: Observer> World<O> {
         self.master_writes(self.now);
     }
 
-    /// Ends the master if the disk refuses what it is writing: whether that is there for the next one is not known.
+    /// Ends the master if the disk refuses its write, which may or may not be durable for the next one. Returns whether
+    /// it ended.
     fn registry_refuses(&mut self) -> bool {
         let now = self.now;
         let Some((refusal, _)) = self.master.refusal.filter(|(_, until)| now < *until) else { return false };
@@ -353,18 +354,18 @@ impl<O: Observer> World<O> {
             return false;
         }
         self.observer.noted(&Note::RegistryRefused { why: &refusal.error.to_string() }, now);
-        // All of a write, or nothing.
+        // The whole write is durable, or nothing of it.
         let written = self.master.writer.take_entries();
         if refusal.partial % 2 == 1 {
             self.master.written.extend(written);
         }
         self.stop_master(0, true);
-        // A supervisor starts it again.
+        // A supervisor restarts the master.
         self.queue.push(now + EXIT_PAUSE, Event::StartMaster);
         true
     }
 
-    /// Ends the process at the point of its doom.
+    /// Ends the master's process at its doom.
     pub(super) fn master_dies(&mut self, life: u32, doom: Doom) {
         if self.master.life == life {
             let durable = if let Moment::Writing(durable) = doom.moment { durable } else { 0 };
@@ -421,14 +422,14 @@ impl<O: Observer> World<O> {
             Output::Exit { reason } => {
                 self.observer.noted(&Note::MasterExits { reason: &reason }, self.now);
                 self.stop_master(0, true);
-                // A supervisor starts it again.
+                // A supervisor restarts the master.
                 self.queue.push(self.now + EXIT_PAUSE, Event::StartMaster);
             }
             Output::OperatorSubscribed { .. } | Output::OperatorEvent { .. } => {}
         }
     }
 
-    /// A scheduler's call comes back with the reason.
+    /// Returns a call to its scheduler with the reason of the refusal.
     fn refuse_call(&mut self, who: u32, connection: u64, error: CallError, call: &scheduler::Call, ready: Time) {
         let why = CallRefusal::Rejected(error);
         let what = ToScheduler::Refused { call: Box::new(protos::evolve::evolve(call)), why };
@@ -458,8 +459,10 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// The process crashes. Connected clients notice after a while. Of what it was writing, `durable`
-    /// batches are, modulo how many there were. What it has sent still arrives if `arrives`, else it is lost.
+    /// Crashes the master's process. Connected clients notice it after a while.
+    ///
+    /// Of the batches being written, the first `durable` modulo their number plus one are durable. Messages on their
+    /// way arrive if `arrives`, otherwise they are lost.
     pub(super) fn stop_master(&mut self, durable: u32, arrives: bool) {
         if self.master.core.take().is_none() {
             return;

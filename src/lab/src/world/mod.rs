@@ -1,7 +1,7 @@
 //! A world: the real cores of a master, of agents and of schedulers, under a virtual clock.
 //!
-//! Only what lies between the cores is modelled: networks, disks, processes. Set-up and seed determine a run;
-//! [`World::digest`] covers every message to a scheduler. This module does not know scenarios or reports.
+//! Only what connects the cores is modelled: networks, disks, processes. Set-up and seed determine a run;
+//! [`World::digest`] covers every message to a scheduler. This module does not depend on scenarios or reports.
 
 mod agents;
 mod checkpoints;
@@ -55,26 +55,26 @@ use queue::Queue;
 use recording::Recording;
 use schedulers::SchedulerHost;
 
-/// When every world begins: late enough that no timestamp is negative.
+/// Time at which every world begins; late enough that no timestamp is negative.
 pub const BEGIN: Time = Time::from_secs(1_000_000_000);
 
-/// Longer than any world lasts.
+/// A duration that exceeds every run.
 const NEVER: Duration = Duration::from_secs(100 * 365 * 86_400);
 
-/// Receives events of a world, as their `Debug` writes them.
+/// A function that receives every event of a world, in its `Debug` form.
 pub type Trace = Box<dyn FnMut(&dyn std::fmt::Debug)>;
 
-/// Observer of a world: it sees the messages between schedulers and the master, and changes nothing.
+/// An observer of a world, which receives the messages between schedulers and the master and changes nothing.
 pub trait Observer {
-    /// A scheduler has received this event.
+    /// Called when a scheduler has received an event.
     fn received(&mut self, who: usize, event: &sdk::v1::scheduler::Event, now: Time);
-    /// A scheduler has made this call; it is on its way.
+    /// Called when a scheduler has made a call, which has not arrived yet.
     fn called(&mut self, who: usize, call: &sdk::v1::scheduler::Call, now: Time);
-    /// A task runs on an agent, whether or not the master knows it.
+    /// Called when a task starts on an agent, whether or not the master knows it.
     fn started(&mut self, framework: &str, task: &str, now: Time);
-    /// It does not run any more.
+    /// Called when a task has ended on its agent.
     fn ended(&mut self, framework: &str, task: &str, now: Time);
-    /// Another event, which no single process can report.
+    /// Called for events that no single process can report.
     fn noted(&mut self, _note: &Note<'_>, _now: Time) {}
 }
 
@@ -85,31 +85,31 @@ impl Observer for () {
     fn ended(&mut self, _: &str, _: &str, _: Time) {}
 }
 
-/// A framework of a world.
+/// The parameters of a framework in a world.
 pub struct FrameworkSpec {
-    /// Its `FrameworkInfo`.
+    /// The framework's `FrameworkInfo`.
     pub info: FrameworkInfo,
-    /// Makes its scheduler, once for each start of its process.
+    /// Creates the scheduler, once for each start of its process.
     pub scheduler: Box<dyn FnMut() -> Box<dyn Scheduler>>,
-    /// Whether what it saves survives its process. Else nothing does.
+    /// Whether the scheduler's saved state survives its process.
     pub keeps: bool,
-    /// When its process starts, after the beginning.
+    /// Time after the beginning at which the process starts.
     pub start: Duration,
 }
 
-/// All that a world is made of.
+/// The parameters of a world.
 pub struct Setup {
-    /// The master's settings.
+    /// Settings of the master.
     pub master: ::master::Config,
-    /// The agents.
+    /// Agents of the cluster.
     pub agents: Vec<AgentSpec>,
-    /// The frameworks.
+    /// Frameworks of the cluster.
     pub frameworks: Vec<FrameworkSpec>,
-    /// The modelled parts.
+    /// Parameters of the modelled networks, disks and processes.
     pub model: Model,
 }
 
-/// A cluster in a box.
+/// A cluster under a virtual clock.
 pub struct World<O> {
     now: Time,
     queue: Queue<Event>,
@@ -118,36 +118,35 @@ pub struct World<O> {
     network_rng: Rng,
     disk_rng: Rng,
     master: MasterHost,
-    /// The master that led before, if it has not found out.
+    /// The former leading master, until it detects that it was deposed.
     deposed: Option<Box<Deposed>>,
     agents: Vec<AgentHost>,
     schedulers: Vec<SchedulerHost>,
     executors: Slab<Executor>,
     light_tasks: Slab<LightTask>,
-    /// Names for streams, requests and processes.
+    /// Last number given to a stream, request or process.
     serial: u64,
     events: u64,
-    /// Batches that the master has handled.
+    /// Number of batches that masters have handled.
     batches: u64,
     digest: Digest,
     /// Buffer for the outputs of a session.
     wanted: Vec<sdk::Output>,
-    /// Memory for what an agent's batch leads to; empty between batches.
+    /// Buffer for the outputs of an agent's batch; empty between batches.
     agent_out: agent::Outbox,
     defect: Option<Defect>,
-    /// Receives every event before it happens.
+    /// Receives every event before it is handled.
     trace: Option<Trace>,
-    /// Where the master's inputs are recorded.
+    /// Recording of the master's inputs, if it was requested.
     recording: Option<Recording>,
     observer: O,
 }
 
 impl<O: Observer> World<O> {
-    /// A world whose processes are about to start: the master, then the agents and the schedulers.
+    /// Creates a world whose processes are about to start: the master, then the agents and the schedulers.
     pub fn new(mut setup: Setup, seed: Seed, observer: O) -> World<O> {
         if setup.model.fidelity == Fidelity::Light {
-            // Agents of which only the outside is modelled are always well, and nothing is lost on the way to them:
-            // every ping would be answered in time.
+            // Light agents have no faults, and no message to them is lost, so every ping would be answered in time.
             setup.master.agent_ping_timeout = NEVER;
         }
         let mut world = World {
@@ -176,7 +175,7 @@ impl<O: Observer> World<O> {
         };
         world.queue.push(BEGIN, Event::StartMaster);
         for (n, spec) in setup.agents.into_iter().enumerate() {
-            // Spread over some time, as machines come up; the master is there by then.
+            // Agents start one after the other, as real machines do; the master leads by then.
             let at = BEGIN + Duration::from_millis(10) + Duration::from_micros(20 * n as u64);
             world.agents.push(AgentHost::new(n, spec, seed.nth("agent", n)));
             world.queue.push(at, Event::StartAgent(n as u32));
@@ -189,37 +188,37 @@ impl<O: Observer> World<O> {
         world
     }
 
-    /// The virtual clock.
+    /// Returns the time of the virtual clock.
     pub fn now(&self) -> Time {
         self.now
     }
 
-    /// How many events have happened.
+    /// Returns the number of events so far.
     pub fn events(&self) -> u64 {
         self.events
     }
 
-    /// Hash over all messages to schedulers with their times: equal runs have equal digests.
+    /// Returns a hash over all messages to schedulers with their times. Equal runs have equal digests.
     pub fn digest(&self) -> u64 {
         self.digest.value()
     }
 
-    /// The master's core; none while its process is down.
+    /// Returns the master's core; `None` while its process does not run.
     pub fn master(&mut self) -> Option<&mut ::master::Master> {
         self.master.core.as_mut()
     }
 
-    /// The observer.
+    /// Returns the observer of the world.
     pub fn observer(&mut self) -> &mut O {
         &mut self.observer
     }
 
-    /// Ends the world, and returns the observer.
+    /// Ends the world and returns the observer.
     pub fn into_observer(self) -> O {
         self.observer
     }
 
-    /// Wakes a scheduler: it receives `Event::Wake` now.
+    /// Wakes a scheduler, which receives `Event::Wake` now.
     pub fn nudge(&mut self, who: usize) {
         if let Some(host) = self.schedulers.get(who) {
             let life = host.life;
@@ -227,12 +226,12 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Whether every scheduler's session has ended.
+    /// Returns whether every scheduler's session has ended.
     pub fn all_ended(&self) -> bool {
         self.schedulers.iter().all(|host| host.ended)
     }
 
-    /// Lets all happen that is due until `end`, and the clock show it.
+    /// Handles all events that are due until `end`, and sets the clock to it.
     pub fn run_until(&mut self, end: Time) {
         while let Some((at, event)) = self.queue.pop_until(end) {
             self.go_on(at, event);
@@ -240,7 +239,7 @@ impl<O: Observer> World<O> {
         self.now = self.now.max(end);
     }
 
-    /// Executes the next event. `false` if there is none.
+    /// Handles the next event. Returns `false` if there is none.
     pub fn step(&mut self) -> bool {
         let Some((at, event)) = self.queue.pop() else { return false };
         self.go_on(at, event);
@@ -253,7 +252,7 @@ impl<O: Observer> World<O> {
         self.happen(event);
     }
 
-    /// Passes every event to `trace` before it happens.
+    /// Passes every event to `trace` before it is handled.
     pub fn set_trace(&mut self, trace: Trace) {
         self.trace = Some(trace);
     }
@@ -299,23 +298,23 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// A number that names something, never used twice.
+    /// Returns a number that was not used before, to identify a stream, request or process.
     fn name(&mut self) -> u64 {
         self.serial += 1;
         self.serial
     }
 
-    /// One way through the network.
+    /// Draws the one-way latency of a message.
     fn latency(&mut self) -> Duration {
         self.model.latency.draw(&mut self.network_rng)
     }
 
-    /// A durable write.
+    /// Draws a duration from one of the model's distributions, such as that of a durable write.
     fn write(&mut self, dist: fn(&Model) -> &Dist) -> Duration {
         dist(&self.model).draw(&mut self.disk_rng)
     }
 
-    /// A number between 0 and 1 from this generator.
+    /// Draws a number between 0 and 1.
     fn unit(rng: &mut Rng) -> f64 {
         StandardUniform.sample(rng)
     }

@@ -4,46 +4,48 @@ use std::time::Duration;
 
 use crate::dist::Dist;
 
-/// How much of an agent is real.
+/// The parts of an agent that are real rather than modelled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fidelity {
-    /// The agent's core and its checkpoints, with modelled executors that speak the executor API.
+    /// The agent's core and its checkpoints are real; executors are modelled, and use the executor API.
     #[default]
     Full,
-    /// Only what a master sees of an agent: registration, and the updates of its tasks. A tenth of the cost; for
-    /// worlds with millions of tasks in which no agent fails.
+    /// Only the messages of an agent with the master are modelled: registration, and the updates of its tasks. It needs
+    /// a tenth of the time, for worlds with millions of tasks in which no agent fails.
     Light,
 }
 
-/// The modelled parts.
+/// Parameters of the modelled networks, disks and processes.
 #[derive(Clone, Debug)]
 pub struct Model {
-    /// One way through the network, for each message.
+    /// Distribution of the one-way latency of a message.
     pub latency: Dist,
-    /// The master's CPU time for each input. Inputs that come meanwhile wait, and are handled together.
+    /// The master's CPU time for each input. Inputs that arrive meanwhile wait, and are handled together.
     pub master_cost: Duration,
-    /// A durable write of the registry.
+    /// Distribution of the duration of a durable write of the registry.
     pub registry_write: Dist,
-    /// A durable write of an agent's checkpoints.
+    /// Distribution of the duration of a durable write of an agent's checkpoints.
     pub agent_write: Dist,
-    /// From the order to start a container until its process runs.
+    /// Distribution of the time from the launch of a container until its process runs.
     pub container_start: Dist,
-    /// The share of tasks that fail, at a random moment of their run. 0 to 1.
+    /// Share of tasks that fail at a random time of their run, 0 to 1.
     pub failures: f64,
-    /// The share of tasks that take `straggling` times as long. 0 to 1.
+    /// Share of tasks that take `straggling` times as long, 0 to 1.
     pub stragglers: f64,
-    /// See `stragglers`; at least 1.
+    /// Factor by which slow tasks take longer; at least 1.
     pub straggling: f64,
-    /// How much of an agent is real.
+    /// The parts of each agent that are real.
     pub fidelity: Fidelity,
-    /// Whether agents are restarted after they have ended. If not, their writes take time and are not kept, since only
-    /// a start reads them. (An agent that ends on its own nevertheless restarts, with an empty disk.)
+    /// Whether agents are restarted after they have ended.
+    ///
+    /// If not, their writes take time but are not kept, since only a start reads them. (An agent that ends on its own
+    /// nevertheless restarts, with an empty disk.)
     pub restarts: bool,
 }
 
 impl Default for Model {
-    /// A quiet data centre.
+    /// Returns the model of a data centre without faults.
     fn default() -> Model {
         Model {
             latency: Dist::Constant(Duration::from_micros(250)),

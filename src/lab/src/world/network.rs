@@ -1,28 +1,28 @@
 //! Modelled connections: in order, delayed, without loss or duplication while they last, as TCP.
 //!
-//! Data in flight is lost when a connection breaks. What is sent again after a break may arrive twice, which is how
-//! duplicates arise. The processes at both ends decide how a break is reported.
+//! Data on its way is lost when a connection breaks. A message that is sent again after a break may arrive twice, which
+//! is how duplicates arise. The processes at both ends decide how a break is reported.
 
 use base::Time;
 
-/// One direction of one connection.
+/// One direction of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Lane {
-    /// What was sent in an earlier epoch does not arrive.
+    /// Epoch of the connection. Messages of an earlier epoch do not arrive.
     epoch: u32,
-    /// When the last message arrives.
+    /// Arrival time of the last message.
     last: Time,
-    /// Nothing sent before this arrives before it.
+    /// End of a stall: messages do not arrive before it.
     stalled: Time,
-    /// Nothing sent before this arrives at all.
+    /// End of a partition: messages that are sent before it are lost.
     parted: Time,
-    /// Data was sent that does not arrive, and the break has not been reported.
+    /// Whether a message was lost and the break has not been reported.
     lost: bool,
 }
 
 impl Lane {
-    /// Sends something at `now` that takes until `at`: when it arrives, after all that was sent before it. None if it
-    /// is lost.
+    /// Sends a message at `now` that could arrive at `at`. Returns when it arrives, after all earlier messages; `None`
+    /// if it is lost.
     pub fn send(&mut self, now: Time, at: Time) -> Option<Time> {
         if self.parted > now {
             self.lost = true;
@@ -32,49 +32,49 @@ impl Lane {
         Some(self.last)
     }
 
-    /// When the last thing that was sent arrives.
+    /// Returns when the last message arrives.
     pub fn last(&self) -> Time {
         self.last
     }
 
-    /// The present epoch, for what is sent now.
+    /// Returns the present epoch, which messages carry that are sent now.
     pub fn epoch(&self) -> u32 {
         self.epoch
     }
 
-    /// Whether what was sent in that epoch still arrives.
+    /// Returns whether messages of this epoch still arrive.
     pub fn carries(&self, epoch: u32) -> bool {
         self.epoch == epoch
     }
 
-    /// A connection to another process, in the place of this one: their epochs never meet.
+    /// Returns a connection to another process, to replace this one. Their epochs never coincide.
     pub fn next(&self) -> Lane {
         Lane { epoch: self.epoch.wrapping_add(1 << 16), ..Lane::default() }
     }
 
-    /// The connection breaks: what is in flight is lost.
+    /// Breaks the connection and loses the messages on their way.
     pub fn cut(&mut self) {
         self.epoch = self.epoch.wrapping_add(1);
         self.last = Time::EPOCH;
         self.lost = false;
     }
 
-    /// Whether something was lost over a connection that still counts as whole. The transport notices that in the end.
+    /// Returns whether a message was lost and the connection has not been broken yet, as the transport eventually does.
     pub fn has_lost(&self) -> bool {
         self.lost
     }
 
-    /// What is sent until then is lost.
+    /// Loses the messages that are sent until a time.
     pub fn part(&mut self, until: Time) {
         self.parted = until;
     }
 
-    /// What is sent from now on arrives after `until`.
+    /// Delays the messages that are sent from now on to `until`.
     pub fn stall(&mut self, until: Time) {
         self.stalled = until;
     }
 
-    /// All that is sent from now on arrives.
+    /// Ends stalls and partitions.
     pub fn heal(&mut self) {
         (self.stalled, self.parted) = (Time::EPOCH, Time::EPOCH);
     }

@@ -7,13 +7,13 @@ use protos::mesos::TaskState;
 use sdk::Ending;
 use sdk::v1::scheduler::Call;
 
-/// Why the master rejects a scheduler's call.
+/// The reason why the master rejects a scheduler's call.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CallRefusal {
     /// The call does not have the form of its type.
     #[error(transparent)]
     Malformed(#[from] InvalidCall),
-    /// The core rejects it.
+    /// The core rejects the call.
     #[error("{:?}: {}", .0.kind, .0)]
     Rejected(CallError),
 }
@@ -24,23 +24,23 @@ pub enum CallRefusal {
 pub enum Note<'a> {
     /// A master begins to lead.
     MasterStarts { life: u32, place: u8 },
-    /// Another master is elected, which this one does not know.
+    /// A master is deposed by another one and does not know it.
     MasterDeposed { life: u32 },
     /// The master's process crashes.
     MasterStops,
-    /// The master has found that it must end.
+    /// The master exits on its own.
     MasterExits { reason: &'a str },
     /// An agent's process starts.
     AgentStarts { agent: u32 },
     /// An agent's process crashes.
     AgentStops { agent: u32 },
-    /// An agent has found that it must end.
+    /// An agent exits on its own.
     AgentExits { agent: u32, why: &'a str },
     /// An agent cannot start with the files on its disk.
     AgentCannotStart { agent: u32, why: &'a str },
     /// The disk refuses the reads or writes that an agent needs to start.
     AgentStartRefused { agent: u32, why: &'a str },
-    /// The disk refuses what an agent writes, in place and aside; it is tried again.
+    /// The disk refuses a write of an agent, in place and in the journal; the write is repeated later.
     WriteRefused { agent: u32 },
     /// An agent is notified that its disk refuses checkpoints.
     CheckpointsFail { agent: u32, why: &'a str },
@@ -48,9 +48,9 @@ pub enum Note<'a> {
     CheckpointsWork { agent: u32 },
     /// A task arrives at an agent that knows that its disk refuses checkpoints.
     TaskForFailingDisk { agent: u32, framework: &'a str, task: &'a str },
-    /// The disk refuses what the master writes into its registry: the master ends.
+    /// The disk refuses a write of the registry, and the master ends.
     RegistryRefused { why: &'a str },
-    /// A task arrives at an agent from a master that it has left for another one.
+    /// A task arrives at an agent from a master that the agent has left for another one.
     TaskStray { agent: u32, framework: &'a str, task: &'a str },
     /// An agent drops a task with all of its updates because its framework was shut down.
     TaskDropped { agent: u32, framework: &'a str, task: &'a str },
@@ -58,19 +58,19 @@ pub enum Note<'a> {
     SchedulerStarts { who: u32 },
     /// A scheduler's process crashes.
     SchedulerStops { who: u32 },
-    /// A session is over.
+    /// A scheduler's session ends.
     SchedulerEnds { who: u32, ending: &'a Ending },
-    /// A scheduler's call was rejected.
+    /// A scheduler's call is rejected.
     CallRefused { who: u32, call: &'a Call, why: &'a CallRefusal },
     /// An executor's process ends with this wait status.
     ExecutorEnds { agent: u32, framework: &'a str, id: &'a str, status: i32 },
-    /// An executor makes an update.
+    /// An executor creates a status update.
     UpdateMade { framework: &'a str, task: &'a str, state: TaskState, uuid: &'a [u8] },
-    /// An executor's update was acknowledged.
+    /// An executor's status update is acknowledged.
     UpdateConfirmed { framework: &'a str, uuid: &'a [u8] },
     /// An operator makes a call.
     OperatorCalls { request: u64, call: &'a protos::mesos::master::Call },
-    /// An operator's call was answered.
+    /// An operator's call is answered.
     OperatorAnswered { request: u64, done: bool },
     /// A persistent volume's directory is created on an agent's disk.
     VolumeMade { agent: u32, directory: &'a str },

@@ -1,4 +1,4 @@
-//! The event queue: by time, and in the order of scheduling at equal times.
+//! A queue of events, sorted by time and, at equal times, in the order in which they were added.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -7,28 +7,28 @@ use std::time::Duration;
 use base::Time;
 use slab::Slab;
 
-/// What happens within this many nanoseconds may wait in [`Queue::soon`].
+/// Nanoseconds within which an event may be added to [`Queue::soon`].
 const SOON: u64 = 5_000_000;
-/// How many nanoseconds belong to one of the parts of [`Queue::far`], as a power of two: an eighth of a second.
+/// Length of the parts of [`Queue::far`] in nanoseconds, as a power of two: an eighth of a second.
 const PART: u32 = 27;
 
-/// What will happen, earliest first.
+/// A queue of events, earliest first.
 #[derive(Debug)]
 pub struct Queue<E> {
-    /// Nanoseconds, sequence number, event, in order. Most of what is put in happens soon, and not before what was put
-    /// in before it, because it takes the same way through the network: then it costs no more than a place at the end.
+    /// Events in order: nanoseconds, sequence number, event. Most events happen soon, and not before earlier ones,
+    /// because they take the same way through the network: they cost no more than a push at the end.
     soon: VecDeque<(u64, u64, E)>,
-    /// What else happens before `horizon`: nanoseconds, sequence number, place in `events`: small, because the heap
-    /// moves them about.
+    /// Other events before `horizon`: nanoseconds, sequence number, index in `events`. The entries are small, because
+    /// the heap moves them.
     heap: BinaryHeap<Reverse<(u64, u64, u32)>>,
     events: Slab<E>,
-    /// What happens later, by parts of time and in no order: hundreds of thousands may wait there, and in a heap each
-    /// would be moved past a dozen others that are in no cache.
+    /// Later events, by parts of time and unsorted. Hundreds of thousands may wait there, and in a heap each would be
+    /// moved past a dozen others that are in no cache.
     far: BTreeMap<u64, Vec<(u64, u64, E)>>,
-    /// Where the first part of `far` may begin.
+    /// Nanoseconds from which on events are in `far`.
     horizon: u64,
     sequence: u64,
-    /// When the last event that was taken out happened.
+    /// Nanoseconds of the last event that was removed.
     now: u64,
 }
 
@@ -55,7 +55,7 @@ fn time(nanos: u64) -> Time {
 }
 
 impl<E> Queue<E> {
-    /// Puts an event in.
+    /// Adds an event that happens at a time.
     pub fn push(&mut self, at: Time, event: E) {
         let (at, sequence) = (nanos(at), self.sequence);
         self.sequence += 1;
@@ -72,28 +72,28 @@ impl<E> Queue<E> {
 
     fn come_near(&mut self, at: u64, sequence: u64, event: E) {
         let place = self.events.insert(event);
-        // Four thousand million events never wait at once: the memory would end before.
+        // There is not enough memory for 2^32 events.
         let place = u32::try_from(place).unwrap_or(u32::MAX);
         self.heap.push(Reverse((at, sequence, place)));
     }
 
-    /// Makes sure that the next event is not one of the far ones.
+    /// Moves events from `far` to the heap, so that the next event is not a far one.
     fn look_ahead(&mut self) {
         while self.head().is_none_or(|(at, _)| at >= self.horizon) {
             let Some((part, events)) = self.far.pop_first() else { return };
-            // The last part of all time has no end that is a number.
+            // The end of the last part of time exceeds `u64`.
             self.horizon = (part + 1).saturating_mul(1 << PART);
             events.into_iter().for_each(|(at, sequence, event)| self.come_near(at, sequence, event));
         }
     }
 
-    /// When the next event happens.
+    /// Returns the time of the next event.
     pub fn next_at(&self) -> Option<Time> {
         let (at, _) = self.head()?;
         Some(time(at))
     }
 
-    /// When the next event happens, and whether it is one of those that happen soon.
+    /// Returns the time of the next event, and whether it is in `soon`.
     fn head(&self) -> Option<(u64, bool)> {
         match (self.soon.front(), self.heap.peek()) {
             (None, None) => None,
@@ -106,12 +106,12 @@ impl<E> Queue<E> {
         }
     }
 
-    /// Takes the next event out.
+    /// Removes and returns the next event.
     pub fn pop(&mut self) -> Option<(Time, E)> {
         self.pop_until(Time::NEVER)
     }
 
-    /// Takes the next event out if it happens by then.
+    /// Removes and returns the next event if it happens until `end`.
     pub fn pop_until(&mut self, end: Time) -> Option<(Time, E)> {
         let (at, soon) = self.head()?;
         if at > nanos(end) {
@@ -158,8 +158,8 @@ mod tests {
 
     #[test]
     fn what_happens_soon_and_what_happens_later_come_in_one_order() {
-        // Some of each: soon and in order, soon and before something, later, in another part of time, and at the same
-        // instants.
+        // Events of each kind: soon and in order, soon but before another one, later, in another part of time, and at
+        // equal times.
         let mut queue = Queue::default();
         let mut wanted = Vec::new();
         let (mut now, mut state) = (Time::from_secs(1), 7_u64);

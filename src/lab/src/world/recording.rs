@@ -8,7 +8,7 @@ use protos::mesos::internal::Registry;
 
 use super::{Observer, World};
 
-/// A recording in memory.
+/// A recording of a master's inputs, in memory.
 #[derive(Default)]
 pub(super) struct Recording {
     recorder: Recorder,
@@ -38,12 +38,12 @@ impl Recording {
 }
 
 impl<O: Observer> World<O> {
-    /// Records the inputs of every master that starts from now on; each one begins the recording anew.
+    /// Starts recording the inputs of every master that starts from now on. Each one begins a new recording.
     pub fn record(&mut self) {
         self.recording = Some(Recording::default());
     }
 
-    /// Ends the recording and returns it, as [`replay`](crate::replay::replay) reads it.
+    /// Ends the recording and returns it, in the form that [`replay`](crate::replay::replay) reads.
     pub fn take_recording(&mut self) -> Option<Vec<u8>> {
         self.recording.take().map(|recording| recording.bytes)
     }

@@ -1,4 +1,4 @@
-//! A scheduler's process: the session and the scheduler that also run live, with a modelled connection.
+//! A scheduler's process: the session and the scheduler of live frameworks, with a modelled connection.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,31 +16,31 @@ use super::network::Lane;
 use super::{Fidelity, FrameworkSpec, NEVER, Note, Observer, World, convert};
 use crate::seeds::Seed;
 
-/// A scheduler's process, if it runs, and what outlives it.
+/// A scheduler's process, if it runs, and the state that outlives it.
 pub(super) struct SchedulerHost {
     spec: FrameworkSpec,
     seed: Seed,
     session: Option<Session<Box<dyn Scheduler>>>,
-    /// Counts its starts.
+    /// Number of starts of the scheduler's process.
     pub life: u32,
-    /// The session is over.
+    /// Whether the session has ended.
     pub ended: bool,
     pub connection: Option<u64>,
-    /// The life of the master to which it is connected, or was.
+    /// Life number of the master to which the scheduler is connected, or was last.
     pub at: u32,
-    /// Until then it takes a deposed master for the one that leads.
+    /// Time until which the scheduler considers a deposed master as the leading one.
     pub detects: Time,
-    /// The text of its `Mesos-Stream-Id`.
+    /// Text of the connection's `Mesos-Stream-Id`.
     stream_text: Arc<str>,
-    /// The connection carries nothing any more, and neither end has noticed.
+    /// Whether the connection is broken and neither end has noticed it.
     broken: bool,
     pub calls: Lane,
     pub events: Lane,
     wake: Option<Time>,
     pub clock: Clock,
-    /// The process ends in its next batch that has something to do.
+    /// Set if the process will crash in its next batch that has outputs.
     pub doom: Option<Doom>,
-    /// What it has made durable.
+    /// Durable state of the scheduler.
     disk: BTreeMap<String, Vec<u8>>,
 }
 
@@ -66,13 +66,13 @@ impl SchedulerHost {
         }
     }
 
-    /// Whether its process runs.
+    /// Returns whether the scheduler's process runs.
     pub fn runs(&self) -> bool {
         self.session.is_some()
     }
 }
 
-/// How long a broken connection goes unnoticed.
+/// Time until a broken connection is noticed.
 const NOTICED: Duration = Duration::from_millis(50);
 
 impl<O: Observer> World<O> {
@@ -82,18 +82,19 @@ impl<O: Observer> World<O> {
             return;
         }
         let seed = host.seed.nth("life", host.life as usize).number();
-        // No scraper reads them here.
+        // The metrics are not read in a world.
         let metrics = Metrics::off();
         let mut settings = Settings { seed, metrics, ..Settings::new(host.spec.info.clone()) };
         if self.model.fidelity == Fidelity::Light {
-            // Nothing is lost there, so there is nothing to ask about, and nothing comes twice.
+            // Nothing is lost or duplicated with light agents, so neither reconciliation nor the detection of
+            // duplicates is needed.
             settings.reconcile_every = NEVER;
             settings.remember_ends = false;
         }
         let shown = host.clock.show(self.now);
         let mut session = Session::new((host.spec.scheduler)(), settings, shown);
         let mut outputs = Vec::new();
-        // What the session itself has saved is always whole.
+        // State that a session has saved is always complete.
         let restored =
             if host.spec.keeps { session.restore(host.disk.clone(), shown, &mut outputs).is_ok() } else { true };
         debug_assert!(restored, "a session cannot read what it saved");
@@ -103,7 +104,7 @@ impl<O: Observer> World<O> {
         self.session_input(who, sdk::Input::Wake);
     }
 
-    /// A scheduler's process crashes. The master notices after `noticed`, and after what still arrives.
+    /// Crashes a scheduler's process. The master notices it after `noticed`, and after the calls that still arrive.
     pub(super) fn stop_scheduler(&mut self, who: u32, noticed: Duration, arrives: bool) {
         let host = &mut self.schedulers[who as usize];
         if host.session.take().is_none() {
@@ -158,7 +159,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Handles data of a connection, if it is still the current one.
+    /// Handles data of a connection, if that is still the current one.
     pub(super) fn scheduler_arrival(&mut self, who: u32, connection: u64, what: ToScheduler) {
         let host = &mut self.schedulers[who as usize];
         if host.connection != Some(connection) {
@@ -194,7 +195,7 @@ impl<O: Observer> World<O> {
         self.wanted = self.session_outputs(who, outputs);
     }
 
-    /// Executes the outputs of a session in order; a doomed process stops in between.
+    /// Carries out the outputs of a session in order. A doomed process ends after a part of them.
     fn session_outputs(&mut self, who: u32, mut outputs: Vec<Output>) -> Vec<Output> {
         let host = &mut self.schedulers[who as usize];
         let doom = if outputs.is_empty() { None } else { host.doom.take() };
@@ -224,7 +225,7 @@ impl<O: Observer> World<O> {
         outputs
     }
 
-    /// Makes changes durable at once.
+    /// Saves a scheduler's changes durably at once.
     fn save(&mut self, who: u32, changes: Vec<sdk::state::Change>) {
         if self.defect == Some(super::Defect::LostSchedulerState) {
             return;
@@ -282,7 +283,7 @@ impl<O: Observer> World<O> {
         let (now, life) = (self.now, self.master.life);
         let old = Box::new(convert::call(*call));
         if let Err(why) = master::validate_call(&old) {
-            // The wire answers this one, as the daemon's does.
+            // A malformed call is refused without the core, as by the daemon.
             let what = ToScheduler::Refused { call: Box::new(protos::evolve::evolve(&*old)), why: why.into() };
             return self.tell_scheduler(who, connection, what, now + delay);
         }
@@ -303,22 +304,22 @@ impl<O: Observer> World<O> {
         self.queue.push(at, Event::Master { life, over, input });
     }
 
-    /// A scheduler closes its connection.
+    /// Closes the connection of a scheduler.
     pub(super) fn hang_up(&mut self, who: u32) {
         if self.is_deposed(self.schedulers[who as usize].at) {
             return self.as_deposed(|world| world.hang_up(who));
         }
         let Some(connection) = self.schedulers[who as usize].connection.take() else { return };
         let delay = self.latency();
-        // After the calls that are still on their way.
+        // The master notices it after the calls that are still on their way.
         let now = self.now;
         if let Some(at) = self.schedulers[who as usize].calls.send(now, now + delay) {
             self.queue.push(at, self.master.closes(connection));
         }
     }
 
-    /// A scheduler's connection breaks; both sides notice after a while. What is on its way still arrives before that
-    /// if `arrives`, else it is lost.
+    /// Breaks a scheduler's connection. Both ends notice it after a while. Messages on their way arrive before that if
+    /// `arrives`, otherwise they are lost.
     pub(super) fn cut_scheduler(&mut self, who: u32, arrives: bool) {
         let host = &mut self.schedulers[who as usize];
         let Some(connection) = host.connection.filter(|_| !host.broken) else { return };
@@ -335,8 +336,7 @@ impl<O: Observer> World<O> {
         self.queue.push(noticed, self.master.closes(connection));
     }
 
-    /// The network between a scheduler and the master works again: what was lost meanwhile shows now, as broken
-    /// connections.
+    /// Ends a partition between a scheduler and the master: connections break now if messages were lost.
     pub(super) fn scheduler_rejoined(&mut self, who: u32) {
         self.with_each_master(|world| world.rejoined(who));
     }
@@ -363,7 +363,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Sends data to a scheduler.
+    /// Sends data to a scheduler over its connection.
     pub(super) fn tell_scheduler(&mut self, who: u32, connection: u64, what: ToScheduler, ready: Time) {
         let delay = self.latency();
         let host = &mut self.schedulers[who as usize];

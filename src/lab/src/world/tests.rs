@@ -1,4 +1,5 @@
-//! Worlds of three agents and two frameworks: their tasks run, equally in every run of a seed, and through faults.
+//! Tests of worlds with three agents and two frameworks: their tasks run, equally in every run of a seed, and through
+//! faults.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +8,7 @@ use sdk::{Calls, Event, Packer, is_terminal};
 
 use super::*;
 
-/// Launches this many tasks of ten seconds, and ends.
+/// A scheduler that launches this many tasks of ten seconds, and ends.
 struct Hello {
     left: u32,
     ended: u32,
@@ -67,7 +68,7 @@ fn hello(fidelity: Fidelity, seed: u64) -> World<Seen> {
     hello_with([30, 20], fidelity, seed)
 }
 
-/// Two frameworks with so many tasks.
+/// Returns a world of two frameworks with this many tasks.
 fn hello_with(tasks: [u32; 2], fidelity: Fidelity, seed: u64) -> World<Seen> {
     let total = parse_text("cpus:4;mem:4096;disk:1000", &Role::star()).unwrap();
     let framework = |name: &str, tasks: u32| FrameworkSpec {
@@ -119,8 +120,7 @@ fn a_run_is_its_seed() {
 
 #[test]
 fn what_was_waited_for_once_is_not_waited_for_again_and_again() {
-    // Each task makes its agent, its scheduler and the master wait for something sooner than for what they waited for
-    // before.
+    // Each task makes its agent, its scheduler and the master plan a wake-up before the one they had planned.
     let in_the_second_hour = |tasks: [u32; 2]| {
         let mut world = hello_with(tasks, Fidelity::Full, 5);
         world.run_until(BEGIN + Duration::from_secs(3_600));
@@ -170,7 +170,7 @@ fn a_recorded_master_does_the_same_again_and_other_policies_something_else() {
     assert!(same.batches > 100 && same.frameworks.len() == 2, "{same:?}");
     let made = |replay: &crate::replay::Replay| replay.frameworks.values().map(|(was, _)| was.offers).sum::<u64>();
     assert!(made(&same) > 10);
-    // Under the same policies the second master is a twin; with a cap it makes other offers.
+    // With the same policies the second master does the same; with a cap it makes other offers.
     let twin = play(&bytes, Some(allocator::policies::Policies::default())).unwrap();
     assert!(twin.frameworks.values().all(|(was, would)| Some(was) == would.as_ref()), "{twin:?}");
     let told = twin.differences.unwrap();
@@ -178,7 +178,7 @@ fn a_recorded_master_does_the_same_again_and_other_policies_something_else() {
     let capped = allocator::policies::Policies { max_offered_share: Some(0.3), ..Default::default() };
     let other = play(&bytes, Some(capped)).unwrap();
     assert!(other.different == 0 && other.frameworks.values().any(|(was, would)| Some(was) != would.as_ref()));
-    // It says where they part, and why the capped one made fewer offers there.
+    // The differences name the first batch, and why the capped master made fewer offers there.
     let told = other.differences.unwrap();
     let setting = ["max_offered_share", "not set", "0.3"].map(str::to_owned);
     assert_eq!(told.policies, [setting.into()]);
@@ -186,7 +186,7 @@ fn a_recorded_master_does_the_same_again_and_other_policies_something_else() {
     let first = &told.decisions[0];
     assert!(told.decisions.iter().all(|parted| parted.batch >= batch) && first.batch == batch, "{first:?}");
     assert_eq!((first.by, first.what), (crate::replay::By::Recorded, crate::replay::What::Offers), "{first:?}");
-    // At first the other framework was given these resources; later the cap itself is the reason.
+    // At first the resources were offered to the other framework; later the cap itself is the reason.
     assert!(first.why.starts_with("too little is free: offered to two/*"), "{first:?}");
     let cap = "the framework holds as much in offers as the policies allow";
     assert!(told.decisions.iter().any(|parted| parted.why == cap), "{:?}", told.decisions);
@@ -196,7 +196,7 @@ fn a_recorded_master_does_the_same_again_and_other_policies_something_else() {
         told.frameworks.values().fold((0, 0), |sum, only| (sum.0 + only.launched.0, sum.1 + only.launched.1));
     assert!(missing > 0 && launched.0 >= launched.1 + missing, "{told:?}");
     assert!(told.tasks.iter().all(|task| !task.why.is_empty()), "{:?}", told.tasks);
-    // A byte of what a batch led to, and a recording without its end.
+    // Damages a byte of a recorded outcome, and cuts the end of a recording off.
     let mut damaged = bytes.clone();
     *damaged.last_mut().unwrap() ^= 1;
     assert_eq!(play(&damaged, None).unwrap().different, 1);

@@ -7,32 +7,32 @@ use base::Time;
 
 use super::{Observer, World};
 
-/// An executor whose process lives.
+/// A running executor.
 #[derive(Debug)]
 pub(crate) struct Living<'a> {
     pub framework: &'a str,
     pub id: &'a str,
-    /// Its tasks that have not ended.
+    /// Tasks of the executor that have not ended.
     pub tasks: Vec<&'a str>,
 }
 
 impl<O: Observer> World<O> {
-    /// How many batches of inputs masters have handled: as long as it is the same, no master has changed.
+    /// Returns the number of batches that masters have handled. While it is the same, no master's state has changed.
     pub(crate) fn batches(&self) -> u64 {
         self.batches
     }
 
-    /// An agent's view of itself; none if its process does not run.
+    /// Returns an agent's snapshot of itself; `None` if its process does not run.
     pub(crate) fn agent_view(&mut self, agent: usize) -> Option<Arc<agent::Snapshot>> {
         self.agents[agent].core().map(agent::Agent::snapshot)
     }
 
-    /// The files of an agent's disk.
+    /// Returns the files on an agent's disk.
     pub(crate) fn agent_disk(&self, agent: usize) -> &Tree {
         &self.agents[agent].keeper.checkpoints.disk().tree
     }
 
-    /// What is not well yet about an agent's disk.
+    /// Returns why an agent's disk does not work normally yet; `None` if it does.
     pub(crate) fn disk_trouble(&self, agent: usize) -> Option<String> {
         let host = &self.agents[agent];
         let checkpoints = &host.keeper.checkpoints;
@@ -42,22 +42,22 @@ impl<O: Observer> World<O> {
         trouble.or(aside).or(reported)
     }
 
-    /// The persistent volumes on an agent's disk.
+    /// Returns the directories of persistent volumes on an agent's disk.
     pub(crate) fn agent_volumes(&self, agent: usize) -> impl Iterator<Item = &str> {
         self.agents[agent].volumes.keys().map(String::as_str)
     }
 
-    /// Whether a scheduler's process runs or has ended its work.
+    /// Returns whether a scheduler's process runs or has ended its work.
     pub(crate) fn scheduler_lives(&self, who: usize) -> bool {
         self.schedulers[who].runs() || self.schedulers[who].ended
     }
 
-    /// The executors whose processes live.
+    /// Returns the running executors.
     pub(crate) fn living(&self) -> impl Iterator<Item = Living<'_>> {
         self.executors.iter().map(|(_, executor)| executor.view())
     }
 
-    /// When the next event happens.
+    /// Returns the time of the next event.
     pub(crate) fn next_at(&self) -> Option<Time> {
         self.queue.next_at()
     }

@@ -1,4 +1,4 @@
-//! Persistent volumes on an agent's disk: directories that are created and destroyed as its core says, in order.
+//! Persistent volumes on an agent's disk: directories that are created and destroyed as its core requests, in order.
 //!
 //! An operation that the disk refuses is repeated until it succeeds, as in the daemon.
 
@@ -11,7 +11,7 @@ use agent::{GoneVolume, Input, VolumeLink};
 use super::event::Event;
 use super::{Note, Observer, World};
 
-/// Volumes that go, and others that are made.
+/// A change of volumes: those that are destroyed, and those that are created.
 #[derive(Clone, Debug)]
 pub(super) struct VolumeChange {
     pub change: u64,
@@ -20,7 +20,7 @@ pub(super) struct VolumeChange {
 }
 
 impl<O: Observer> World<O> {
-    /// An agent's core changes volumes.
+    /// Queues a change of an agent's volumes, and performs it if nothing else waits.
     pub(super) fn change_volumes(&mut self, agent: u32, change: VolumeChange) {
         let host = &mut self.agents[agent as usize];
         host.volume_changes.push_back(change);
@@ -30,7 +30,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Makes the changes of volumes that wait, as far as the disk lets it.
+    /// Performs the queued changes of an agent's volumes, or repeats them later if the disk refuses.
     pub(super) fn agent_volumes_change(&mut self, agent: u32, life: u32) {
         if self.agents[agent as usize].life != life {
             return;
@@ -47,7 +47,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Why a container cannot see volumes of its: one was refused by the disk, and is not there yet.
+    /// Returns the reason why a container cannot see its volumes, if the creation of one is still queued.
     pub(super) fn missing_volume(&self, agent: u32, links: &[VolumeLink]) -> Option<String> {
         let waiting = &self.agents[agent as usize].volume_changes;
         let waits = |link: &&VolumeLink| waiting.iter().any(|change| change.new.contains(&link.directory));

@@ -1,7 +1,7 @@
-//! Durable writes of a process: one at a time; everything that arrives meanwhile is in the next one, and outputs wait
-//! for their write.
+//! Durable writes of a process: one at a time. Batches that arrive meanwhile are in the next one, and outputs wait for
+//! their write.
 //!
-//! The daemons' writing threads work the same way. A write that a crash interrupts is lost, or partly done.
+//! The daemons' writing threads work the same way. A write that a crash interrupts is lost, or partly durable.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -9,16 +9,16 @@ use std::time::Duration;
 use base::Time;
 use cores::Outbox;
 
-/// Batches that are written together at most, as in the daemons.
+/// The most batches that are written together, as in the daemons.
 const TOGETHER: usize = 64;
 
 /// The writes of one process.
 #[derive(Debug)]
 pub(super) struct Writer<P, O> {
     waiting: VecDeque<Outbox<P, O>>,
-    /// This many of them are being written.
+    /// Number of batches that are being written.
     busy: usize,
-    /// Until then each write takes longer by `slow_by`.
+    /// Time until which each write takes longer by `slow_by`.
     slow_until: Time,
     slow_by: Duration,
 }
@@ -30,17 +30,17 @@ impl<P, O> Default for Writer<P, O> {
 }
 
 impl<P, O> Writer<P, O> {
-    /// Whether nothing is being written.
+    /// Returns whether no batch is being written or waits.
     pub fn is_idle(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// Adds what a batch has led to, and leaves `out` empty.
+    /// Adds the output of a batch, and leaves `out` empty.
     pub fn push(&mut self, out: &mut Outbox<P, O>) {
         self.waiting.push_back(std::mem::take(out));
     }
 
-    /// Starts the next write unless one is in progress. Returns whether there is something to write.
+    /// Starts the next write unless one is in progress. Returns whether it has entries; `None` if none was started.
     pub fn begin(&mut self) -> Option<bool> {
         if self.busy > 0 || self.waiting.is_empty() {
             return None;
@@ -49,12 +49,12 @@ impl<P, O> Writer<P, O> {
         Some(self.writes())
     }
 
-    /// Whether the write in progress has entries.
+    /// Returns whether the write in progress has entries.
     pub fn writes(&self) -> bool {
         self.waiting.iter().take(self.busy).any(|batch| !batch.persist.is_empty())
     }
 
-    /// Takes what the write is to make durable.
+    /// Removes and returns the entries of the write in progress.
     pub fn take_entries(&mut self) -> Vec<P> {
         let mut entries = Vec::new();
         for batch in self.waiting.iter_mut().take(self.busy) {
@@ -63,24 +63,25 @@ impl<P, O> Writer<P, O> {
         entries
     }
 
-    /// The write is done: what was written.
+    /// Ends the write in progress and returns its batches.
     pub fn done(&mut self) -> Vec<Outbox<P, O>> {
         self.waiting.drain(..std::mem::take(&mut self.busy)).collect()
     }
 
-    /// The process has ended: what was being written, of which a part is durable.
+    /// Drops all batches when the process ends, and returns those that were being written, of which a part may be
+    /// durable.
     pub fn broken(&mut self) -> Vec<Outbox<P, O>> {
         let broken = self.done();
         self.waiting.clear();
         broken
     }
 
-    /// From now until then each write takes longer.
+    /// Makes each write take longer until a time.
     pub fn slow(&mut self, until: Time, by: Duration) {
         (self.slow_until, self.slow_by) = (until, by);
     }
 
-    /// How much longer a write takes now.
+    /// Returns by how much a write takes longer now.
     pub fn slowness(&self, now: Time) -> Duration {
         if now < self.slow_until { self.slow_by } else { Duration::ZERO }
     }

@@ -1,4 +1,4 @@
-//! How a worker uses offers for its volumes. The messages are in `volume_slots.rs`.
+//! How a scheduler of a campaign uses offers for its volumes. The messages are in `volume_slots.rs`.
 
 use base::Time;
 use resources::{Name, Reservation, Resource, Resources, Role};
@@ -10,13 +10,13 @@ use super::super::volume_slots::{self, GIVEN_UP, IDLE, Slot};
 use super::{Worker, task_id};
 
 impl Worker {
-    /// The place whose volume a piece of work uses, if it uses one.
+    /// Returns the slot whose volume a job uses, if it uses one.
     pub(super) fn slot_of(&self, job: usize) -> Option<usize> {
         let slot = job % (self.slots.len() + 1);
         (slot < self.slots.len() && !self.is_service(job)).then_some(slot)
     }
 
-    /// Makes, uses and destroys volumes; offers that are not needed for it are still held afterwards.
+    /// Creates, uses and destroys volumes with the held offers. Offers that are not needed for it stay held.
     pub(super) fn use_volumes(&mut self, now: Time, calls: &mut Calls) {
         let Ok(role) = Role::parse(self.plan.role) else { return };
         for offer in std::mem::take(&mut self.held) {
@@ -56,7 +56,7 @@ impl Worker {
         let kept = |disk: &&Resource| disk.is_dynamically_reserved() && disk.reservation_role() == Some(role);
         let kept = left.iter().filter(is_free).find(kept).cloned();
         let plain = left.iter().filter(is_free).any(Resource::is_unreserved);
-        // A volume is of no use where there is no room for a task.
+        // A volume on an agent that cannot fit a task is of no use.
         let room = left.non_revocable().find(&self.needs_in(role)).is_some();
         let empty = (0..self.slots.len()).find(|slot| !self.slots[*slot].live && self.waits_for(*slot));
         match (empty, kept) {
@@ -77,7 +77,7 @@ impl Worker {
         operations
     }
 
-    /// Tasks for the work that waits for a volume: one at a time, unless it is shared.
+    /// Returns tasks for the jobs that wait for a volume: one at a time, unless it is shared.
     fn tasks(
         &mut self,
         role: &Role,
@@ -101,12 +101,12 @@ impl Worker {
         tasks
     }
 
-    /// What a task needs; what is reserved to its role is used first.
+    /// Returns the resources that a task needs. Those that are reserved to its role are used first.
     fn needs_in(&self, role: &Role) -> Resources {
         self.needs.push_reservation(&Reservation::fixed(role.clone()))
     }
 
-    /// Whether a place's volume is of use to work that is not done.
+    /// Returns whether a job that is not done uses the volume of a slot.
     fn is_wanted(&self, slot: usize) -> bool {
         (0..self.jobs.len()).any(|n| !self.jobs[n].done && self.slot_of(n) == Some(slot))
     }
@@ -115,7 +115,7 @@ impl Worker {
         self.waiting().any(|n| self.slot_of(n) == Some(slot))
     }
 
-    /// A piece of work is done: now and then its volume is not used any more, and the next one is another.
+    /// Decides at the end of a job whether its volume is abandoned, so that the next one is a new volume.
     pub(super) fn change_volume(&mut self, job: usize, calls: &mut Calls) {
         let Some(slot) = self.slot_of(job) else { return };
         if self.rng.chance(self.plan.changes) {
@@ -124,7 +124,7 @@ impl Worker {
         }
     }
 
-    /// Volumes that have not been seen for long are given up. When to look again.
+    /// Abandons volumes that have not been seen for [`GIVEN_UP`]. Returns when to check again.
     pub(super) fn miss_volumes(&mut self, now: Time, calls: &mut Calls) -> Option<Time> {
         let mut next = None;
         for slot in 0..self.slots.len() {

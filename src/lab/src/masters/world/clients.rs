@@ -10,18 +10,18 @@ use super::{Event, World};
 use crate::faults::rng::FaultRng;
 use crate::masters::history::{Operate, Operation};
 
-/// The keys that clients share.
+/// Number of keys that clients share.
 const KEYS: u64 = 3;
 /// The longest time between two operations of a client.
 const THINKING: Duration = Duration::from_millis(400);
-/// How long a client waits for an answer.
+/// Time for which a client waits for an answer.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// A client.
+/// A client of the registry.
 #[derive(Debug)]
 pub(super) struct Client {
     chance: FaultRng,
-    /// The operation for whose answer it waits.
+    /// Number of the write for whose answer the client waits.
     waits_for: Option<usize>,
 }
 
@@ -31,13 +31,13 @@ impl Client {
     }
 }
 
-/// The key that only this write sets, and that nothing deletes.
+/// Returns the key that only this write sets and that no operation deletes.
 pub(super) fn mark(operation: usize) -> String {
     format!("w{operation}")
 }
 
 impl World {
-    /// A client does something, if it waits for nothing.
+    /// Starts the next operation of a client, unless it waits for an answer.
     pub(super) fn client_acts(&mut self, client: usize) {
         if self.at_rest || self.clients[client].waits_for.is_some() {
             return;
@@ -65,7 +65,7 @@ impl World {
         self.after(time, Event::Client(client));
     }
 
-    /// A client waits no more.
+    /// Ends a client's wait for the answer to an operation.
     pub(super) fn client_gives_up(&mut self, client: usize, operation: usize) {
         if self.clients[client].waits_for == Some(operation) {
             self.log.line(self.now, || format!("client {client} <  no answer to #{operation}"));
@@ -74,7 +74,7 @@ impl World {
         }
     }
 
-    /// Asks a master to write or delete a key. Returns the number of the operation, if the master takes it.
+    /// Asks a master to write or delete a key. Returns the number of the operation, if the master answers clients.
     pub(super) fn ask_to_write(&mut self, at: usize, key: &str, deletes: bool, client: Option<usize>) -> Option<usize> {
         if !self.answers(at) {
             return None;
@@ -99,7 +99,7 @@ impl World {
         Some(operation)
     }
 
-    /// Reads a key at a master, if it answers.
+    /// Reads a key at a master, if it answers clients.
     pub(super) fn read(&mut self, at: usize, key: &str) {
         let answers = self.answers(at);
         let process = self.hosts[at].process.as_ref();
@@ -121,7 +121,7 @@ impl World {
         self.rules.history.push(Operation { key: key.to_owned(), kind: Operate::Read(value), called, answered });
     }
 
-    /// A write is acknowledged.
+    /// Records that a write was acknowledged.
     pub(super) fn answered(&mut self, operation: usize) {
         let step = self.next_step();
         if self.rules.history[operation].answered.replace(step).is_none() {
@@ -131,7 +131,7 @@ impl World {
         self.stop_waiting(operation);
     }
 
-    /// It stays unknown what becomes of a write.
+    /// Records that it stays unknown whether a write has happened.
     pub(super) fn left_open(&mut self, operation: usize) {
         self.log.line(self.now, || format!("a client <  #{operation} is done or not"));
         self.stop_waiting(operation);
@@ -144,7 +144,7 @@ impl World {
         }
     }
 
-    /// Whether the registry that a master knows has all acknowledged writes; the first one that it lacks.
+    /// Returns the first acknowledged write that is missing in a master's registry.
     pub(super) fn lost_write(&self, at: usize) -> Option<u64> {
         let state = self.hosts[at].process.as_ref().and_then(|process| process.peer.state())?;
         let lacks = |operation: &&u64| !state.entries.contains_key(&mark(**operation as usize));
@@ -156,7 +156,7 @@ impl World {
         self.steps
     }
 
-    /// Latest instant at which a waiting client acts.
+    /// Returns the latest time until which clients that wait now do so.
     pub(super) fn patience(&self) -> Time {
         self.now + PATIENCE
     }

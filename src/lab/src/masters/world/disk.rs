@@ -1,7 +1,7 @@
-//! The modelled disk of a member's journal: the bytes that are durable, and a write that is on its way there.
+//! The modelled disk of a member's journal: the durable bytes, and a write in progress.
 //!
 //! `peers::Records` decides what is written, and `peers::Stored` reads it, as in the daemon. The disk of agents
-//! (`world/disk.rs`) is not used: it is a tree of checkpoints, and the agent goes on without it.
+//! (`world/disk.rs`) is not used: it is a tree of checkpoints, and the agent continues without it.
 
 use std::time::Duration;
 
@@ -10,28 +10,28 @@ use peers::{RecordError, Stored, Write};
 
 use crate::world::DiskError;
 
-/// In this many parts a write can be torn.
+/// Number of parts into which a write can be torn.
 pub const PARTS: u32 = 8;
 
 /// The disk of a master's host.
 #[derive(Debug, Default)]
 pub(super) struct Disk {
-    /// What is in the journal's file; none if there is no file.
+    /// Content of the journal's file; `None` if there is no file.
     file: Option<Vec<u8>>,
-    /// What is not durable yet.
+    /// The write in progress, which is not durable yet.
     writing: Option<Write>,
-    /// Writes fail until then, after this many parts of them are in the file.
+    /// Error of all writes until a time, after this many parts of each are in the file.
     refusal: Option<(DiskError, u32, Time)>,
-    /// Writes take so much longer until then.
+    /// Delay of all writes until a time.
     slow: (Duration, Time),
 }
 
 impl Disk {
-    /// The content for the next process, which is in the file when [`Disk::complete`] is called. An empty disk has the
-    /// number `number`.
+    /// Returns the content that the next process works with; the caller writes it to the file. An empty disk receives
+    /// the number `number`.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// Returns an error if the file cannot be read.
     pub fn open(&mut self, number: u64) -> Result<Stored, RecordError> {
         let stored = self.file.as_ref().map(|bytes| Stored::read(bytes)).transpose()?;
         let mut stored = stored.map_or_else(|| Stored::new(number), |(stored, _)| stored);
@@ -39,15 +39,15 @@ impl Disk {
         Ok(stored)
     }
 
-    /// What a process would find.
+    /// Returns the content that a process would read.
     pub fn stored(&self) -> Option<Stored> {
         self.file.as_ref().and_then(|bytes| Stored::read(bytes).ok()).map(|(stored, _)| stored)
     }
 
-    /// Begins a write.
+    /// Begins a write to the disk.
     ///
     /// # Errors
-    /// The disk refuses it; a part may be in the file.
+    /// Returns the error with which the disk refuses it. A part of the write may be in the file.
     pub fn begin(&mut self, write: Write, now: Time) -> Result<(), DiskError> {
         self.writing = Some(write);
         match self.refusal {
@@ -59,12 +59,13 @@ impl Disk {
         }
     }
 
-    /// The write has become durable.
+    /// Makes the write in progress durable.
     pub fn complete(&mut self) {
         self.tear(PARTS);
     }
 
-    /// The process ends within a write, of which this many parts are durable. A new file is there or not.
+    /// Ends the write in progress after this many parts, as a crash does. A file that is written anew exists completely
+    /// or not at all.
     pub fn tear(&mut self, part: u32) {
         match self.writing.take() {
             Some(Write::Append(bytes)) => {
@@ -76,7 +77,7 @@ impl Disk {
         }
     }
 
-    /// Another disk, which is empty.
+    /// Replaces the disk of a master by an empty one.
     pub fn replace(&mut self) {
         (self.file, self.writing) = (None, None);
     }
@@ -85,22 +86,22 @@ impl Disk {
         self.file.is_none()
     }
 
-    /// Refuses writes until then.
+    /// Makes writes fail with `error` until a time.
     pub fn refuse(&mut self, error: DiskError, part: u32, until: Time) {
         self.refusal = Some((error, part, until));
     }
 
-    /// Takes so much longer for writes until then.
+    /// Makes writes take longer until a time.
     pub fn slow_down(&mut self, by: Duration, until: Time) {
         self.slow = (by, until);
     }
 
-    /// By how much a write takes longer.
+    /// Returns by how much a write that begins now takes longer.
     pub fn delay(&self, now: Time) -> Duration {
         if now < self.slow.1 { self.slow.0 } else { Duration::ZERO }
     }
 
-    /// Works again as it should.
+    /// Ends all faults of the disk.
     pub fn heal(&mut self) {
         (self.refusal, self.slow) = (None, (Duration::ZERO, Time::EPOCH));
     }
@@ -119,7 +120,7 @@ mod tests {
         assert!(disk.stored().is_none());
         disk.complete();
         assert_eq!(disk.stored(), Some(stored.clone()));
-        // A torn record is left out, and a file is replaced or not.
+        // A torn record is ignored, and a file that is written anew exists completely or not at all.
         disk.begin(Write::Append(vec![9; 16]), Time::EPOCH).unwrap();
         disk.tear(PARTS / 4);
         assert_eq!(disk.stored(), Some(stored.clone()));

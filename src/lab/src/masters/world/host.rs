@@ -1,8 +1,8 @@
 //! A master of a world: its host with disk and clock, and its process, with the thread of its member as the daemon has
 //! it (`src/daemon/src/master/peers/thread.rs`).
 //!
-//! The thread handles what waits, makes records durable, and then lets others see what has changed. While it waits for
-//! the disk, the rest of the process goes on: it answers reads as long as the lease holds that was published last.
+//! The thread handles the queued jobs, makes records durable, and then publishes what has changed. While it waits for
+//! the disk, the rest of the process continues: it answers reads as long as the lease holds that was published last.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -16,13 +16,13 @@ use super::operator::Act;
 use super::{Event, LEASE, World};
 use crate::world::clock::Clock;
 
-/// Jobs that are handled before the core's output is examined.
+/// The most jobs that are handled before the core's output is processed.
 const TOGETHER: usize = 256;
-/// Messages that wait; more are left out. They are fewer than in the daemon, so that it happens.
+/// The most queued jobs; messages beyond it are dropped. It is less than in the daemon, so that drops happen.
 const WAITING_MAX: usize = 512;
-/// How long a process that could not start, or has ended by itself, is away.
+/// Time until a process is started again that could not start, or has ended by itself.
 pub(super) const RESTART: Duration = Duration::from_millis(500);
-/// After which time a process that has lost the lead is gone.
+/// Time until a process ends that has lost the lead.
 const ENDING: Duration = Duration::from_millis(20);
 
 /// A machine on which a master runs.
@@ -32,49 +32,51 @@ pub(super) struct Host {
     pub disk: Disk,
     pub clock: Option<Clock>,
     pub process: Option<Process>,
-    /// What a process that is being started has found on the disk.
+    /// Content of the disk for the process that is being started.
     opening: Option<Stored>,
     /// Number of processes that were started.
     pub lives: u64,
     pub stopped_until: Time,
-    /// The process ends in its next write, of which this many parts are durable, and is away so long.
+    /// Set if the process will crash in its next write: the number of durable parts, and the time until it is started
+    /// again.
     pub doom: Option<(u32, Duration)>,
-    /// It was removed from the group, and is not started before its disk is emptied.
+    /// Whether the master was removed from the group. It is not started before its disk is emptied.
     pub removed: bool,
-    /// What it brings into a new group.
+    /// Registry that the master brings into a new group.
     pub registry: Option<BTreeMap<String, Vec<u8>>>,
-    /// The number of the former disk, and how many processes had it.
+    /// Number of the former disk and of its starts, for the defect that uses them again.
     pub former: Option<(u64, u64)>,
 }
 
 /// Messages with the addresses of their receivers.
 type Messages = Vec<(String, Vec<u8>)>;
 
-/// A process of a master.
+/// A running process of a master.
 pub(super) struct Process {
     pub peer: Peer,
     records: Records,
     pub inbox: VecDeque<Job>,
-    /// What waits for the disk, and whether the write is complete.
+    /// Messages that are sent when the write in progress is complete, and whether it is.
     writing: Option<(Messages, bool)>,
     next_tick: Time,
-    /// Until when this process may answer, as published.
+    /// Time until which this process may answer, as published.
     pub lease: Time,
-    /// Whether it leads, as published.
+    /// Whether this process leads, as published.
     leads: bool,
-    /// What this leading master knows of the registry, and the epoch in which it took it over.
+    /// The registry as this leading master knows it, with the epoch in which it took it over; `None` if it does not
+    /// lead.
     pub view: Option<(u64, BTreeMap<String, Vec<u8>>)>,
-    /// When it has begun.
+    /// Time when the process started.
     pub began: Time,
-    /// It has handed the lead over, and ends.
+    /// Whether the process has handed the lead over, and will end.
     pub has_resigned: bool,
-    /// What it has said, which it says again and again.
+    /// Notes of the core that were logged; repetitions are not logged.
     said: BTreeSet<String>,
-    /// Writes that are not decided: their numbers, their operations, and what they change.
+    /// Writes that are not decided: their numbers, their operations, and their changes.
     waiting: VecDeque<(u64, usize, Vec<Change>)>,
 }
 
-/// What the thread is asked for.
+/// A request to the thread.
 pub(super) enum Job {
     Message(Vec<u8>),
     Load,
@@ -83,19 +85,19 @@ pub(super) enum Job {
 }
 
 impl Host {
-    /// What its clock shows.
+    /// Returns the time that the host's clock shows.
     pub fn shown(&self, now: Time) -> Time {
         self.clock.map_or(now, |clock| clock.show(now))
     }
 }
 
 impl World {
-    /// Whether the process of a master runs, and is not stopped.
+    /// Returns whether the process of a master runs and is not stopped.
     pub(super) fn is_running(&self, at: usize) -> bool {
         self.hosts[at].process.is_some() && self.hosts[at].stopped_until <= self.now
     }
 
-    /// A process is started, unless there is one.
+    /// Starts the process of a master, unless there is one.
     pub(super) fn start(&mut self, at: usize) {
         let number = self.chance.within(1, u64::MAX - 1);
         let (now, time) = (self.now, self.write_time(at));
@@ -124,7 +126,7 @@ impl World {
         self.after(time, Event::Written { at, life });
     }
 
-    /// The journal is open: the process begins.
+    /// Begins a process whose journal is open.
     fn begin(&mut self, at: usize, mut stored: Stored) {
         let now = self.hosts[at].shown(self.now);
         if self.setup.defect == Some(Defect::ForgottenPromises)
@@ -163,7 +165,7 @@ impl World {
         self.run_thread(at);
     }
 
-    /// The process of a master ends, and this many parts of a write in progress are durable. It is started again after
+    /// Ends the process of a master; this many parts of a write in progress are durable. It is started again after
     /// `away`.
     pub(super) fn end(&mut self, at: usize, part: u32, away: Option<Duration>, why: &str) {
         let host = &mut self.hosts[at];
@@ -184,7 +186,7 @@ impl World {
         }
     }
 
-    /// Something for the thread; messages are left out if too many wait.
+    /// Queues a job for the thread. Messages are dropped if the queue is full.
     pub(super) fn push(&mut self, at: usize, job: Job) {
         let Some(process) = &mut self.hosts[at].process else { return };
         if process.inbox.len() < WAITING_MAX || !matches!(job, Job::Message(_)) {
@@ -193,7 +195,7 @@ impl World {
         }
     }
 
-    /// A write to a disk is complete.
+    /// Completes a write of the process with number `life`.
     pub(super) fn written(&mut self, at: usize, life: u64) {
         let host = &mut self.hosts[at];
         if host.lives != life {
@@ -209,12 +211,12 @@ impl World {
         }
     }
 
-    /// It may be time for a tick.
+    /// Runs the thread if its tick is due.
     pub(super) fn wake(&mut self, at: usize, life: u64) {
         let host = &self.hosts[at];
         let Some(process) = host.process.as_ref().filter(|_| host.lives == life) else { return };
         match host.shown(self.now) < process.next_tick {
-            // Its clock goes slower than it did when this was planned.
+            // The clock runs slower than when this wake-up was planned.
             true => self.plan_tick(at),
             false => self.run_thread(at),
         }
@@ -228,7 +230,7 @@ impl World {
         self.queue.push(when.max(self.now), Event::Wake { at, life });
     }
 
-    /// The thread goes on until it has nothing to do, or waits for the disk.
+    /// Runs the thread until it has no work, or waits for the disk.
     pub(super) fn run_thread(&mut self, at: usize) {
         while self.is_running(at) {
             let now = self.hosts[at].shown(self.now);
@@ -289,7 +291,7 @@ impl World {
         }
     }
 
-    /// Does what the core puts out: first the records.
+    /// Processes the output of the core, the records first.
     fn settle(&mut self, at: usize) {
         let (now, time) = (self.now, self.write_time(at));
         let host = &mut self.hosts[at];
@@ -333,7 +335,7 @@ impl World {
         }
     }
 
-    /// Others see what has changed.
+    /// Publishes what has changed: sends messages, answers writes and renews the lease.
     fn publish(&mut self, at: usize, messages: Messages) {
         self.send(at, messages);
         let Some(process) = &mut self.hosts[at].process else { return };
@@ -394,7 +396,7 @@ impl World {
         }
     }
 
-    /// Whether a process answers clients now.
+    /// Returns whether a process answers clients now.
     pub(super) fn answers(&mut self, at: usize) -> bool {
         let host = &self.hosts[at];
         let Some(process) = host.process.as_ref().filter(|_| self.is_running(at)) else { return false };
@@ -406,7 +408,7 @@ impl World {
         holds
     }
 
-    /// How long a write takes.
+    /// Draws the duration of a write.
     fn write_time(&mut self, at: usize) -> Duration {
         self.setup.write.draw(&mut self.disk_times) + self.hosts[at].disk.delay(self.now)
     }

@@ -1,8 +1,8 @@
 //! A world of masters: the real cores of a group (`peers`), with modelled hosts, disks, connections, clients and
 //! operators, under a virtual clock.
 //!
-//! It has the queue, the clocks and the connections of the lab's other world, and disks and processes of its own. It
-//! does not know plans or campaigns.
+//! It shares the queue, the clocks and the connections with the lab's other world, and has disks and processes of its
+//! own. The code does not depend on plans or campaigns.
 
 mod clients;
 mod defect;
@@ -38,27 +38,27 @@ pub use operator::Act;
 use operator::Task;
 use rules::Rules;
 
-/// The length of a lease.
+/// Duration of the leader's lease.
 pub const LEASE: Duration = Duration::from_secs(1);
 
-/// What a world is made of.
+/// The parameters of a world of masters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setup {
     /// Number of masters that found the group.
     pub founders: usize,
-    /// Number of further masters, which run when an operator adds them.
+    /// Number of further masters, which run once an operator adds them.
     pub spares: usize,
-    /// Number of clients.
+    /// Number of clients of the registry.
     pub clients: usize,
-    /// One way through the network.
+    /// Distribution of the network's one-way latency.
     pub latency: Dist,
-    /// A durable write.
+    /// Distribution of the duration of a durable write.
     pub write: Dist,
-    /// Entries after which members compact their logs.
+    /// Number of entries after which members compact their logs.
     pub compact_after: usize,
-    /// Whether a process ends that has lost the lead, as the daemon does. Otherwise it goes on.
+    /// Whether a process ends after it has lost the lead, as the daemon does. Otherwise it continues.
     pub ends_when_deposed: bool,
-    /// A deliberate defect.
+    /// A deliberate defect; `None` in a normal world.
     pub defect: Option<Defect>,
 }
 
@@ -75,12 +75,12 @@ enum Event {
         at: usize,
         life: u64,
     },
-    /// It may be time for a tick.
+    /// The tick of a process may be due.
     Wake {
         at: usize,
         life: u64,
     },
-    /// A stopped process goes on.
+    /// A stopped process continues.
     Resume(usize),
     Arrive {
         from: usize,
@@ -96,7 +96,7 @@ enum Event {
     Operator(usize),
 }
 
-/// A group of masters in a box.
+/// A group of masters under a virtual clock.
 pub struct World {
     now: Time,
     queue: Queue<Event>,
@@ -106,27 +106,27 @@ pub struct World {
     disk_times: Rng,
     chance: FaultRng,
     clients: Vec<Client>,
-    /// Clients do nothing more.
+    /// Whether clients start no more operations.
     at_rest: bool,
-    /// Counts calls and answers.
+    /// Number of calls and answers so far.
     steps: u64,
     tasks: Vec<Task>,
-    /// Configurations that operators have asked for.
+    /// Configurations that operators have requested.
     changes: Vec<Configuration>,
-    /// What masters have answered to operators.
+    /// Answers of masters to operators.
     outcomes: Vec<String>,
     rules: Rules,
     log: Log,
     events: u64,
     digest: u64,
-    /// When each master has begun to answer, and which.
+    /// Times when a master began to answer, each with the master.
     led: Vec<(Time, usize)>,
-    /// Bytes that were sent to masters that are not founders.
+    /// Messages that were delivered to masters that are not founders.
     heard: BTreeMap<usize, Vec<Vec<u8>>>,
 }
 
 impl World {
-    /// A world whose founders are about to start.
+    /// Creates a world whose founders are about to start.
     pub fn new(setup: Setup, seed: Seed, keep_log: bool) -> World {
         let count = setup.founders + setup.spares;
         let mut world = World {
@@ -172,7 +172,7 @@ impl World {
         self.queue.push(self.now + wait, event);
     }
 
-    /// Lets that much time pass, or the world go on until a rule is broken.
+    /// Runs the world for this time, or until a rule is broken.
     pub fn run(&mut self, time: Duration) {
         let end = self.now + time;
         while self.rules.broken.is_none()
@@ -216,42 +216,42 @@ impl World {
         self.push(to, host::Job::Message(bytes));
     }
 
-    /// A process answers clients for the first time.
+    /// Records that a process answers clients for the first time.
     fn took_over(&mut self, at: usize) {
         self.led.push((self.now, at));
     }
 
-    /// The virtual clock.
+    /// Returns the time of the virtual clock.
     pub fn now(&self) -> Time {
         self.now
     }
 
-    /// How many events have happened.
+    /// Returns the number of events so far.
     pub fn events(&self) -> u64 {
         self.events
     }
 
-    /// Hash over all messages between masters with their times: equal runs have equal digests.
+    /// Returns a hash over all messages between masters with their times. Equal runs have equal digests.
     pub fn digest(&self) -> u64 {
         self.digest
     }
 
-    /// The first rule that was broken.
+    /// Returns the first broken rule.
     pub fn broken(&self) -> Option<&Broken> {
         self.rules.broken.as_ref()
     }
 
-    /// A rule is broken.
+    /// Records that a rule is broken. Only the first one is kept.
     pub fn fail(&mut self, rule: &'static str, text: impl FnOnce() -> String) {
         self.rules.fail(rule, text);
     }
 
-    /// The operations of all clients.
+    /// Returns the operations of all clients.
     pub fn history(&self) -> &[Operation] {
         &self.rules.history
     }
 
-    /// How often a master has begun to lead.
+    /// Returns the number of times that a master has begun to lead.
     pub fn leaders(&self) -> usize {
         self.led.len()
     }
@@ -261,41 +261,42 @@ impl World {
         self.log.line(self.now, text);
     }
 
-    /// Ends the world; returns the lines of its log.
+    /// Ends the world and returns the lines of its log.
     pub fn into_log(self) -> Vec<String> {
         self.log.into_lines()
     }
 }
 
-/// What goes wrong.
+/// Methods that inject and end faults.
 impl World {
-    /// The process of a master ends; of a write in progress, this many parts are durable.
+    /// Crashes the process of a master; this many parts of a write in progress are durable. It is started again after
+    /// `away`.
     pub fn crash(&mut self, at: usize, part: u32, away: Option<Duration>) {
         self.end(at, part, away, "a crash");
     }
 
-    /// The process of a master ends in its next write.
+    /// Crashes the process of a master in its next write.
     pub fn doom(&mut self, at: usize, part: u32, away: Duration) {
         self.hosts[at].doom = Some((part, away));
     }
 
-    /// A process is started, unless there is one.
+    /// Starts the process of a master, unless there is one.
     pub fn restart(&mut self, at: usize) {
         self.queue.push(self.now, Event::Start(at));
     }
 
-    /// The process of a master does nothing for a while.
+    /// Stops the process of a master for a while.
     pub fn stop(&mut self, at: usize, span: Duration) {
         self.hosts[at].stopped_until = self.now + span;
         self.after(span, Event::Resume(at));
     }
 
-    /// Both connections between two masters break.
+    /// Breaks both connections between two masters.
     pub fn cut(&mut self, one: usize, other: usize) {
         self.network.cut(one, other);
     }
 
-    /// What one master sends to another one is lost for a while, or late.
+    /// Loses the messages from one master to another one for a while; if `arrives`, delays them instead.
     pub fn part(&mut self, from: usize, to: usize, span: Duration, arrives: bool) {
         match arrives {
             true => self.network.stall(from, to, self.now + span),
@@ -303,27 +304,27 @@ impl World {
         }
     }
 
-    /// Of a hundred messages, this many are lost for a while.
+    /// Loses `percent` of a hundred messages for a while.
     pub fn lose(&mut self, percent: u64, span: Duration) {
         self.network.lose(percent, self.now + span);
     }
 
-    /// All messages take longer for a while.
+    /// Makes all messages take longer for a while.
     pub fn slow_network(&mut self, by: Duration, span: Duration) {
         self.network.slow_down(by, self.now + span);
     }
 
-    /// Writes of a master take longer for a while.
+    /// Makes disk writes of a master take longer for a while.
     pub fn slow_disk(&mut self, at: usize, by: Duration, span: Duration) {
         self.hosts[at].disk.slow_down(by, self.now + span);
     }
 
-    /// The disk of a master refuses writes for a while; this many parts of a write are in the file.
+    /// Makes the disk of a master refuse writes for a while; `part` parts of each write are in the file.
     pub fn refuse_writes(&mut self, at: usize, error: DiskError, part: u32, span: Duration) {
         self.hosts[at].disk.refuse(error, part, self.now + span);
     }
 
-    /// The clock of a master goes too fast by `drift` parts of a million.
+    /// Makes the clock of a master run too fast by `drift` parts of a million.
     pub fn drift(&mut self, at: usize, drift: i32) {
         if self.setup.defect != Some(Defect::ImpatientMembers)
             && let Some(clock) = &mut self.hosts[at].clock
@@ -332,7 +333,7 @@ impl World {
         }
     }
 
-    /// All faults end. Processes that were stopped go on, and those that ended are started.
+    /// Ends all faults: stopped processes continue, and ended ones are started.
     pub fn heal(&mut self) {
         self.network.heal(self.now);
         for at in 0..self.hosts.len() {
@@ -349,43 +350,43 @@ impl World {
     }
 }
 
-/// What tests and campaigns look at.
+/// Methods for tests and campaigns.
 impl World {
-    /// Clients do nothing more. Returns when none waits any more.
+    /// Makes clients start no more operations. Returns the time by which none waits for an answer.
     pub fn rest(&mut self) -> Time {
         self.at_rest = true;
         self.patience()
     }
 
-    /// A master that answers clients.
+    /// Returns a master that answers clients.
     pub fn leader(&mut self) -> Option<usize> {
         (0..self.hosts.len()).find(|at| self.answers(*at))
     }
 
-    /// Number of masters.
+    /// Returns the number of masters.
     pub fn count(&self) -> usize {
         self.hosts.len()
     }
 
-    /// Writes a key through the master that leads. Returns the number of the operation.
+    /// Writes a key through the leading master. Returns the number of the operation.
     pub fn write(&mut self, key: &str) -> Option<usize> {
         let leader = self.leader()?;
         self.ask_to_write(leader, key, false, None)
     }
 
-    /// Reads a key through the master that leads.
+    /// Reads a key through the leading master.
     pub fn read_key(&mut self, key: &str) {
         if let Some(leader) = self.leader() {
             self.read(leader, key);
         }
     }
 
-    /// Whether a write was acknowledged.
+    /// Returns whether a write was acknowledged.
     pub fn is_acknowledged(&self, operation: usize) -> bool {
         self.rules.acknowledged.contains(&(operation as u64))
     }
 
-    /// A write that was acknowledged and that a member does not know.
+    /// Returns an acknowledged write that is missing in a member's registry.
     pub fn lost(&self, at: usize) -> Option<u64> {
         self.lost_write(at)
     }
@@ -394,18 +395,19 @@ impl World {
         self.hosts[at].process.as_ref().map(|process| &process.peer)
     }
 
-    /// What a master is to its group.
+    /// Returns the standing of a master in its group; `None` if its process does not run.
     pub fn standing(&self, at: usize) -> Option<Standing> {
         self.peer(at).map(Peer::standing)
     }
 
-    /// The state of a member in short, with its configuration and number of entries.
+    /// Returns the configuration, the number of decided entries and a hash of the state of a member.
     pub fn position(&self, at: usize) -> Option<(u32, usize, u64)> {
         let peer = self.peer(at)?;
         Some((peer.members()?.0.number, peer.decided(), rules::hash(peer.state()?)))
     }
 
-    /// The next thing that an operator does so that every master is a member with its present disk; none if they are.
+    /// Returns the next action of an operator towards a group in which every master is a member with its present disk;
+    /// `None` if they all are.
     pub fn next_repair(&self) -> Option<Act> {
         let members = self.rules.newest.as_ref()?;
         let member = |at: &usize| members.at(&self.hosts[*at].address);

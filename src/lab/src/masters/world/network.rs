@@ -1,7 +1,7 @@
 //! The connections between masters: one in each direction of each pair, which keeps the order, stalls and breaks as
 //! those of the lab's other processes do ([`Lane`]).
 //!
-//! In addition, a message may be left out where a queue is full, and come late over a former connection.
+//! In addition, a message may be dropped as by a full queue, and arrive late over a former connection.
 
 use std::time::Duration;
 
@@ -12,33 +12,33 @@ use crate::faults::rng::FaultRng;
 use crate::seeds::{Rng, Seed};
 use crate::world::network::Lane;
 
-/// The longest time through a network without faults. Times are drawn from distributions without a limit, and what is
-/// sent later over the same connection waits: one draw in millions would be a fault of many seconds.
+/// The longest latency of a network without faults. Latencies are drawn from distributions without a limit, and later
+/// messages of the same connection wait: one draw in millions would be a fault of many seconds.
 const LONGEST: Duration = Duration::from_millis(200);
-/// Of a hundred messages, this many come over a former connection.
+/// Percentage of messages that arrive over a former connection.
 const LATE: u64 = 1;
-/// By how much these are late at most.
+/// The longest delay of these messages.
 const LATE_BY: Duration = Duration::from_millis(400);
 
-/// All connections.
+/// All connections between masters.
 #[derive(Debug)]
 pub(super) struct Network {
-    /// By sender and receiver.
+    /// Connections by sender and receiver.
     lanes: Vec<Vec<Lane>>,
     latency: Dist,
-    /// Messages take so much longer until then.
+    /// Additional latency of all messages until a time.
     slow: (Duration, Time),
-    /// Of a hundred messages, this many are left out until then.
+    /// Percentage of messages that are lost until a time.
     loss: (u64, Time),
     times: Rng,
     chance: FaultRng,
 }
 
-/// A message on its way.
+/// A message that was sent and will arrive.
 pub(super) struct Sent {
-    /// When it arrives.
+    /// Time at which the message arrives.
     pub at: Time,
-    /// The epoch of its connection; none if it arrives also after that one has ended.
+    /// Epoch of the connection; `None` if the message arrives even after its connection has ended.
     pub epoch: Option<u32>,
 }
 
@@ -54,7 +54,7 @@ impl Network {
         }
     }
 
-    /// Sends a message; none if it does not arrive.
+    /// Sends a message; returns `None` if it is lost.
     pub fn send(&mut self, from: usize, to: usize, now: Time) -> Option<Sent> {
         let mut at = now + self.latency.draw(&mut self.times).min(LONGEST);
         if now < self.slow.1 {
@@ -64,7 +64,7 @@ impl Network {
             return None;
         }
         let lane = &mut self.lanes[from][to];
-        // What is lost while nothing passes is lost: the sender does not repeat it over the next connection.
+        // A message that is lost here is not repeated over the next connection.
         let in_order = lane.send(now, at)?;
         if self.chance.chance(LATE) {
             return Some(Sent { at: in_order + self.chance.span(LATE_BY), epoch: None });
@@ -72,38 +72,38 @@ impl Network {
         Some(Sent { at: in_order, epoch: Some(lane.epoch()) })
     }
 
-    /// Whether a message of that epoch still arrives.
+    /// Returns whether a message of this epoch still arrives.
     pub fn carries(&self, from: usize, to: usize, epoch: Option<u32>) -> bool {
         epoch.is_none_or(|epoch| self.lanes[from][to].carries(epoch))
     }
 
-    /// Both connections between two masters break, with what is on its way.
+    /// Breaks both connections between two masters and loses the messages on their way.
     pub fn cut(&mut self, one: usize, other: usize) {
         self.lanes[one][other].cut();
         self.lanes[other][one].cut();
     }
 
-    /// What is sent until then does not arrive.
+    /// Loses the messages that are sent until a time.
     pub fn part(&mut self, from: usize, to: usize, until: Time) {
         self.lanes[from][to].part(until);
     }
 
-    /// What is sent until then arrives then.
+    /// Delays the messages that are sent until a time to that time.
     pub fn stall(&mut self, from: usize, to: usize, until: Time) {
         self.lanes[from][to].stall(until);
     }
 
-    /// Leaves this many of a hundred messages out until then.
+    /// Loses `percent` of a hundred messages until a time.
     pub fn lose(&mut self, percent: u64, until: Time) {
         self.loss = (percent, until);
     }
 
-    /// Takes so much longer until then.
+    /// Makes messages take longer until a time.
     pub fn slow_down(&mut self, by: Duration, until: Time) {
         self.slow = (by, until);
     }
 
-    /// Works again as it should. Connections on which something is held back are made anew.
+    /// Ends all faults of the network. Connections with delayed messages are replaced by new ones.
     pub fn heal(&mut self, now: Time) {
         for lane in self.lanes.iter_mut().flatten() {
             lane.heal();

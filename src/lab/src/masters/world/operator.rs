@@ -1,7 +1,7 @@
-//! Operators of a group of masters: they add and remove members, empty disks, and have the lead handed over, through
-//! any master that leads.
+//! Operators of a group of masters: they add and remove members, empty disks, and request handovers of the lead,
+//! through any master that leads.
 //!
-//! Operators of a world know what is on which disk. They do nothing that no group survives: see [`World::survives`].
+//! Operators of a world know the content of all disks. They do nothing that no group survives: see [`World::survives`].
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -13,19 +13,19 @@ use peers::{ChangeError, Configuration};
 use super::host::Job;
 use super::{Event, LEASE, World};
 
-/// How often an operator looks whether something is done.
+/// Interval at which an operator checks whether an action is done.
 const LOOK: Duration = Duration::from_millis(200);
-/// After so long an operator gives up.
+/// Time after which an operator gives up.
 const PATIENCE: Duration = Duration::from_secs(8);
 
-/// What an operator does. Masters are known by their numbers in the world.
+/// An action of an operator. Masters are identified by their numbers in the world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
-    /// Starts a master with an empty disk, unless it runs, and makes it a member.
+    /// Starts a master with an empty disk, unless it runs, and adds it to the members.
     Add(usize),
-    /// Makes a member none.
+    /// Removes a master from the members.
     Remove(usize),
-    /// Has the lead handed over to a member, or to any.
+    /// Makes the leader hand the lead over to a member, or to any.
     HandOver(Option<usize>),
 }
 
@@ -40,7 +40,7 @@ impl fmt::Display for Act {
     }
 }
 
-/// What an operator has to do, one after the other.
+/// The actions that an operator performs one after the other.
 #[derive(Debug)]
 pub(super) struct Task {
     acts: VecDeque<Act>,
@@ -48,19 +48,19 @@ pub(super) struct Task {
 }
 
 impl World {
-    /// An operator begins to do these things, one after the other.
+    /// Starts an operator that performs these actions one after the other.
     pub fn operate(&mut self, acts: &[Act]) {
         self.tasks.push(Task { acts: acts.iter().copied().collect(), until: self.now + PATIENCE });
         let task = self.tasks.len() - 1;
         self.queue.push(self.now, Event::Operator(task));
     }
 
-    /// Whether no operator has anything to do.
+    /// Returns whether all operators have finished.
     pub fn operators_rest(&self) -> bool {
         self.tasks.iter().all(|task| task.acts.is_empty())
     }
 
-    /// An operator looks whether something is done, and asks for it otherwise.
+    /// Checks whether the current action of an operator is done, and requests it from the leader otherwise.
     pub(super) fn operator_looks(&mut self, task: usize) {
         let now = self.now;
         let Some(act) = self.tasks[task].acts.front().copied() else { return };
@@ -74,13 +74,13 @@ impl World {
             return self.tasks[task].acts.clear();
         }
         if let Act::Add(at) = act {
-            // The leader has added a disk that is not there any more.
+            // The leader has added a disk that does not exist any more.
             if self.rules.newest.as_ref().is_some_and(|members| self.member_at(at, members).is_some()) {
                 self.tasks[task].acts.push_front(Act::Remove(at));
                 return self.queue.push(now, Event::Operator(task));
             }
             self.prepare(at);
-            // Before, the leader may know of the disk that the master had until now.
+            // Until the process has run for a lease, the leader may know only the master's former disk.
             if self.hosts[at].process.as_ref().is_none_or(|process| now.since(process.began) <= LEASE) {
                 return self.after(LOOK, Event::Operator(task));
             }
@@ -94,7 +94,7 @@ impl World {
         self.after(LOOK, Event::Operator(task));
     }
 
-    /// The disk's number of a master, if it is known.
+    /// Returns the number of a master's disk, if it has one.
     fn disk_of(&self, at: usize) -> Option<u64> {
         self.hosts[at].disk.stored().map(|stored| stored.disk)
     }
@@ -103,7 +103,7 @@ impl World {
         configuration.at(&self.hosts[at].address)
     }
 
-    /// Whether the members are as an operator wants.
+    /// Returns whether the members are as an action requires.
     fn is_done(&self, act: Act) -> bool {
         let Some(members) = &self.rules.newest else { return false };
         match act {
@@ -113,7 +113,7 @@ impl World {
         }
     }
 
-    /// Starts a master that is to be added. The disk of one that was removed is emptied before.
+    /// Starts a master that is to be added, after emptying the disk of one that was removed.
     fn prepare(&mut self, at: usize) {
         let was_removed = self.hosts[at].removed;
         if was_removed && !self.empty(at) {
@@ -122,7 +122,8 @@ impl World {
         self.start(at);
     }
 
-    /// Puts an empty disk in the place of that of a master that does not run; `false` if no group survives that.
+    /// Replaces the disk of a master that does not run by an empty one. Returns `false` and does nothing if the group
+    /// would not survive that.
     fn empty(&mut self, at: usize) -> bool {
         if !self.survives_without(at) {
             return false;
@@ -138,10 +139,10 @@ impl World {
         true
     }
 
-    /// The disk of a master is replaced by an empty one, and its process ends; it is started again after `away`.
-    /// Nothing happens if no group survives that.
+    /// Replaces the disk of a master by an empty one and ends its process, which is started again after `away`. Does
+    /// nothing if the group would not survive that.
     pub fn replace_disk(&mut self, at: usize, away: Duration) {
-        // A write in progress is not relied on yet.
+        // A write in progress does not count as durable.
         if !self.survives_without(at) {
             return self.log.line(self.now, || format!("master {at}   keeps its disk: the group would not survive"));
         }
@@ -149,16 +150,16 @@ impl World {
         self.empty(at);
     }
 
-    /// Whether the group can go on if the disk of a master is emptied: with what the others have on their disks in the
-    /// newest configuration, and in any that may come after it.
+    /// Returns whether the group can continue if the disk of a master is emptied: with what the others have on their
+    /// disks in the newest configuration, and in any that may come after it.
     fn survives_without(&self, at: usize) -> bool {
         let Some(newest) = &self.rules.newest else { return false };
         let next = self.changes.iter().filter(|next| next.number == newest.number + 1);
         [newest].into_iter().chain(next).all(|members| self.survives(members, Some(at)))
     }
 
-    /// Whether more than half of these members have what they need on their disks: those that are members already, the
-    /// newest configuration. A group that has lost more than that cannot go on, and need not.
+    /// Returns whether more than half of these members have what they need on their disks. Those that are members
+    /// already need the newest configuration. A group that has lost more than that cannot continue, and need not.
     fn survives(&self, members: &Configuration, without: Option<usize>) -> bool {
         let newest = self.rules.newest.as_ref().map_or(0, |newest| newest.number);
         let is_whole = |member: &&peers::Member| {
@@ -173,7 +174,7 @@ impl World {
         members.members.iter().filter(is_whole).count() >= members.majority()
     }
 
-    /// A master does what an operator wants, if it leads.
+    /// Performs an action of an operator at a master, if it leads.
     pub(super) fn change(&mut self, at: usize, act: Act, now: Time) {
         let address = |of: usize| self.hosts[of].address.clone();
         let Some(peer) = self.hosts[at].process.as_ref().map(|process| &process.peer) else { return };
@@ -197,7 +198,7 @@ impl World {
             Act::Remove(_) => process.peer.remove(to.unwrap_or_default(), now),
             Act::HandOver(_) => process.peer.hand_over(to, now),
         };
-        // The lease ends before the caller knows.
+        // Publishes the lease at once: it may end before the caller learns the outcome.
         process.lease = process.peer.lease();
         process.has_resigned |= outcome.is_ok() && matches!(act, Act::HandOver(_));
         if outcome.is_ok() {

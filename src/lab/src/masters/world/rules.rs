@@ -1,6 +1,6 @@
-//! Rules that hold at every moment of a world of masters: which of them answer, and what members know.
+//! Rules that hold at every instant in a world of masters: which of them answer, and what members know.
 //!
-//! It records operations of clients for the rule about their history, which is checked at the end (`run.rs`).
+//! The operations of clients are recorded here, but the rule about their history is checked at the end (`run.rs`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,27 +9,27 @@ use peers::{Configuration, Peer, State};
 use crate::faults::Broken;
 use crate::masters::history::Operation;
 
-/// A process of a master: its host, and how many processes were there before.
+/// Identifies a process of a master by its host and its number there.
 pub(super) type ProcessName = (usize, u64);
 
-/// Epoch and number of writes, then configuration and number of entries.
+/// Position of a member: epoch and number of writes, then configuration and number of entries.
 type Reached = ((u64, u64), (u32, usize));
 
-/// What is known of all members, and the first rule that was broken.
+/// What is known of all members, and the first broken rule.
 #[derive(Debug, Default)]
 pub(super) struct Rules {
     pub broken: Option<Broken>,
-    /// The processes that have answered, by epoch.
+    /// Processes that have answered, by epoch.
     leaders: BTreeMap<u64, ProcessName>,
     /// Hashes of the states of all members, by configuration and number of entries.
     states: BTreeMap<(u32, usize), u64>,
-    /// How far each process is.
+    /// Last position of each process.
     reached: BTreeMap<ProcessName, Reached>,
     /// The newest configuration that any member has entered.
     pub newest: Option<Configuration>,
     /// All operations of clients.
     pub history: Vec<Operation>,
-    /// The marks of acknowledged writes.
+    /// Numbers of acknowledged writes.
     pub acknowledged: BTreeSet<u64>,
 }
 
@@ -38,7 +38,8 @@ impl Rules {
         self.broken.get_or_insert_with(|| Broken { rule, text: text() });
     }
 
-    /// A process that took the registry over in this epoch answers clients. Returns whether it is the first time.
+    /// Records that a process which took the registry over in this epoch answers clients. Returns whether it is the
+    /// first time.
     pub fn answers(&mut self, process: ProcessName, epoch: u64) -> bool {
         let is_first = !self.leaders.contains_key(&epoch);
         let known = *self.leaders.entry(epoch).or_insert(process);
@@ -57,7 +58,7 @@ impl Rules {
         is_first
     }
 
-    /// Looks at what a member knows.
+    /// Checks the state of a member against its earlier states and those of other members.
     pub fn look(&mut self, process: ProcessName, peer: &Peer) {
         let (Some(state), Some((configuration, _))) = (peer.state(), peer.members()) else { return };
         if self.newest.as_ref().is_none_or(|newest| newest.number < configuration.number) {
@@ -84,7 +85,7 @@ impl Rules {
     }
 }
 
-/// FNV-1a over all of a state.
+/// Returns the FNV-1a hash of a state.
 pub(super) fn hash(state: &State) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325;
     fold(&mut hash, &state.epoch.to_le_bytes());

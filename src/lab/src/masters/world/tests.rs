@@ -1,4 +1,5 @@
-//! Groups of masters with scripted histories: which master leads, the members, and what a master outside learns.
+//! Tests of groups of masters with scripted histories: which master leads, the members, and what a master outside
+//! learns.
 //!
 //! Random histories and deliberate defects are in `masters/tests.rs`.
 
@@ -7,7 +8,7 @@ use peers::ChangeError;
 use super::*;
 use crate::masters::run::restore;
 
-/// A group that has not begun, and the addresses of its founders.
+/// Returns a group whose processes have not started yet.
 fn prepared(seed: u64, founders: usize, spares: usize) -> World {
     let setup = Setup {
         founders,
@@ -22,7 +23,7 @@ fn prepared(seed: u64, founders: usize, spares: usize) -> World {
     World::new(setup, Seed::root(seed).child("groups"), false)
 }
 
-/// A group with a leader.
+/// Returns a group that has a leader, and the leader.
 fn group(seed: u64, founders: usize, spares: usize) -> (World, usize) {
     let mut world = prepared(seed, founders, spares);
     world.run(LEASE * 3);
@@ -30,13 +31,13 @@ fn group(seed: u64, founders: usize, spares: usize) -> (World, usize) {
     (world, leader)
 }
 
-/// Ends all faults. The group becomes whole in time, and no rule was broken.
+/// Ends all faults, and checks that the group recovers in time and that no rule was broken.
 fn settle(mut world: World, what: &str) {
     restore(&mut world);
     assert!(world.broken().is_none(), "{what}: {:?}", world.broken());
 }
 
-/// Looks at the group every `step` until something is so, which it must be within `limit`.
+/// Checks a condition every `step` until it holds, which must be within `limit`.
 fn until(world: &mut World, step: Duration, limit: Duration, what: &str, is_so: impl Fn(&mut World) -> bool) {
     let began = world.now();
     while !is_so(world) {
@@ -73,8 +74,8 @@ fn a_leader_that_dies_is_replaced() {
     }
 }
 
-/// Where the message that names the successor comes late, after later ones, it is left out, and a leader is elected as
-/// if the former one had died.
+/// A message that names the successor is ignored if it arrives after later ones; then a leader is elected as if the
+/// former one had died.
 #[test]
 fn a_leader_hands_over_without_a_pause() {
     let mut at_once = 0;
@@ -90,7 +91,7 @@ fn a_leader_hands_over_without_a_pause() {
     assert!(at_once >= 45, "{at_once}");
 }
 
-/// The process that hands over ends. Then each of the two others is needed, and each message.
+/// The process that hands over ends. Then both other members and every message are needed.
 #[test]
 fn the_named_member_leads_next() {
     for seed in 0..300 {
@@ -143,7 +144,7 @@ fn a_member_with_an_empty_disk_is_none() {
     world.run(LEASE * 2);
     assert_eq!(world.standing(other), stranger());
     assert_eq!(world.leader(), Some(leader));
-    // With one more failure there is no majority, and none is made of a disk that has forgotten what it had.
+    // With one more failure there is no majority, and a disk that has lost its content does not count towards one.
     world.crash(third, 0, None);
     world.run(LEASE * 5);
     assert_eq!(world.leader(), None);
@@ -160,7 +161,7 @@ fn a_paused_leader_does_not_answer() {
     settle(world, "afterwards");
 }
 
-/// In each direction, and between all pairs.
+/// Partitions in each direction, and between all pairs.
 #[test]
 fn partitions_leave_a_leader_that_reaches_a_majority() {
     for cut in 0..6 {
@@ -192,7 +193,7 @@ fn a_registry_is_brought_into_a_new_group() {
         (0..3).for_each(|at| assert_eq!(keys(&world, at), ["old"], "seed {seed}"));
         settle(world, &format!("seed {seed}"));
     }
-    // Two registries are one too many.
+    // A group must not start from two different registries.
     let mut world = prepared(1, 3, 0);
     world.log = Log::new(true);
     (world.hosts[0].registry, world.hosts[1].registry) = (registry("old"), registry("older"));
@@ -205,7 +206,7 @@ fn a_registry_is_brought_into_a_new_group() {
     assert!(log.iter().any(|line| line.contains(said)), "{log:?}");
 }
 
-/// Daemons have a clock that never jumps, so this is a machine that slept while its clock went on.
+/// The clocks of daemons never jump. The test stands for a machine that slept while its clock went on.
 #[test]
 fn a_leader_whose_clock_jumps_does_not_answer_before_it_has_confirmed_its_lease() {
     let (mut world, leader) = group(10, 3, 0);
@@ -218,7 +219,7 @@ fn a_leader_whose_clock_jumps_does_not_answer_before_it_has_confirmed_its_lease(
     settle(world, "afterwards");
 }
 
-/// A process that knows no secret of the group, not even which one it is.
+/// The process outside does not know the group's secret, nor its own identity.
 #[test]
 fn a_process_outside_learns_addresses_only_and_changes_nothing() {
     let (mut world, leader) = group(11, 3, 1);

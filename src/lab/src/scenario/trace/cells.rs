@@ -15,8 +15,10 @@ pub(super) struct Cells<'a> {
 }
 
 impl<'a> Cells<'a> {
-    /// The cells at these places. A line of a file without a header must have all of them; one with a header may end
-    /// early, as files do whose last columns are mostly empty.
+    /// Splits a line and selects the cells at `places`.
+    ///
+    /// A line of a file without a header must have all of them; one with a header may end early, as in files whose last
+    /// columns are mostly empty.
     pub fn cut(
         line: usize,
         text: &'a str,
@@ -36,50 +38,51 @@ impl<'a> Cells<'a> {
         Ok(Cells { line, names, places, cells })
     }
 
-    /// A cell as it is.
+    /// Returns the text of a cell.
     pub fn text(&self, name: &str) -> &'a str {
         self.cells[self.at(name)]
     }
 
-    /// Whether there is nothing in a cell.
+    /// Returns whether a cell is empty.
     pub fn is_empty(&self, name: &str) -> bool {
         self.text(name).is_empty()
     }
 
-    /// A number within bounds.
+    /// Parses a number within bounds.
     pub fn number(&self, name: &str, least: f64, most: f64) -> Result<f64, Wrong> {
         let read = self.text(name).parse::<f64>().ok().filter(|value| (least..=most).contains(value));
         read.ok_or_else(|| self.wrong(name, &format!("a number from {least} to {most}")))
     }
 
-    /// The same; 0 if there is nothing in the cell.
+    /// Parses a number within bounds; an empty cell is 0.
     pub fn number_or_zero(&self, name: &str, least: f64, most: f64) -> Result<f64, Wrong> {
         if self.is_empty(name) { Ok(0.0) } else { self.number(name, least, most) }
     }
 
-    /// Seconds since the trace's beginning.
+    /// Parses a time in seconds since the trace's beginning.
     pub fn seconds(&self, name: &str) -> Result<Duration, Wrong> {
         Ok(Duration::from_secs_f64(self.number(name, 0.0, 1e10)?))
     }
 
-    /// A moment of the calendar, in seconds since 1970.
+    /// Parses a date with a time of day, as the time since 1970.
     pub fn moment(&self, name: &str) -> Result<Duration, Wrong> {
         moment(self.text(name)).ok_or_else(|| self.wrong(name, "a time: YYYY-MM-DD HH:MM:SS"))
     }
 
-    /// That a cell is not what it must be.
+    /// Returns the error that a cell breaks a rule.
     pub fn wrong(&self, name: &str, rule: &str) -> Wrong {
         let place = self.places[self.at(name)] + 1;
         (self.line, format!("column {place} ({name}): '{}' is not {rule}", self.text(name)))
     }
 
-    /// Every name that is asked for is a column of the shape.
+    /// Returns the index of a column, which must be one of the shape's.
     fn at(&self, name: &str) -> usize {
         self.names.iter().position(|known| *known == name).unwrap_or_default()
     }
 }
 
-/// The time since 1970 of `YYYY-MM-DD HH:MM:SS`, with a fraction of the second and `+00:00` if they are there.
+/// Parses `YYYY-MM-DD HH:MM:SS`, with an optional fraction of the second and an optional `+00:00`, as the time since
+/// 1970.
 pub(super) fn moment(text: &str) -> Option<Duration> {
     let text = text.strip_suffix("+00:00").unwrap_or(text);
     let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
@@ -90,10 +93,10 @@ pub(super) fn moment(text: &str) -> Option<Duration> {
     if !sane || !digits || hour > 23 || minute > 59 || second > 60 {
         return None;
     }
-    // Years begin with March, so that the day that some years have more is their last.
+    // Years are counted from March on, so that the leap day is the last day of its year.
     let (years, months) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let days = years * 365 + years / 4 - years / 100 + years / 400 + (months * 153 + 2) / 5 + day - 1;
-    // The first of January 1970 by the same count.
+    // January 1, 1970 by the same count.
     const FIRST: u64 = 719_468;
     let seconds = (days - FIRST) * 86_400 + hour * 3600 + minute * 60 + second;
     let part: f64 = format!("0.{fraction}").parse().ok()?;

@@ -1,5 +1,5 @@
-//! Google's traces of 2011 (`task_events`) and 2019 (`instance_events`): the events of each task. A job is one
-//! execution of a task from its submission; a task that is evicted and submitted again is another job.
+//! Reads Google's traces of 2011 (`task_events`) and 2019 (`instance_events`), which have the events of each task. A
+//! job is one execution of a task from its submission; a task that is evicted and submitted again is another job.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -9,22 +9,22 @@ use rustc_hash::FxHashMap;
 use super::cells::Cells;
 use super::{Row, TraceSettings, Wrong, push};
 
-/// Later moments are those after the trace's end: 2^63 - 1.
+/// Bound of times within the trace. Events after its end have the time 2^63 - 1.
 const AFTER: f64 = 9e18;
 
-/// What differs between the two: names of columns, and numbers of events.
+/// The differences between the two traces: names of columns, and numbers of events.
 pub(super) struct Events {
     time: &'static str,
     event: &'static str,
-    /// The columns that name a task together.
+    /// Columns that together identify a task.
     task: [&'static str; 2],
     cpus: &'static str,
     mem: &'static str,
-    /// The number of the event that a task begins to run.
+    /// Number of the event with which a task begins to run.
     began: u32,
-    /// The numbers of the events that end it.
+    /// Numbers of the events that end a task.
     ended: RangeInclusive<u32>,
-    /// The largest number.
+    /// The largest number of an event.
     last: u32,
 }
 
@@ -50,7 +50,7 @@ pub(super) const GOOGLE_2019: Events = Events {
     last: 10,
 };
 
-/// The number of the event that a task is submitted, in both.
+/// Number of the event with which a task is submitted, in both traces.
 const SUBMITTED: u32 = 0;
 
 /// A task that has not ended.
@@ -61,7 +61,7 @@ struct Open {
     mem_mb: f64,
 }
 
-/// The jobs, in the order of their ends.
+/// Returns the jobs of a trace, in the order of their ends.
 pub(super) fn rows<'a>(
     events: &Events,
     lines: impl Iterator<Item = Result<Cells<'a>, Wrong>>,

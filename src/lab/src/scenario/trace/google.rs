@@ -1,5 +1,5 @@
-//! The events of single tasks in Google's trace of 2011 (`task_events`), a line at a time. What they mean for jobs of a
-//! scenario is in `events.rs`.
+//! Reads the events of single tasks in Google's trace of 2011 (`task_events`), line by line. Their meaning for jobs of
+//! a scenario is in `events.rs`.
 
 use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};
@@ -9,56 +9,56 @@ use super::shape::Shape;
 use super::{Wrong, wrong};
 use crate::scenario::error::ScenarioError;
 
-/// Times of the trace are microseconds; later ones are those after its end.
+/// Bound of times within the trace, in microseconds. Events after its end have later times.
 const AFTER: f64 = 9e18;
-/// The longest line, in bytes.
+/// Length limit of a line, in bytes.
 const LINE_MAX: u64 = 4_096;
 
-/// What happens to a task.
+/// An event in the life of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskEvent {
-    /// It is to be run.
+    /// The task was submitted.
     Submit,
-    /// It is placed on a machine.
+    /// The task was placed on a machine.
     Schedule,
-    /// It was taken from its machine.
+    /// The task was evicted from its machine.
     Evict,
-    /// It failed.
+    /// The task failed.
     Fail,
-    /// It finished.
+    /// The task finished.
     Finish,
-    /// It was killed.
+    /// The task was killed.
     Kill,
-    /// It ended, and how is not known.
+    /// The task ended in an unknown way.
     Lost,
-    /// Its request was changed.
+    /// The request of the task was changed.
     Update,
 }
 
-/// One line of `task_events`.
+/// A line of `task_events`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GoogleEvent {
-    /// Seconds since the trace's beginning.
+    /// Time of the event, in seconds since the trace's beginning.
     pub time: f64,
-    /// The job's id.
+    /// Id of the job.
     pub job: u64,
-    /// The task's number in its job.
+    /// Number of the task in its job.
     pub task: u32,
-    /// The machine's id; 0 if it is on none.
+    /// Id of the machine; 0 if the task is on none.
     pub machine: u64,
-    /// What happens.
+    /// Kind of the event.
     pub event: TaskEvent,
-    /// The user, whose name is a hash in the trace.
+    /// Name of the user, which is a hash in the trace.
     pub user: String,
-    /// From 0 to 3, the most sensitive to latency last.
+    /// Scheduling class, from 0 to 3, which is the most sensitive to latency.
     pub class: u8,
-    /// From 0 to 11.
+    /// Priority of the task, from 0 to 11.
     pub priority: u8,
-    /// Processors, memory and disk, as shares of the largest machine.
+    /// Requested processors, memory and disk, as shares of the largest machine.
     pub asked: [f64; 3],
 }
 
-/// The events of a file without a header, in its order, without those after the trace's end.
+/// Returns the events of a file without a header, in its order, without those after the trace's end.
 pub fn google_events(reader: impl BufRead, file: &Path) -> impl Iterator<Item = Result<GoogleEvent, ScenarioError>> {
     Lines {
         reader,
@@ -78,7 +78,7 @@ struct Lines<R> {
 }
 
 impl<R: BufRead> Lines<R> {
-    /// Whether there is another line.
+    /// Reads the next line; returns `false` at the end.
     fn advance(&mut self) -> Result<bool, Wrong> {
         self.line += 1;
         self.text.clear();
@@ -114,7 +114,7 @@ impl<R: BufRead> Iterator for Lines<R> {
     }
 }
 
-/// The event of a line; none if it is after the trace's end.
+/// Returns the event of a line; `None` if it is after the trace's end.
 fn event(cells: &Cells<'_>) -> Result<Option<GoogleEvent>, Wrong> {
     let micros = cells.number("timestamp", 0.0, 1e19)?;
     if micros > AFTER {

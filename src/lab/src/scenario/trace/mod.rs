@@ -1,9 +1,9 @@
-//! Traces of jobs in CSV: published ones as they are, and tepui's own. `shape.rs` has the columns, `rows.rs` the jobs
-//! of lines.
+//! Reads traces of jobs in CSV: published ones as they are, and tepui's own. `shape.rs` has the columns, `rows.rs` the
+//! jobs of lines.
 //!
 //! Columns with a header may have any order, with others between them; a file without a header has all columns of its
 //! shape, in order. A file with an invalid row is rejected with row, column and rule. Rows that cannot be run (no
-//! resources, or no known end) are left out. Published traces start with their first job, and may have any order.
+//! resources, or no known end) are ignored. Published traces start with their first job, and may have any order.
 
 mod cells;
 mod events;
@@ -23,17 +23,17 @@ pub use google::{GoogleEvent, TaskEvent, google_events};
 pub(super) use shape::NAMES;
 use shape::Shape;
 
-/// Rows of one trace.
+/// The most rows of one trace.
 const MOST_ROWS: usize = 10_000_000;
-/// Tasks of one trace that are examined as the largest.
+/// The most tasks of one trace that are kept as the largest.
 const MOST_LARGEST: usize = 64;
 
 /// A job of a trace.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Row {
-    /// When it arrives, after the trace's beginning.
+    /// Time of the job's arrival, after the trace's beginning.
     pub submit: Duration,
-    /// Number of its tasks.
+    /// Number of tasks of the job.
     pub tasks: u32,
     /// CPUs of each task.
     pub cpus: f64,
@@ -41,26 +41,26 @@ pub struct Row {
     pub mem_mb: f64,
     /// GPUs of each task.
     pub gpus: f64,
-    /// How long each task works; none: the trace does not say.
+    /// Duration of each task; `None` if the trace does not have it.
     pub duration: Option<Duration>,
-    /// All tasks start together.
+    /// Whether all tasks start together.
     pub gang: bool,
 }
 
 impl Row {
-    /// A job of one task that arrives at this moment.
+    /// Returns a job of one task that arrives at this time.
     fn at(submit: Duration) -> Row {
         Row { submit, tasks: 1, ..Row::default() }
     }
 
-    /// What one of its tasks needs.
+    /// Returns the resources that one task of the job needs.
     pub fn needs(&self) -> Quantities {
         let all = [(Name::Cpus, self.cpus), (Name::Mem, self.mem_mb), (Name::Gpus, self.gpus)];
         let named = all.into_iter().filter(|(_, amount)| *amount > 0.0);
         named.map(|(name, amount)| (name, Amount::from_f64(amount))).collect()
     }
 
-    /// Whether its tasks need at least as much of everything as the other's.
+    /// Returns whether a task of this job needs at least as much of each resource as one of the other.
     fn covers(&self, other: &Row) -> bool {
         self.cpus >= other.cpus && self.mem_mb >= other.mem_mb && self.gpus >= other.gpus
     }
@@ -73,9 +73,9 @@ impl Row {
 /// A scenario's settings for a trace.
 #[derive(Debug, Default)]
 struct TraceSettings<'a> {
-    /// The name of its shape, for files without a header.
+    /// Name of the trace's shape, for files without a header.
     shape: Option<&'a str>,
-    /// What shares of a machine are shares of.
+    /// Resources of the machine to which the trace's shares refer.
     machine: Option<Quantities>,
     /// Whether the scenario overrides the resources of tasks.
     needs: bool,
@@ -84,20 +84,20 @@ struct TraceSettings<'a> {
 }
 
 impl TraceSettings<'_> {
-    /// CPUs and megabytes of the machine.
+    /// Returns CPUs and megabytes of the machine.
     fn machine(&self) -> (f64, f64) {
         let amount = |name: Name| self.machine.as_ref().map_or(0.0, |machine| machine.get(&name).to_f64());
         (amount(Name::Cpus), amount(Name::Mem))
     }
 }
 
-/// What is wrong with a line, and which.
+/// An invalid line: its number, and the rule that it breaks.
 type Wrong = (usize, String);
 
-/// The jobs of a trace in the order of time, with this kind's settings.
+/// Reads the jobs of a trace in the order of time, with the settings of this kind.
 ///
 /// # Errors
-/// An invalid row, with row, column and rule.
+/// Returns an error for an invalid row, with row, column and rule.
 pub(super) fn read(file: &Path, kind: &JobKind) -> Result<Vec<Row>, ScenarioError> {
     let text = std::fs::read_to_string(file);
     let text = text.map_err(|why| wrong(file, (1, format!("cannot be read: {why}"))))?;
@@ -108,10 +108,10 @@ fn wrong(file: &Path, (line, rule): Wrong) -> ScenarioError {
     ScenarioError { file: file.to_owned(), line, rule }
 }
 
-/// The same from the text of the trace; `file` is named in errors.
+/// Reads the jobs of a trace from its text; `file` is named in errors.
 ///
 /// # Errors
-/// An invalid row, with row, column and rule.
+/// Returns an error for an invalid row, with row, column and rule.
 pub fn of_text(text: &str, file: &Path, kind: &JobKind) -> Result<Vec<Row>, ScenarioError> {
     let settings = TraceSettings {
         shape: kind.shape.as_deref(),
@@ -122,7 +122,8 @@ pub fn of_text(text: &str, file: &Path, kind: &JobKind) -> Result<Vec<Row>, Scen
     parse(text, &settings).map_err(|fault| wrong(file, fault))
 }
 
-/// What the tasks need that no other task of these rows needs as much as, in everything; [`MOST_LARGEST`] of them.
+/// Returns the needs of the largest tasks: those that no other task exceeds or equals in each resource. There are at
+/// most [`MOST_LARGEST`].
 pub(super) fn largest(rows: &[Row]) -> Vec<Quantities> {
     let mut largest: Vec<&Row> = Vec::new();
     for row in rows {
@@ -160,7 +161,7 @@ fn parse(text: &str, settings: &TraceSettings<'_>) -> Result<Vec<Row>, Wrong> {
     Ok(rows)
 }
 
-/// The rows of a trace with a job a line.
+/// Returns the rows of a trace that has a job on each line.
 fn plain_rows<'a>(
     shape: Shape,
     lines: impl Iterator<Item = Result<Cells<'a>, Wrong>>,
@@ -184,7 +185,7 @@ fn plain_rows<'a>(
     Ok(read)
 }
 
-/// Tasks without an end in the trace run until its last event.
+/// Extends tasks without an end in the trace to its last event.
 fn last_to_the_end(rows: &mut [Row]) {
     let last = rows.iter().map(|row| row.submit + row.duration.unwrap_or_default()).max().unwrap_or_default();
     for row in rows {

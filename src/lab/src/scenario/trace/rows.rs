@@ -1,4 +1,4 @@
-//! The job of a line of a trace.
+//! Reads the job of a line of a trace.
 
 use std::time::Duration;
 
@@ -6,13 +6,13 @@ use super::cells::Cells;
 use super::shape::Shape;
 use super::{Row, TraceSettings, Wrong};
 
-/// Azure's notebooks read the open ends of the buckets of CPUs and gigabytes so.
+/// Values of the open-ended buckets of CPUs and gigabytes, as Azure's notebooks read them.
 const BUCKETS: [(&str, f64); 2] = [(">24", 30.0), (">64", 70.0)];
 
-/// Tasks, GPUs and CPUs that a line may have.
+/// The most tasks, GPUs and CPUs of a line.
 const MOST: f64 = 1e6;
 
-/// The job of a line; none if there is nothing in it that could be run.
+/// Reads the job of a line; returns `None` if the line has nothing that can be run.
 pub(super) fn row(shape: Shape, cells: &Cells<'_>, settings: &TraceSettings<'_>) -> Result<Option<Row>, Wrong> {
     Ok(Some(match shape {
         Shape::Own => Row {
@@ -36,26 +36,26 @@ pub(super) fn row(shape: Shape, cells: &Cells<'_>, settings: &TraceSettings<'_>)
         Shape::Machines => machine(cells)?,
         Shape::Requests => Row::at(cells.moment("TIMESTAMP")?),
         Shape::Images => return image(cells),
-        // Their lines are events.
+        // The lines of these traces are events.
         Shape::Google | Shape::Google2019 => return Ok(None),
     }))
 }
 
-/// A job of one task with so many GPUs.
+/// Reads a job of one task that needs GPUs.
 fn gpu_job(cells: &Cells<'_>, gpus: &str, submit: Duration) -> Result<Row, Wrong> {
     let gpus = cells.number(gpus, 0.0, MOST)?;
     Ok(Row { gpus, duration: Some(cells.seconds("duration")?), ..Row::at(submit) })
 }
 
-/// A gang of that many tasks with a GPU each; the trace has no durations.
+/// Reads a gang of tasks that need a GPU each; the trace has no durations.
 fn gang(cells: &Cells<'_>, size: &str, submit: Duration) -> Result<Row, Wrong> {
     Ok(Row { tasks: cells.number(size, 1.0, MOST)? as u32, gpus: 1.0, gang: true, ..Row::at(submit) })
 }
 
-/// A pod of Alibaba's trace of 2023.
+/// Reads a pod of Alibaba's trace of 2023.
 fn pod(cells: &Cells<'_>) -> Result<Row, Wrong> {
     let submit = cells.seconds("creation_time")?;
-    // A pod that was never placed has no time for it: then it works from its creation on.
+    // A pod that was never placed has no time of placement: its duration counts from its creation.
     let unplaced = cells.is_empty("scheduled_time");
     let began = if unplaced { submit } else { cells.seconds("scheduled_time")? };
     let whole = cells.is_empty("gpu_milli");
@@ -69,8 +69,8 @@ fn pod(cells: &Cells<'_>) -> Result<Row, Wrong> {
     })
 }
 
-/// An instance of a service of Alibaba's trace of 2025. What was there before the trace has no creation, what outlives
-/// it no deletion.
+/// Reads an instance of a service of Alibaba's trace of 2025. An instance that existed before the trace has no
+/// creation, one that outlives it no deletion.
 fn service(cells: &Cells<'_>) -> Result<Row, Wrong> {
     let known = |name: &str| if cells.is_empty(name) { Ok(None) } else { cells.seconds(name).map(Some) };
     let submit = known("creation_time")?.unwrap_or_default();
@@ -84,7 +84,7 @@ fn service(cells: &Cells<'_>) -> Result<Row, Wrong> {
     })
 }
 
-/// A job of Helios: its GPUs and CPUs are spread over its nodes, and all start together.
+/// Reads a job of Helios: its GPUs and CPUs are spread over its nodes, and all tasks start together.
 fn helios(cells: &Cells<'_>) -> Result<Option<Row>, Wrong> {
     let nodes = cells.number("node_num", 0.0, MOST)?;
     if nodes < 1.0 {
@@ -100,7 +100,7 @@ fn helios(cells: &Cells<'_>) -> Result<Option<Row>, Wrong> {
     }))
 }
 
-/// A task of Alibaba's trace of 2018. Times of 0 are outside of the trace; memory of -1 or 101 is not known.
+/// Reads a task of Alibaba's trace of 2018. Times of 0 are outside of the trace; memory of -1 or 101 is unknown.
 fn batch(cells: &Cells<'_>, settings: &TraceSettings<'_>) -> Result<Option<Row>, Wrong> {
     let tasks = cells.number_or_zero("instance_num", -1.0, MOST)?;
     let cpus = cells.number_or_zero("plan_cpu", -1.0, MOST)?.max(0.0) / 100.0;
@@ -109,7 +109,7 @@ fn batch(cells: &Cells<'_>, settings: &TraceSettings<'_>) -> Result<Option<Row>,
     instances(cells, ["start_time", "end_time"], tasks, Row { cpus, mem_mb, ..Row::default() })
 }
 
-/// A task of Alibaba's trace of 2017. It arrives when it was made, and works until its state last changed.
+/// Reads a task of Alibaba's trace of 2017. It arrives when it was created, and runs until its state last changed.
 fn batch_2017(cells: &Cells<'_>, settings: &TraceSettings<'_>) -> Result<Option<Row>, Wrong> {
     let tasks = cells.number_or_zero("instance_num", 0.0, MOST)?;
     let cpus = cells.number_or_zero("plan_cpu", 0.0, MOST)?;
@@ -120,7 +120,7 @@ fn batch_2017(cells: &Cells<'_>, settings: &TraceSettings<'_>) -> Result<Option<
     instances(cells, ["create_timestamp", "modify_timestamp"], tasks, Row { cpus, mem_mb, ..Row::default() })
 }
 
-/// A task of Alibaba's GPU trace of 2020: CPUs and GPUs in hundredths, memory in gigabytes.
+/// Reads a task of Alibaba's GPU trace of 2020: CPUs and GPUs in hundredths, memory in gigabytes.
 fn pai(cells: &Cells<'_>) -> Result<Option<Row>, Wrong> {
     let tasks = cells.number_or_zero("inst_num", 0.0, MOST)?;
     let amounts = Row {
@@ -135,7 +135,8 @@ fn pai(cells: &Cells<'_>) -> Result<Option<Row>, Wrong> {
     instances(cells, ["start_time", "end_time"], tasks, amounts)
 }
 
-/// A job of this many tasks with these amounts, between two columns; none if it did not begin or end within the trace.
+/// Returns a job of this many tasks with these amounts, between the times of two columns; `None` if it did not begin or
+/// end within the trace.
 fn instances(cells: &Cells<'_>, [begin, end]: [&str; 2], tasks: f64, amounts: Row) -> Result<Option<Row>, Wrong> {
     let (begin, end) = (cells.seconds(begin)?, cells.seconds(end)?);
     if begin.is_zero() || end < begin || tasks < 1.0 {
@@ -144,7 +145,7 @@ fn instances(cells: &Cells<'_>, [begin, end]: [&str; 2], tasks: f64, amounts: Ro
     Ok(Some(Row { submit: begin, tasks: tasks as u32, duration: Some(end - begin), ..amounts }))
 }
 
-/// A machine of Azure's traces.
+/// Reads a virtual machine of Azure's traces.
 fn machine(cells: &Cells<'_>) -> Result<Row, Wrong> {
     let (created, deleted) = (cells.seconds("vmcreated")?, cells.seconds("vmdeleted")?);
     Ok(Row {
@@ -162,7 +163,7 @@ fn bucket(cells: &Cells<'_>, name: &str) -> Result<f64, Wrong> {
     }
 }
 
-/// A request for images; one that has not ended has no time.
+/// Reads a request for images; returns `None` if it has not ended, because it has no duration then.
 fn image(cells: &Cells<'_>) -> Result<Option<Row>, Wrong> {
     let submit = cells.moment("gmt_create")?;
     if cells.is_empty("exec_time_seconds") {

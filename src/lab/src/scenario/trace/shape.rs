@@ -3,10 +3,10 @@
 
 use super::TraceSettings;
 
-/// What the columns of a trace are.
+/// The format of a trace: which columns it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
-    /// Our own, in the order of time.
+    /// Tepui's own format, with rows in the order of time.
     Own,
     /// Pods of Alibaba's GPU trace of 2023.
     Pods,
@@ -16,30 +16,30 @@ pub(super) enum Shape {
     Philly,
     /// Pollux's mixes of training jobs: arrivals and sizes.
     Mix,
-    /// `batch_task.csv` of Alibaba's trace of 2018. A line is a task of this many instances; what depends on what is in
-    /// when they began, which is when they arrive here.
+    /// `batch_task.csv` of Alibaba's trace of 2018. A line is a task of several instances. Dependencies between tasks
+    /// are contained only in the times when they began, which are used as arrivals.
     Batch,
     /// `vmtable.csv` of Azure's traces of 2017 and 2019.
     Machines,
     /// Azure's requests to language models: arrivals only.
     Requests,
-    /// Requests for images of Alibaba's trace of 2026: how long each took.
+    /// Requests for images of Alibaba's trace of 2026, with their durations.
     Images,
     /// Alibaba's services of 2025, on CPU and GPU nodes.
     Services,
-    /// `cluster_log.csv` of Helios: jobs on this many nodes.
+    /// `cluster_log.csv` of Helios: jobs on several nodes.
     Helios,
     /// GPU jobs as in Blox.
     Blox,
-    /// Gavel's training jobs: arrivals and sizes. Its files have tabs.
+    /// Gavel's training jobs: arrivals and sizes. The columns are separated by tabs.
     Gavel,
     /// `batch_task.csv` of Alibaba's trace of 2017.
     Batch2017,
-    /// `pai_task_table.csv` of Alibaba's GPU trace of 2020. A line is a task of this many instances, as in `Batch`.
+    /// `pai_task_table.csv` of Alibaba's GPU trace of 2020. A line is a task of several instances, as in `Batch`.
     Pai,
     /// `task_events` of Google's trace of 2011; see `events.rs`.
     Google,
-    /// `instance_events` of Google's trace of 2019, of the columns that matter here; see `events.rs`.
+    /// `instance_events` of Google's trace of 2019, reduced to the needed columns; see `events.rs`.
     Google2019,
 }
 
@@ -63,11 +63,11 @@ const SHAPES: [Shape; 17] = [
     Shape::Google2019,
 ];
 
-/// The names of the shapes whose files have no header.
+/// Names of the shapes whose files have no header.
 pub(crate) const NAMES: [&str; 6] =
     ["alibaba-2017", "alibaba-2018", "alibaba-gpu-2020", "azure-vm", "gavel", "google-2011"];
 
-/// The shape that a header indicates, with the positions of its columns; without a header the named one.
+/// Returns the shape that a header indicates, with the positions of its columns; without a header, the named one.
 pub(super) fn find(first: &[&str], named: Option<&str>) -> Result<(Shape, Option<Vec<usize>>), String> {
     let place = |name: &&str| first.iter().position(|column| column == name);
     let places = |shape: &Shape| shape.columns().iter().map(place).collect::<Option<Vec<usize>>>();
@@ -85,7 +85,7 @@ pub(super) fn find(first: &[&str], named: Option<&str>) -> Result<(Shape, Option
 }
 
 impl Shape {
-    /// Its name, if its files have no header.
+    /// Returns the name of the shape, if its files have no header.
     fn name(self) -> Option<&'static str> {
         match self {
             Shape::Batch2017 => Some(NAMES[0]),
@@ -98,12 +98,12 @@ impl Shape {
         }
     }
 
-    /// What stands between the columns.
+    /// Returns the separator of columns.
     pub fn separator(self) -> char {
         if self == Shape::Gavel { '\t' } else { ',' }
     }
 
-    /// The columns that it needs; all of them, in their order, if its files have no header.
+    /// Returns the columns that the shape needs; all columns in their order, if its files have no header.
     pub fn columns(self) -> &'static [&'static str] {
         match self {
             Shape::Own => &["submit_s", "tasks", "cpus", "mem_mb", "duration_s"],
@@ -194,7 +194,7 @@ impl Shape {
         }
     }
 
-    /// Whether the scenario sets what the trace lacks.
+    /// Checks that the scenario sets what the trace lacks.
     pub fn accepts(self, settings: &TraceSettings<'_>) -> Result<(), String> {
         let (cpus, mem) = settings.machine();
         let rule = match self {

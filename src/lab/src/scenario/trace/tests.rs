@@ -1,4 +1,4 @@
-//! Each shape, read from a few lines, and errors with row, column and rule.
+//! Tests that read each shape from a few lines, and check errors with row, column and rule.
 
 use super::cells::moment;
 use super::*;
@@ -11,7 +11,7 @@ fn plain(text: &str) -> Result<Vec<Row>, Wrong> {
     parse(text, &told(None, ""))
 }
 
-/// Arrival and duration in seconds, tasks, CPUs, megabytes and GPUs.
+/// Returns arrival and duration in seconds, tasks, CPUs, megabytes and GPUs of each row.
 fn short(rows: &[Row]) -> Vec<(u64, Option<u64>, u32, f64, f64, f64)> {
     let one = |row: &Row| {
         let seconds = row.duration.map(|duration| duration.as_secs());
@@ -81,7 +81,8 @@ fn pollux_mixes_are_gangs_of_gpus_without_a_duration() {
 #[test]
 fn tasks_of_alibaba_2018_are_jobs_of_their_instances() {
     let of_2018 = told(Some("alibaba-2018"), "mem:100000");
-    // In order: a task, one of unknown memory, one that has not ended, one from before the trace, one without amounts.
+    // In order: a normal task, one of unknown memory, one that has not ended, one from before the trace, one without
+    // amounts.
     let text = "M2_1,20,j_1,1,Terminated,86500,86560,100,0.5\nM1,3,j_1,1,Terminated,86400,86410,50,101\n\
                 R3_2,1,j_1,1,Running,86600,0,100,0.5\ntask_x,1,j_2,1,Terminated,0,5,100,0.5\nM1,1,j_3,1,Failed,86401,86402,,\n";
     let rows = short(&parse(text, &of_2018).unwrap());
@@ -117,7 +118,7 @@ fn machines_of_azure_work_until_they_are_deleted() {
             (300, Some(0), 1, 1.0, 1792.0, 0.0)
         ]
     );
-    // The same with a header, as many have them.
+    // The same rows with a header, as many files have them.
     let headed = format!("{}\n{text}", Shape::Machines.columns().join(","));
     assert_eq!(short(&plain(&headed).unwrap()), rows);
     let (at, rule) = parse("a,s,d,600,1200,1,1,1,x,some,32\n", &of_azure).unwrap_err();
@@ -139,8 +140,8 @@ fn requests_are_arrivals_only() {
 #[test]
 fn events_of_google_2011_make_jobs() {
     let of_google = told(Some("google-2011"), "cpus:32;mem:1000");
-    // Task 0 waits 2 s, is evicted after 3 s, comes again and finishes; task 1 never ends; task 2 was there before the
-    // trace.
+    // Task 0 waits 2 s, is evicted after 3 s, is submitted again and finishes; task 1 never ends; task 2 existed before
+    // the trace.
     let text = "600000000,,7,0,,0,u,2,9,0.125,0.5,0.001,0\n600000000,,7,1,,0,u,2,9,0.125,0.5,0.001,0\n\
                 601000000,,7,2,5,4,u,2,9,0.125,0.5,0.001,0\n602000000,,7,0,5,1,u,2,9,0.125,0.5,0.001,0\n\
                 605000000,,7,0,5,2,u,2,9,0.125,0.5,0.001,0\n605000000,,7,0,,0,u,2,9,0.125,,0.001,0\n\
@@ -174,7 +175,7 @@ fn events_of_google_2019_make_jobs() {
 
 #[test]
 fn tasks_of_alibaba_2017_are_jobs_of_their_instances() {
-    // One that ended, one that failed, one from before the trace.
+    // A task that ended, one that failed, one from before the trace.
     let text =
         "10718,11088,3,12,5,Terminated,1,0.25\n10700,10800,3,13,5,Failed,1,0.25\n0,100,4,1,1,Terminated,1,0.25\n";
     let rows = short(&parse(text, &told(Some("alibaba-2017"), "mem:1000")).unwrap());
@@ -188,7 +189,7 @@ fn tasks_of_alibaba_2017_are_jobs_of_their_instances() {
 #[test]
 fn tasks_of_alibaba_gpu_2020_are_jobs_of_their_instances() {
     let of_2020 = told(Some("alibaba-gpu-2020"), "");
-    // Half a GPU for each of two workers, a server without any, one that has not ended.
+    // A task with half a GPU for each of two workers, a server without any, one that has not ended.
     let text = "a,worker,2.0,Terminated,1739162.0,1739200.0,600.0,29.296875,50.0,MISC\n\
                 a,ps,1.0,Terminated,1739162.0,1739201.0,400.0,2.0,,CPU\nb,worker,1.0,Running,1739163.0,,600.0,29.3,100.0,V100\n";
     let rows = short(&parse(text, &of_2020).unwrap());
